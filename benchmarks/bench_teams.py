@@ -31,6 +31,9 @@ from benchmarks.team import Caller, Replica, cpu, family, machine, replicas
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.app import App
 from npl_mcp.stores.base.postgres import WRITERS, driver
+from npl_mcp.tools.artifact import artifact_create
+from npl_mcp.tools.chat import chat_create_room
+from npl_mcp.tools.worklog import worklog_init
 from tests.postgres_server import Server, serving
 
 ROOMS = 20
@@ -140,9 +143,9 @@ def fill(app: App, rows: int) -> None:
     """Put so many messages into the rooms, and a tenth as many notifications and artifacts each."""
     personas = [f"p{number}" for number in range(PERSONAS)]
     for number in range(ROOMS):
-        app.stores.chat.create_room(f"room {number}", personas)
-    app.worklog.init(app.project, "bench")
-    app.stores.artifact.create("first", "document", b"# Note\n", "note.md")
+        chat_create_room(app, f"room {number}", personas)
+    worklog_init(app, "bench")
+    artifact_create(app, "first", "document", "note.md", "# Note\n")
     for first in range(0, rows, CHUNK):
         last = min(rows, first + CHUNK) - 1
         with app.stores.database.write() as tx:

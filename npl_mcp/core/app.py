@@ -37,7 +37,6 @@ from npl_mcp.core.state import SharedState
 from npl_mcp.core.waiting import Long, Waiting, waited
 from npl_mcp.stores.access import EVERYTHING, Sight
 from npl_mcp.stores.changes import Changes
-from npl_mcp.stores.worklog.store import WorklogStore
 
 logger = logging.getLogger(__name__)
 
@@ -119,7 +118,7 @@ class App(Files):
         self.sight = sight
         self.seen_roots = only = None if sight.roots is None else real_paths(settings.roots)
         super().__init__(settings, state.files, only)
-        self.stores = state.stores
+        self.stores, self.database = state.stores, state.stores.database
         cwd = settings.cwd if only is None or lies_in(str(settings.cwd), only) else None
         self.changes = ChangeRequests(
             Projects(cwd, (*settings.roots, *settings.cr_roots), settings.cr_folders),
@@ -193,11 +192,6 @@ class App(Files):
     def project(self) -> str:
         """The project worklogs belong to: the real path of a folder."""
         return str(self.settings.worklog_project)
-
-    @property
-    def worklog(self) -> WorklogStore:
-        """The worklogs of all projects."""
-        return self.stores.worklog
 
     @property
     def news(self) -> Changes:

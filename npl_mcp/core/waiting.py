@@ -10,10 +10,11 @@ from collections.abc import Callable, Coroutine, Generator
 from dataclasses import dataclass, field
 from functools import wraps
 from types import coroutine
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
 from npl_index.errors import InvalidRequestError
 from npl_mcp.core.progress import tell_progress
+from npl_mcp.stores.base.database import Database, Transaction
 from npl_mcp.stores.changes import Changes, Position, Topic
 
 if TYPE_CHECKING:
@@ -122,6 +123,20 @@ class News(Awaited):
         self.ended, self.until = changes.expect(topic, seen), until
 
 
+class NewsUser(Protocol):
+    """Whoever reads what others commit."""
+
+    @property
+    def database(self) -> Database:
+        """Where it is committed."""
+        ...
+
+    @property
+    def news(self) -> Changes:
+        """Tells of commits."""
+        ...
+
+
 class Patience:
     """How long one call waits for sets that are being indexed, all in all, from now on.
 
@@ -206,30 +221,38 @@ def waits(body: Callable[P, Waiting[T]]) -> Callable[P, T]:
 
 
 async def when_new(
-    changes: Changes,
-    topic: Callable[[], Topic],
+    user: NewsUser,
+    topic: Callable[[Transaction], Topic],
     seconds: float,
-    read: Callable[[], T],
+    read: Callable[[Transaction], T],
     empty: Callable[[T], bool],
+    *,
+    write: bool = False,
 ) -> T:
     """Return what a caller reads: at once if there is something new, else when there is, or after a time.
 
     :param topic: returns what changes when there is something new to read.
     :param seconds: how long to wait.
-    :param read: asked again when the topic has changed.
+    :param read: asked again when the topic has changed, in a transaction of its own.
     :param empty: returns whether there was nothing new.
+    :param write: reading changes something.
     :raises InvalidRequestError: no call may wait that long.
     """
     if not 0 <= seconds <= MOST_SECONDS:
         raise InvalidRequestError(
             f"wait is {seconds:g}", parameter="wait", hint=f"give seconds, from 0 to {MOST_SECONDS}"
         )
+    begin = user.database.write if write else user.database.read
     if not seconds:
-        return read()
-    about, until = topic(), time.monotonic() + seconds
+        with begin() as tx:
+            return read(tx)
+    with user.database.read() as tx:
+        about = topic(tx)
+    until = time.monotonic() + seconds
     while True:
         # Asked before reading: what comes in between wakes the call at once.
-        seen = changes.position(about)
-        found = read()
-        if not empty(found) or not await News(changes, about, seen, until):
+        seen = user.news.position(about)
+        with begin() as tx:
+            found = read(tx)
+        if not empty(found) or not await News(user.news, about, seen, until):
             return found

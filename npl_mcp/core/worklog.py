@@ -1,4 +1,4 @@
-"""What the worklog tools are given: the worklogs, and the project that the caller works on.
+"""What the worklog tools are given: the database, and the project that the caller works on.
 
 The application is one; the command line has another that sets up in a tenth of the time.
 """
@@ -8,13 +8,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Protocol
 
-from npl_mcp.core.waiting import T, Waiting, waited
+from npl_mcp.core.waiting import NewsUser, T, Waiting, waited
 from npl_mcp.stores.base.opening import database_of
 from npl_mcp.stores.changes import Changes
-from npl_mcp.stores.worklog.store import WorklogStore
 
 
-class WorklogUser(Protocol):
+class WorklogUser(NewsUser, Protocol):
     """Whoever calls a worklog tool."""
 
     @property
@@ -25,16 +24,6 @@ class WorklogUser(Protocol):
     @property
     def seen_roots(self) -> tuple[str, ...] | None:
         """Real paths of the folders outside of which the caller sees nothing; ``None``: it sees all."""
-        ...
-
-    @property
-    def worklog(self) -> WorklogStore:
-        """The worklogs of all projects."""
-        ...
-
-    @property
-    def news(self) -> Changes:
-        """Tells of new entries."""
         ...
 
 
@@ -49,9 +38,8 @@ class Worklogs:
     def __init__(self, data_folder: Path, project: Path, address: str | None = None) -> None:
         self.project = str(project)
         self.seen_roots: tuple[str, ...] | None = None
-        self._database = database_of(data_folder, address, check=False)
-        self.worklog = WorklogStore(self._database)
-        self.news = Changes(self._database)
+        self.database = database_of(data_folder, address, check=False)
+        self.news = Changes(self.database)
 
     def finished(self, call: Waiting[T]) -> T:
         """Return the result of a call, for which this thread waits."""
@@ -60,4 +48,4 @@ class Worklogs:
     def close(self) -> None:
         """End all waits; close the database."""
         self.news.close()
-        self._database.close()
+        self.database.close()

@@ -136,7 +136,7 @@ def table() -> str:
 def _tool(spec: ToolSpec, app: App) -> str:
     signature = inspect.signature(spec.function, eval_str=True)
     example = spec.example
-    answer = as_dict(Reply(data=spec.function(app, **example)))
+    answer = as_dict(Reply(data=spec(app, **example)))
     lines = [f"## {spec.name}", "", spec.description, ""]
     lines += [f"It is listed with `--{spec.switch}` alone.", ""] if spec.switch else []
     lines += ["| parameter | type | meaning |", "|:--|:--|:--|", *_parameters(spec, signature), ""]
@@ -206,8 +206,10 @@ def _documented(thing: object) -> dict[str, str]:
 
 
 def _raises(spec: ToolSpec) -> Iterator[str]:
-    text = inspect.getdoc(spec.function) or ""
-    for name, meaning in re.findall(r"^:raises (\w+): (.*?)(?=^:|\Z)", text, re.MULTILINE | re.DOTALL):
+    # What all tools of a module may raise stands in the module's docstring.
+    texts = (inspect.getdoc(thing) or "" for thing in (spec.function, inspect.getmodule(spec.function)))
+    pattern = re.compile(r"^:raises (\w+): (.*?)(?=^:|\Z)", re.MULTILINE | re.DOTALL)
+    for name, meaning in (found for text in texts for found in pattern.findall(text)):
         home = npl_index.errors if hasattr(npl_index.errors, name) else npl_mcp.stores.base.errors
         code = code_of(getattr(home, name))
         yield f"- `{code.value}`: {' '.join(meaning.split())}"

@@ -19,7 +19,7 @@ from pydantic import BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
 from npl_mcp.server.messages import MOST_VALUES, excess
-from npl_mcp.tools.spec import CommaList
+from npl_mcp.tools.parameters import CommaList
 
 MOST_ENTRIES = 1_000
 """Entries of a list, and keys of an object, where a tool looks at each: no tool takes more."""

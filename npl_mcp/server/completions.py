@@ -28,6 +28,8 @@ from npl_mcp.core.calls import CALLER, seen, sight
 from npl_mcp.core.lanes import lane
 from npl_mcp.server.access import caller_of
 from npl_mcp.server.documents import DOMAIN, FILE, SECTION
+from npl_mcp.stores.artifact.store import listed
+from npl_mcp.stores.base.paging import Slice
 
 MOST = 100
 """Values of an answer; the protocol allows no more."""
@@ -130,14 +132,15 @@ def _requests(app: App, _: str, __: Given) -> Iterator[str]:
 
 def _artifacts(app: App, typed: str, _: Given) -> Iterator[str]:
     """Yield the names of the newest artifacts, and the one that is typed."""
-    if app.sight.has_domain("artifact") and app.stores.database.engine.exists():
+    if app.sight.has_domain("artifact") and app.database.engine.exists():
         number = typed.removeprefix(_ARTIFACT)
         if number.isdecimal():
             with suppress(NPLError):
                 app.documents.find(DocumentRef(file=f"{_ARTIFACT}{number}"))
                 yield f"{_ARTIFACT}{number}"
-        for artifact in app.stores.artifact.list(MOST).items:
-            yield f"{_ARTIFACT}{artifact.id}"
+        with app.database.read() as tx:
+            newest = listed(tx, Slice(MOST, 0)).items
+        yield from (f"{_ARTIFACT}{artifact.id}" for artifact in newest)
 
 
 def _libraries(app: App, typed: str, __: Given) -> Iterator[str]:
@@ -145,7 +148,7 @@ def _libraries(app: App, typed: str, __: Given) -> Iterator[str]:
     name, below, _ = typed.partition("/")
     if below:
         yield from (one.path for one in app.documents.find(DocumentRef(file=name)))
-    elif app.stores.database.engine.exists():
+    elif app.database.engine.exists():
         for revision in app.stores.library.list():
             if app.sight.has_library(revision.library):
                 yield f"{_LIBRARY}{revision.library}"

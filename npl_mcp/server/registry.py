@@ -133,7 +133,7 @@ class BoundTool(Tool):
         if (call := CURRENT.get()) is not None:
             call.arguments = arguments
         checked = self._checked(arguments)
-        data = self._spec.function(seen(self._app).in_call(), **checked)
+        data = self._spec(seen(self._app).in_call(), **checked)
         if inspect.iscoroutine(data):
             data = await data
         if call is not None:

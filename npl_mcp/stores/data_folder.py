@@ -11,13 +11,9 @@ from npl_mcp.stores.base.folder import ARTIFACT_FOLDER, private_folder
 from npl_mcp.stores.base.opening import database_of
 from npl_mcp.stores.calls import CallStore
 from npl_mcp.stores.changes import Changes
-from npl_mcp.stores.chat.store import ChatStore
 from npl_mcp.stores.labels import LabelStore
 from npl_mcp.stores.library.store import LibraryStore
-from npl_mcp.stores.review.store import ReviewStore
 from npl_mcp.stores.searching import SearchStore
-from npl_mcp.stores.session import SessionStore
-from npl_mcp.stores.worklog.store import WorklogStore
 
 
 class Stores:
@@ -36,11 +32,7 @@ class Stores:
         # and each connection costs it memory.
         self._unchecked = database_of(folder, None, check=False) if address is None else self.database
         self.access = AccessStore(self._unchecked)
-        self.session = SessionStore(self.database)
         self.artifact = ArtifactStore(self.database, folder / ARTIFACT_FOLDER, max_artifact_bytes)
-        self.chat = ChatStore(self.database)
-        self.review = ReviewStore(self.database, self.artifact)
-        self.worklog = WorklogStore(self.database)
         self.library = LibraryStore(self.database)
         self.labels = LabelStore(folder)
         self.searching = SearchStore(self.database)

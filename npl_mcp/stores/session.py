@@ -1,20 +1,17 @@
 """Sessions: they group rooms and artifacts.
 
 The functions are parts of a caller's transaction, so that a room or an artifact and its session are made
-together or not at all. :class:`SessionStore` is what the session tools call.
+together or not at all.
 """
 
 from __future__ import annotations
 
 import secrets
 import string
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from npl_index.errors import MissingRequestError
 from npl_index.library.references import near_names
-from npl_mcp.stores.base import checks
-from npl_mcp.stores.base.database import Database, Row, Transaction
+from npl_mcp.stores.base.database import Row, Transaction, filled
 from npl_mcp.stores.base.errors import AlreadyExistsError, ClosedError, SessionNotFoundError
 from npl_mcp.stores.base.paging import Page, Slice
 from npl_mcp.stores.base.totals import add_total, read_total
@@ -23,7 +20,7 @@ STATUSES = ("active", "completed", "archived")
 SHOWN = 200
 """Most rooms, and most artifacts, that one answer lists; the session's counts include all."""
 
-_PAGE = 20
+PAGE = 20
 _ALPHABET = string.ascii_lowercase + string.digits
 _ID_LENGTH = 8
 _COMPARED = 500
@@ -98,20 +95,6 @@ class SessionArtifact:
     revision_count: int
 
 
-@dataclass(frozen=True, slots=True)
-class SessionContent:
-    """A session with what is in it.
-
-    :param session: the session itself.
-    :param chat_rooms: its newest rooms, at most 200.
-    :param artifacts: its newest artifacts, at most 200.
-    """
-
-    session: Session
-    chat_rooms: Sequence[SessionRoom]
-    artifacts: Sequence[SessionArtifact]
-
-
 def require(tx: Transaction, session_id: str) -> int:
     """Return the number of a session.
 
@@ -125,12 +108,11 @@ def find(tx: Transaction, session_id: str) -> Row:
 
     :raises SessionNotFoundError: there is none with that id; carries ids that look alike.
     """
-    wanted = checks.line(session_id, "session_id")
-    row = tx.one(f"SELECT {_COLUMNS} FROM session WHERE id = :id", id=wanted)
+    row = tx.one(f"SELECT {_COLUMNS} FROM session WHERE id = :id", id=session_id)
     if row is None:
         newest = tx.all("SELECT id FROM session ORDER BY number DESC LIMIT :most", most=_COMPARED)
         raise SessionNotFoundError(
-            f"there is no session {wanted!r}", near=near_names(wanted, (row["id"] for row in newest))
+            f"there is no session {session_id!r}", near=near_names(session_id, (row["id"] for row in newest))
         )
     return row
 
@@ -142,13 +124,10 @@ def ensure(tx: Transaction, session_id: str | None, title: str | None) -> tuple[
     :param title: for a session that is made.
     :returns: number and id.
     """
-    clean = checks.maybe(checks.line, title, "session_title")
-    wanted = None if session_id is None else checks.short_name(session_id, "session_id")
-    if wanted is not None:
-        number = tx.value("SELECT number FROM session WHERE id = :id", id=wanted)
-        if number is not None:
-            return int(number), wanted
-    row = _insert(tx, wanted, clean)
+    number = None
+    if session_id is not None:
+        number = tx.value("SELECT number FROM session WHERE id = :id", id=session_id)
+    row = _insert(tx, session_id, title) if number is None else {"number": number, "id": session_id}
     return row["number"], row["id"]
 
 
@@ -192,84 +171,61 @@ def link_artifact(tx: Transaction, number: int, artifact_id: int) -> None:
     touch(tx, number, artifacts=made)
 
 
-class SessionStore:
-    """Sessions.
+def create(tx: Transaction, session_id: str | None, title: str | None) -> Session:
+    """Make a session.
 
-    :param database: where they are kept.
+    :param session_id: ``None``: a random one.
     """
+    return filled(Session, _insert(tx, session_id, title))
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
-    def create(self, title: str | None = None, session_id: str | None = None) -> Session:
-        """Make a session.
+def content(
+    tx: Transaction, session_id: str
+) -> tuple[Session, tuple[SessionRoom, ...], tuple[SessionArtifact, ...]]:
+    """Return a session, its rooms and its artifacts, newest first, at most :data:`SHOWN` of each."""
+    row = find(tx, session_id)
+    rooms = tx.all(_ROOMS, number=row["number"], most=SHOWN)
+    artifacts = tx.all(_ARTIFACTS, number=row["number"], most=SHOWN)
+    return (
+        filled(Session, row),
+        tuple(SessionRoom(session_id=row["id"], **room) for room in rooms),
+        tuple(SessionArtifact(**artifact) for artifact in artifacts),
+    )
 
-        :param session_id: letters, digits, ``.``, ``_`` and ``-``; at most 64. ``None``: a random one.
-        """
-        clean = checks.maybe(checks.line, title, "title")
-        wanted = None if session_id is None else checks.short_name(session_id, "session_id")
-        with self._database.write() as tx:
-            return _session(_insert(tx, wanted, clean))
 
-    def get(self, session_id: str) -> SessionContent:
-        """Return a session, its rooms and its artifacts, newest first."""
-        with self._database.read() as tx:
-            row = find(tx, session_id)
-            rooms = tx.all(_ROOMS, number=row["number"], most=SHOWN)
-            artifacts = tx.all(_ARTIFACTS, number=row["number"], most=SHOWN)
-        return SessionContent(
-            session=_session(row),
-            chat_rooms=tuple(SessionRoom(session_id=row["id"], **room) for room in rooms),
-            artifacts=tuple(SessionArtifact(**artifact) for artifact in artifacts),
-        )
+def listed(tx: Transaction, part: Slice, status: str | None) -> Page[Session]:
+    """Return sessions, newest first.
 
-    def list(
-        self, status: str | None = None, limit: int | None = None, offset: int | None = None
-    ) -> Page[Session]:
-        """List sessions, newest first.
+    :param status: only those; ``None``: all.
+    """
+    where, name = ("", "session") if status is None else ("WHERE status = :status ", f"session:{status}")
+    sql = f"SELECT {_COLUMNS} FROM session {where}ORDER BY number DESC LIMIT :limit OFFSET :offset"
+    values = {} if status is None else {"status": status}
+    return tx.page(Session, sql, read_total(tx, name), part, **values)
 
-        :param status: only those; ``None``: all.
-        """
-        wanted = checks.maybe(checks.choice, status, "status", STATUSES)
-        part = Slice.parse(limit, offset, _PAGE)
-        where, name = ("", "session") if wanted is None else ("WHERE status = :status ", f"session:{wanted}")
-        sql = f"SELECT {_COLUMNS} FROM session {where}ORDER BY number DESC LIMIT :limit OFFSET :offset"
-        values = {} if wanted is None else {"status": wanted}
-        with self._database.read() as tx:
-            rows = tx.all(sql, limit=part.limit, offset=part.offset, **values)
-            total = read_total(tx, name)
-        return Page(tuple(map(_session, rows)), total, part.limit, part.offset)
 
-    def update(self, session_id: str, title: str | None = None, status: str | None = None) -> Session:
-        """Change a session's title or status.
+def update(tx: Transaction, session_id: str, title: str | None, status: str | None) -> Session:
+    """Change a session's title or status.
 
-        :raises MissingRequestError: neither is given.
-        :raises ClosedError: it is archived, and stays so.
-        """
-        if title is None and status is None:
-            raise MissingRequestError(
-                "there is nothing to change", parameter="title", hint="give title or status"
-            )
-        clean = checks.maybe(checks.line, title, "title")
-        wanted = checks.maybe(checks.choice, status, "status", STATUSES)
-        with self._database.write() as tx:
-            before = find(tx, session_id)
-            if before["status"] == "archived" and clean is not None and wanted in (None, "archived"):
-                raise _archived(before["id"])
-            after = before | {
-                "title": before["title"] if clean is None else clean,
-                "status": wanted or before["status"],
-                "updated_at": tx.now,
-            }
-            tx.run(
-                "UPDATE session SET title = :title, status = :status, updated_at = :updated_at"
-                " WHERE number = :number",
-                **{name: after[name] for name in ("title", "status", "updated_at", "number")},
-            )
-            if after["status"] != before["status"]:
-                add_total(tx, f"session:{before['status']}", -1)
-                add_total(tx, f"session:{after['status']}", 1)
-        return _session(after)
+    :raises ClosedError: it is archived, and stays so.
+    """
+    before = find(tx, session_id)
+    if before["status"] == "archived" and title is not None and status in (None, "archived"):
+        raise _archived(before["id"])
+    after = before | {
+        "title": before["title"] if title is None else title,
+        "status": status or before["status"],
+        "updated_at": tx.now,
+    }
+    tx.run(
+        "UPDATE session SET title = :title, status = :status, updated_at = :updated_at"
+        " WHERE number = :number",
+        **{name: after[name] for name in ("title", "status", "updated_at", "number")},
+    )
+    if after["status"] != before["status"]:
+        add_total(tx, f"session:{before['status']}", -1)
+        add_total(tx, f"session:{after['status']}", 1)
+    return filled(Session, after)
 
 
 _ROOMS = """
@@ -289,14 +245,11 @@ WHERE link.session_number = :number ORDER BY link.artifact_id DESC LIMIT :most
 
 
 def _insert(tx: Transaction, wanted: str | None, title: str | None) -> Row:
-    row = None
+    row: Row | None = None
     while row is None:
-        row = tx.one(
-            "INSERT INTO session (id, title, created_at, updated_at) VALUES (:id, :title, :now, :now)"
-            f" ON CONFLICT (id) DO NOTHING RETURNING {_COLUMNS}",
-            id=wanted or "".join(secrets.choice(_ALPHABET) for _ in range(_ID_LENGTH)),
-            title=title,
-            now=tx.now,
+        session_id = wanted or "".join(secrets.choice(_ALPHABET) for _ in range(_ID_LENGTH))
+        row = tx.insert(
+            "session", _COLUMNS, "id", id=session_id, title=title, created_at=tx.now, updated_at=tx.now
         )
         if row is None and wanted is not None:
             raise AlreadyExistsError(
@@ -305,7 +258,3 @@ def _insert(tx: Transaction, wanted: str | None, title: str | None) -> Row:
     add_total(tx, "session", 1)
     add_total(tx, f"session:{row['status']}", 1)
     return row
-
-
-def _session(row: Row) -> Session:
-    return Session(**{name: value for name, value in row.items() if name != "number"})

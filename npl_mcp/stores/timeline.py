@@ -11,7 +11,7 @@ from npl_index.errors import InvalidRequestError
 from npl_mcp.stores import session
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.activity import Count, Unit, unit_for
-from npl_mcp.stores.base.database import Database, Row, Transaction
+from npl_mcp.stores.base.database import Row, Transaction, filled
 from npl_mcp.stores.base.paging import LARGEST_PAGE, Slice
 from npl_mcp.stores.changes import Topic
 from npl_mcp.stores.chat import feed
@@ -182,39 +182,35 @@ class Place:
 
 
 def timeline(
-    database: Database,
+    tx: Transaction,
     session_id: str,
     project: str,
     kinds: Sequence[str],
     who: str | None,
-    before: str | None,
-    limit: int | None,
+    place: Place,
+    part: Slice,
 ) -> Timeline:
     """Return what happened in a session, from one state of the database.
 
     :param project: whose worklog of the same name belongs to it.
-    :param kinds: some of :data:`KINDS`; empty for all.
+    :param kinds: some of :data:`KINDS`.
     :param who: only what they did.
-    :param before: only what came before this place.
-    :param limit: most of each kind.
+    :param place: only what came before it.
+    :param part: how much of each kind at most.
     :raises SessionNotFoundError: there is none.
     """
-    place, most = Place.parse(before), Slice.parse(limit, None).limit
-    name = checks.maybe(checks.line, who, "who")
-    wanted = [checks.choice(one, "kinds", KINDS) for one in kinds] or KINDS
-    with database.read() as tx:
-        about = session.find(tx, session_id)
-        scope = _scope(tx, project, about)
-        found = {kind: _Source(tx, kind, scope, name) for kind in KINDS if kind in wanted}
-        ends = [source.ends for source in found.values() if source.ends["first"]]
-        firsts, lasts = ([one[end] for one in ends] for end in ("first", "last"))
-        unit = unit_for(min(firsts), max(lasts)) if ends else Unit(19, 1)
-        parts: dict[str, Any] = {kind: source.part(place, unit, most) for kind, source in found.items()}
+    about = session.find(tx, session_id)
+    scope = _scope(tx, project, about)
+    found = {kind: _Source(tx, kind, scope, who) for kind in KINDS if kind in kinds}
+    ends = [source.ends for source in found.values() if source.ends["first"]]
+    firsts, lasts = ([one[end] for one in ends] for end in ("first", "last"))
+    unit = unit_for(min(firsts), max(lasts)) if ends else Unit(19, 1)
+    parts: dict[str, Any] = {kind: source.part(place, unit, part.limit) for kind, source in found.items()}
     return Timeline(about["id"], unit.seconds, **parts)
 
 
 def news(
-    database: Database, session_id: str, project: str, since: Mapping[str, int], who: str | None
+    tx: Transaction, session_id: str, project: str, since: Mapping[str, int], who: str | None
 ) -> SessionNews:
     """Return what happened in a session after cursors, from one state of the database.
 
@@ -223,19 +219,15 @@ def news(
     :param who: only what they did.
     :raises SessionNotFoundError: there is none.
     """
-    name = checks.maybe(checks.line, who, "who")
-    wanted = {kind: checks.whole(at, kind) for kind, at in since.items()}
-    with database.read() as tx:
-        scope = _scope(tx, project, session.find(tx, session_id))
-        found = {kind: _Source(tx, kind, scope, name).newer(at) for kind, at in wanted.items()}
+    scope = _scope(tx, project, session.find(tx, session_id))
+    found = {kind: _Source(tx, kind, scope, who).newer(at) for kind, at in since.items()}
     parts: dict[str, Any] = {kind: newer for kind, newer in found.items() if newer.items}
     return SessionNews(**parts)
 
 
-def topic(database: Database, session_id: str) -> Topic:
+def topic(tx: Transaction, session_id: str) -> Topic:
     """Return what changes with all that happens in a session."""
-    with database.read() as tx:
-        return Topic(_POSITIONS, session.find(tx, session_id)["number"])
+    return Topic(_POSITIONS, session.find(tx, session_id)["number"])
 
 
 def _scope(tx: Transaction, project: str, about: Row) -> dict[str, int]:
@@ -327,7 +319,7 @@ def _events(tx: Transaction, page: Sequence[Row]) -> list[Event]:
 
 
 def _plain(kind: type[T], _: Transaction, page: Sequence[Row]) -> list[T]:
-    return [kind(**{name: value for name, value in row.items() if name != "number"}) for row in page]
+    return [filled(kind, row) for row in page]
 
 
 _ITEMS: Mapping[str, Any] = {

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from npl_mcp.stores import session
-from npl_mcp.stores.base.database import Database, Row, Transaction
+from npl_mcp.stores.base.database import Row, Transaction
 from npl_mcp.stores.base.errors import StoreError
 from npl_mcp.stores.base.paging import LARGEST_PAGE, Slice
 from npl_mcp.stores.chat import feed
@@ -26,7 +26,7 @@ SHORTEST = 36
 _SPACE = re.compile(r"\s+")
 
 
-def transcript(database: Database, session_id: str, project: str) -> str:
+def transcript(tx: Transaction, session_id: str, project: str) -> str:
     """Return a session as Markdown, from one state of the database.
 
     :param project: whose worklog of the same name belongs to it.
@@ -34,19 +34,18 @@ def transcript(database: Database, session_id: str, project: str) -> str:
     :raises StoreError: it is too long.
     """
     parts: list[str] = []
-    with database.read() as tx:
-        about = session.find(tx, session_id)
-        rooms = tx.all(_ROOMS, number=about["number"])
-        # A text that is too long in any case is not read first.
-        left = LONGEST if sum(room["event_count"] for room in rooms) * SHORTEST <= LONGEST else 0
-        for part in _parts(tx, about, rooms, project):
-            left -= len(part) + 1
-            if left < 0:
-                raise StoreError(
-                    f"the text of session {session_id!r} has more than {LONGEST:,} characters",
-                    hint="read its rooms with chat_get_feed",
-                )
-            parts.append(part)
+    about = session.find(tx, session_id)
+    rooms = tx.all(_ROOMS, number=about["number"])
+    # A text that is too long in any case is not read first.
+    left = LONGEST if sum(room["event_count"] for room in rooms) * SHORTEST <= LONGEST else 0
+    for part in _parts(tx, about, rooms, project):
+        left -= len(part) + 1
+        if left < 0:
+            raise StoreError(
+                f"the text of session {session_id!r} has more than {LONGEST:,} characters",
+                hint="read its rooms with chat_get_feed",
+            )
+        parts.append(part)
     return "\n".join(parts) + "\n"
 
 

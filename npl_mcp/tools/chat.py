@@ -1,29 +1,39 @@
-"""Chat: rooms in which personas talk, react, share artifacts and assign todos."""
+"""Chat: rooms in which personas talk, react, share artifacts and assign todos.
+
+:raises InvalidRequestError: an argument cannot be used.
+:raises DatabaseError: the database cannot be used.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import Annotated, Any
 
+from npl_index.errors import MissingRequestError
 from npl_mcp.core.app import App
 from npl_mcp.core.waiting import waits, when_new
-from npl_mcp.stores.base.paging import Page
+from npl_mcp.stores.base import checks
+from npl_mcp.stores.base.paging import LARGEST_PAGE, Page, Slice
+from npl_mcp.stores.changes import Topic
+from npl_mcp.stores.chat import feed, handoffs, inbox, messages, rooms, todos
 from npl_mcp.stores.chat.feed import Event
 from npl_mcp.stores.chat.inbox import MarkedRead, Notification
+from npl_mcp.stores.chat.messages import Message, Reaction, Share
 from npl_mcp.stores.chat.rooms import NewRoom, Room, RoomDetails, RoomState
-from npl_mcp.stores.chat.store import Claim, Message, Reaction, Share
-from npl_mcp.stores.chat.todos import ListedTodo, Todo, TodoUpdate
-from npl_mcp.tools.spec import ToolSpec, Wait
+from npl_mcp.stores.chat.todos import Claim, ListedTodo, Todo, TodoUpdate
+from npl_mcp.tools.parameters import ActorIfOwn, Check, Name, RowId, ShortName, Text, Wait, Whole
+from npl_mcp.tools.spec import ToolSpec
+
+Blockers = Annotated[list[int] | None, Check(checks.row_ids, todos.MOST_BLOCKERS)]
 
 
 def chat_create_room(
     app: App,
-    name: str,
-    members: list[str],
-    description: str | None = None,
-    session_id: str | None = None,
-    session_title: str | None = None,
+    name: Name,
+    members: Annotated[list[str], Check(rooms.new_members)],
+    description: Text | None = None,
+    session_id: ShortName | None = None,
+    session_title: Name | None = None,
 ) -> NewRoom:
     """Create a room.
 
@@ -33,17 +43,18 @@ def chat_create_room(
     :returns: a room that was made.
     :raises AlreadyExistsError: the name is taken.
     :raises MissingRequestError: a name is empty, or there are no members.
-    :raises InvalidRequestError: an argument cannot be used.
-    :raises DatabaseError: the database cannot be used.
     """
-    room = app.stores.chat.create_room(name, members, description, session_id, session_title)
-    if app.settings.web_url is None:
-        return room
-    return replace(room, web_url=f"{app.settings.web_url}/rooms/{room.room_id}")
+    with app.database.write() as tx:
+        room = rooms.create(tx, name, members, description, session_id, session_title)
+    pages = app.settings.web_url
+    return replace(room, web_url=pages and f"{pages}/rooms/{room.room_id}")
 
 
 def chat_update_room(
-    app: App, room_id: int, persona: str, action: Annotated[str, "join, leave, archive or reopen"]
+    app: App,
+    room_id: RowId,
+    persona: Name,
+    action: Annotated[str, "join, leave, archive or reopen", Check(checks.choice, tuple(rooms.ACTIONS))],
 ) -> RoomState:
     """Join, leave, archive or reopen a room.
 
@@ -51,20 +62,22 @@ def chat_update_room(
     :raises RoomNotFoundError: there is no such room.
     :raises NotAllowedError: the persona archives or reopens a room it is not a member of.
     :raises ClosedError: the room or its session is archived.
-    :raises InvalidRequestError: an argument cannot be used.
-    :raises DatabaseError: the database cannot be used.
     """
-    return app.stores.chat.update_room(room_id, persona, action)
+    with app.database.write() as tx:
+        rooms.ACTIONS[action](tx, room_id, persona)
+        return rooms.state(tx, room_id)
 
 
 def chat_send_message(
     app: App,
-    room_id: int,
-    persona: str,
-    message: str,
-    reply_to_id: int | None = None,
-    kind: Annotated[str | None, "handoff, or ack of the one replied to"] = None,
-    to: Annotated[str | None, "Who gets a handoff"] = None,
+    room_id: RowId,
+    persona: Name,
+    message: Text,
+    reply_to_id: RowId | None = None,
+    kind: Annotated[
+        str | None, "handoff, or ack of the one replied to", Check(checks.choice, handoffs.KINDS)
+    ] = None,
+    to: Annotated[Name | None, "Who gets a handoff"] = None,
 ) -> Message:
     """Send a message; @name notifies a member, @all everybody.
 
@@ -73,30 +86,30 @@ def chat_send_message(
     :raises NotAllowedError: the persona is not a member of it.
     :raises RecordNotFoundError: what is answered is not in the room.
     :raises ClosedError: the room or its session is archived, or the handoff was acknowledged.
-    :raises InvalidRequestError: an argument cannot be used.
-    :raises DatabaseError: the database cannot be used.
     """
-    return app.stores.chat.send_message(room_id, persona, message, reply_to_id, kind or "message", to)
+    with app.database.write() as tx:
+        return messages.send(tx, room_id, persona, message, reply_to_id, kind or "message", to)
 
 
-def chat_react(app: App, event_id: int, persona: str, emoji: str) -> Reaction:
+def chat_react(
+    app: App, event_id: RowId, persona: Name, emoji: Annotated[str, Check(checks.line, messages.EMOJI)]
+) -> Reaction:
     """React to an event.
 
     :returns: a reaction to an event.
     :raises RecordNotFoundError: there is no such event.
     :raises NotAllowedError: the persona is not a member of its room.
-    :raises InvalidRequestError: an argument cannot be used.
-    :raises DatabaseError: the database cannot be used.
     """
-    return app.stores.chat.react(event_id, persona, emoji)
+    with app.database.write() as tx:
+        return messages.react(tx, event_id, persona, emoji)
 
 
 def chat_share_artifact(
     app: App,
-    room_id: int,
-    persona: str,
-    artifact_id: int,
-    revision: Annotated[int | None, "Number"] = None,
+    room_id: RowId,
+    persona: Name,
+    artifact_id: RowId,
+    revision: Annotated[Whole | None, "Number"] = None,
 ) -> Share:
     """Share an artifact with a room.
 
@@ -106,19 +119,18 @@ def chat_share_artifact(
     :raises NotAllowedError: the persona is not a member of it.
     :raises ArtifactNotFoundError: there is no such artifact.
     :raises RecordNotFoundError: it has no such revision.
-    :raises InvalidRequestError: an argument cannot be used.
-    :raises DatabaseError: the database cannot be used.
     """
-    return app.stores.chat.share_artifact(room_id, persona, artifact_id, revision)
+    with app.database.write() as tx:
+        return messages.share(tx, room_id, persona, artifact_id, revision)
 
 
 def chat_create_todo(
     app: App,
-    room_id: int,
-    persona: str,
-    description: str,
-    assigned_to: str | None = None,
-    blocked_by: list[int] | None = None,
+    room_id: RowId,
+    persona: Name,
+    description: Text,
+    assigned_to: Name | None = None,
+    blocked_by: Blockers = None,
 ) -> Todo:
     """Create a todo in a room.
 
@@ -126,19 +138,18 @@ def chat_create_todo(
     :returns: a todo that was made.
     :raises RoomNotFoundError: there is no such room.
     :raises NotAllowedError: one of the personas is not a member of it.
-    :raises InvalidRequestError: an argument cannot be used.
-    :raises DatabaseError: the database cannot be used.
     """
-    return app.stores.chat.create_todo(room_id, persona, description, assigned_to, blocked_by)
+    with app.database.write() as tx:
+        return todos.create(tx, room_id, persona, description, assigned_to, blocked_by or ())
 
 
 def chat_update_todo(
     app: App,
-    event_id: int,
-    persona: str,
-    status: Annotated[str, "pending, in_progress, done or cancelled"],
-    assigned_to: str | None = None,
-    blocked_by: list[int] | None = None,
+    event_id: RowId,
+    persona: Name,
+    status: Annotated[str, "pending, in_progress, done or cancelled", Check(checks.choice, todos.STATUSES)],
+    assigned_to: Name | None = None,
+    blocked_by: Blockers = None,
 ) -> TodoUpdate:
     """Change a todo's status or assignee.
 
@@ -148,19 +159,19 @@ def chat_update_todo(
     :raises RecordNotFoundError: there is no such event.
     :raises NotAllowedError: one of the personas is not a member of its room.
     :raises ConflictError: somebody else has claimed it.
-    :raises InvalidRequestError: the event is no todo, or an argument cannot be used.
-    :raises DatabaseError: the database cannot be used.
+    :raises InvalidRequestError: the event is no todo.
     """
-    return app.stores.chat.update_todo(event_id, persona, status, assigned_to, blocked_by)
+    with app.database.write() as tx:
+        return todos.update(tx, event_id, persona, status, assigned_to, blocked_by)
 
 
 @waits
 async def chat_claim_todo(
     app: App,
-    persona: str,
-    event_id: int | None = None,
-    room_id: Annotated[int | None, "Without event_id: its oldest ready todo"] = None,
-    lease: Annotated[int | None, "Seconds; claim again to renew"] = None,
+    persona: Name,
+    event_id: RowId | None = None,
+    room_id: Annotated[RowId | None, "Without event_id: its oldest ready todo"] = None,
+    lease: Annotated[int | None, "Seconds; claim again to renew", Check(todos.lease_seconds)] = None,
     wait: Wait = 0,
 ) -> Claim:
     """Claim a todo, so that nobody else does it.
@@ -173,23 +184,31 @@ async def chat_claim_todo(
     :raises NotAllowedError: the persona is not a member of the room.
     :raises ConflictError: somebody else has claimed it, it waits for others, or it is not open.
     :raises ClosedError: the room or its session is archived.
-    :raises InvalidRequestError: the event is no todo, or an argument cannot be used.
-    :raises DatabaseError: the database cannot be used.
+    :raises InvalidRequestError: the event is no todo.
     """
-    chat = app.stores.chat
-    claim = partial(chat.claim_todo, persona, event_id, room_id, lease)
-    if room_id is None:
-        return claim()
+    seconds = lease or todos.LEASE
+    if event_id is not None and room_id is None:
+        with app.database.write() as tx:
+            return todos.claim(tx, event_id, persona, seconds)
+    if event_id is not None or room_id is None:
+        raise MissingRequestError(
+            "a todo or a room is needed, not both", parameter="event_id", hint="give event_id or room_id"
+        )
     return await when_new(
-        app.news, partial(chat.room_topic, room_id), wait, claim, lambda made: not made.claimed
+        app,
+        lambda _: Topic(rooms.POSITIONS, room_id),
+        wait,
+        lambda tx: todos.claim_next(tx, room_id, persona, seconds),
+        lambda made: not made.claimed,
+        write=True,
     )
 
 
 def chat_list_todos(
     app: App,
-    room_id: Annotated[int | None, "Default: all rooms of the persona"] = None,
-    persona: str | None = None,
-    filter: Annotated[str | None, "ready, open, mine or done"] = None,
+    room_id: Annotated[RowId | None, "Default: all rooms of the persona"] = None,
+    persona: Name | None = None,
+    filter: Annotated[str | None, "ready, open, mine or done", Check(checks.choice, todos.FILTERS)] = None,
     limit: int | None = None,
     offset: int | None = None,
 ) -> Page[ListedTodo]:
@@ -198,18 +217,21 @@ def chat_list_todos(
     :returns: a page; each item is a todo as it is now.
     :raises RoomNotFoundError: there is no such room.
     :raises MissingRequestError: a persona is needed.
-    :raises InvalidRequestError: an argument cannot be used.
-    :raises DatabaseError: the database cannot be used.
     """
-    return app.stores.chat.list_todos(room_id, persona, filter or "open", limit, offset)
+    part = Slice.parse(limit, offset)
+    with app.database.read() as tx:
+        return todos.read(tx, room_id, filter or "open", persona, part)
 
 
 @waits
 async def chat_get_feed(
     app: App,
-    room_id: int,
+    room_id: RowId,
     since: Annotated[
-        int | str | None, "Cursor of the last answer, or ISO 8601 time", {"type": "string"}
+        int | str | None,
+        "Cursor of the last answer, or ISO 8601 time",
+        {"type": "string"},
+        Check(feed.parse_since),
     ] = None,
     limit: int | None = None,
     offset: int | None = None,
@@ -219,15 +241,13 @@ async def chat_get_feed(
 
     :returns: a page; each item is something that happened in a room.
     :raises RoomNotFoundError: there is no such room.
-    :raises InvalidRequestError: an argument cannot be used.
-    :raises DatabaseError: the database cannot be used.
     """
-    chat = app.stores.chat
+    part = Slice.parse(limit, offset)
     return await when_new(
-        app.news,
-        partial(chat.room_topic, room_id),
+        app,
+        lambda _: Topic(rooms.POSITIONS, room_id),
         wait,
-        partial(chat.feed, room_id, since, limit, offset),
+        lambda tx: feed.read(tx, room_id, rooms.require_room(tx, room_id), since, part),
         _is_empty,
     )
 
@@ -238,7 +258,7 @@ def _is_empty(page: Page[Any]) -> bool:
 
 def chat_list_rooms(
     app: App,
-    persona: str | None = None,
+    persona: Name | None = None,
     limit: int | None = None,
     offset: int | None = None,
     archived: bool = False,
@@ -248,20 +268,20 @@ def chat_list_rooms(
     :param persona: only rooms it is a member of.
     :param archived: those that are archived, in place of the others.
     :returns: a page; each item is a room as it is listed.
-    :raises InvalidRequestError: an argument cannot be used.
-    :raises DatabaseError: the database cannot be used.
     """
-    return app.stores.chat.list_rooms(persona, limit, offset, archived=archived)
+    part = Slice.parse(limit, offset, largest=rooms.MOST_ROOMS)
+    with app.database.read() as tx:
+        return rooms.read(tx, persona, archived, part)
 
 
 @waits
 async def chat_get_notifications(
     app: App,
-    persona: str,
+    persona: Name,
     unread_only: bool = True,
     limit: int | None = None,
     offset: int | None = None,
-    since: Annotated[int | None, "Cursor of the last answer"] = None,
+    since: Annotated[Whole | None, "Cursor of the last answer"] = None,
     wait: Wait = 0,
 ) -> Page[Notification]:
     """List notifications, newest first.
@@ -269,67 +289,66 @@ async def chat_get_notifications(
     :param since: cursor of the last answer; what came after it, oldest first.
     :returns: a page; each item is a notification and the event it is about.
     :raises RecordNotFoundError: the persona is in no room.
-    :raises InvalidRequestError: an argument cannot be used.
-    :raises DatabaseError: the database cannot be used.
     """
-    chat = app.stores.chat
+    part = Slice.parse(limit, offset)
     return await when_new(
-        app.news,
-        partial(chat.mailbox_topic, persona),
+        app,
+        lambda _: Topic(inbox.POSITIONS, persona),
         wait,
-        partial(chat.notifications, persona, unread_only, limit, offset, since),
+        lambda tx: inbox.read(tx, persona, unread_only, since, part),
         _is_empty,
     )
 
 
-def chat_mark_read(
-    app: App,
-    notification_id: int,
-    persona: Annotated[str | None, "Only if it is this persona's; a token implies its own"] = None,
-) -> MarkedRead:
+def chat_mark_read(app: App, notification_id: RowId, persona: ActorIfOwn = None) -> MarkedRead:
     """Mark a notification as read.
 
     :returns: a notification that was read.
     :raises RecordNotFoundError: there is no such notification.
-    :raises InvalidRequestError: the id cannot be one.
-    :raises DatabaseError: the database cannot be used.
     """
-    return app.stores.chat.mark_read(notification_id, persona)
+    with app.database.write() as tx:
+        return inbox.mark_read(tx, notification_id, persona)
 
 
-def chat_room(app: App, room_id: int) -> RoomDetails:
+def chat_room(app: App, room_id: RowId) -> RoomDetails:
     """Show a room and its members.
 
     :returns: a room, and whether it takes more.
     :raises RoomNotFoundError: there is no such room.
-    :raises InvalidRequestError: the id cannot be one.
-    :raises DatabaseError: the database cannot be used.
     """
-    return app.stores.chat.room(room_id)
+    with app.database.read() as tx:
+        return rooms.details(tx, room_id)
 
 
 def chat_events(
-    app: App, room_id: int, event_ids: Annotated[list[int], "Those it does not have are left out"]
+    app: App,
+    room_id: RowId,
+    event_ids: Annotated[
+        list[int], "Those it does not have are left out", Check(checks.row_ids, LARGEST_PAGE)
+    ],
 ) -> tuple[Event, ...]:
     """Show some events of a room.
 
     :returns: each is something that happened in a room.
     :raises RoomNotFoundError: there is no such room.
-    :raises InvalidRequestError: an id cannot be one.
-    :raises DatabaseError: the database cannot be used.
     """
-    return app.stores.chat.events(room_id, event_ids)
+    with app.database.read() as tx:
+        rooms.require_room(tx, room_id)
+        return feed.some(tx, room_id, event_ids)
 
 
-def chat_thread(app: App, event_id: int, limit: int | None = None, offset: int | None = None) -> Page[Event]:
+def chat_thread(
+    app: App, event_id: RowId, limit: int | None = None, offset: int | None = None
+) -> Page[Event]:
     """Show an event with what it answers and what answers it, oldest first.
 
     :returns: a page; each item is something that happened in a room.
     :raises RecordNotFoundError: there is no such event.
-    :raises InvalidRequestError: an argument cannot be used.
-    :raises DatabaseError: the database cannot be used.
     """
-    return app.stores.chat.thread(event_id, limit, offset)
+    part = Slice.parse(limit, offset)
+    with app.database.read() as tx:
+        rooms.room_of(tx, event_id)
+        return feed.thread(tx, event_id, part)
 
 
 TOOLS = (

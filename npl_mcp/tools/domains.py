@@ -27,9 +27,6 @@ UNLISTED: Mapping[str, str | None] = {
     "documents": "npl",
     "editing": "npl",
     "newest": "search",
-    "worklog_commands": "worklog",
-    "artifact_views": "artifact",
-    "worklog_views": "worklog",
     "calls": None,
 }
 """Further modules of tools that only command lines and pages call, and of those that a setting lists, each

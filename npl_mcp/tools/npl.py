@@ -23,9 +23,10 @@ from npl_mcp.core.app import App
 from npl_mcp.core.calls import identity
 from npl_mcp.core.section_edits import may_edit
 from npl_mcp.core.waiting import waits
+from npl_mcp.tools.parameters import CommaList
 from npl_mcp.tools.responses import ENVELOPE
 from npl_mcp.tools.section_index import IndexReply, IndexRequest, section_index
-from npl_mcp.tools.spec import CommaList, ToolSpec
+from npl_mcp.tools.spec import ToolSpec
 
 File = Annotated[
     str | None,

@@ -1,4 +1,8 @@
-"""Reviews: comments on an artifact's revision, and copies of it with the comments in them."""
+"""Reviews: comments on an artifact's revision, and copies of it with the comments in them.
+
+:raises InvalidRequestError: an argument cannot be used.
+:raises DatabaseError: the database cannot be used.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +10,9 @@ from typing import Annotated
 
 from npl_mcp.core.app import App
 from npl_mcp.stores.base import checks
-from npl_mcp.stores.base.paging import Page
-from npl_mcp.stores.review.annotation import Spot
+from npl_mcp.stores.base.paging import Page, Slice
+from npl_mcp.stores.review import store
+from npl_mcp.stores.review.annotation import Spot, parse_place
 from npl_mcp.stores.review.overlay import MOST_PIXELS
 from npl_mcp.stores.review.places import Places
 from npl_mcp.stores.review.values import (
@@ -18,12 +23,15 @@ from npl_mcp.stores.review.values import (
     ReviewContent,
     ReviewEntry,
 )
+from npl_mcp.tools.parameters import ActorIfOwn, Check, Name, RowId, Text
 from npl_mcp.tools.spec import ToolSpec
 
-RevisionId = Annotated[int, "Not its number"]
+RevisionId = Annotated[RowId, "Not its number"]
+Pixels = Annotated[int, Check(checks.whole, MOST_PIXELS)]
+Status = Annotated[str | None, "in_progress or completed", Check(checks.choice, store.STATUSES)]
 
 
-def review_create(app: App, artifact_id: int, revision_id: RevisionId, reviewer_persona: str) -> NewReview:
+def review_create(app: App, artifact_id: RowId, revision_id: RevisionId, reviewer_persona: Name) -> NewReview:
     """Begin a review of a revision.
 
     :param revision_id: the ``revision_id`` of other answers, not the number of the revision.
@@ -31,18 +39,17 @@ def review_create(app: App, artifact_id: int, revision_id: RevisionId, reviewer_
     :raises ArtifactNotFoundError: there is no such artifact.
     :raises RecordNotFoundError: it has no such revision.
     :raises ClosedError: the artifact is archived.
-    :raises InvalidRequestError: an argument cannot be used.
-    :raises DatabaseError: the database cannot be used.
     """
-    return app.stores.review.create(artifact_id, revision_id, reviewer_persona)
+    with app.database.write() as tx:
+        return store.create(tx, artifact_id, revision_id, reviewer_persona)
 
 
 def review_add_comment(
     app: App,
-    review_id: int,
+    review_id: RowId,
     location: Annotated[str, "line:3, line:3-5 or a selector"],
-    comment: str,
-    persona: str,
+    comment: Text,
+    persona: Name,
 ) -> NewComment:
     """Comment on lines or a section.
 
@@ -51,33 +58,30 @@ def review_add_comment(
     :raises ReviewNotFoundError: there is no such review.
     :raises SectionNotFoundError: the selector selects nothing.
     :raises SelectorSyntaxError: the selector cannot be read.
-    :raises InvalidRequestError: the location lies outside the file, or another argument cannot be used.
+    :raises InvalidRequestError: the location lies outside the file.
     :raises ClosedError: the review is complete.
-    :raises StorageError: the file cannot be read.
-    :raises DatabaseError: the database cannot be used.
     """
-    return app.stores.review.comment(review_id, location, comment, persona)
+    return store.comment(app.stores.artifact, review_id, parse_place(location), comment, persona)
 
 
-def review_add_annotation(app: App, review_id: int, x: int, y: int, comment: str, persona: str) -> NewComment:
+def review_add_annotation(
+    app: App, review_id: RowId, x: Pixels, y: Pixels, comment: Text, persona: Name
+) -> NewComment:
     """Comment on a pixel of an image.
 
     :returns: a comment that was added.
     :raises ReviewNotFoundError: there is no such review.
-    :raises InvalidRequestError: the spot lies outside the picture, or another argument cannot be used.
+    :raises InvalidRequestError: the spot lies outside the picture.
     :raises ClosedError: the review is complete.
-    :raises StorageError: the file cannot be read.
-    :raises DatabaseError: the database cannot be used.
     """
-    spot = Spot(checks.whole(x, "x", MOST_PIXELS), checks.whole(y, "y", MOST_PIXELS))
-    return app.stores.review.comment(review_id, str(spot), comment, persona)
+    return store.comment(app.stores.artifact, review_id, Spot(x, y), comment, persona)
 
 
 def review_list(
     app: App,
-    artifact_id: int | None = None,
-    reviewer_persona: str | None = None,
-    status: Annotated[str | None, "in_progress or completed"] = None,
+    artifact_id: RowId | None = None,
+    reviewer_persona: Name | None = None,
+    status: Status = None,
     limit: int | None = None,
     offset: int | None = None,
 ) -> Page[ReviewEntry]:
@@ -85,45 +89,39 @@ def review_list(
 
     :returns: a page; each item is a review in a list.
     :raises ArtifactNotFoundError: there is no such artifact.
-    :raises InvalidRequestError: an argument cannot be used.
-    :raises DatabaseError: the database cannot be used.
     """
-    return app.stores.review.list(artifact_id, reviewer_persona, status, limit=limit, offset=offset)
+    part = Slice.parse(limit, offset)
+    with app.database.read() as tx:
+        return store.listed(tx, part, artifact_id, reviewer_persona, status)
 
 
 def review_get(
-    app: App, review_id: int, limit: int | None = None, offset: int | None = None
+    app: App, review_id: RowId, limit: int | None = None, offset: int | None = None
 ) -> ReviewContent:
     """Get a review with its comments.
 
     :returns: a review with its comments.
     :raises ReviewNotFoundError: there is no such review.
-    :raises InvalidRequestError: the id cannot be one, or the limit or the offset is out of range.
-    :raises DatabaseError: the database cannot be used.
     """
-    return app.stores.review.get(review_id, limit, offset)
+    part = Slice.parse(limit, offset)
+    with app.database.read() as tx:
+        return store.get(tx, review_id, part)
 
 
-def review_generate_annotated(app: App, artifact_id: int, revision_id: RevisionId) -> AnnotatedRevision:
+def review_generate_annotated(app: App, artifact_id: RowId, revision_id: RevisionId) -> AnnotatedRevision:
     """Copy a revision with all reviews' comments as footnotes, or marks on an image.
 
     :param revision_id: the ``revision_id`` of other answers, not the number of the revision.
     :returns: a revision with all its reviews.
     :raises ArtifactNotFoundError: there is no such artifact.
     :raises RecordNotFoundError: it has no such revision.
-    :raises InvalidRequestError: an id cannot be one.
     :raises StoreError: it is neither text nor a PNG or JPEG.
-    :raises StorageError: a file cannot be read or written.
-    :raises DatabaseError: the database cannot be used.
     """
-    return app.stores.review.annotated(artifact_id, revision_id)
+    return store.annotated(app.stores.artifact, artifact_id, revision_id)
 
 
 def review_complete(
-    app: App,
-    review_id: int,
-    overall_comment: str | None = None,
-    reviewer_persona: Annotated[str | None, "Only if it is this persona's; a token implies its own"] = None,
+    app: App, review_id: RowId, overall_comment: Text | None = None, reviewer_persona: ActorIfOwn = None
 ) -> Completion:
     """Complete a review.
 
@@ -131,23 +129,19 @@ def review_complete(
     :raises ReviewNotFoundError: there is no such review.
     :raises NotAllowedError: it is somebody else's.
     :raises ClosedError: it is complete, with another overall comment.
-    :raises InvalidRequestError: an argument cannot be used.
-    :raises DatabaseError: the database cannot be used.
     """
-    return app.stores.review.complete(review_id, overall_comment, reviewer_persona)
+    with app.database.write() as tx:
+        return store.complete(tx, review_id, overall_comment, reviewer_persona)
 
 
-def review_places(app: App, artifact_id: int, revision_id: int) -> Places:
+def review_places(app: App, artifact_id: RowId, revision_id: RowId) -> Places:
     """Show all comments on a revision, each with its place.
 
     :returns: the comments on a revision.
     :raises ArtifactNotFoundError: there is no such artifact.
     :raises RecordNotFoundError: it has no such revision.
-    :raises InvalidRequestError: an id cannot be one.
-    :raises DatabaseError: the database cannot be used.
-    :raises StorageError: the file is gone, cannot be read, or was changed.
     """
-    return app.stores.review.places(artifact_id, revision_id)
+    return store.placed(app.stores.artifact, artifact_id, revision_id)
 
 
 TOOLS = (

@@ -21,7 +21,8 @@ from npl_mcp.core.waiting import waits
 from npl_mcp.stores.base.paging import Slice
 from npl_mcp.tools.domain_names import domains_named
 from npl_mcp.tools.npl import Format
-from npl_mcp.tools.spec import CommaList, ToolSpec
+from npl_mcp.tools.parameters import CommaList
+from npl_mcp.tools.spec import ToolSpec
 
 PAGE = 8
 LINE_TOKENS = 40

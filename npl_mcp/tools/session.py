@@ -1,4 +1,8 @@
-"""Sessions: group the rooms and artifacts of one task."""
+"""Sessions: group the rooms and artifacts of one task.
+
+:raises InvalidRequestError: an argument cannot be used.
+:raises DatabaseError: the database cannot be used.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +11,24 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated
 
+from npl_index.errors import MissingRequestError
 from npl_mcp.core.app import App
 from npl_mcp.core.waiting import waits, when_new
-from npl_mcp.stores import timeline
-from npl_mcp.stores.base.paging import Page
+from npl_mcp.stores import session, timeline
+from npl_mcp.stores.base import checks
+from npl_mcp.stores.base.database import filled
+from npl_mcp.stores.base.paging import Page, Slice
+from npl_mcp.stores.review.store import listed as reviews_of
 from npl_mcp.stores.review.values import ReviewEntry
-from npl_mcp.stores.session import SHOWN, Session, SessionArtifact, SessionRoom
+from npl_mcp.stores.session import Session, SessionArtifact, SessionRoom
 from npl_mcp.stores.timeline import SessionNews, Timeline
 from npl_mcp.stores.transcript import transcript
 from npl_mcp.stores.worklog.format import WorklogSession
-from npl_mcp.tools.spec import ToolSpec, Wait
+from npl_mcp.stores.worklog.store import called
+from npl_mcp.tools.parameters import Check, Name, ShortName, Wait, Whole
+from npl_mcp.tools.spec import ToolSpec
 
-Status = Annotated[str | None, "active, completed or archived"]
+Status = Annotated[str | None, "active, completed or archived", Check(checks.choice, session.STATUSES)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,61 +85,44 @@ def _web_url(app: App, session_id: str) -> str | None:
     return app.settings.web_url and f"{app.settings.web_url}/sessions/{session_id}"
 
 
-def _linked(app: App, session: Session) -> Session:
-    return replace(session, web_url=_web_url(app, session.id))
-
-
 def session_create(
     app: App,
-    title: str | None = None,
-    session_id: Annotated[str | None, "own id"] = None,
+    title: Name | None = None,
+    session_id: Annotated[ShortName | None, "own id"] = None,
 ) -> SessionCreated:
     """Create a session that groups rooms and artifacts.
 
     :param session_id: own id, e.g. ``review-2024``; by default one is made.
     :returns: a new session.
-    :raises InvalidRequestError: the title or the id cannot be used.
     :raises AlreadyExistsError: the id is taken.
-    :raises DatabaseError: the database cannot be used.
     """
-    session = app.stores.session.create(title, session_id)
-    return SessionCreated(
-        session_id=session.id,
-        title=session.title,
-        created_at=session.created_at,
-        status=session.status,
-        web_url=_web_url(app, session.id),
-    )
+    with app.database.write() as tx:
+        made = session.create(tx, session_id, title)
+    return filled(SessionCreated, made, session_id=made.id, web_url=_web_url(app, made.id))
 
 
-def session_get(app: App, session_id: str) -> SessionView:
+def session_get(app: App, session_id: Name) -> SessionView:
     """Get a session with its rooms, artifacts, reviews and worklog.
 
     :returns: a session with what belongs to it.
     :raises SessionNotFoundError: there is no such session.
-    :raises DatabaseError: the database cannot be used.
     """
-    content = app.stores.session.get(session_id)
-    name = content.session.id
-    return SessionView(
-        session=content.session,
-        chat_rooms=content.chat_rooms,
-        artifacts=content.artifacts,
-        reviews=app.stores.review.list(session_id=name, limit=SHOWN).items,
-        worklog=app.worklog.called(app.project, name),
-        web_url=_web_url(app, name),
-    )
+    with app.database.read() as tx:
+        found, rooms, artifacts = session.content(tx, session_id)
+        reviews = reviews_of(tx, Slice(session.SHOWN, 0), session_id=found.id).items
+        log = called(tx, app.project, found.id)
+    return SessionView(found, rooms, artifacts, reviews, log, _web_url(app, found.id))
 
 
-def session_export(app: App, session_id: str) -> SessionText:
+def session_export(app: App, session_id: Name) -> SessionText:
     """Get all that happened in a session as Markdown.
 
     :returns: a session as one text.
     :raises SessionNotFoundError: there is no such session.
     :raises StoreError: the text would be too long.
-    :raises DatabaseError: the database cannot be used.
     """
-    return SessionText(session_id, transcript(app.stores.database, session_id, app.project))
+    with app.database.read() as tx:
+        return SessionText(session_id, transcript(tx, session_id, app.project))
 
 
 def session_list(
@@ -138,31 +131,37 @@ def session_list(
     """List sessions, newest first.
 
     :returns: a page; each item is a session.
-    :raises InvalidRequestError: an argument is out of range.
-    :raises DatabaseError: the database cannot be used.
     """
-    page = app.stores.session.list(status, limit, offset)
-    return replace(page, items=tuple(_linked(app, session) for session in page.items))
+    part = Slice.parse(limit, offset, session.PAGE)
+    with app.database.read() as tx:
+        page = session.listed(tx, part, status)
+    return replace(page, items=[replace(one, web_url=_web_url(app, one.id)) for one in page.items])
 
 
-def session_update(app: App, session_id: str, title: str | None = None, status: Status = None) -> Session:
+def session_update(app: App, session_id: Name, title: Name | None = None, status: Status = None) -> Session:
     """Change a session's title or status.
 
     :returns: a session.
     :raises MissingRequestError: there is nothing to change.
     :raises ClosedError: it is archived, and its status stays so.
-    :raises InvalidRequestError: the title or the status cannot be used.
     :raises SessionNotFoundError: there is no such session.
-    :raises DatabaseError: the database cannot be used.
     """
-    return _linked(app, app.stores.session.update(session_id, title, status))
+    if title is None and status is None:
+        raise MissingRequestError(
+            "there is nothing to change", parameter="title", hint="give title or status"
+        )
+    with app.database.write() as tx:
+        changed = session.update(tx, session_id, title, status)
+    return replace(changed, web_url=_web_url(app, changed.id))
 
 
 def session_timeline(
     app: App,
-    session_id: str,
-    kinds: Annotated[list[str] | None, "events, artifacts, reviews or worklog"] = None,
-    who: Annotated[str | None, "Only what they did"] = None,
+    session_id: Name,
+    kinds: Annotated[
+        list[str] | None, "events, artifacts, reviews or worklog", Check(checks.choices, timeline.KINDS)
+    ] = None,
+    who: Annotated[Name | None, "Only what they did"] = None,
     before: Annotated[str | None, "ISO 8601 time, or the place of an item: time~kind~id"] = None,
     limit: Annotated[int | None, "Of each kind"] = None,
 ) -> Timeline:
@@ -170,38 +169,35 @@ def session_timeline(
 
     :returns: what happened in a session before a place.
     :raises SessionNotFoundError: there is no such session.
-    :raises InvalidRequestError: an argument cannot be used.
-    :raises DatabaseError: the database cannot be used.
     """
-    return timeline.timeline(app.stores.database, session_id, app.project, kinds or (), who, before, limit)
+    place, part = timeline.Place.parse(before), Slice.parse(limit, None)
+    with app.database.read() as tx:
+        return timeline.timeline(tx, session_id, app.project, kinds or timeline.KINDS, who, place, part)
 
 
 @waits
 async def session_news(
     app: App,
-    session_id: str,
-    events: Annotated[int | None, "Cursor of the timeline; without it this kind is left out"] = None,
-    artifacts: Annotated[int | None, "The same"] = None,
-    reviews: Annotated[int | None, "The same"] = None,
-    worklog: Annotated[int | None, "The same"] = None,
-    who: Annotated[str | None, "Only what they did"] = None,
+    session_id: Name,
+    events: Annotated[Whole | None, "Cursor of the timeline; without it this kind is left out"] = None,
+    artifacts: Annotated[Whole | None, "The same"] = None,
+    reviews: Annotated[Whole | None, "The same"] = None,
+    worklog: Annotated[Whole | None, "The same"] = None,
+    who: Annotated[Name | None, "Only what they did"] = None,
     wait: Wait = 0,
 ) -> SessionNews:
     """Show what happened in a session after cursors.
 
     :returns: what happened in a session after cursors.
     :raises SessionNotFoundError: there is no such session.
-    :raises InvalidRequestError: an argument cannot be used.
-    :raises DatabaseError: the database cannot be used.
     """
-    database = app.stores.database
     given = {"events": events, "artifacts": artifacts, "reviews": reviews, "worklog": worklog}
     since = {kind: cursor for kind, cursor in given.items() if cursor is not None}
     return await when_new(
-        app.news,
-        partial(timeline.topic, database, session_id),
+        app,
+        partial(timeline.topic, session_id=session_id),
         wait,
-        partial(timeline.news, database, session_id, app.project, since, who),
+        lambda tx: timeline.news(tx, session_id, app.project, since, who),
         lambda found: found == SessionNews(),
     )
 

@@ -8,22 +8,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Any, Literal
+
+from npl_mcp.tools.parameters import checked
 
 EXAMPLES = Path(__file__).parents[1] / "data" / "examples.json"
 """By tool: ``run``, arguments of a call that works in the small project of the documentation, in which the
 calls run in the order of the list of tools; ``values``, a valid value for each parameter not in ``run``."""
-
-
-class CommaList:
-    """Marks a text that names things with commas between them; a list of them is accepted as well.
-
-    The schema shows the text alone: two types for one parameter would cost every agent tokens.
-    """
-
-
-Wait = Annotated[float, "0 to 60 seconds"]
-"""Of tools that read what others write: how long a call with nothing to answer waits for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +66,14 @@ class ToolSpec:
     def description(self) -> str:
         """The first paragraph of the function's docstring on one line."""
         return " ".join((inspect.getdoc(self.function) or "").split("\n\n", 1)[0].split())
+
+    def __call__(self, app: Any, /, **arguments: Any) -> Any:
+        """Check the arguments of a call and make it.
+
+        :param app: the function's first argument.
+        :raises InvalidRequestError: an argument cannot be used.
+        """
+        return self.function(app, **checked(self.function, arguments))
 
     @property
     def example(self) -> Mapping[str, object]:

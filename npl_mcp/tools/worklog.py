@@ -1,39 +1,91 @@
-"""The worklog: agents of one project report to each other; each reads on from where it stopped."""
+"""The worklog: agents of one project report to each other; each reads on from where it stopped.
+
+The command line and the pages call further tools by name, which are not listed.
+
+:raises InvalidRequestError: an argument cannot be used.
+:raises DatabaseError: the database cannot be used.
+"""
 
 from __future__ import annotations
 
+import os
+from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Annotated, Any
 
+from npl_index.errors import OutsideRootError
+from npl_index.library.references import check_name
+from npl_index.library.roots import real_path
 from npl_mcp.core.waiting import waits, when_new
 from npl_mcp.core.worklog import WorklogUser
-from npl_mcp.stores.worklog.format import WorklogSession
+from npl_mcp.editing.folders import is_hidden
+from npl_mcp.stores.base import checks
+from npl_mcp.stores.base.errors import NotAllowedError
+from npl_mcp.stores.base.paging import Slice
+from npl_mcp.stores.worklog import files, store, viewing
+from npl_mcp.stores.worklog.files import Imported
+from npl_mcp.stores.worklog.format import Entry, WorklogSession
 from npl_mcp.stores.worklog.store import Closed, Logged, Opened, ReadEntries
-from npl_mcp.tools.spec import ToolSpec, Wait
+from npl_mcp.stores.worklog.viewing import Wanted, WorklogView
+from npl_mcp.tools.parameters import Check, Name, Text, Wait, Whole
+from npl_mcp.tools.spec import ToolSpec
+
+NewId = Annotated[str, Check(store.new_id)]
 
 
-def worklog_init(app: WorklogUser, session_id: str | None = None, task: str | None = None) -> Opened:
+@dataclass(frozen=True, slots=True)
+class CurrentReply:
+    """The current session.
+
+    :param session_id: its id; left out if there is none.
+    """
+
+    session_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SessionsReply:
+    """The worklog sessions of a project.
+
+    :param sessions: the newest first.
+    """
+
+    sessions: tuple[WorklogSession, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ExportReply:
+    """Files that were written.
+
+    :param folder: where they are, below the project's folder.
+    """
+
+    folder: str
+
+
+def worklog_init(app: WorklogUser, session_id: NewId | None = None, task: Text | None = None) -> Opened:
     """Start or resume a worklog session; it becomes current.
 
     :param session_id: by default today.
     :returns: a session that was asked for.
-    :raises InvalidRequestError: the id cannot be the name of a folder, or the task is too long.
     :raises AlreadyExistsError: the id is another's but for case.
     :raises ClosedError: the session is closed.
     """
-    return app.worklog.init(app.project, session_id, task)
+    with app.database.write() as tx:
+        return store.init(tx, app.project, session_id, task)
 
 
 def worklog_log(
     app: WorklogUser,
-    agent_id: str,
-    action: Annotated[str, "what was done, one verb"],
-    summary: str,
-    data: Annotated[Any, {"type": "object"}] = None,
-    tags: list[str] | None = None,
-    refs: Annotated[dict[str, Any] | None, "lists by kind of reference"] = None,
-    session_id: str | None = None,
-    agent_type: str | None = None,
+    agent_id: Name,
+    action: Annotated[Name, "what was done, one verb"],
+    summary: Text,
+    data: Annotated[Any, {"type": "object"}, Check(checks.json_text, store.DATA)] = None,
+    tags: Annotated[list[str] | None, Check(store.tags_text)] = None,
+    refs: Annotated[dict[str, Any] | None, "lists by kind of reference", Check(checks.json_text)] = None,
+    session_id: Name | None = None,
+    agent_type: Name | None = None,
 ) -> Logged:
     """Append a worklog entry.
 
@@ -41,30 +93,29 @@ def worklog_log(
     :param refs: e.g. ``{"files": ["a.py:3"]}``.
     :param session_id: by default the current one.
     :returns: an entry that was written.
-    :raises InvalidRequestError: a part is empty, too long, or holds what cannot be stored.
     :raises SessionNotFoundError: there is no such session.
     :raises ClosedError: the session takes no more entries.
     """
-    return app.worklog.log(
-        app.project,
-        agent_id,
-        action,
-        summary,
-        agent_type=agent_type,
-        data=data,
-        tags=tags,
-        refs=refs,
-        session_id=session_id,
-    )
+    values = {
+        "agent_id": agent_id,
+        "agent_type": agent_type or "unknown",
+        "action": action,
+        "summary": summary,
+        "data": data,
+        "tags": tags,
+        "refs": refs,
+    }
+    with app.database.write() as tx:
+        return store.log(tx, app.project, session_id, values)
 
 
 @waits
 async def worklog_read(
     app: WorklogUser,
-    agent_id: str,
+    agent_id: Name,
     peek: Annotated[bool, "Keep the cursor"] = False,
-    since: Annotated[int | None, "After this seq"] = None,
-    session_id: str | None = None,
+    since: Annotated[Whole | None, "After this seq"] = None,
+    session_id: Name | None = None,
     limit: int | None = None,
     wait: Wait = 0,
 ) -> ReadEntries:
@@ -72,44 +123,164 @@ async def worklog_read(
 
     :param session_id: by default the current one.
     :returns: entries an agent had not seen.
-    :raises InvalidRequestError: a number is out of range, or the agent's id cannot be one.
     :raises SessionNotFoundError: there is no such session, or no current one.
     """
+    part = Slice.parse(limit, None, store.PAGE)
     return await when_new(
-        app.news,
-        partial(app.worklog.topic, app.project, session_id),
+        app,
+        partial(store.topic, project=app.project, session_id=session_id),
         wait,
-        partial(
-            app.worklog.read,
-            app.project,
-            agent_id,
-            peek=peek,
-            since=since,
-            session_id=session_id,
-            limit=limit,
-        ),
+        lambda tx: store.read(tx, app.project, session_id, agent_id, part, since, peek=peek),
         lambda read: not read.items,
+        write=not peek,
     )
 
 
-def worklog_status(app: WorklogUser, session_id: str | None = None) -> WorklogSession:
+def worklog_status(app: WorklogUser, session_id: Name | None = None) -> WorklogSession:
     """Show a worklog session's state, agents and counts.
 
     :param session_id: by default the current one.
     :returns: one worklog.
     :raises SessionNotFoundError: there is no such session, or no current one.
     """
-    return app.worklog.status(app.project, session_id)
+    with app.database.read() as tx:
+        return store.status(tx, app.project, session_id)
 
 
-def worklog_close(app: WorklogUser, archive: bool = False, session_id: str | None = None) -> Closed:
+def worklog_close(app: WorklogUser, archive: bool = False, session_id: Name | None = None) -> Closed:
     """Close a worklog session for good.
 
     :param session_id: by default the current one.
     :returns: a session that takes no more entries.
     :raises SessionNotFoundError: there is no such session, or no current one.
     """
-    return app.worklog.close(app.project, session_id, archive=archive)
+    with app.database.write() as tx:
+        return store.close(tx, app.project, session_id, archive=archive)
+
+
+def worklog_open(
+    app: WorklogUser,
+    session_id: Annotated[NewId | None, "Default: today"] = None,
+    task: Text | None = None,
+) -> Opened:
+    """Start a worklog session; an existing one is left as it is.
+
+    :returns: a session that was asked for.
+    :raises AlreadyExistsError: the id is another's but for case.
+    """
+    with app.database.write() as tx:
+        return store.init(tx, app.project, session_id, task, switch=False)
+
+
+def worklog_current(app: WorklogUser) -> CurrentReply:
+    """Return the current worklog session.
+
+    :returns: the current session.
+    """
+    with app.database.read() as tx:
+        return CurrentReply(store.current(tx, app.project))
+
+
+def worklog_sessions(
+    app: WorklogUser, archived: Annotated[bool, "Add the archived ones"] = False
+) -> SessionsReply:
+    """List worklog sessions.
+
+    :returns: the worklog sessions of a project.
+    """
+    with app.database.read() as tx:
+        return SessionsReply(store.sessions(tx, app.project, archived=archived))
+
+
+def worklog_export(
+    app: WorklogUser,
+    session_id: Annotated[Name | None, "Default: current"] = None,
+    folder: Annotated[str | None, "Below the working directory; default: the session's own"] = None,
+) -> ExportReply:
+    """Write a worklog session as files.
+
+    :returns: files that were written.
+    :raises SessionNotFoundError: there is no such session, or no current one.
+    :raises OutsideRootError: the folder is not below the working directory.
+    :raises NotAllowedError: the folder is hidden, or lies in a hidden one other than ``.npl``.
+    :raises AlreadyExistsError: the folder holds files of these names that no export has written.
+    :raises StorageError: the folder cannot be written.
+    """
+    target = None if folder is None else _below(app.project, folder, app.seen_roots)
+    with app.database.read() as tx:
+        written = files.export(tx, app.project, session_id, target)
+    return ExportReply(os.path.relpath(written, app.project))
+
+
+def _below(project: str, folder: str, roots: tuple[str, ...] | None) -> Path:
+    """Return the real path of a folder below the working directory.
+
+    :param roots: real paths of the folders of which it must lie in one as well.
+    :raises InvalidRequestError: no folder can have this name.
+    :raises OutsideRootError: the folder lies elsewhere.
+    :raises NotAllowedError: programs keep what they obey in this folder.
+    """
+    check_name(folder, "folder")
+    # Not Path.resolve, which fails where links go in circles.
+    target = real_path(os.path.join(project, folder))  # noqa: PTH118 - real_path takes a text
+    seen = target is not None and (roots is None or any(map(Path(target).is_relative_to, roots)))
+    if target is None or not seen or not Path(target).is_relative_to(project):
+        hint = "choose one below it; 'npl-mcp worklog export' writes anywhere"
+        raise OutsideRootError(f"folder {folder[:200]!r} is not below the working directory", hint=hint)
+    if is_hidden(part for part in Path(target).relative_to(project).parts if part != ".npl"):
+        raise NotAllowedError(f"folder {folder[:200]!r} is hidden; choose one that is not")
+    return Path(target)
+
+
+def worklog_import(app: WorklogUser) -> Imported:
+    """Import worklogs of the project's folder that are not known yet.
+
+    :returns: what was imported from a project's ``.npl`` folder.
+    """
+    return files.import_folder(app.database, app.project)
+
+
+def worklog_view(
+    app: WorklogUser,
+    session_id: Name,
+    who: Name | None = None,
+    action: Name | None = None,
+    tag: Name | None = None,
+    before: Whole | None = None,
+    limit: int | None = None,
+) -> WorklogView:
+    """Show the latest entries of a worklog, and when each agent did something.
+
+    :returns: a part of a worklog.
+    :raises SessionNotFoundError: there is no such session.
+    """
+    part = Slice.parse(limit, None, store.PAGE)
+    with app.database.read() as tx:
+        return viewing.view(tx, app.project, session_id, Wanted(who, action, tag), before, part)
+
+
+@waits
+async def worklog_news(
+    app: WorklogUser,
+    session_id: Name,
+    since: Whole,
+    who: Name | None = None,
+    action: Name | None = None,
+    tag: Name | None = None,
+    wait: Wait = 0,
+) -> tuple[Entry, ...]:
+    """Show the entries of a worklog that come after one.
+
+    :returns: each is one line of a worklog.
+    :raises SessionNotFoundError: there is no such session.
+    """
+    return await when_new(
+        app,
+        partial(store.topic, project=app.project, session_id=session_id),
+        wait,
+        lambda tx: viewing.since(tx, app.project, session_id, Wanted(who, action, tag), since),
+        lambda entries: not entries,
+    )
 
 
 TOOLS = (
@@ -124,4 +295,11 @@ TOOLS = (
     ),
     ToolSpec(worklog_status, title="Show Worklog"),
     ToolSpec(worklog_close, title="Close Worklog", read_only=False),
+    ToolSpec(worklog_open, read_only=False, listed=False),
+    ToolSpec(worklog_current, listed=False),
+    ToolSpec(worklog_sessions, listed=False),
+    ToolSpec(worklog_export, read_only=False, listed=False),
+    ToolSpec(worklog_import, read_only=False, listed=False),
+    ToolSpec(worklog_view, listed=False),
+    ToolSpec(worklog_news, listed=False),
 )

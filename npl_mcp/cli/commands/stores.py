@@ -14,6 +14,7 @@ from npl_mcp.config.settings import Settings
 from npl_mcp.core.maintenance import back_up, check
 from npl_mcp.stores.copying import copy_stores
 from npl_mcp.stores.data_folder import Stores
+from npl_mcp.stores.worklog import files
 
 PLACES = "a data folder, or postgresql://user@host/database"
 
@@ -125,7 +126,8 @@ def run_worklog(given: argparse.Namespace, stores: Stores, project: Path) -> Out
     """
     place = str(project)
     if given.step == "export":
-        return Outcome(f"written to {stores.worklog.export(place, given.session, given.folder)}")
-    done = stores.worklog.import_folder(place)
+        with stores.database.read() as tx:
+            return Outcome(f"written to {files.export(tx, place, given.session, given.folder)}")
+    done = files.import_folder(stores.database, place)
     skipped = f"; {done.skipped_lines} lines are no entries" if done.skipped_lines else ""
     return Outcome(f"{done.sessions} sessions with {done.entries} entries taken over{skipped}")

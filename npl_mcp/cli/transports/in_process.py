@@ -41,7 +41,7 @@ class InProcess:
     def call(self, tool: str, arguments: dict[str, object]) -> dict[str, Any]:
         """Call a tool; see :meth:`Transport.call <npl_mcp.cli.transports.base.Transport.call>`."""
         try:
-            result = tool_named(tool).function(self._first_argument(tool), **arguments)
+            result = tool_named(tool)(self._first_argument(tool), **arguments)
             if arguments.get("format") == "markdown":
                 return {"success": True, "data": getattr(result, "text", "")}
             body = as_dict(Reply(data=result))

@@ -32,9 +32,9 @@ class RevisionDraft:
 
     content: bytes
     filename: str
-    created_by: str | None
-    purpose: str
-    notes: str | None
+    created_by: str | None = None
+    purpose: str = ""
+    notes: str | None = None
 
 
 def check_size(size: int, most: int) -> None:
@@ -75,10 +75,10 @@ def given_content(content: str | None, file_content_base64: str | None, most: in
     """Return the content of a file that is given as text or in base64.
 
     :param content: the text; it is kept in UTF-8.
-    :param most: bytes it may have.
+    :param most: bytes that base64 may stand for.
     :raises MissingRequestError: neither is given, or it is empty.
     :raises InvalidRequestError: both are given, or what is given cannot be used.
-    :raises TooLargeError: it has too many bytes.
+    :raises TooLargeError: base64 stands for too many bytes.
     """
     if content is not None and file_content_base64 is not None:
         raise InvalidRequestError(
@@ -92,13 +92,10 @@ def given_content(content: str | None, file_content_base64: str | None, most: in
         raise MissingRequestError(
             "content is empty", parameter="content", hint="give the text, or the file in file_content_base64"
         )
-    check_size(len(content), most)
     try:
-        data = content.encode()
+        return content.encode()
     except UnicodeEncodeError:
         raise InvalidRequestError("content holds half of a surrogate pair", parameter="content") from None
-    check_size(len(data), most)
-    return data
 
 
 _PICTURES = (
@@ -143,25 +140,25 @@ def _strictly_decoded(text: str) -> bytes | None:
     return content if binascii.b2a_base64(content, newline=False) == written else None
 
 
-def check_filename(filename: str) -> str:
+def check_filename(filename: str, parameter: str = "filename") -> str:
     """Check the name of a file: one that every system can hold and that leads nowhere else.
 
     :raises MissingRequestError: it is empty.
     :raises InvalidRequestError: it cannot be used.
     """
-    name = checks.line(filename, "filename", _FILENAME_CHARACTERS)
+    name = checks.line(filename, parameter, _FILENAME_CHARACTERS)
     wrong = sorted({sign for sign in name if not _fit_for_filename(sign)})
     size = len(name.encode())
     if wrong:
-        problem = f"filename has {' '.join(map(repr, wrong[:5]))}"
+        problem = f"{parameter} has {' '.join(map(repr, wrong[:5]))}"
         hint = f"give a name without folders, of letters, digits, spaces and {_FILENAME_SIGNS.strip()}"
     elif size > _FILENAME_BYTES:
-        problem, hint = f"filename has {size} bytes in UTF-8", f"at most {_FILENAME_BYTES}"
+        problem, hint = f"{parameter} has {size} bytes in UTF-8", f"at most {_FILENAME_BYTES}"
     elif name.endswith(".") or _DEVICE.fullmatch(name):
-        problem, hint = f"filename is {name!r}, which not every system can hold", "e.g. notes.md"
+        problem, hint = f"{parameter} is {name!r}, which not every system can hold", "e.g. notes.md"
     else:
         return name
-    raise InvalidRequestError(problem, parameter="filename", hint=hint)
+    raise InvalidRequestError(problem, parameter=parameter, hint=hint)
 
 
 def _fit_for_filename(sign: str) -> bool:

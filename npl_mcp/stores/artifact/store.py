@@ -6,14 +6,13 @@ The database has a row for each revision, and :mod:`.contents` keeps its bytes. 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from npl_mcp.stores import session
 from npl_mcp.stores.artifact.contents import Contents
-from npl_mcp.stores.artifact.files import RevisionDraft, check_filename, check_size, description
-from npl_mcp.stores.artifact.values import ArchivedArtifact, ArtifactEntry, Revision, RevisionEntry, Stored
-from npl_mcp.stores.base import checks
-from npl_mcp.stores.base.database import Database, Row, Transaction, digest_of
+from npl_mcp.stores.artifact.files import RevisionDraft, check_size, description
+from npl_mcp.stores.base.database import Database, Row, Transaction, columns, digest_of, filled
 from npl_mcp.stores.base.errors import (
     AlreadyExistsError,
     ArtifactNotFoundError,
@@ -25,8 +24,132 @@ from npl_mcp.stores.base.totals import add_total, read_total
 
 FIRST_PURPOSE = "Initial version"
 
-_PURPOSE_CHARACTERS = 500
+PURPOSE = 500
+"""Characters of a purpose."""
+
 _NEWEST = 5
+
+
+@dataclass(frozen=True, slots=True)
+class RevisionName:
+    """Which revision of which artifact.
+
+    :param artifact_id: the artifact.
+    :param artifact_name: its name.
+    :param artifact_type: its type.
+    :param revision_id: row id of the revision, unique over all artifacts.
+    :param revision_num: number of the revision, from 0 on.
+    """
+
+    artifact_id: int
+    artifact_name: str
+    artifact_type: str
+    revision_id: int
+    revision_num: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stored(RevisionName):
+    """A revision that was stored.
+
+    :param file_path: absolute path of its file.
+    :param meta_path: absolute path of its description.
+    """
+
+    file_path: str
+    meta_path: str
+
+
+@dataclass(frozen=True, slots=True)
+class RevisionOrigin(RevisionName):
+    """A revision, and where it comes from.
+
+    :param created_by: who made it.
+    :param created_at: UTC, ISO 8601.
+    :param purpose: what it is for.
+    """
+
+    created_by: str | None
+    created_at: str
+    purpose: str
+
+
+@dataclass(frozen=True, slots=True)
+class Revision(RevisionOrigin):
+    """A revision of an artifact.
+
+    :param notes: text about it.
+    :param filename: name of its file, as given.
+    :param size: bytes of its content.
+    :param digest: BLAKE2b of its content, 16 bytes, in hex.
+    :param file_path: absolute path of its file.
+    :param metadata: text of its description.
+    """
+
+    notes: str | None
+    filename: str
+    size: int
+    digest: str
+    file_path: str
+    metadata: str
+
+
+@dataclass(frozen=True, slots=True)
+class ArtifactEntry:
+    """An artifact in a list.
+
+    :param id: the artifact.
+    :param name: its name.
+    :param type: its type.
+    :param created_at: UTC, ISO 8601.
+    :param current_revision_id: row id of the highest revision.
+    :param current_revision: its number.
+    """
+
+    id: int
+    name: str
+    type: str
+    created_at: str
+    current_revision_id: int
+    current_revision: int
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedArtifact:
+    """An artifact that was archived or brought back.
+
+    :param artifact_id: the artifact.
+    :param artifact_name: its name.
+    :param archived_at: since when it takes no more.
+    """
+
+    artifact_id: int
+    artifact_name: str
+    archived_at: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RevisionEntry:
+    """A revision in a history.
+
+    :param id: row id of the revision, unique over all artifacts.
+    :param revision_num: number of the revision, from 0 on.
+    :param created_by: who made it.
+    :param created_at: UTC, ISO 8601.
+    :param purpose: what it is for.
+    :param notes: text about it.
+    :param filename: name of its file, as given.
+    :param size: bytes of its content.
+    """
+
+    id: int
+    revision_num: int
+    created_by: str | None
+    created_at: str
+    purpose: str
+    notes: str | None
+    filename: str
+    size: int
 
 
 def require(tx: Transaction, artifact_id: int) -> Row:
@@ -36,7 +159,7 @@ def require(tx: Transaction, artifact_id: int) -> Row:
     """
     row = tx.one(
         "SELECT id, name, type, created_at, revision_count, archived_at FROM artifact WHERE id = :id",
-        id=checks.row_id(artifact_id, "artifact_id"),
+        id=artifact_id,
     )
     if row is None:
         newest = tx.all("SELECT id, name FROM artifact ORDER BY id DESC LIMIT :most", most=_NEWEST)
@@ -76,7 +199,7 @@ def _revision(tx: Transaction, artifact: Row, revision_num: int | None) -> Row:
         "SELECT id, artifact_id, revision_num, created_at, created_by, filename, size, digest, purpose, notes"
         " FROM revision WHERE artifact_id = :artifact AND revision_num = :number",
         artifact=artifact["id"],
-        number=last if revision_num is None else checks.whole(revision_num, "revision"),
+        number=last if revision_num is None else revision_num,
     )
     if row is None:
         raise RecordNotFoundError(
@@ -87,7 +210,7 @@ def _revision(tx: Transaction, artifact: Row, revision_num: int | None) -> Row:
 
 
 class ArtifactStore:
-    """Artifacts.
+    """The revisions of artifacts with their contents.
 
     :param database: where their rows are kept.
     :param folder: where copies of their files lie.
@@ -95,66 +218,35 @@ class ArtifactStore:
     """
 
     def __init__(self, database: Database, folder: Path, max_bytes: int) -> None:
-        self._database = database
+        self.database = database
         # Each database has its own numbers.
         name = database.engine.name
         self.contents = Contents(folder.with_name(f"{folder.name}-{name}") if name else folder)
         self._max_bytes = max_bytes
 
-    def create(
-        self,
-        name: str,
-        artifact_type: str,
-        content: bytes,
-        filename: str,
-        *,
-        created_by: str | None = None,
-        purpose: str | None = None,
-        session_id: str | None = None,
-    ) -> Stored:
+    def create(self, name: str, kind: str, draft: RevisionDraft, session_id: str | None = None) -> Stored:
         """Make an artifact with its revision 0.
 
+        :param kind: the artifact's type.
         :param session_id: a session to link it to.
         """
-        clean = checks.line(name, "name")
-        kind = checks.line(artifact_type, "artifact_type")
-        draft = self._draft(
-            content, filename, created_by, FIRST_PURPOSE if purpose is None else purpose, None
-        )
-
-        with self._database.write() as tx:
+        with self.database.write() as tx:
             number = None if session_id is None else session.require(tx, session_id)
-            artifact = _insert(tx, clean, kind)
-            stored = self._store(tx, artifact, draft)
+            stored = self._store(tx, _insert(tx, name, kind), draft)
             if number is not None:
                 session.link_artifact(tx, number, stored.artifact_id)
         return self._copied(stored, tx.now, draft)
 
-    def add_revision(
-        self,
-        artifact_id: int,
-        content: bytes,
-        filename: str,
-        *,
-        created_by: str | None = None,
-        purpose: str | None = None,
-        notes: str | None = None,
-        once: bool = False,
-    ) -> Stored:
+    def add_revision(self, artifact_id: int, draft: RevisionDraft, *, once: bool = False) -> Stored:
         """Add a revision; it becomes the current one.
 
         :param once: add nothing, and answer with the revision there is, if the same maker stored the same
             content before.
         """
-        draft = self._draft(content, filename, created_by, purpose, notes)
-
-        with self._database.write() as tx:
+        with self.database.write() as tx:
             artifact = require_open(tx, artifact_id)
-            same = (
-                tx.one(_SAME, owner=artifact_id, digest=digest_of(content), by=draft.created_by)
-                if once
-                else None
-            )
+            digest = digest_of(draft.content)
+            same = tx.one(_SAME, owner=artifact_id, digest=digest, by=draft.created_by) if once else None
             if same is not None:
                 return self._stored(artifact, **same)
             stored = self._store(tx, artifact, draft)
@@ -165,89 +257,40 @@ class ArtifactStore:
 
         :param revision_num: ``None``: the highest.
         """
-        with self._database.read() as tx:
+        with self.database.read() as tx:
             artifact = require(tx, artifact_id)
             row = _revision(tx, artifact, revision_num)
             content, metadata = self.contents.read(tx, artifact, row)
-        revision = Revision(
+        file = self.contents.paths(artifact_id, row["revision_num"], row["filename"])[0]
+        revision = filled(
+            Revision,
+            row,
             artifact_name=artifact["name"],
             artifact_type=artifact["type"],
-            revision_id=row.pop("id"),
-            file_path=str(self.contents.paths(artifact_id, row["revision_num"], row["filename"])[0]),
+            revision_id=row["id"],
+            file_path=str(file),
             metadata=metadata,
-            **row,
         )
         return revision, content
 
-    def archive(self, artifact_id: int, archived: bool = True) -> ArchivedArtifact:
-        """Take an artifact out of lists and let it take no more, or bring it back.
-
-        :param archived: whether it is to be archived.
-        """
-        with self._database.write() as tx:
-            row = require(tx, artifact_id)
-            moment = row["archived_at"]
-            if archived != (moment is not None):
-                moment = tx.now if archived else None
-                tx.run(
-                    "UPDATE artifact SET archived_at = :moment WHERE id = :id", moment=moment, id=row["id"]
-                )
-                add_total(tx, _TOTALS[not archived], -1)
-                add_total(tx, _TOTALS[archived], 1)
-        return ArchivedArtifact(row["id"], row["name"], moment)
-
-    def list(
-        self, limit: int | None = None, offset: int | None = None, *, archived: bool = False
-    ) -> Page[ArtifactEntry]:
-        """List artifacts, newest first.
-
-        :param archived: those that are archived, in place of the others.
-        """
-        part = Slice.parse(limit, offset)
-        sql = _LIST.format(archived="NOT NULL" if archived else "NULL")
-        with self._database.read() as tx:
-            rows = tx.all(sql, limit=part.limit, offset=part.offset)
-            total = read_total(tx, _TOTALS[archived])
-        return Page(tuple(ArtifactEntry(**row) for row in rows), total, part.limit, part.offset)
-
-    def history(
-        self, artifact_id: int, limit: int | None = None, offset: int | None = None
-    ) -> Page[RevisionEntry]:
-        """List the revisions of an artifact, newest first."""
-        part = Slice.parse(limit, offset)
-        with self._database.read() as tx:
-            total = require(tx, artifact_id)["revision_count"]
-            rows = tx.some(_HISTORY, artifact=artifact_id, limit=part.limit, offset=part.offset)
-        return Page(tuple(RevisionEntry(**row) for row in rows), total, part.limit, part.offset)
-
-    def _draft(
-        self, content: bytes, filename: str, created_by: str | None, purpose: str | None, notes: str | None
-    ) -> RevisionDraft:
-        check_size(len(content), self._max_bytes)
-        return RevisionDraft(
-            content=content,
-            filename=check_filename(filename),
-            created_by=checks.maybe(checks.line, created_by, "created_by"),
-            purpose=checks.maybe(checks.line, purpose, "purpose", _PURPOSE_CHARACTERS) or "",
-            notes=checks.maybe(checks.text, notes, "notes"),
-        )
-
     def _store(self, tx: Transaction, artifact: Row, draft: RevisionDraft) -> Stored:
+        check_size(len(draft.content), self._max_bytes)
         owner, number = artifact["id"], artifact["revision_count"]
         tx.run("UPDATE artifact SET revision_count = :count WHERE id = :id", count=number + 1, id=owner)
-        revision_id = tx.value(
-            _INSERT,
-            owner=owner,
-            number=number,
-            now=tx.now,
-            by=draft.created_by,
+        row = tx.insert(
+            "revision",
+            "id, revision_num, filename",
+            artifact_id=owner,
+            revision_num=number,
+            created_at=tx.now,
+            created_by=draft.created_by,
             filename=draft.filename,
             size=len(draft.content),
             digest=self.contents.put(tx, draft.content),
             purpose=draft.purpose,
             notes=draft.notes,
         )
-        return self._stored(artifact, revision_id, number, draft.filename)
+        return self._stored(artifact, **row)
 
     def _copied(self, stored: Stored, moment: str, draft: RevisionDraft) -> Stored:
         """Copy what was committed to its files."""
@@ -256,27 +299,42 @@ class ArtifactStore:
         return stored
 
     def _stored(self, artifact: Row, id: int, revision_num: int, filename: str) -> Stored:
-        file, meta = self.contents.paths(artifact["id"], revision_num, filename)
-        return Stored(
-            artifact_id=artifact["id"],
-            artifact_name=artifact["name"],
-            artifact_type=artifact["type"],
-            revision_id=id,
-            revision_num=revision_num,
-            file_path=str(file),
-            meta_path=str(meta),
-        )
+        paths = map(str, self.contents.paths(artifact["id"], revision_num, filename))
+        return Stored(artifact["id"], artifact["name"], artifact["type"], id, revision_num, *paths)
+
+
+def archive(tx: Transaction, artifact_id: int, archived: bool) -> ArchivedArtifact:
+    """Take an artifact out of lists and let it take no more, or bring it back.
+
+    :param archived: whether it is to be archived.
+    """
+    row = require(tx, artifact_id)
+    moment = row["archived_at"]
+    if archived != (moment is not None):
+        moment = tx.now if archived else None
+        tx.run("UPDATE artifact SET archived_at = :moment WHERE id = :id", moment=moment, id=row["id"])
+        add_total(tx, _TOTALS[not archived], -1)
+        add_total(tx, _TOTALS[archived], 1)
+    return ArchivedArtifact(row["id"], row["name"], moment)
+
+
+def listed(tx: Transaction, part: Slice, archived: bool = False) -> Page[ArtifactEntry]:
+    """Return artifacts, newest first.
+
+    :param archived: those that are archived, in place of the others.
+    """
+    sql = _LIST.format(archived="NOT NULL" if archived else "NULL")
+    return tx.page(ArtifactEntry, sql, read_total(tx, _TOTALS[archived]), part)
+
+
+def history(tx: Transaction, artifact_id: int, part: Slice) -> Page[RevisionEntry]:
+    """Return the revisions of an artifact, newest first."""
+    total = require(tx, artifact_id)["revision_count"]
+    return tx.page(RevisionEntry, _HISTORY, total, part, artifact=artifact_id)
 
 
 _TOTALS = {False: "artifact", True: "archived-artifact"}
 """Names of the totals of artifacts, by whether those are archived."""
-
-_INSERT = """
-INSERT INTO revision
-    (artifact_id, revision_num, created_at, created_by, filename, size, digest, purpose, notes)
-VALUES (:owner, :number, :now, :by, :filename, :size, :digest, :purpose, :notes)
-RETURNING id
-"""
 
 _SAME = """
 SELECT id, revision_num, filename FROM revision
@@ -294,25 +352,20 @@ JOIN revision ON revision.artifact_id = page.id AND revision.revision_num = page
 ORDER BY page.id DESC
 """
 
-_HISTORY = """
-SELECT id, revision_num, created_by, created_at, purpose, notes, filename, size
+_HISTORY = f"""
+SELECT {columns(RevisionEntry)}
 FROM revision WHERE artifact_id = :artifact ORDER BY revision_num DESC LIMIT :limit OFFSET :offset
 """
 
 
 def _insert(tx: Transaction, name: str, kind: str) -> Row:
-    row = tx.one(
-        "INSERT INTO artifact (name, type, created_at) VALUES (:name, :type, :now)"
-        " ON CONFLICT (name) DO NOTHING RETURNING id, name, type, revision_count",
-        name=name,
-        type=kind,
-        now=tx.now,
-    )
+    columns = "id, name, type, revision_count"
+    row: Row | None = tx.insert("artifact", columns, "name", name=name, type=kind, created_at=tx.now)
     if row is None:
         taken = tx.value("SELECT id FROM artifact WHERE name = :name", name=name)
         raise AlreadyExistsError(
             f"there is already an artifact {name!r}",
             hint=f"add a revision to artifact {taken}, or choose another name",
         )
-    add_total(tx, "artifact", 1)
+    add_total(tx, _TOTALS[False], 1)
     return row

@@ -115,8 +115,31 @@ def choice(value: str, parameter: str, options: Sequence[str], *, risky: Collect
     return value
 
 
+def choices(values: Sequence[str], parameter: str, options: Sequence[str]) -> list[str]:
+    """Check that each of some values is one of a few."""
+    return [choice(value, parameter, options) for value in values]
+
+
 def lines(values: Sequence[str], parameter: str, most: int, longest: int = LINE) -> tuple[str, ...]:
     """Check a list of names; repeated ones are dropped, the order stays.
+
+    :param most: entries.
+    """
+    few(values, parameter, most)
+    return tuple(dict.fromkeys(line(value, f"{parameter}[{at}]", longest) for at, value in enumerate(values)))
+
+
+def row_ids(values: Sequence[int], parameter: str, most: int) -> list[int]:
+    """Check a list of ids; repeated ones are dropped, the order stays.
+
+    :param most: entries.
+    """
+    few(values, parameter, most)
+    return list(dict.fromkeys(row_id(value, f"{parameter}[{at}]") for at, value in enumerate(values)))
+
+
+def few(values: Sequence[object], parameter: str, most: int) -> None:
+    """Check that a list is not too long.
 
     :param most: entries.
     """
@@ -124,7 +147,6 @@ def lines(values: Sequence[str], parameter: str, most: int, longest: int = LINE)
         raise InvalidRequestError(
             f"{parameter} has {len(values):,} entries", parameter=parameter, hint=f"at most {most}"
         )
-    return tuple(dict.fromkeys(line(value, f"{parameter}[{at}]", longest) for at, value in enumerate(values)))
 
 
 def json_text(value: object, parameter: str, longest: int = TEXT) -> str:

@@ -36,6 +36,7 @@ from npl_mcp.stores.base.engine import Row as Row
 from npl_mcp.stores.base.errors import RESTORE, DatabaseError
 from npl_mcp.stores.base.migrating import HEAD as HEAD
 from npl_mcp.stores.base.migrating import RELEASED, migrate
+from npl_mcp.stores.base.paging import Page, Slice
 
 T = TypeVar("T")
 
@@ -118,6 +119,31 @@ class Transaction:
         changed: int = self.raw.execute(*self._engine.statement(sql, values)).rowcount
         return changed
 
+    def insert(self, table: str, returning: str, unique: str = "", /, **values: Any) -> Any:
+        """Insert a row and return some of its columns, by name.
+
+        :param returning: names of the columns.
+        :param unique: a column of which another row may have the same value; then nothing is inserted and
+            ``None`` returned.
+        """
+        conflict = f" ON CONFLICT ({unique}) DO NOTHING" if unique else ""
+        return self.one(f"{insertion(table, values)}{conflict} RETURNING {returning}", **values)
+
+    def page(self, kind: type[T], sql: str, total: int, part: Slice, /, **values: Any) -> Page[T]:
+        """Return a page of a list.
+
+        :param kind: a dataclass; its fields are columns.
+        :param sql: returns the entries of ``:limit`` and ``:offset``.
+        :param total: entries of the whole list.
+        """
+        rows = self.some(sql, limit=part.limit, offset=part.offset, **values)
+        return part.page((filled(kind, row) for row in rows), total)
+
+    def insert_many(self, table: str, rows: Sequence[Mapping[str, Any]], /) -> None:
+        """Insert rows with values of the same columns."""
+        if rows:
+            self.run_many(insertion(table, rows[0]), rows)
+
     def run_many(self, sql: str, rows: Sequence[Mapping[str, Any]], /) -> None:
         """Execute a statement once for each row of parameters."""
         if rows:
@@ -155,13 +181,34 @@ def damaged(what: str) -> DatabaseError:
     return DatabaseError(f"the database is damaged: {what}", hint=RESTORE)
 
 
-def filled(kind: type[T], row: Mapping[str, Any], **more: object) -> T:
-    """Return a dataclass that takes its values from a row's columns of the same names.
+def filled(kind: type[T], source: Any, /, **more: object) -> T:
+    """Return a dataclass that takes its values from those of the same names.
 
-    :param more: values of the other fields, and those that differ from the column.
+    :param source: a row, or another dataclass.
+    :param more: values of the other fields, and those that differ from the source's.
     """
-    names = (field.name for field in fields(kind))  # type: ignore[arg-type]
-    return kind(**{name: row[name] for name in names if name not in more}, **more)
+    values = source if isinstance(source, Mapping) else values_of(source)
+    return kind(**{**{name: values[name] for name in _names(kind) if name in values}, **more})
+
+
+def values_of(source: Any) -> dict[str, Any]:
+    """Return the values of a dataclass by the names of its fields."""
+    return {name: getattr(source, name) for name in _names(source.__class__)}
+
+
+def _names(kind: Any) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind))
+
+
+def columns(kind: type[Any]) -> str:
+    """Return the names of a dataclass's fields, as a statement lists columns."""
+    return ", ".join(_names(kind))
+
+
+def insertion(table: str, names: Iterable[str]) -> str:
+    """Return the statement that inserts a row with values of some columns."""
+    listed = tuple(names)
+    return f"INSERT INTO {table} ({', '.join(listed)}) VALUES ({', '.join(f':{name}' for name in listed)})"
 
 
 def json_of(text: Any, where: str) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import Generic, TypeVar
@@ -47,9 +47,13 @@ class Slice:
     offset: int
 
     @classmethod
-    def parse(cls, limit: int | None, offset: int | None, default: int = PAGE) -> Slice:
-        """Check what a caller asked for; a limit above :data:`LARGEST_PAGE` is capped.
+    def parse(
+        cls, limit: int | None, offset: int | None, default: int = PAGE, largest: int = LARGEST_PAGE
+    ) -> Slice:
+        """Check what a caller asked for.
 
+        :param default: the limit that counts where none is given.
+        :param largest: the limit that counts where a greater one is given.
         :raises InvalidRequestError: the limit is not above 0, or the offset below 0.
         """
         wanted = default if limit is None else limit
@@ -58,7 +62,18 @@ class Slice:
                 f"limit is {max(wanted, -checks.LARGEST_ID)}", parameter="limit", hint="use 1 or more"
             )
         skipped = checks.whole(0 if offset is None else offset, "offset", DEEPEST_OFFSET)
-        return cls(min(wanted, LARGEST_PAGE), skipped)
+        return cls(min(wanted, largest), skipped)
+
+    def page(self, items: Iterable[T], total: int, cursor: int | None = None) -> Page[T]:
+        """Return a page with this part of a list.
+
+        :param total: entries of the whole list.
+        """
+        return Page(tuple(items), total, self.limit, self.offset, cursor)
+
+    def cut(self, every: Sequence[T]) -> Page[T]:
+        """Return this part of a list whose entries are all at hand."""
+        return self.page(every[self.offset : self.offset + self.limit], len(every))
 
 
 def now() -> str:

@@ -49,7 +49,7 @@ class Event:
     reactions: Mapping[str, tuple[str, ...]] | None
 
 
-def parse_since(since: int | str | None, name: str = "since") -> int | str | None:
+def parse_since(since: int | str, name: str) -> int | str:
     """Check where a caller left off: the id of an event, or a time, which is brought to the stored form.
 
     :param name: of the parameter.
@@ -57,8 +57,6 @@ def parse_since(since: int | str | None, name: str = "since") -> int | str | Non
     A time is ISO 8601: a date, hours and minutes after ``T`` or a space, seconds, a fraction and a zone; all
     but the date are optional. Without a zone it is UTC.
     """
-    if since is None:
-        return None
     if isinstance(since, str):
         written = since.strip()
         if not (written.isascii() and written.isdecimal() and len(written) <= _LONGEST_CURSOR):
@@ -111,7 +109,7 @@ def read(tx: Transaction, room_id: int, count: int, since: int | str | None, pag
         cursor = since
     else:
         cursor = tx.value(_ID_AT, room=room_id, position=seen) or 0
-    return Page(items, count - seen, page.limit, page.offset, cursor)
+    return page.page(items, count - seen, cursor)
 
 
 _ID_AT = "SELECT id FROM event WHERE room_id = :room AND position = :position"
@@ -160,7 +158,7 @@ def thread(tx: Transaction, event_id: int, page: Slice) -> Page[Event]:
     total = tx.value(f"SELECT count(*) FROM ({_ANSWERS}) AS found", event=first)
     where = f"event.id IN ({_ANSWERS} ORDER BY id LIMIT :limit OFFSET :offset)"
     items = _events(tx, where, event=first, limit=page.limit, offset=page.offset)
-    return Page(items, total, page.limit, page.offset)
+    return page.page(items, total)
 
 
 # An event answers an earlier one, so both ways end.

@@ -43,7 +43,7 @@ def check(kind: str, persona: str, to: str | None, answered: int | None) -> None
 
 def give(tx: Transaction, event: Posted, to: str) -> tuple[Delivered, ...]:
     """Note that an event is a handoff, and tell who gets it."""
-    tx.run("INSERT INTO handoff (event_id, persona) VALUES (:event, :to)", event=event.id, to=to)
+    tx.insert("handoff", "event_id", event_id=event.id, persona=to)
     return inbox.deliver(tx, event, "handoff", [to])
 
 

@@ -135,7 +135,7 @@ def read(
     )
     items = tuple(filled(Notification, row, event_data=feed.present_data(row, tx.now)) for row in rows)
     cursor = max((item.id for item in items), default=since or 0)
-    return Page(items, total, page.limit, page.offset, cursor)
+    return page.page(items, total, cursor)
 
 
 def mark_read(tx: Transaction, notification_id: int, whose: str | None = None) -> MarkedRead:

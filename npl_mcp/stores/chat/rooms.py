@@ -7,13 +7,14 @@ page of a feed is found at once. The functions work inside a transaction of a ca
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from npl_index.errors import InvalidRequestError
+from npl_index.errors import InvalidRequestError, MissingRequestError
 from npl_index.library.references import near_names
 from npl_mcp.stores import session
-from npl_mcp.stores.base.database import Transaction
+from npl_mcp.stores.base import checks
+from npl_mcp.stores.base.database import Row, Transaction
 from npl_mcp.stores.base.errors import (
     AlreadyExistsError,
     ClosedError,
@@ -23,6 +24,10 @@ from npl_mcp.stores.base.errors import (
 )
 from npl_mcp.stores.base.paging import Page, Slice
 from npl_mcp.stores.base.totals import add_total, read_total
+
+MOST_MEMBERS = 1_000
+MOST_ROOMS = 100
+"""Rooms of one page; each comes with the names of its members."""
 
 _NEAR = 5
 _LOOKED_AT = 1_000
@@ -137,48 +142,41 @@ def create(
     if session_id is not None or session_title is not None:
         number, its_id = session.ensure(tx, session_id, session_title)
         session.touch(tx, number, rooms=1)
-    room_id = tx.value(
-        "INSERT INTO room (name, created_at, description, session_number, event_count, member_count)"
-        " VALUES (:name, :moment, :description, :session, :count, :count)"
-        " ON CONFLICT (name) DO NOTHING RETURNING id",
+    row: Row | None = tx.insert(
+        "room",
+        "id",
+        "name",
         name=name,
-        moment=tx.now,
+        created_at=tx.now,
         description=description,
-        session=number,
-        count=len(personas),
+        session_number=number,
+        event_count=len(personas),
+        member_count=len(personas),
     )
-    if room_id is None:
+    if row is None:
         taken = tx.value("SELECT id FROM room WHERE name = :name", name=name)
         raise AlreadyExistsError(
             f"there is already a room {name!r}, room {taken}", hint="choose another name"
         )
-    _join(tx, room_id, personas, tx.now)
+    _join(tx, row["id"], personas)
     add_total(tx, _TOTAL, 1)
-    return NewRoom(room_id, its_id, name, description, tuple(personas))
+    return NewRoom(row["id"], its_id, name, description, tuple(personas))
 
 
-def _join(tx: Transaction, room_id: int, personas: Sequence[str], moment: str) -> None:
+def _join(tx: Transaction, room_id: int, personas: Sequence[str]) -> None:
     """Make personas the members of a new room, with an event for each."""
-    joined = [
+    places = [{"room_id": room_id, "persona": one, "position": at} for at, one in enumerate(personas, 1)]
+    tx.insert_many("member", [{**one, "joined_at": tx.now} for one in places])
+    events = [
         {
-            "room": room_id,
-            "persona": persona,
-            "position": position,
-            "moment": moment,
-            "data": _json({"action": "joined", "persona": persona}),
+            **one,
+            "event_type": "persona_join",
+            "timestamp": tx.now,
+            "data": _json({"action": "joined", "persona": one["persona"]}),
         }
-        for position, persona in enumerate(personas, 1)
+        for one in places
     ]
-    tx.run_many(
-        "INSERT INTO member (room_id, persona, position, joined_at)"
-        " VALUES (:room, :persona, :position, :moment)",
-        joined,
-    )
-    tx.run_many(
-        "INSERT INTO event (room_id, position, event_type, persona, timestamp, data)"
-        " VALUES (:room, :position, 'persona_join', :persona, :moment, :data)",
-        joined,
-    )
+    tx.insert_many("event", events)
     tx.run(
         "INSERT INTO total (name, value) SELECT :prefix || persona, 1 FROM member WHERE room_id = :room"
         " ON CONFLICT (name) DO UPDATE SET value = total.value + 1",
@@ -187,11 +185,21 @@ def _join(tx: Transaction, room_id: int, personas: Sequence[str], moment: str) -
     )
 
 
-def check_new_member(name: str, parameter: str) -> None:
-    """Refuse a name with the sign of a mention in front: ``@bob`` in a message means ``bob``.
+def new_members(names: Sequence[str], parameter: str) -> list[str]:
+    """Check the names of members; repeated ones count once.
 
-    :raises InvalidRequestError: it has the sign.
+    :raises MissingRequestError: there are none, or one is empty.
     """
+    personas = checks.lines(names, parameter, MOST_MEMBERS)
+    if not personas:
+        raise MissingRequestError(f"{parameter} is empty", parameter=parameter, hint="name a persona")
+    for persona in personas:
+        _check_new_member(persona, parameter)
+    return list(personas)
+
+
+def _check_new_member(name: str, parameter: str) -> None:
+    """Refuse a name with the sign of a mention in front: ``@bob`` in a message means ``bob``."""
     if name.startswith("@"):
         raise InvalidRequestError(
             f"{parameter} has {name!r}",
@@ -209,7 +217,7 @@ def join(tx: Transaction, room_id: int, persona: str) -> None:
     require_room(tx, room_id)
     if is_member(tx, room_id, persona):
         return
-    check_new_member(persona, "persona")
+    _check_new_member(persona, "persona")
     tx.run(
         "INSERT INTO member (room_id, persona, position, joined_at)"
         " SELECT id, :persona, event_count + 1, :moment FROM room WHERE id = :room",
@@ -263,6 +271,15 @@ def _set_archived(tx: Transaction, room_id: int, moment: str | None) -> None:
         add_total(tx, after + ending, 1)
 
 
+ACTIONS: Mapping[str, Callable[[Transaction, int, str], None]] = {
+    "join": join,
+    "leave": leave,
+    "archive": archive,
+    "reopen": reopen,
+}
+"""What a persona does about a room; one that is as asked stays so."""
+
+
 def state(tx: Transaction, room_id: int) -> RoomState:
     """Return who is in a room, and whether it is archived."""
     archived_at = tx.value("SELECT archived_at FROM room WHERE id = :room", room=room_id)
@@ -310,8 +327,7 @@ def read(tx: Transaction, persona: str | None, archived: bool, page: Slice) -> P
         rooms=list(members),
     ):
         members[row["room_id"]].append(row["persona"])
-    rooms = tuple(Room(**row, members=tuple(members[row["id"]])) for row in rows)
-    return Page(rooms, total, page.limit, page.offset)
+    return page.page((Room(**row, members=tuple(members[row["id"]])) for row in rows), total)
 
 
 def _rooms(source: str) -> str:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from npl_index.errors import InvalidRequestError
+from npl_index.errors import InvalidRequestError, MissingRequestError
 from npl_mcp.stores.base.database import Row, Transaction, filled
 from npl_mcp.stores.base.errors import ConflictError
 from npl_mcp.stores.base.paging import Page, Slice, later
@@ -104,6 +104,18 @@ class ListedTodo:
     blocked_by: tuple[int, ...] | None
 
 
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What came of a claim.
+
+    :param claimed: whether there was something to claim.
+    :param todo: what was claimed.
+    """
+
+    claimed: bool
+    todo: ListedTodo | None
+
+
 def create(
     tx: Transaction,
     room_id: int,
@@ -120,26 +132,19 @@ def create(
     status = STATUSES[0]
     data = {"description": description, "assigned_to": assigned_to, "status": status}
     event = rooms.post(tx, room_id, persona, "todo_create", data)
-    tx.run(
-        "INSERT INTO todo (event_id, status, assigned_to, changed_at, changed_by)"
-        " VALUES (:event, :status, :assigned_to, :moment, :persona)",
-        event=event.id,
+    tx.insert(
+        "todo",
+        "event_id",
+        event_id=event.id,
         status=status,
         assigned_to=assigned_to,
-        moment=event.timestamp,
-        persona=persona,
+        changed_at=event.timestamp,
+        changed_by=persona,
     )
     _block(tx, event.id, room_id, blocked_by)
     sent = inbox.deliver(tx, event, "todo_assign", others)
-    return Todo(
-        event.id,
-        room_id,
-        persona,
-        description,
-        assigned_to,
-        sent[0] if sent else None,
-        tuple(blocked_by) or None,
-    )
+    told = sent[0] if sent else None
+    return Todo(event.id, room_id, persona, description, assigned_to, told, tuple(blocked_by) or None)
 
 
 def update(
@@ -173,7 +178,18 @@ def update(
     return _change(tx, before, persona, status, doer, before["lease_until"] if held else None)
 
 
-def claim(tx: Transaction, event_id: int, persona: str, seconds: int) -> ListedTodo:
+def lease_seconds(lease: int, parameter: str) -> int:
+    """Check how long a claim is to last."""
+    if not 1 <= lease <= LONGEST_LEASE:
+        raise InvalidRequestError(
+            f"{parameter} is out of range",
+            parameter=parameter,
+            hint=f"give seconds, from 1 to {LONGEST_LEASE:,}",
+        )
+    return lease
+
+
+def claim(tx: Transaction, event_id: int, persona: str, seconds: int) -> Claim:
     """Claim a todo for a time, or prolong a claim.
 
     :raises ConflictError: somebody else has claimed it, or is to do it; it waits for others; it is not open.
@@ -191,16 +207,16 @@ def claim(tx: Transaction, event_id: int, persona: str, seconds: int) -> ListedT
         names = ", ".join(map(str, waits[:5]))
         raise ConflictError(f"todo {event_id} waits for todo {names}", hint="claim that first")
     _claim(tx, before, persona, seconds)
-    return _listed(tx, [_require(tx, event_id)])[0]
+    return Claim(True, _listed(tx, [_require(tx, event_id)])[0])
 
 
-def claim_next(tx: Transaction, room_id: int, persona: str, seconds: int) -> ListedTodo | None:
-    """Claim the oldest todo of a room that is ready for a persona; ``None`` if none is."""
+def claim_next(tx: Transaction, room_id: int, persona: str, seconds: int) -> Claim:
+    """Claim the oldest todo of a room that is ready for a persona, if there is one."""
     rooms.require_member(tx, room_id, persona)
     where, values = _which(room_id, "ready", persona)
     first = f"SELECT event.id {_FROM} WHERE {where} ORDER BY +event.id LIMIT 1"
     ready = tx.value(first, moment=tx.now, **values)
-    return None if ready is None else claim(tx, ready, persona, seconds)
+    return Claim(False, None) if ready is None else claim(tx, ready, persona, seconds)
 
 
 def hand_over(tx: Transaction, event_id: int, giver: str, taker: str) -> None:
@@ -221,7 +237,12 @@ def read(
     :param room_id: only of this room; ``None``: of all rooms that the persona is a member of.
     :param which: one of :data:`FILTERS`.
     :param persona: whose those are that are ``mine``; what others are to do is not ready for it.
+    :raises MissingRequestError: neither a room nor a persona is named, or ``mine`` means nobody's.
     """
+    if persona is None and (room_id is None or which == "mine"):
+        raise MissingRequestError(
+            "persona is missing", parameter="persona", hint="give persona, or room_id and another filter"
+        )
     if room_id is not None:
         rooms.require_room(tx, room_id)
     where, values = _which(room_id, which, persona)
@@ -234,7 +255,7 @@ def read(
         offset=page.offset,
         **values,
     )
-    return Page(_listed(tx, rows), total, page.limit, page.offset)
+    return page.page(_listed(tx, rows), total)
 
 
 def _which(room_id: int | None, which: str, persona: str | None) -> tuple[str, dict[str, Any]]:
@@ -373,10 +394,7 @@ def _block(tx: Transaction, event_id: int, room_id: int, blockers: Sequence[int]
                 hint="give event_ids that chat_list_todos shows",
             )
     tx.run("DELETE FROM todo_blocker WHERE todo_id = :todo", todo=event_id)
-    tx.run_many(
-        "INSERT INTO todo_blocker (todo_id, blocker_id) VALUES (:todo, :blocker)",
-        [{"todo": event_id, "blocker": blocker} for blocker in blockers],
-    )
+    tx.insert_many("todo_blocker", [{"todo_id": event_id, "blocker_id": blocker} for blocker in blockers])
     if blockers and tx.value(_CIRCLE, todo=event_id):
         raise InvalidRequestError(
             f"todo {event_id} would wait for itself", parameter="blocked_by", hint="leave one of them out"

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from npl_index.errors import InvalidRequestError
+from npl_index.selectors.grammar import Selector, compile_selector
 from npl_mcp.stores.base import checks
 
 FORMS = "write line:<n>, line:<first>-<last>, @x:<n>,y:<n> or a selector"
@@ -91,9 +92,15 @@ def parse_location(text: str) -> Lines | Spot:
     return Lines(first, last)
 
 
-def is_selector(text: str) -> bool:
-    """Return whether a location is a selector: it does not begin as the other forms do."""
-    return not text.lstrip().startswith(("line:", "@x:"))
+def parse_place(text: str) -> Lines | Spot | Selector:
+    """Read a location, or a selector: that does not begin as a location does.
+
+    :raises SelectorSyntaxError: the selector cannot be read.
+    :raises InvalidRequestError: the location cannot be read.
+    """
+    if text.lstrip().startswith(("line:", "@x:")):
+        return parse_location(text)
+    return compile_selector(checks.line(text, "location"))
 
 
 def split_lines(text: str) -> Iterator[str]:

@@ -10,12 +10,11 @@ from pathlib import PurePath
 from typing import Any
 
 from npl_index.errors import InvalidRequestError
-from npl_index.selectors.grammar import compile_selector
-from npl_mcp.stores.artifact.files import as_text
-from npl_mcp.stores.artifact.store import ArtifactStore, require, require_open
-from npl_mcp.stores.artifact.values import Revision, Stored
+from npl_index.selectors.grammar import Selector
+from npl_mcp.stores.artifact.files import RevisionDraft, as_text, check_filename
+from npl_mcp.stores.artifact.store import ArtifactStore, Revision, Stored, require, require_open
 from npl_mcp.stores.base import checks
-from npl_mcp.stores.base.database import Database, Row, Transaction, damaged
+from npl_mcp.stores.base.database import Row, Transaction, columns, damaged
 from npl_mcp.stores.base.errors import (
     ClosedError,
     NotAllowedError,
@@ -34,7 +33,6 @@ from npl_mcp.stores.review.annotation import (
     Spot,
     annotate,
     count_lines,
-    is_selector,
     labels,
     parse_location,
     reviewer_files,
@@ -68,227 +66,199 @@ _NAMED = 5
 _MEDIA_TYPES = {"PNG": "image/png", "JPEG": "image/jpeg"}
 
 
-class ReviewStore:
-    """Reviews.
+def create(tx: Transaction, artifact_id: int, revision_id: int, reviewer_persona: str) -> NewReview:
+    """Begin a review.
 
-    :param database: where they are kept.
-    :param artifacts: the store of what is reviewed.
+    :param revision_id: row id of a revision of the artifact.
     """
+    revision = _revision(tx, artifact_id, revision_id)
+    require_open(tx, artifact_id)
+    row = tx.insert(
+        "review",
+        "id",
+        artifact_id=artifact_id,
+        revision_id=revision_id,
+        reviewer_persona=reviewer_persona,
+        created_at=tx.now,
+    )
+    number = revision["revision_num"]
+    return NewReview(row["id"], artifact_id, revision_id, number, reviewer_persona, "in_progress")
 
-    def __init__(self, database: Database, artifacts: ArtifactStore) -> None:
-        self._database = database
-        self._artifacts = artifacts
 
-    def create(self, artifact_id: int, revision_id: int, reviewer_persona: str) -> NewReview:
-        """Begin a review.
+def comment(
+    artifacts: ArtifactStore, review_id: int, meant: Lines | Spot | Selector, comment: str, persona: str
+) -> NewComment:
+    """Add a comment to a place.
 
-        :param revision_id: row id of a revision of the artifact.
-        """
-        persona = checks.line(reviewer_persona, "reviewer_persona")
-        with self._database.write() as tx:
-            revision = _revision(tx, artifact_id, revision_id)
-            require_open(tx, artifact_id)
-            review_id = tx.value(
-                "INSERT INTO review (artifact_id, revision_id, reviewer_persona, created_at)"
-                " VALUES (:artifact, :revision, :persona, :now) RETURNING id",
-                artifact=artifact_id,
-                revision=revision_id,
-                persona=persona,
-                now=tx.now,
-            )
-        return NewReview(
-            review_id, artifact_id, revision_id, revision["revision_num"], persona, "in_progress"
+    :param artifacts: the store of the files.
+    :param meant: lines, a spot, or the selector of a section; its lines are looked up once.
+    :raises SectionNotFoundError: the selector selects nothing.
+    :raises ClosedError: the review is complete.
+    """
+    with artifacts.database.read() as tx:
+        review = _open(tx, review_id)
+    revision, content = artifacts.content(review["artifact_id"], review["revision_num"])
+    if not isinstance(meant, Spot) and as_text(content) is None:
+        raise InvalidRequestError(
+            "the file is not text and has no lines", parameter="location", hint="write @x:<n>,y:<n>"
         )
-
-    def comment(self, review_id: int, location: str, comment: str, persona: str) -> NewComment:
-        """Add a comment to a place.
-
-        :param location: lines, a spot, or the selector of a section; its lines are looked up once.
-        :raises SectionNotFoundError: the selector selects nothing.
-        :raises ClosedError: the review is complete.
-        """
-        selector = compile_selector(checks.line(location, "location")) if is_selector(location) else None
-        place = parse_location(location) if selector is None else None
-        clean = checks.text(comment, "comment")
-        author = checks.line(persona, "persona")
-        with self._database.read() as tx:
-            review = _review(tx, review_id)
-        _check_open(review)
-        revision, content = self._artifacts.content(review["artifact_id"], review["revision_num"])
-        if selector is not None and as_text(content) is None:
-            raise _no_text()
-        if selector is not None:
-            place = section_lines(content, revision.filename, selector)
-        assert place is not None
-        _check_place(place, content)
-        named = None if selector is None else selector.text
-        with self._database.write() as tx:
-            _check_open(_review(tx, review_id))
-            counted = "SELECT count(*) FROM review_comment WHERE review_id = :review"
-            if tx.value(counted, review=review_id) >= MOST_COMMENTS:
-                raise ClosedError(f"review {review_id} is full", hint="begin another review")
-            comment_id = tx.value(
-                "INSERT INTO review_comment (review_id, location, selector, comment, persona, created_at)"
-                " VALUES (:review, :location, :selector, :comment, :persona, :now) RETURNING id",
-                review=review_id,
-                location=str(place),
-                selector=named,
-                comment=clean,
-                persona=author,
-                now=tx.now,
-            )
-        return NewComment(comment_id, review_id, str(place), clean, author, named)
-
-    def list(
-        self,
-        artifact_id: int | None = None,
-        reviewer_persona: str | None = None,
-        status: str | None = None,
-        session_id: str | None = None,
-        limit: int | None = None,
-        offset: int | None = None,
-    ) -> Page[ReviewEntry]:
-        """List reviews, newest first.
-
-        :param artifact_id: only of this artifact.
-        :param reviewer_persona: only of this reviewer.
-        :param status: only those.
-        :param session_id: only of artifacts that are linked to this session.
-        """
-        part = Slice.parse(limit, offset)
-        asked: dict[str, Any] = {
-            "artifact": checks.maybe(checks.row_id, artifact_id, "artifact_id"),
-            "persona": checks.maybe(checks.line, reviewer_persona, "reviewer_persona"),
-            "status": checks.maybe(checks.choice, status, "status", STATUSES),
-            "session": session_id,
-        }
-        values = {name: value for name, value in asked.items() if value is not None}
-        where = " AND ".join(_FILTERS[name] for name in values) or "TRUE"
-        with self._database.read() as tx:
-            if artifact_id is not None:
-                require(tx, artifact_id)
-            total = tx.value(f"SELECT count(*) FROM review WHERE {where}", **values)
-            rows = tx.all(_LIST.format(where=where), limit=part.limit, offset=part.offset, **values)
-        return Page(tuple(ReviewEntry(**row) for row in rows), total, part.limit, part.offset)
-
-    def get(self, review_id: int, limit: int | None = None, offset: int | None = None) -> ReviewContent:
-        """Return a review with a page of its comments, oldest first."""
-        part = Slice.parse(limit, offset)
-        with self._database.read() as tx:
-            review = _review(tx, review_id)
-            total = tx.value(
-                "SELECT count(*) FROM review_comment WHERE review_id = :review", review=review_id
-            )
-            rows = tx.some(_COMMENTS, review=review_id, limit=part.limit, offset=part.offset)
-        comments = tuple(Comment(**row) for row in rows)
-        return ReviewContent(**review, items=comments, total=total, limit=part.limit, offset=part.offset)
-
-    def complete(
-        self, review_id: int, overall_comment: str | None = None, whose: str | None = None
-    ) -> Completion:
-        """Complete a review; one that is complete stays as it is.
-
-        :param whose: only if it is that reviewer's, who is taken to say the overall comment.
-        :raises NotAllowedError: it is somebody else's.
-        :raises ClosedError: it is complete, with another overall comment.
-        """
-        clean = checks.maybe(checks.text, overall_comment, "overall_comment")
-        reviewer = checks.maybe(checks.line, whose, "reviewer_persona")
-        with self._database.write() as tx:
-            review = _review(tx, review_id)
-            if reviewer not in (None, review["reviewer_persona"]):
-                raise NotAllowedError(
-                    f"review {review_id} is {review['reviewer_persona']!r}'s", hint="begin your own"
-                )
-            if review["status"] == "in_progress":
-                tx.run(
-                    "UPDATE review SET status = 'completed', completed_at = :now, overall_comment = :comment"
-                    " WHERE id = :review",
-                    now=tx.now,
-                    comment=clean,
-                    review=review_id,
-                )
-                return Completion(review_id, "completed", clean)
-        if clean not in (None, review["overall_comment"]):
-            raise ClosedError(
-                f"review {review_id} is complete, with another overall comment",
-                hint="begin a new review to say more",
-            )
-        return Completion(review_id, "completed", review["overall_comment"])
-
-    def annotated(self, artifact_id: int, revision_id: int) -> AnnotatedRevision:
-        """Return a copy of a revision with the comments of all its reviews.
-
-        A text gets footnotes. A picture gets marks and a legend, and is stored as a new revision unless an
-        equal one was stored before.
-        """
-        with self._database.read() as tx:
-            row = _revision(tx, artifact_id, revision_id)
-            reviews = tx.all(_REVIEWS, revision=revision_id)
-            _check_room(revision_id, tx.value(_REMARKS_SIZE, revision=revision_id))
-            remarks = [_remark(found) for found in tx.all(_REMARKS, revision=revision_id)]
-        revision, content = self._artifacts.content(artifact_id, row["revision_num"])
-        text = as_text(content)
-        marks = labels(remarks, text or "")
-        image, stored = (None, None) if text is not None else self._drawn(revision, content, remarks, marks)
-        about = [Review(found["reviewer_persona"], found["overall_comment"]) for found in reviews]
-        return AnnotatedRevision(
-            artifact_id=artifact_id,
-            artifact_name=revision.artifact_name,
-            revision_id=revision_id,
-            revision_num=revision.revision_num,
-            annotated_content=None if text is None else annotate(text, remarks, marks),
-            image=image,
-            annotated_revision_id=stored.revision_id if stored else None,
-            annotated_revision_num=stored.revision_num if stored else None,
-            file_path=stored.file_path if stored else None,
-            reviewer_files=reviewer_files(about, remarks, marks),
-            total_comments=len(remarks),
-            reviewers=tuple(dict.fromkeys(one.reviewer for one in about)),
+    selector = meant.text if isinstance(meant, Selector) else None
+    place = section_lines(content, revision.filename, meant) if isinstance(meant, Selector) else meant
+    _check_place(place, content)
+    with artifacts.database.write() as tx:
+        _open(tx, review_id)
+        if tx.value(_COUNT, review=review_id) >= MOST_COMMENTS:
+            raise ClosedError(f"review {review_id} is full", hint="begin another review")
+        row = tx.insert(
+            "review_comment",
+            "id",
+            review_id=review_id,
+            location=str(place),
+            selector=selector,
+            comment=comment,
+            persona=persona,
+            created_at=tx.now,
         )
+    return NewComment(row["id"], review_id, str(place), comment, persona, selector)
 
-    def places(self, artifact_id: int, revision_id: int) -> Places:
-        """Return the comments on a revision, each with its place."""
-        with self._database.read() as tx:
-            number = _revision(tx, artifact_id, revision_id)["revision_num"]
-            items, total = places.read(tx, revision_id)
-        width, height = places.size_of(self._artifacts.content(artifact_id, number)[1])
-        return Places(items, total, width, height)
 
-    def _drawn(
-        self,
-        revision: Revision,
-        content: bytes,
-        remarks: Sequence[Remark],
-        labelled: Mapping[int, str],
-    ) -> tuple[Picture, Stored]:
-        """Return a picture with marks and a legend, and the revision it is stored as."""
-        kind = picture_format(content)
-        if kind is None:
-            raise StoreError(
-                f"{revision.filename!r} cannot be annotated",
-                hint="text in UTF-8, PNG and JPEG can",
-            )
-        by_id = {remark.id: remark for remark in remarks}
-        marks = [
-            Mark(label.rpartition("-")[2], place.x, place.y, by_id[key].persona, by_id[key].comment)
-            for key, label in labelled.items()
-            if isinstance(place := by_id[key].location, Spot)
-        ]
-        data = draw(content, marks)
-        purpose = f"Annotated copy of revision {revision.revision_num}"
-        stored = self._artifacts.add_revision(
-            revision.artifact_id,
-            data,
-            _annotated_name(revision.filename),
-            created_by=MAKER,
-            purpose=purpose,
-            notes="\n".join(f"{mark.number}. {mark.persona}: {mark.comment}" for mark in marks)[: checks.TEXT]
-            or None,
-            once=True,
+def listed(
+    tx: Transaction,
+    part: Slice,
+    artifact_id: int | None = None,
+    reviewer_persona: str | None = None,
+    status: str | None = None,
+    session_id: str | None = None,
+) -> Page[ReviewEntry]:
+    """Return reviews, newest first.
+
+    :param artifact_id: only of this artifact.
+    :param reviewer_persona: only of this reviewer.
+    :param status: only those.
+    :param session_id: only of artifacts that are linked to this session.
+    """
+    asked = {"artifact": artifact_id, "persona": reviewer_persona, "status": status, "session": session_id}
+    values: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
+    where = " AND ".join(_FILTERS[name] for name in values) or "TRUE"
+    if artifact_id is not None:
+        require(tx, artifact_id)
+    total = tx.value(f"SELECT count(*) FROM review WHERE {where}", **values)
+    return tx.page(ReviewEntry, _LIST.format(where=where), total, part, **values)
+
+
+def get(tx: Transaction, review_id: int, part: Slice) -> ReviewContent:
+    """Return a review with a page of its comments, oldest first."""
+    review = _review(tx, review_id)
+    page = tx.page(Comment, _COMMENTS, tx.value(_COUNT, review=review_id), part, review=review_id)
+    return ReviewContent(**review, items=page.items, total=page.total, limit=page.limit, offset=page.offset)
+
+
+def complete(
+    tx: Transaction, review_id: int, overall_comment: str | None, reviewer: str | None
+) -> Completion:
+    """Complete a review; one that is complete stays as it is.
+
+    :param reviewer: only if it is that reviewer's, who is taken to say the overall comment.
+    :raises NotAllowedError: it is somebody else's.
+    :raises ClosedError: it is complete, with another overall comment.
+    """
+    review = _review(tx, review_id)
+    if reviewer not in (None, review["reviewer_persona"]):
+        raise NotAllowedError(
+            f"review {review_id} is {review['reviewer_persona']!r}'s", hint="begin your own"
         )
-        return Picture(data, _MEDIA_TYPES[kind]), stored
+    if review["status"] == "in_progress":
+        tx.run(
+            "UPDATE review SET status = 'completed', completed_at = :now, overall_comment = :comment"
+            " WHERE id = :review",
+            now=tx.now,
+            comment=overall_comment,
+            review=review_id,
+        )
+        return Completion(review_id, "completed", overall_comment)
+    if overall_comment not in (None, review["overall_comment"]):
+        raise ClosedError(
+            f"review {review_id} is complete, with another overall comment",
+            hint="begin a new review to say more",
+        )
+    return Completion(review_id, "completed", review["overall_comment"])
 
+
+def annotated(artifacts: ArtifactStore, artifact_id: int, revision_id: int) -> AnnotatedRevision:
+    """Return a copy of a revision with the comments of all its reviews.
+
+    A text gets footnotes. A picture gets marks and a legend, and is stored as a new revision unless an
+    equal one was stored before.
+
+    :param artifacts: the store of the files.
+    """
+    with artifacts.database.read() as tx:
+        row = _revision(tx, artifact_id, revision_id)
+        reviews = tx.all(_REVIEWS, revision=revision_id)
+        _check_room(revision_id, tx.value(_REMARKS_SIZE, revision=revision_id))
+        remarks = [_remark(found) for found in tx.all(_REMARKS, revision=revision_id)]
+    revision, content = artifacts.content(artifact_id, row["revision_num"])
+    text = as_text(content)
+    marks = labels(remarks, text or "")
+    image, stored = (None, None) if text is not None else _drawn(artifacts, revision, content, remarks, marks)
+    about = [Review(found["reviewer_persona"], found["overall_comment"]) for found in reviews]
+    return AnnotatedRevision(
+        artifact_id=artifact_id,
+        artifact_name=revision.artifact_name,
+        revision_id=revision_id,
+        revision_num=revision.revision_num,
+        annotated_content=None if text is None else annotate(text, remarks, marks),
+        image=image,
+        annotated_revision_id=stored.revision_id if stored else None,
+        annotated_revision_num=stored.revision_num if stored else None,
+        file_path=stored.file_path if stored else None,
+        reviewer_files=reviewer_files(about, remarks, marks),
+        total_comments=len(remarks),
+        reviewers=tuple(dict.fromkeys(one.reviewer for one in about)),
+    )
+
+
+def placed(artifacts: ArtifactStore, artifact_id: int, revision_id: int) -> Places:
+    """Return the comments on a revision, each with its place.
+
+    :param artifacts: the store of the files.
+    """
+    with artifacts.database.read() as tx:
+        number = _revision(tx, artifact_id, revision_id)["revision_num"]
+        items, total = places.read(tx, revision_id)
+    return Places(items, total, *places.size_of(artifacts.content(artifact_id, number)[1]))
+
+
+def _drawn(
+    artifacts: ArtifactStore,
+    revision: Revision,
+    content: bytes,
+    remarks: Sequence[Remark],
+    labelled: Mapping[int, str],
+) -> tuple[Picture, Stored]:
+    """Return a picture with marks and a legend, and the revision it is stored as."""
+    kind = picture_format(content)
+    if kind is None:
+        raise StoreError(f"{revision.filename!r} cannot be annotated", hint="text in UTF-8, PNG and JPEG can")
+    by_id = {remark.id: remark for remark in remarks}
+    marks = [
+        Mark(label.rpartition("-")[2], place.x, place.y, by_id[key].persona, by_id[key].comment)
+        for key, label in labelled.items()
+        if isinstance(place := by_id[key].location, Spot)
+    ]
+    said = "\n".join(f"{mark.number}. {mark.persona}: {mark.comment}" for mark in marks)
+    draft = RevisionDraft(
+        content=draw(content, marks),
+        filename=check_filename(_annotated_name(revision.filename)),
+        created_by=MAKER,
+        purpose=f"Annotated copy of revision {revision.revision_num}",
+        notes=said[: checks.TEXT] or None,
+    )
+    stored = artifacts.add_revision(revision.artifact_id, draft, once=True)
+    return Picture(draft.content, _MEDIA_TYPES[kind]), stored
+
+
+_COUNT = "SELECT count(*) FROM review_comment WHERE review_id = :review"
 
 _REVIEWS = "SELECT reviewer_persona, overall_comment FROM review WHERE revision_id = :revision ORDER BY id"
 
@@ -308,8 +278,8 @@ FROM review JOIN revision ON revision.id = review.revision_id
 WHERE {where} ORDER BY review.id DESC LIMIT :limit OFFSET :offset
 """
 
-_COMMENTS = """
-SELECT id, location, comment, persona, created_at, selector FROM review_comment
+_COMMENTS = f"""
+SELECT {columns(Comment)} FROM review_comment
 WHERE review_id = :review ORDER BY id LIMIT :limit OFFSET :offset
 """
 
@@ -339,7 +309,7 @@ WHERE review.id = :review
 
 
 def _review(tx: Transaction, review_id: int) -> Row:
-    row = tx.one(_REVIEW, review=checks.row_id(review_id, "review_id"))
+    row = tx.one(_REVIEW, review=review_id)
     if row is None:
         newest = tx.all("SELECT id, reviewer_persona FROM review ORDER BY id DESC LIMIT :most", most=_NAMED)
         known = ", ".join(f"{one['id']} (by {one['reviewer_persona']})" for one in newest)
@@ -355,7 +325,7 @@ def _revision(tx: Transaction, artifact_id: int, revision_id: int) -> Row:
     row = tx.one(
         "SELECT id, revision_num, filename FROM revision WHERE artifact_id = :artifact AND id = :revision",
         artifact=artifact_id,
-        revision=checks.row_id(revision_id, "revision_id"),
+        revision=revision_id,
     )
     if row is None:
         newest = tx.all(
@@ -382,9 +352,11 @@ def _check_room(revision_id: int, size: int) -> None:
         )
 
 
-def _check_open(review: Row) -> None:
+def _open(tx: Transaction, review_id: int) -> Row:
+    review = _review(tx, review_id)
     if review["status"] != "in_progress":
-        raise ClosedError(f"review {review['id']} is complete", hint="begin a new review to say more")
+        raise ClosedError(f"review {review_id} is complete", hint="begin a new review to say more")
+    return review
 
 
 def _check_place(place: Lines | Spot, content: bytes) -> None:
@@ -392,11 +364,8 @@ def _check_place(place: Lines | Spot, content: bytes) -> None:
 
     Spots are accepted in any file, lines only in a text. A picture that cannot be measured takes any spot.
     """
-    text = as_text(content)
     if isinstance(place, Lines):
-        if text is None:
-            raise _no_text()
-        count = count_lines(text)
+        count = count_lines(as_text(content) or "")
         if place.last > count:
             problem = f"location is {place}, and the file has {count} lines"
             raise InvalidRequestError(problem, parameter="location", hint=FORMS)
@@ -405,11 +374,6 @@ def _check_place(place: Lines | Spot, content: bytes) -> None:
         if place.x >= width or place.y >= height:
             problem = f"location is {place}, and the picture has {width} x {height} pixels"
             raise InvalidRequestError(problem, parameter="location", hint="x and y begin with 0")
-
-
-def _no_text() -> InvalidRequestError:
-    problem = "the file is not text and has no lines"
-    return InvalidRequestError(problem, parameter="location", hint="write @x:<n>,y:<n>")
 
 
 def _remark(row: Row) -> Remark:

@@ -40,7 +40,7 @@ from urllib.parse import quote, unquote
 from npl_index.errors import InvalidRequestError
 from npl_index.library.files import Folder, below_root
 from npl_mcp.stores.base import checks
-from npl_mcp.stores.base.database import Database, Row, Transaction
+from npl_mcp.stores.base.database import Database, Transaction, values_of
 from npl_mcp.stores.base.errors import AlreadyExistsError, StorageError
 from npl_mcp.stores.base.folder import FOLDER
 from npl_mcp.stores.base.paging import stamp
@@ -86,17 +86,18 @@ class Imported:
     dropped_keys: int = 0
 
 
-def export(tx: Transaction, project: str, row: Row, target: Path | None) -> Path:
+def export(tx: Transaction, project: str, session_id: str | None, target: Path | None) -> Path:
     """Write the files of a session, each complete as soon as it has its name.
 
-    :param row: the session's.
+    :param session_id: by default the current session.
     :param target: the folder, made if need be; by default the session's own below :data:`SESSIONS`.
     :returns: the folder.
     :raises InvalidRequestError: too many folders above it are absent.
     :raises AlreadyExistsError: it holds files of these names that no export of this session has written.
     :raises StorageError: it cannot be written.
     """
-    session = rows.described(row, None, {})
+    row = rows.chosen(tx, project, session_id)
+    (session,) = rows.described(tx, project, [row])
     try:
         root, below, mode = _place(project, session, target)
         with Folder.opened(root, below, make=True, mode=mode) as folder:
@@ -160,8 +161,11 @@ def _log_lines(tx: Transaction, number: int) -> Iterator[bytes]:
         first = page[-1].seq + 1
 
 
-def import_sessions(database: Database, project: str) -> Imported:
-    """Import the sessions of a project's folder that the database does not know, each in one transaction."""
+def import_folder(database: Database, project: str) -> Imported:
+    """Import the sessions of a project's folder that the database does not know, each in one transaction.
+
+    The folder's current session becomes the project's, if the project never had one.
+    """
     done: Counter[str] = Counter()
     folders = [*_folders(project, SESSIONS), *_folders(project, f"{SESSIONS}/{ARCHIVE}")]
     sessions = ((path, session) for path in folders if (session := _session(project, path)))
@@ -169,10 +173,14 @@ def import_sessions(database: Database, project: str) -> Imported:
         with Folder.opened(*below_root(project, path)) as folder, database.write() as tx:
             if not rows.is_known(tx, project, session):
                 done += _import(tx, project, session, folder)
+    with database.write() as tx:
+        row = rows.live(tx, project, _current_session(project))
+        if row is not None and row["status"] == "active" and not rows.is_used(tx, project):
+            rows.set_current(tx, project, row["number"])
     return Imported(**done)
 
 
-def current_session(project: str) -> str:
+def _current_session(project: str) -> str:
     """Return the id of the current session as the folder says it; empty if it does not."""
     with suppress(OSError), Folder.opened(*below_root(project, NPL)) as folder:
         return _small_file(folder, "current-session").decode("utf-8", "replace").strip()
@@ -228,7 +236,7 @@ def _import(tx: Transaction, project: str, session: WorklogSession, folder: Fold
     number = rows.insert(tx, project, session)
     entries = _entry_rows(number, folder, counted, places)
     while batch := list(islice(entries, _BATCH)):
-        tx.run_many(rows.INSERT_ENTRY, batch)
+        tx.insert_many("worklog_entry", batch)
     rows.count(tx, number)
     known = sorted(places)
     for agent, cursor in _cursors(folder):
@@ -258,8 +266,8 @@ def _entry_rows(
         counted["dropped_keys"] += parsed[1]
         places.setdefault(parsed[0].seq, counted["entries"])
         entry = replace(parsed[0], seq=counted["entries"])
-        row = {name: getattr(entry, name) for name in rows.ENTRY}
-        for name in ("data", "tags", "refs"):
+        row = values_of(entry)
+        for name in rows.JSON_COLUMNS:
             row[name] = checks.maybe(checks.json_text, row[name], name, LONGEST_LINE)
         yield {"session_number": number, **row}
 
@@ -304,7 +312,7 @@ def _small_file(folder: Folder, name: str) -> bytes:
 
 def line_of(entry: Entry) -> bytes:
     """Write an entry as a line of the log."""
-    body = {name: value for name in rows.ENTRY if (value := getattr(entry, name)) is not None}
+    body = {name: value for name, value in values_of(entry).items() if value is not None}
     body["ts"] = offset(entry.ts)
     return json.dumps(body, separators=(",", ":")).encode("ascii") + b"\n"
 
@@ -336,7 +344,7 @@ def parse_line(raw: bytes) -> tuple[Entry, int] | None:
         tags=tags if good_tags else None,
         refs=refs if good_refs else None,
     )
-    return entry, len(found.keys() - set(rows.ENTRY)) + (not good_tags) + (not good_refs)
+    return entry, len(found.keys() - values_of(entry).keys()) + (not good_tags) + (not good_refs)
 
 
 def meta_text(session: WorklogSession) -> str:

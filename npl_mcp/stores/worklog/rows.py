@@ -10,8 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from npl_index.library.references import near_names
-from npl_mcp.stores.base import checks
-from npl_mcp.stores.base.database import Row, Transaction, filled, json_of
+from npl_mcp.stores.base.database import Row, Transaction, columns, filled, json_of
 from npl_mcp.stores.base.errors import AlreadyExistsError, ClosedError, SessionNotFoundError
 from npl_mcp.stores.worklog.format import ARCHIVE, Cursor, Entry, WorklogSession
 
@@ -31,13 +30,8 @@ FROM worklog_project JOIN worklog_session ON worklog_session.number = worklog_pr
 WHERE worklog_project.project IN :keys"""
 """Of the current sessions of projects."""
 
-ENTRY = ("seq", "ts", "agent_id", "agent_type", "action", "summary", "data", "tags", "refs")
-"""Columns of an entry."""
-
-INSERT_ENTRY = """
-INSERT INTO worklog_entry
-    (session_number, seq, ts, agent_id, agent_type, action, summary, data, tags, refs)
-VALUES (:session_number, :seq, :ts, :agent_id, :agent_type, :action, :summary, :data, :tags, :refs)"""
+ENTRY = columns(Entry)
+JSON_COLUMNS = ("data", "tags", "refs")
 
 
 def live(tx: Transaction, project: str, session_id: str) -> Row | None:
@@ -67,12 +61,12 @@ def open_id(tx: Transaction, project: str, name: str) -> str:
     return found
 
 
-def find(tx: Transaction, project: str, session_id: str) -> Row:
-    """Return a session by its id, or by its place in the archive.
+def find(tx: Transaction, project: str, name: str) -> Row:
+    """Return a session.
 
+    :param name: its id, or its place in the archive.
     :raises SessionNotFoundError: there is none; carries ids that look alike.
     """
-    name = checks.line(session_id, "session_id")
     archived = _ARCHIVED.fullmatch(name)
     row = None if archived else live(tx, project, name)
     if row is None:
@@ -151,20 +145,18 @@ def create(tx: Transaction, project: str, session_id: str, task: str | None) -> 
 
 def insert(tx: Transaction, project: str, session: WorklogSession) -> int:
     """Write a session without entries; return the number of its row."""
-    return int(
-        tx.value(
-            """
-            INSERT INTO worklog_session (project, id, created, closed, archived_as, task, status)
-            VALUES (:project, :id, :created, :closed, :archived_as, :task, :status) RETURNING number""",
-            project=project,
-            id=session.session_id,
-            created=session.created,
-            closed=session.closed,
-            archived_as=session.archived_as,
-            task=session.task,
-            status=session.status,
-        )
+    row = tx.insert(
+        "worklog_session",
+        "number",
+        project=project,
+        id=session.session_id,
+        created=session.created,
+        closed=session.closed,
+        archived_as=session.archived_as,
+        task=session.task,
+        status=session.status,
     )
+    return int(row["number"])
 
 
 def is_known(tx: Transaction, project: str, session: WorklogSession) -> bool:
@@ -229,7 +221,7 @@ def append(tx: Transaction, number: int, ts: str, values: Mapping[str, Any]) -> 
         ts=ts,
         number=number,
     )
-    tx.run(INSERT_ENTRY, session_number=number, seq=seq, ts=ts, **values)
+    tx.insert("worklog_entry", "seq", session_number=number, seq=seq, ts=ts, **values)
     tx.run(
         """
         INSERT INTO worklog_agent (session_number, agent_id, entry_count) VALUES (:number, :agent_id, 1)
@@ -257,7 +249,7 @@ def archive(tx: Transaction, project: str, number: int) -> None:
 def entries(tx: Transaction, number: int, first: int, most: int) -> list[Entry]:
     """Return a session's entries from a number on; fewer if they are long, but none is left out between."""
     rows = tx.some(
-        f"SELECT {', '.join(ENTRY)} FROM worklog_entry"
+        f"SELECT {ENTRY} FROM worklog_entry"
         " WHERE session_number = :number AND seq >= :first ORDER BY seq LIMIT :most",
         number=number,
         first=first,
@@ -271,29 +263,27 @@ def entry(row: Row) -> Entry:
 
     :param row: with the columns of an entry; further ones are left out.
     """
-    kept = {name: row[name] for name in ENTRY}
-    for name in ("data", "tags", "refs"):
-        if kept[name] is not None:
-            kept[name] = json_of(kept[name], f"entry {row['seq']} of a worklog, column {name}")
-    return Entry(**kept)
+    read = {
+        name: json_of(row[name], f"entry {row['seq']} of a worklog, column {name}")
+        for name in JSON_COLUMNS
+        if row[name] is not None
+    }
+    return filled(Entry, row, **read)
 
 
 def cursor(tx: Transaction, number: int, agent_id: str) -> Cursor:
     """Return how far an agent has read."""
-    row = tx.one(
-        "SELECT last_seq, last_read FROM worklog_agent"
-        " WHERE session_number = :number AND agent_id = :agent_id",
-        number=number,
-        agent_id=agent_id,
-    )
-    return Cursor(0, None) if row is None else Cursor(row["last_seq"], row["last_read"])
+    sql = f"SELECT {columns(Cursor)} FROM worklog_agent"
+    sql += " WHERE session_number = :number AND agent_id = :agent_id"
+    row = tx.one(sql, number=number, agent_id=agent_id)
+    return Cursor(0, None) if row is None else Cursor(**row)
 
 
 def cursors(tx: Transaction, number: int) -> list[tuple[str, Cursor]]:
     """Return how far each agent has read that has read anything."""
     sql = "SELECT agent_id, last_seq, last_read FROM worklog_agent WHERE session_number = :number"
     found = tx.all(f"{sql} AND last_seq > 0", number=number)
-    return [(row["agent_id"], Cursor(row["last_seq"], row["last_read"])) for row in found]
+    return [(row["agent_id"], filled(Cursor, row)) for row in found]
 
 
 def move(tx: Transaction, number: int, agent_id: str, cursor: Cursor) -> None:
@@ -310,31 +300,24 @@ def move(tx: Transaction, number: int, agent_id: str, cursor: Cursor) -> None:
     )
 
 
-def agents(tx: Transaction, numbers: Sequence[int]) -> dict[int, list[str]]:
-    """Return who logged in each of some sessions, by the number of their rows."""
-    found: dict[int, list[str]] = {}
+def described(tx: Transaction, project: str, found: Sequence[Row]) -> tuple[WorklogSession, ...]:
+    """Describe sessions of a project as callers see them."""
+    number, agents = current(tx, project), dict[int, list[str]]()
     # SQLite takes some thousands of parameters, other databases fewer.
-    for at in range(0, len(numbers), 500):
-        rows = tx.all(
+    for at in range(0, len(found), 500):
+        for row in tx.all(
             "SELECT session_number, agent_id FROM worklog_agent"
-            " WHERE session_number IN :numbers AND entry_count > 0 ORDER BY agent_id",
-            numbers=list(numbers[at : at + 500]),
+            " WHERE session_number IN :numbers AND entry_count > 0",
+            numbers=[row["number"] for row in found[at : at + 500]],
+        ):
+            agents.setdefault(row["session_number"], []).append(row["agent_id"])
+    return tuple(
+        filled(
+            WorklogSession,
+            row,
+            session_id=row["id"],
+            agents=tuple(sorted(agents.get(row["number"], ()))),
+            current=row["number"] == number,
         )
-        for row in rows:
-            found.setdefault(row["session_number"], []).append(row["agent_id"])
-    return found
-
-
-def described(row: Row, current: int | None, agents: Mapping[int, Sequence[str]]) -> WorklogSession:
-    """Describe a session as callers see it.
-
-    :param current: the number of the current one's row.
-    :param agents: see :func:`agents`.
-    """
-    return filled(
-        WorklogSession,
-        row,
-        session_id=row["id"],
-        agents=tuple(sorted(agents.get(row["number"], ()))),
-        current=row["number"] == current,
+        for row in found
     )

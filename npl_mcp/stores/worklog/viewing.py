@@ -11,7 +11,7 @@ from typing import Any
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.activity import Count, unit_for
 from npl_mcp.stores.base.database import Row, Transaction, json_of
-from npl_mcp.stores.base.paging import LARGEST_PAGE
+from npl_mcp.stores.base.paging import LARGEST_PAGE, Slice
 from npl_mcp.stores.worklog import rows
 from npl_mcp.stores.worklog.format import Entry, WorklogSession
 
@@ -34,12 +34,6 @@ class Wanted:
     who: str | None = None
     action: str | None = None
     tag: str | None = None
-
-    @classmethod
-    def parse(cls, who: str | None, action: str | None, tag: str | None) -> Wanted:
-        """Check what a caller asked for."""
-        given = {"who": who, "action": action, "tag": tag}
-        return cls(**{name: checks.maybe(checks.line, value, name) for name, value in given.items()})
 
     def condition(self) -> tuple[str, dict[str, Any]]:
         """Return the condition that entries meet, and its values."""
@@ -96,23 +90,24 @@ class WorklogView:
     tags: Mapping[str, int]
 
 
-def read(
-    tx: Transaction, about: WorklogSession, number: int, wanted: Wanted, before: int | None, limit: int
+def view(
+    tx: Transaction, project: str, session_id: str, wanted: Wanted, before: int | None, part: Slice
 ) -> WorklogView:
-    """Return entries of a worklog, the latest that come before a place.
+    """Return a part of a worklog as people look at it: the latest entries that come before a place.
 
-    :param about: describes the worklog.
-    :param number: of its row.
     :param before: a ``seq``; ``None``: behind the last.
     """
+    row = rows.chosen(tx, project, session_id)
+    (about,) = rows.described(tx, project, [row])
+    number = row["number"]
     where, values = wanted.condition()
     values["number"] = number
     end = checks.LARGEST_ID if before is None else before
     page = tx.some(
-        f"SELECT {', '.join(rows.ENTRY)} FROM worklog_entry WHERE {where} AND seq < :before"
+        f"SELECT {rows.ENTRY} FROM worklog_entry WHERE {where} AND seq < :before"
         " ORDER BY seq DESC LIMIT :most",
         before=end,
-        most=limit,
+        most=part.limit,
         **values,
     )[::-1]
     first = page[0]["seq"] if page else end
@@ -139,15 +134,15 @@ def read(
     )
 
 
-def since(tx: Transaction, number: int, wanted: Wanted, seq: int) -> tuple[Entry, ...]:
-    """Return entries that come after one, in order."""
+def since(tx: Transaction, project: str, session_id: str, wanted: Wanted, seq: int) -> tuple[Entry, ...]:
+    """Return entries that come after one, in order, without moving anybody's cursor."""
     where, values = wanted.condition()
     found = tx.some(
-        f"SELECT {', '.join(rows.ENTRY)} FROM worklog_entry WHERE {where} AND seq > :seq"
-        " ORDER BY seq LIMIT :most",
+        f"SELECT {rows.ENTRY} FROM worklog_entry WHERE {where} AND seq > :seq ORDER BY seq LIMIT :most",
         seq=seq,
         most=LARGEST_PAGE,
-        **{**values, "number": number},
+        number=rows.chosen(tx, project, session_id)["number"],
+        **values,
     )
     return tuple(map(rows.entry, found))
 

@@ -16,6 +16,7 @@ import pytest
 
 from npl_mcp.http.identities import SECONDS
 from npl_mcp.stores.access import AccessStore
+from npl_mcp.stores.chat.messages import send
 from npl_mcp.stores.data_folder import Stores
 from npl_mcp.web.browsers import TOKEN_COOKIE, as_cookie
 from tests import engines
@@ -181,7 +182,8 @@ def test_what_lasts_goes_on_while_its_token_cannot_be_checked(site: Site, what: 
             browser = {"Accept": "text/html", "Cookie": f"{TOKEN_COOKIE}={as_cookie(token)}"}
             pages = [request(site.server, "GET", path, headers=browser) for path in ("/", "/sign-in")]
             assert [(one.status, "location" in one.headers) for one in pages] == [(503, False)] * 2
-            site.stores.chat.send_message(1, "owner", "told meanwhile")
+            with site.stores.database.write() as tx:
+                send(tx, 1, "owner", "told meanwhile", None, "message", None)
             came = b""
             while b"told meanwhile" not in came:
                 came += line.recv(65536) or pytest.fail(came.decode())

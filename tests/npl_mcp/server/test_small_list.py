@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -82,9 +83,10 @@ def test_a_template_says_what_comes_with_it(settings: Settings) -> None:
 
 
 def test_every_tool_says_what_it_returns_and_raises() -> None:
-    """In its docstring, for those who call the functions."""
+    """In its docstring, and errors of all tools of a module in the module's."""
     for spec in listed_tools():
-        said = spec.function.__doc__ or ""
+        module = sys.modules[spec.function.__module__]
+        said = f"{spec.function.__doc__}\n{module.__doc__}"
         assert ":returns: " in said, spec.name
         assert ":raises " in said, spec.name
 

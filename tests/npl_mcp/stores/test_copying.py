@@ -11,7 +11,10 @@ import pytest
 from npl_mcp.__main__ import main
 from npl_mcp.core.app import App
 from npl_mcp.core.maintenance import check
+from npl_mcp.stores.artifact.files import RevisionDraft
+from npl_mcp.stores.artifact.store import listed
 from npl_mcp.stores.base.errors import AlreadyExistsError, StoreError
+from npl_mcp.stores.base.paging import Slice
 from npl_mcp.stores.copying import copy_stores
 from npl_mcp.stores.data_folder import Stores
 from tests import engines
@@ -46,13 +49,16 @@ def test_everything_is_copied_and_goes_on(place: Path) -> None:
     assert rows(place / "other") == found
     assert copied == sum(map(len, found.values()))
     assert revisions == len(found["revision"])
-    for artifact in source.artifact.list(limit=1_000).items:
+    with source.database.read() as tx:
+        artifacts = listed(tx, Slice(1_000, 0)).items
+    for artifact in artifacts:
         (one, content), (other, copy) = (
             source.artifact.content(artifact.id),
             target.artifact.content(artifact.id),
         )
         assert (content, one.metadata) == (copy, other.metadata)
-    numbers = [stores.artifact.create("next", "t", b"x", "x.txt").artifact_id for stores in (source, target)]
+    draft = RevisionDraft(b"x", "x.txt")
+    numbers = [stores.artifact.create("next", "t", draft).artifact_id for stores in (source, target)]
     assert numbers[0] == numbers[1]
     source.close()
     target.close()

@@ -16,6 +16,7 @@ from npl_mcp.config.settings import Settings
 from npl_mcp.core.app import App
 from npl_mcp.core.maintenance import check
 from npl_mcp.stores.base.errors import DatabaseError
+from npl_mcp.stores.worklog.files import import_folder
 from npl_mcp.tools.domains import listed_tools
 from npl_mcp.tools.responses import Reply, as_dict
 
@@ -23,7 +24,7 @@ pytestmark = pytest.mark.engine("sqlite")
 
 CASE = Path(__file__).resolve().parents[2] / "cases" / "data-folder-0.1.0"
 ANSWERS = json.loads((CASE / "answers.json").read_text(encoding="utf-8"))
-TOOLS = {spec.name: spec.function for spec in listed_tools()}
+TOOLS = {spec.name: spec for spec in listed_tools()}
 
 
 @pytest.fixture
@@ -114,7 +115,7 @@ def test_an_older_project_folder_is_taken_in(place: Path) -> None:
     recorded = [one for one in ANSWERS if one["tool"] == "worklog_read"]
     assert len(recorded) == 3
     with opened(place, data="empty") as app:
-        assert app.worklog.import_folder(app.project).sessions > 0
+        assert import_folder(app.database, app.project).sessions > 0
         for one in recorded:
             assert kept(one["data"], ask(app, one["tool"], one["arguments"]))
 

@@ -28,7 +28,7 @@ from tests import engines
 from tests.faults import largest_file, read_only
 from tests.npl_mcp.stores.writer import examine, settings_in
 
-TOOLS = {spec.name: spec.function for spec in listed_tools()}
+TOOLS = {spec.name: spec for spec in listed_tools()}
 
 
 def ask(app: App, tool: str, **arguments: Any) -> dict[str, Any]:

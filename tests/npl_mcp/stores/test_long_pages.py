@@ -11,6 +11,7 @@ import pytest
 from npl_mcp.core.app import App
 from npl_mcp.stores.base.checks import TEXT
 from npl_mcp.stores.base.database import PAGE_CHARACTERS
+from npl_mcp.stores.worklog.files import export
 from tests.npl_mcp.stores.test_faults import ask, file
 from tests.npl_mcp.stores.writer import settings_in
 
@@ -63,7 +64,8 @@ def test_entries_that_remain_are_read_next(app: App) -> None:
     rest = read(app, "worklog_read", agent_id="r")
     assert [one["seq"] for one in (*first["items"], *rest["items"])] == list(range(1, LONG + 1))
     assert first["remaining"] == len(rest["items"])
-    log = app.worklog.export(app.project) / "worklog.jsonl"
+    with app.database.read() as tx:
+        log = export(tx, app.project, None, None) / "worklog.jsonl"
     assert len(log.read_bytes().splitlines()) == LONG
 
 

@@ -15,7 +15,7 @@ from npl_mcp.tools.domains import listed_tools
 from npl_mcp.tools.responses import as_dict
 from tests.npl_mcp.stores.test_data_folder import CASE
 
-TOOLS = {spec.name: spec.function for spec in listed_tools()}
+TOOLS = {spec.name: spec for spec in listed_tools()}
 
 
 @pytest.fixture

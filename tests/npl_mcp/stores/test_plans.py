@@ -96,7 +96,7 @@ def app(tmp_path: Path) -> Iterator[App]:
     (tmp_path / "project").mkdir()
     made = App(settings_in(tmp_path))
     for tool, arguments in WRITES[:2]:
-        tool_named(tool).function(made, **arguments)
+        tool_named(tool)(made, **arguments)
     with made.stores.database.write() as tx:
         tx.run(FILL)
         tx.run(f"UPDATE room SET event_count = {ROWS + 100}")
@@ -115,7 +115,7 @@ def test_no_tool_looks_at_all_rows(app: App) -> None:
         for begin in (database.read, database.write):
             with begin() as tx:
                 tx.raw.set_trace_callback(statements.append)
-        tool_named(tool).function(app, **arguments)
+        tool_named(tool)(app, **arguments)
         for begin in (database.read, database.write):
             with begin() as tx:
                 tx.raw.set_trace_callback(None)

@@ -23,6 +23,7 @@ from npl_mcp.core.app import App
 from npl_mcp.tools.domains import listed_tools
 from npl_mcp.tools.errors import code_of
 from npl_mcp.tools.responses import as_dict
+from npl_mcp.tools.worklog import worklog_sessions
 from tests import engines
 from tests.npl_mcp.stores.models import Model, usable
 from tests.npl_mcp.stores.models_base import WHEN, Refused
@@ -36,7 +37,7 @@ PROFILE = profile(
     suppress_health_check=list(HealthCheck),
 )
 
-FUNCTIONS = {spec.name: spec.function for spec in listed_tools()}
+FUNCTIONS = {spec.name: spec for spec in listed_tools()}
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
 HIDDEN = {"file_path", "meta_path", "metadata", "annotated_content", "reviewer_files"}
 
@@ -487,7 +488,7 @@ class Everything(RuleBasedStateMachine):
         for number in range(1, len(model.reviews) + 1):
             self.check("review_get", review_id=number)
         for archived in (False, True):
-            found = self.app.stores.worklog.sessions(str(self.work.resolve()), archived=archived)
+            found = worklog_sessions(self.app, archived).sessions
             shown = [one for one in reversed(model.worklogs) if archived or one.archived_as is None]
             assert masked(as_dict(found)) == [model.described(one) for one in shown]
 

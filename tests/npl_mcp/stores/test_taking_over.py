@@ -13,11 +13,14 @@ from pathlib import Path
 import pytest
 
 from npl_mcp.core.maintenance import back_up, check
+from npl_mcp.stores.artifact.files import RevisionDraft
+from npl_mcp.stores.artifact.store import history
 from npl_mcp.stores.base.database import HEAD
 from npl_mcp.stores.base.engine import Deadline
 from npl_mcp.stores.base.errors import DatabaseError
 from npl_mcp.stores.base.migrating import MIGRATIONS, migrate
 from npl_mcp.stores.base.opening import database_of
+from npl_mcp.stores.base.paging import Slice
 from npl_mcp.stores.data_folder import Stores
 from tests import engines
 from tests.npl_mcp.stores.test_faults import largest_file
@@ -89,7 +92,7 @@ def test_contents_are_read_without_the_files_that_held_them(data: Path) -> None:
     for number in range(REVISIONS):
         revision, content = opened.artifact.content(1, number)
         assert content == Path(revision.file_path).read_bytes() == content_of(number)
-    assert opened.artifact.add_revision(1, b"new", "b.txt").revision_num == REVISIONS
+    assert opened.artifact.add_revision(1, RevisionDraft(b"new", "b.txt")).revision_num == REVISIONS
     assert check(opened).problems == ()
     back_up(opened, data.with_name("copy"))
     opened.close()
@@ -219,5 +222,6 @@ def test_a_program_of_the_version_before_adds_no_revision_without_its_content(da
     opened.start()
     with pytest.raises(DatabaseError, match="contradicts"), opened.database.write() as tx:
         tx.run(WRITTEN, number=REVISIONS, size=1, digest="d")
-    assert opened.artifact.history(1).total == REVISIONS
+    with opened.database.read() as tx:
+        assert history(tx, 1, Slice(1, 0)).total == REVISIONS
     opened.close()

@@ -16,7 +16,7 @@ from npl_mcp.stores.base.database import Transaction
 from npl_mcp.tools.domains import listed_tools
 from tests import engines
 
-TOOLS = {spec.name: spec.function for spec in listed_tools()}
+TOOLS = {spec.name: spec for spec in listed_tools()}
 MEMBERS = ("alice", "bob", "carol")
 SESSION = "shared"
 

@@ -17,8 +17,9 @@ from fastmcp import Client
 
 from npl_index import estimator
 from npl_mcp.config.settings import Settings
+from npl_mcp.core.app import App
 from npl_mcp.stores.chat.mentions import mentioned
-from npl_mcp.tools.chat import TOOLS
+from npl_mcp.tools import chat
 from tests import engines
 from tests.conftest import envelope, with_client
 from tests.engines import execute
@@ -736,14 +737,14 @@ async def test_pages_are_bounded(desk: Desk) -> None:
 @pytest.mark.engine("sqlite")
 def test_a_page_costs_the_same_in_a_long_room(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     """With 50,000 events and notifications SQLite takes far fewer steps than there are rows."""
-    stores = engines.stores(settings.data_folder)
-    chat = stores.chat
+    app = App(settings)
+    database = app.database
     for name in ("short", "long"):
-        chat.create_room(name, [f"{name} 1", f"{name} 2"])
+        chat.chat_create_room(app, name, [f"{name} 1", f"{name} 2"])
         for _ in range(60):
-            chat.send_message(1 if name == "short" else 2, f"{name} 1", f"@{name} 2")
+            chat.chat_send_message(app, 1 if name == "short" else 2, f"{name} 1", f"@{name} 2")
     many = [{"position": number} for number in range(63, 50_063)]
-    with stores.database.write() as tx:
+    with database.write() as tx:
         tx.run_many(
             "INSERT INTO event (room_id, position, event_type, persona, timestamp, data)"
             " VALUES (2, :position, 'message', 'long 1', '2999-01-01T00:00:00.000000Z', '{}')",
@@ -757,34 +758,34 @@ def test_a_page_costs_the_same_in_a_long_room(settings: Settings, monkeypatch: p
         tx.run("UPDATE mailbox SET total = total + 50000, unread = unread + 50000 WHERE persona = 'long 2'")
 
     steps = itertools.count()
-    connect = stores.database.engine.connect
+    connect = database.engine.connect
 
     def counting(*arguments: Any, **options: Any) -> Any:
         raw = connect(*arguments, **options)
         raw.set_progress_handler(lambda: next(steps) and None, 10)
         return raw
 
-    stores.database.close()
-    monkeypatch.setattr(stores.database.engine, "connect", counting)
+    database.close()
+    monkeypatch.setattr(database.engine, "connect", counting)
 
     def tens_of_steps(work: Callable[[], object]) -> int:
         before = next(steps)
         work()
         return next(steps) - before
 
-    stores.database.open()
+    database.open()
     for work in (
-        lambda room, _: chat.feed(room, limit=20),
-        lambda room, _: chat.feed(room, since=70, limit=20),
-        lambda room, _: chat.feed(room, since="2026-01-01", limit=20),
-        lambda _, name: chat.notifications(f"{name} 2", limit=20),
-        lambda _, name: chat.notifications(f"{name} 2", unread_only=False, limit=20, since=0),
-        lambda room, name: chat.send_message(room, f"{name} 1", f"@{name} 2"),
+        lambda room, _: chat.chat_get_feed(app, room, limit=20),
+        lambda room, _: chat.chat_get_feed(app, room, since=70, limit=20),
+        lambda room, _: chat.chat_get_feed(app, room, since="2026-01-01", limit=20),
+        lambda _, name: chat.chat_get_notifications(app, f"{name} 2", limit=20),
+        lambda _, name: chat.chat_get_notifications(app, f"{name} 2", unread_only=False, limit=20, since=0),
+        lambda room, name: chat.chat_send_message(app, room, f"{name} 1", f"@{name} 2"),
     ):
         work(1, "short")
         assert 1 < tens_of_steps(partial(work, 2, "long")) < 500
-    assert chat.feed(2, limit=1).total == 50_062 + 1
-    stores.close()
+    assert chat.chat_get_feed(app, 2, limit=1).total == 50_062 + 1
+    app.close()
 
 
 # Notifications
@@ -916,7 +917,7 @@ def test_the_tools_cost_little_to_list(settings: Settings) -> None:
         tools = await client.list_tools()
         return [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools]
 
-    names = [spec.name for spec in TOOLS if spec.listed]
+    names = [spec.name for spec in chat.TOOLS if spec.listed]
     tools = [tool for tool in with_client(settings, script) if tool["name"] in names]
     assert [tool["name"] for tool in tools] == names
     assert len(names) == 13

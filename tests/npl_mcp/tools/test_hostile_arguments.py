@@ -265,7 +265,7 @@ def test_what_json_cannot_carry_is_refused_in_process_too(desk: Desk, spec: Tool
 def refusal(spec: ToolSpec, app: App, arguments: Arguments) -> NPLError | None:
     """Call a tool's function; give the error it raised, if that is one of ours."""
     try:
-        spec.function(app, **arguments)
+        spec(app, **arguments)
     except NPLError as error:
         return error
     return None

@@ -14,8 +14,7 @@ from npl_mcp.tools import items, survey
 from npl_mcp.tools.items import items_agent, items_load, items_raw
 from npl_mcp.tools.npl import npl_load_components
 from npl_mcp.tools.survey import survey_agents, survey_notation, survey_versions
-from npl_mcp.tools.worklog import worklog_init
-from npl_mcp.tools.worklog_commands import worklog_export
+from npl_mcp.tools.worklog import worklog_export, worklog_init
 
 
 @pytest.fixture

@@ -22,6 +22,7 @@ from npl_mcp.server.server import create_server
 from npl_mcp.stores.artifact.contents import Contents
 from npl_mcp.stores.searching import SearchStore
 from npl_mcp.tools.artifact import artifact_add_revision, artifact_archive, artifact_create
+from npl_mcp.tools.chat import chat_create_room, chat_send_message
 from npl_mcp.tools.search import search
 from tests import engines
 from tests.conftest import Call, envelope
@@ -79,8 +80,8 @@ def stored(settings: Settings) -> Settings:
     """A server with an artifact of each kind, a room and a message."""
     with opened(settings) as app:
         artifact(app, "plan", "# Plan\n\nOil the capstan.\n")
-        app.stores.chat.create_room("deck", ["ann"])
-        app.stores.chat.send_message(1, "ann", "Where is the capstan?")
+        chat_create_room(app, "deck", ["ann"])
+        chat_send_message(app, 1, "ann", "Where is the capstan?")
     return settings
 
 

@@ -13,7 +13,8 @@ from fastmcp import Client
 from npl_index.markdown.sections import parse_sections
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.app import App
-from npl_mcp.stores.transcript import transcript
+from npl_mcp.tools.chat import chat_create_room, chat_send_message
+from npl_mcp.tools.session import session_export
 from tests.conftest import Call, calls, envelope, with_client
 
 STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
@@ -318,10 +319,10 @@ By bo, T, completed.
 def test_a_long_session_is_written_whole(settings: Settings) -> None:
     """More events and entries than a page has."""
     app = App(settings)
-    room = app.stores.chat.create_room("den", ["ann"], session_id="s1").room_id
+    room = chat_create_room(app, "den", ["ann"], session_id="s1").room_id
     for number in range(1_050):
-        app.stores.chat.send_message(room, "ann", f"m{number}")
-    text = transcript(app.stores.database, "s1", app.project)
+        chat_send_message(app, room, "ann", f"m{number}")
+    text = session_export(app, "s1").markdown
     app.close()
     assert re.findall(r"> m(\d+)", text) == [str(number) for number in range(1_050)]
 

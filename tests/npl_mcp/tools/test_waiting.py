@@ -19,6 +19,8 @@ from fastmcp import Client
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.app import App
 from npl_mcp.server.server import create_server
+from npl_mcp.stores.changes import Topic
+from npl_mcp.stores.chat.rooms import POSITIONS
 from tests.conftest import envelope
 from tests.npl_mcp.http.http_server import JSON, META, connected, request, serving
 from tests.npl_mcp.server.test_stdio import HELLO
@@ -101,7 +103,7 @@ def elsewhere(settings: Settings, tool: str, arguments: dict[str, Any]) -> list[
         "data = pathlib.Path(data)\n"
         "url = engines.address(data)\n"
         "app = App(Settings(cwd=work, home=work, data_dir=data, database_url=url, warm_up=False))\n"
-        "tool_named(tool).function(app, **json.loads(arguments)); app.close()"
+        "tool_named(tool)(app, **json.loads(arguments)); app.close()"
     )
     places = [str(settings.cwd), str(settings.data_folder)]
     return [sys.executable, "-c", code, *places, tool, json.dumps(arguments)]
@@ -224,10 +226,10 @@ def test_calls_that_wait_hold_no_thread_and_no_connection(settings: Settings) ->
 def test_a_server_that_ends_wakes_whoever_waits(settings: Settings) -> None:
     """Its end does not take as long as they would have waited."""
     app = App(settings)
-    ended = app.news.expect(app.stores.chat.room_topic(1), None)
+    ended = app.news.expect(Topic(POSITIONS, 1), None)
     app.close()
     ended.result()
-    assert app.news.expect(app.stores.chat.room_topic(1), None).done()
+    assert app.news.expect(Topic(POSITIONS, 1), None).done()
 
 
 def test_a_call_on_the_command_line_waits_where_it_is(settings: Settings) -> None:
@@ -235,7 +237,7 @@ def test_a_call_on_the_command_line_waits_where_it_is(settings: Settings) -> Non
     from npl_mcp.tools.domains import tool_named
 
     app = App(settings)
-    functions = {name: tool_named(name).function for name in (LOG[0], "worklog_log", "worklog_read")}
+    functions = {name: tool_named(name) for name in (LOG[0], "worklog_log", "worklog_read")}
     functions[LOG[0]](app, **LOG[1])
     read: list[Any] = []
     thread = threading.Thread(

@@ -14,6 +14,8 @@ from npl_mcp.core.app import App
 from npl_mcp.stores.base import postgres
 from npl_mcp.stores.base.engine import Deadline
 from npl_mcp.stores.base.opening import database_of
+from npl_mcp.stores.changes import Topic
+from npl_mcp.stores.chat.rooms import POSITIONS
 from tests import engines
 from tests.npl_mcp.stores.test_faults import WRITES, ask, fill
 from tests.npl_mcp.stores.writer import settings_in
@@ -60,7 +62,7 @@ def test_who_waits_is_woken_by_others(address: str, tmp_path: Path) -> None:
     settings = replace(settings_in(tmp_path), database_url=address)
     one, other = App(settings), App(replace(settings, data_dir=tmp_path / "other"))
     fill(one)
-    topic = one.stores.chat.room_topic(1)
+    topic = Topic(POSITIONS, 1)
     for number in range(3):
         woken = one.news.expect(topic, one.news.position(topic))
         said = ask(other, "chat_send_message", room_id=1, persona="bob", message=f"m{number}")

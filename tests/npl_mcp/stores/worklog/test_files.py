@@ -16,8 +16,8 @@ from npl_mcp.stores.base.database import Database
 from npl_mcp.stores.base.errors import AlreadyExistsError, StorageError
 from npl_mcp.stores.worklog.files import LONGEST_LINE, Imported, cursor_name, line_of, parse_line
 from npl_mcp.stores.worklog.format import Entry
-from npl_mcp.stores.worklog.store import WorklogStore
 from tests import engines
+from tests.npl_mcp.stores.worklog.worklogs import Worklogs
 
 
 @pytest.fixture
@@ -33,8 +33,8 @@ def database(tmp_path: Path) -> Database:
 
 
 @pytest.fixture
-def store(database: Database) -> WorklogStore:
-    return WorklogStore(database)
+def store(database: Database) -> Worklogs:
+    return Worklogs(database)
 
 
 def sessions(project: Path) -> Path:
@@ -45,7 +45,7 @@ def lines(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (folder / "worklog.jsonl").read_bytes().splitlines()]
 
 
-def log(store: WorklogStore, project: Path, *summaries: str, **options: Any) -> None:
+def log(store: Worklogs, project: Path, *summaries: str, **options: Any) -> None:
     for summary in summaries:
         store.log(str(project), "a", "found", summary, **options)
 
@@ -70,7 +70,7 @@ def test_a_line_has_the_predecessors_bytes() -> None:
     assert parse_line(line) == (entry, 0)
 
 
-def test_the_folder_is_laid_out_as_before(store: WorklogStore, project: Path) -> None:
+def test_the_folder_is_laid_out_as_before(store: Worklogs, project: Path) -> None:
     """Description, log and cursors stand where the predecessor's readers look; nothing does before."""
     made = store.init(str(project), "s1", "tâche")
     log(store, project, "one")
@@ -95,13 +95,13 @@ def test_the_folder_is_laid_out_as_before(store: WorklogStore, project: Path) ->
     assert [line["summary"] for line in lines(archived)] == ["one"]
 
 
-def test_a_session_comes_back_as_it_was(store: WorklogStore, project: Path, tmp_path: Path) -> None:
+def test_a_session_comes_back_as_it_was(store: Worklogs, project: Path, tmp_path: Path) -> None:
     """An export of many pages, read into an empty database: entries, cursors, task and state."""
     store.init(str(project), "s1", "t")
     log(store, project, *map(str, range(2_100)), data={"ü": [1]}, tags=["x", ""], refs={"files": ["a"]})
     store.read(str(project), "r/1", limit=7)
     store.export(str(project))
-    other = WorklogStore(engines.database(tmp_path / "other"))
+    other = Worklogs(engines.database(tmp_path / "other"))
     assert other.import_folder(str(project)) == Imported(sessions=1, entries=2_100)
     assert other.status(str(project), "s1") == replace(store.status(str(project)), current=False)
     for one in (store, other):
@@ -115,7 +115,7 @@ def test_a_session_comes_back_as_it_was(store: WorklogStore, project: Path, tmp_
     "link", [".npl", ".npl/sessions", ".npl/sessions/s1", ".npl/sessions/s1/worklog.jsonl"]
 )
 def test_nothing_is_written_through_a_link_out_of_the_project(
-    store: WorklogStore, project: Path, tmp_path: Path, link: str
+    store: Worklogs, project: Path, tmp_path: Path, link: str
 ) -> None:
     """The export is refused, and what the link points at stays as it is."""
     store.init(str(project), "s1")
@@ -131,7 +131,7 @@ def test_nothing_is_written_through_a_link_out_of_the_project(
     assert {path: path.read_bytes() for path in [target, *target.rglob("*")] if path.is_file()} == before
 
 
-def test_a_session_can_be_written_to_any_folder(store: WorklogStore, project: Path, tmp_path: Path) -> None:
+def test_a_session_can_be_written_to_any_folder(store: Worklogs, project: Path, tmp_path: Path) -> None:
     """It has the same files as the session's own folder; a file in the way is an error."""
     store.init(str(project), "s1")
     log(store, project, "one", "two")
@@ -152,7 +152,7 @@ def test_a_session_can_be_written_to_any_folder(store: WorklogStore, project: Pa
 @pytest.mark.parametrize(
     "agent", ["../../x", "..", "/etc/passwd", "a/b", "ü" * 200, "x" * 200, ".", "a\\b", "~"]
 )
-def test_no_agent_can_choose_where_its_cursor_goes(store: WorklogStore, project: Path, agent: str) -> None:
+def test_no_agent_can_choose_where_its_cursor_goes(store: Worklogs, project: Path, agent: str) -> None:
     """Whatever its id is, the cursor is one file in the session's own folder."""
     store.init(str(project), "s1")
     log(store, project, "one")
@@ -213,14 +213,14 @@ def old_folder(project: Path) -> Path:
     return npl
 
 
-def test_an_old_folder_is_taken_in(store: WorklogStore, project: Path) -> None:
+def test_an_old_folder_is_taken_in(store: Worklogs, project: Path) -> None:
     """Sessions, the archived one too, with their tasks, states and times; the current one stays current."""
     old_folder(project)
-    assert store.sessions(str(project), archived=True) == ()
+    assert store.sessions(str(project), archived=True).sessions == ()
     before = contents(project)
     store.import_folder(str(project))
     assert contents(project) == before
-    found = store.sessions(str(project), archived=True)
+    found = store.sessions(str(project), archived=True).sessions
     assert [
         (one.session_id, one.status, one.task, one.entry_count, one.agents, one.current, one.archived_as)
         for one in found
@@ -236,7 +236,7 @@ def test_an_old_folder_is_taken_in(store: WorklogStore, project: Path) -> None:
     )
 
 
-def test_every_line_of_an_old_log_is_kept_once_in_order(store: WorklogStore, project: Path) -> None:
+def test_every_line_of_an_old_log_is_kept_once_in_order(store: Worklogs, project: Path) -> None:
     """Numbers given twice or out of order are given again; an unknown key does not hide its line."""
     old_folder(project)
     store.import_folder(str(project))
@@ -263,7 +263,7 @@ def test_every_line_of_an_old_log_is_kept_once_in_order(store: WorklogStore, pro
     ],
 )
 def test_reading_goes_on_where_the_old_cursor_was(
-    store: WorklogStore, project: Path, agent: str, session: str, expected: list[int]
+    store: Worklogs, project: Path, agent: str, session: str, expected: list[int]
 ) -> None:
     """Where numbers stood twice an entry may come again, but none is missed."""
     old_folder(project)
@@ -272,28 +272,28 @@ def test_reading_goes_on_where_the_old_cursor_was(
     assert [entry.seq for entry in read.items] == expected
 
 
-def test_a_folder_can_be_taken_in_again(store: WorklogStore, project: Path) -> None:
+def test_a_folder_can_be_taken_in_again(store: Worklogs, project: Path) -> None:
     """Only what is not known yet, and the answer counts it."""
     old_folder(project)
     done = store.import_folder(str(project))
     assert (done.sessions, done.entries, done.skipped_lines, done.dropped_keys) == (3, 9, 2, 1)
     assert store.import_folder(str(project)) == Imported()
-    store.close(str(project), "plain", archive=True)
+    store.close(str(project), session_id="plain", archive=True)
     assert store.import_folder(str(project)) == Imported()
     folder = sessions(project) / "later"
     folder.mkdir()
     (folder / "worklog.jsonl").write_text(written(1, "one") + "\n")
     assert store.import_folder(str(project)) == Imported(sessions=1, entries=1)
-    assert store.current(str(project)) is None
+    assert store.current(str(project)).session_id is None
 
 
 def test_a_folder_is_taken_in_once_by_many(project: Path, tmp_path: Path) -> None:
     """Several servers that import a folder at once import each session once."""
     old_folder(project)
-    stores = [WorklogStore(engines.database(tmp_path / "data")) for _ in range(4)]
+    stores = [Worklogs(engines.database(tmp_path / "data")) for _ in range(4)]
     found: list[int] = []
 
-    def use(store: WorklogStore) -> None:
+    def use(store: Worklogs) -> None:
         found.append(store.import_folder(str(project)).sessions)
 
     workers = [threading.Thread(target=use, args=(store,)) for store in stores]
@@ -302,10 +302,10 @@ def test_a_folder_is_taken_in_once_by_many(project: Path, tmp_path: Path) -> Non
     for worker in workers:
         worker.join()
     assert sum(found) == 3
-    assert sum(one.entry_count for one in stores[0].sessions(str(project), archived=True)) == 9
+    assert sum(one.entry_count for one in stores[0].sessions(str(project), archived=True).sessions) == 9
 
 
-def test_what_is_no_session_is_left_alone(store: WorklogStore, project: Path, tmp_path: Path) -> None:
+def test_what_is_no_session_is_left_alone(store: Worklogs, project: Path, tmp_path: Path) -> None:
     """Empty folders, hidden ones, links, and folders with names nobody can type are not taken in."""
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -319,7 +319,7 @@ def test_what_is_no_session_is_left_alone(store: WorklogStore, project: Path, tm
     (sessions(project) / "inner" / "worklog.jsonl").symlink_to(outside / "worklog.jsonl")
     os.mkfifo(sessions(project) / "inner" / "meta.json")
     assert store.import_folder(str(project)) == Imported()
-    assert store.sessions(str(project), archived=True) == ()
+    assert store.sessions(str(project), archived=True).sessions == ()
 
 
 @pytest.mark.parametrize(
@@ -345,7 +345,7 @@ def test_a_line_that_is_no_entry_is_skipped(raw: bytes) -> None:
 
 
 def test_a_worklog_too_large_is_not_taken_in(
-    store: WorklogStore, project: Path, caplog: pytest.LogCaptureFixture
+    store: Worklogs, project: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A sparse file of over 256 MiB is named in the log and left as it is."""
     folder = sessions(project) / "s1"
@@ -357,7 +357,7 @@ def test_a_worklog_too_large_is_not_taken_in(
     assert "'s1' cannot be imported" in caplog.text
 
 
-def test_folders_may_be_links_inside_the_project(store: WorklogStore, project: Path, tmp_path: Path) -> None:
+def test_folders_may_be_links_inside_the_project(store: Worklogs, project: Path, tmp_path: Path) -> None:
     """Only links that leave it are refused."""
     (project / "elsewhere").mkdir()
     (project / ".npl").symlink_to("elsewhere")
@@ -366,11 +366,11 @@ def test_folders_may_be_links_inside_the_project(store: WorklogStore, project: P
     store.close(str(project), archive=True)
     folder = project / "elsewhere" / "sessions" / "archive" / "s1"
     assert store.export(str(project), "archive/s1") == folder
-    other = WorklogStore(engines.database(tmp_path / "other"))
+    other = Worklogs(engines.database(tmp_path / "other"))
     assert other.import_folder(str(project)).entries == 1
 
 
-def test_exports_below_npl_are_private(store: WorklogStore, project: Path) -> None:
+def test_exports_below_npl_are_private(store: Worklogs, project: Path) -> None:
     """Whatever the umask; only ``.npl`` itself, which can hold prompts for others, follows it."""
     before = os.umask(0)
     try:
@@ -403,7 +403,7 @@ def test_a_folder_that_may_only_be_read_is_imported(database: Database, project:
     for path in (folder, folder.parent, folder.parent.parent):
         path.chmod(0o555)
     try:
-        assert WorklogStore(database).import_folder(str(project)).entries == 1
+        assert Worklogs(database).import_folder(str(project)).entries == 1
     finally:
         for path in (folder.parent.parent, folder.parent, folder):
             path.chmod(0o755)
@@ -412,7 +412,7 @@ def test_a_folder_that_may_only_be_read_is_imported(database: Database, project:
 def test_a_line_longer_than_any_entry_is_skipped(database: Database, project: Path) -> None:
     """The lines after it are taken."""
     old_log(project, written(1, "x"), f"{{{'x' * (2 * LONGEST_LINE)}}}", written(2, "y"), written(3, "z"))
-    done = WorklogStore(database).import_folder(str(project))
+    done = Worklogs(database).import_folder(str(project))
     assert (done.entries, done.skipped_lines) == (3, 1)
 
 
@@ -437,7 +437,7 @@ def test_a_cursor_is_translated(
     (folder / ".cursors").mkdir()
     for agent, number in (("r", cursor), ("low", 1), ("high", 50)):
         (folder / ".cursors" / f"{agent}.cursor").write_text(json.dumps({"last_seq": number}))
-    WorklogStore(database).import_folder(str(project))
+    Worklogs(database).import_folder(str(project))
     with database.read() as tx:
         assert tx.value("SELECT last_seq FROM worklog_agent WHERE agent_id = 'r'") == place
 
@@ -460,7 +460,7 @@ def test_an_export_leaves_what_is_not_its_own(
     database: Database, project: Path, tmp_path: Path, case: str
 ) -> None:
     """It is refused, and the folder is as it was."""
-    store = WorklogStore(database)
+    store = Worklogs(database)
     store.log(str(project), "a", "did", "s")
     target = tmp_path / "site"
     for name, text in FOREIGN[case].items():
@@ -473,7 +473,7 @@ def test_an_export_leaves_what_is_not_its_own(
 
 def test_an_export_can_be_made_again(database: Database, project: Path, tmp_path: Path) -> None:
     """Also beside other files, and one of another session is refused."""
-    store, target = WorklogStore(database), tmp_path / "site"
+    store, target = Worklogs(database), tmp_path / "site"
     target.mkdir()
     (target / "index.html").write_text("mine")
     store.init(str(project), "one")

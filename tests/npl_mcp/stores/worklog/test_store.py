@@ -12,19 +12,19 @@ import pytest
 
 from npl_index.errors import InvalidRequestError
 from npl_mcp.stores.base.errors import AlreadyExistsError, ClosedError, SessionNotFoundError
-from npl_mcp.stores.worklog.store import WorklogStore
 from tests import engines
+from tests.npl_mcp.stores.worklog.worklogs import Worklogs
 
 PROCESSES, THREADS, APPENDS = 4, 4, 50
 
 WRITER = """
 import sys, threading
 from pathlib import Path
-from npl_mcp.stores.worklog.store import WorklogStore
 from tests import engines
+from tests.npl_mcp.stores.worklog.worklogs import Worklogs
 
 data, project, name, threads, appends = *sys.argv[1:4], *map(int, sys.argv[4:])
-store = WorklogStore(engines.database(Path(data)))
+store = Worklogs(engines.database(Path(data)))
 
 def work(thread):
     for turn in range(appends):
@@ -44,17 +44,15 @@ def project(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> WorklogStore:
-    return WorklogStore(engines.database(tmp_path / "data"))
+def store(tmp_path: Path) -> Worklogs:
+    return Worklogs(engines.database(tmp_path / "data"))
 
 
-def seqs(store: WorklogStore, project: str, agent: str, **options: Any) -> list[int]:
+def seqs(store: Worklogs, project: str, agent: str, **options: Any) -> list[int]:
     return [entry.seq for entry in store.read(project, agent, **options).items]
 
 
-def test_numbers_are_never_lost_repeated_or_reordered(
-    store: WorklogStore, project: str, tmp_path: Path
-) -> None:
+def test_numbers_are_never_lost_repeated_or_reordered(store: Worklogs, project: str, tmp_path: Path) -> None:
     """Several threads of several processes log at once: the database has each entry once."""
     store.init(project, "s1")
     common = [str(tmp_path / "data"), project]
@@ -82,7 +80,7 @@ def test_numbers_are_never_lost_repeated_or_reordered(
     assert (status.entry_count, len(status.agents)) == (total, PROCESSES * THREADS)
 
 
-def test_a_page_never_skips_entries(store: WorklogStore, project: str) -> None:
+def test_a_page_never_skips_entries(store: Worklogs, project: str) -> None:
     """Reading in pages gives everything once, also when more is logged in between."""
     store.init(project, "s1")
     for number in range(5):
@@ -94,7 +92,7 @@ def test_a_page_never_skips_entries(store: WorklogStore, project: str) -> None:
     assert seqs(store, project, "r") == [6]
 
 
-def test_two_readers_of_one_agent_share_the_entries(store: WorklogStore, project: str) -> None:
+def test_two_readers_of_one_agent_share_the_entries(store: Worklogs, project: str) -> None:
     """What one read took, no other read at the same time gets too."""
     store.init(project, "s1")
     for number in range(60):
@@ -113,7 +111,7 @@ def test_two_readers_of_one_agent_share_the_entries(store: WorklogStore, project
     assert sorted(taken) == list(range(1, 61))
 
 
-def test_cursors_belong_to_a_session(store: WorklogStore, project: str) -> None:
+def test_cursors_belong_to_a_session(store: Worklogs, project: str) -> None:
     """The same agent reads two sessions independently."""
     for session in ("s1", "s2"):
         store.init(project, session)
@@ -123,50 +121,50 @@ def test_cursors_belong_to_a_session(store: WorklogStore, project: str) -> None:
     assert seqs(store, project, "r", session_id="s1") == []
 
 
-def test_making_a_session_again_can_leave_the_current_one(store: WorklogStore, project: str) -> None:
+def test_making_a_session_again_can_leave_the_current_one(store: Worklogs, project: str) -> None:
     """As the predecessor did: it is there, nothing changes, also when it is closed."""
     store.init(project, "s1")
     store.init(project, "s2")
-    assert not store.init(project, "s1", switch=False).new
-    assert store.current(project) == "s2"
-    store.close(project, "s1")
-    assert not store.init(project, "s1", switch=False).new
+    assert not store.open(project, "s1").new
+    assert store.current(project).session_id == "s2"
+    store.close(project, session_id="s1")
+    assert not store.open(project, "s1").new
     with pytest.raises(ClosedError, match="Session s1 is closed"):
         store.init(project, "s1")
-    assert store.current(project) == "s2"
+    assert store.current(project).session_id == "s2"
 
 
-def test_closing_another_session_leaves_the_current_one(store: WorklogStore, project: str) -> None:
+def test_closing_another_session_leaves_the_current_one(store: Worklogs, project: str) -> None:
     """Only the current session's end leaves a project without one."""
     store.init(project, "s1")
     store.init(project, "s2")
-    store.close(project, "s1")
-    assert store.current(project) == "s2"
+    store.close(project, session_id="s1")
+    assert store.current(project).session_id == "s2"
     store.close(project)
-    assert store.current(project) is None
+    assert store.current(project).session_id is None
 
 
-def test_a_closed_session_can_still_be_archived(store: WorklogStore, project: str) -> None:
+def test_a_closed_session_can_still_be_archived(store: Worklogs, project: str) -> None:
     """The time it was closed at stays; a second archiving changes nothing."""
     store.init(project, "s1")
     closed = store.close(project)
-    archived = store.close(project, "s1", archive=True)
+    archived = store.close(project, session_id="s1", archive=True)
     assert (closed.archived_as, archived.archived_as) == (None, "s1")
     assert archived.closed == closed.closed
-    assert store.close(project, "s1", archive=True) == archived
+    assert store.close(project, session_id="s1", archive=True) == archived
     with pytest.raises(ClosedError, match="Session s1 is archived"):
         store.log(project, "a", "found", "x", session_id="s1")
 
 
-def test_the_list_has_archived_sessions_one_by_one(store: WorklogStore, project: str) -> None:
+def test_the_list_has_archived_sessions_one_by_one(store: Worklogs, project: str) -> None:
     """Newest first; without being asked for, archived ones are left out."""
     for task in ("one", "two"):
         store.init(project, "s1", task)
         store.log(project, "a", "found", task)
         store.close(project, archive=True)
     store.init(project, "s2", "three")
-    assert [(one.session_id, one.current) for one in store.sessions(project)] == [("s2", True)]
-    everything = store.sessions(project, archived=True)
+    assert [(one.session_id, one.current) for one in store.sessions(project).sessions] == [("s2", True)]
+    everything = store.sessions(project, archived=True).sessions
     assert [(one.task, one.archived_as, one.status, one.entry_count, one.agents) for one in everything] == [
         ("three", None, "active", 0, ()),
         ("two", "s1-2", "closed", 1, ("a",)),
@@ -174,7 +172,7 @@ def test_the_list_has_archived_sessions_one_by_one(store: WorklogStore, project:
     ]
 
 
-def test_a_live_session_comes_before_an_archived_one(store: WorklogStore, project: str) -> None:
+def test_a_live_session_comes_before_an_archived_one(store: Worklogs, project: str) -> None:
     """An id that was used again means the new session; the archive is reached by its place."""
     store.init(project, "s1", "old")
     store.close(project, archive=True)
@@ -183,7 +181,7 @@ def test_a_live_session_comes_before_an_archived_one(store: WorklogStore, projec
     assert store.status(project, "archive/s1").task == "old"
 
 
-def test_projects_do_not_meet(store: WorklogStore, project: str, tmp_path: Path) -> None:
+def test_projects_do_not_meet(store: Worklogs, project: str, tmp_path: Path) -> None:
     """Two folders may have sessions of one id."""
     other = tmp_path / "other"
     other.mkdir()
@@ -191,19 +189,19 @@ def test_projects_do_not_meet(store: WorklogStore, project: str, tmp_path: Path)
     store.init(str(other), "s1", "there")
     store.log(project, "a", "found", "x")
     assert store.status(str(other), "s1").entry_count == 0
-    assert [one.task for one in store.sessions(str(other))] == ["there"]
+    assert [one.task for one in store.sessions(str(other)).sessions] == ["there"]
 
 
-def test_ids_that_differ_only_in_case_are_refused(store: WorklogStore, project: str) -> None:
+def test_ids_that_differ_only_in_case_are_refused(store: Worklogs, project: str) -> None:
     """Some file systems would give both one folder; once the first is archived the other is free."""
     store.init(project, "Retry")
     with pytest.raises(AlreadyExistsError, match="'Retry'"):
         store.init(project, "retry")
-    store.close(project, "Retry", archive=True)
+    store.close(project, session_id="Retry", archive=True)
     assert store.init(project, "retry").new
 
 
-def test_data_nested_too_deeply_is_refused(store: WorklogStore, project: str) -> None:
+def test_data_nested_too_deeply_is_refused(store: Worklogs, project: str) -> None:
     """A thousand levels are an error of the caller, and no entry is written."""
     nested: list[Any] = []
     for _ in range(1000):
@@ -214,23 +212,23 @@ def test_data_nested_too_deeply_is_refused(store: WorklogStore, project: str) ->
     assert store.status(project).entry_count == 0
 
 
-def test_an_unknown_session_changes_nothing(store: WorklogStore, project: str) -> None:
+def test_an_unknown_session_changes_nothing(store: Worklogs, project: str) -> None:
     """Reading, logging and closing it leave no trace."""
     for act in (
         lambda: store.read(project, "r", session_id="s1"),
         lambda: store.log(project, "r", "found", "x", session_id="s1"),
-        lambda: store.close(project, "s1"),
+        lambda: store.close(project, session_id="s1"),
         lambda: store.export(project, "s1"),
     ):
         with pytest.raises(SessionNotFoundError, match="Session not found: s1"):
             act()
-    assert store.sessions(project, archived=True) == ()
+    assert store.sessions(project, archived=True).sessions == ()
     assert not (Path(project) / ".npl").exists()
 
 
 @pytest.mark.engine("sqlite")
 def test_status_does_not_depend_on_the_number_of_entries(
-    store: WorklogStore, project: str, tmp_path: Path
+    store: Worklogs, project: str, tmp_path: Path
 ) -> None:
     """No statement of a status, an entry or a read without news looks at the entries that are there."""
     store.init(project, "s1")

@@ -1,0 +1,44 @@
+"""The tools of worklogs, called for any project of a data folder."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from npl_mcp.core.waiting import waited
+from npl_mcp.stores.base.database import Database
+from npl_mcp.stores.worklog import files
+from npl_mcp.tools.domains import tool_named
+
+
+class Worklogs:
+    """Has a method for each tool, without its prefix, which takes a project first.
+
+    :param database: where worklogs are kept.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+
+    def __getattr__(self, name: str) -> Any:
+        spec = tool_named(f"worklog_{name}")
+        names = list(inspect.signature(spec.function).parameters)[1:]
+
+        def call(project: object, *given: object, **named: object) -> Any:
+            app = SimpleNamespace(
+                database=self.database, project=str(project), seen_roots=None, finished=waited
+            )
+            return spec(app, **dict(zip(names, given, strict=False)), **named)
+
+        return call
+
+    def export(self, project: object, session_id: str | None = None, target: Path | None = None) -> Path:
+        """Write a session to any folder, as ``npl-mcp worklog export`` does."""
+        with self.database.read() as tx:
+            return files.export(tx, str(project), session_id, target)
+
+    def import_folder(self, project: object) -> files.Imported:
+        """Import a project's folder."""
+        return files.import_folder(self.database, str(project))
