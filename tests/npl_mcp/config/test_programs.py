@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from npl_mcp.config.settings import child_environment
+from npl_mcp.config.child_processes import child_environment
 from tests.npl_mcp.core.many import write
 
 BIN = Path(sys.executable).parent
