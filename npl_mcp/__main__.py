@@ -26,12 +26,13 @@ from npl_mcp.cli.terminal.display import USAGE, Display, run_program
 from npl_mcp.cli.terminal.outcome import PROBLEMS, Outcome
 from npl_mcp.cli.terminal.progress import Progress
 from npl_mcp.config.arguments import path
+from npl_mcp.config.child_processes import find_program
 from npl_mcp.config.clients import HERE, READING, stdio_snippets
 from npl_mcp.config.completion import parsers_of, script
-from npl_mcp.config.settings import Settings, find_program
+from npl_mcp.config.settings import Settings
 from npl_mcp.projects.directive import scaffold
 from npl_mcp.server.logs import set_up_log
-from npl_mcp.server.options import add_options, settings_of, unchecked_settings_of
+from npl_mcp.server.options import add_options, settings_of
 from npl_mcp.server.startup import lasting
 from npl_mcp.stores.data_folder import Stores
 
@@ -119,7 +120,7 @@ def _main(words: Sequence[str], display: Display) -> int:
 
 def _doctor(given: argparse.Namespace, display: Display) -> int:
     try:
-        findings = examine(unchecked_settings_of(given))
+        findings = examine(settings_of(given, check_roots=False))
     except NPLError as error:
         findings = iter([Finding("settings", PROBLEM, str(error))])
     sound, done = report(findings)

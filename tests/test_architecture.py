@@ -65,12 +65,11 @@ LATE = {
         "npl_index.api",
         "npl_index.answer.files",
     ): "it imports all parts, which take long",
-    # A command line imports what its command needs and nothing else: an import takes longer than a call.
+    # A command starts in a tenth of a second.
     (
         "npl_mcp.stores.base.opening",
         "npl_mcp.stores.base.postgres",
     ): "most have no such database, and commands start in milliseconds",
-    ("npl_mcp.config.layers", "npl_index.library.references"): "only a mistake in a file needs it",
     ("npl_mcp.cli.commands.load", "npl_mcp.cli.commands.claude_file"): "one command needs it",
     ("npl_mcp.cli.commands.load", "npl_mcp.cli.commands.edit"): "one command needs it",
     ("npl_mcp.cli.commands.load", "npl_mcp.cli.commands.map_block"): "one command needs it",
@@ -80,32 +79,13 @@ LATE = {
     ("npl_mcp.cli.commands.load", "npl_mcp.cli.commands.whole"): "three commands need it",
     ("npl_mcp.cli.terminal.arguments", "npl_mcp.cli.terminal.help"): "only --help needs it",
     ("npl_mcp.cli.terminal.display", "npl_index.library.files"): "only -o writes a file",
-    ("npl_mcp.cli.transports.connecting", "npl_mcp.cli.transports.addresses"): "only calls over HTTP need it",
-    ("npl_mcp.cli.transports.connecting", "npl_mcp.cli.transports.http"): "only calls over HTTP need it",
-    ("npl_mcp.cli.transports.connecting", "npl_mcp.config.server_state"): "only calls over HTTP need it",
     ("npl_mcp.cli.transports.connecting", "npl_mcp.cli.transports.stdio"): "it needs FastMCP",
-    (
-        "npl_mcp.cli.transports.connecting",
-        "npl_mcp.cli.transports.in_process",
-    ): "calls to servers do not need it",
-    ("npl_mcp.cli.transports.connecting", "npl_mcp.tools.domains"): "only a failed call to a server needs it",
-    ("npl_mcp.cli.transports.in_process", "npl_mcp.core.files"): "a command that needs no files does without",
-    ("npl_mcp.cli.transports.in_process", "npl_mcp.core.worklog"): "only worklogs need it",
-    ("npl_mcp.cli.transports.in_process", "npl_mcp.config.settings"): "it takes long, and worklogs need none",
-    ("npl_mcp.cli.transports.in_process", "npl_mcp.config.connection"): "only worklogs need it",
+    ("npl_mcp.cli.transports.connecting", "npl_mcp.cli.transports.http"): "HTTP and TLS: 20 ms",
+    ("npl_mcp.cli.transports.in_process", "npl_mcp.core.worklog"): "the database: 25 ms; items need none",
     (
         "npl_mcp.cli.transports.in_process",
         "npl_mcp.core.app",
-    ): "whole items do not need it, and it takes long",
-    (
-        "npl_mcp.cli.transports.in_process",
-        "npl_mcp.tools.errors",
-    ): "only failures need it; it imports all stores",
-    (
-        "npl_mcp.config.layers",
-        "npl_index.library.files",
-    ): "it takes as long as a call; most have no such file",
-    ("npl_mcp.config.layers", "npl_mcp.config.toml"): "most have no such file",
+    ): "it takes a quarter of a second; whole items and worklogs need none of it",
     (
         "npl_mcp.http.serving",
         "npl_mcp.http.listening",
@@ -276,7 +256,13 @@ def test_broad_handlers_stand_only_where_a_failure_becomes_a_reply() -> None:
 
 
 # The package sets a variable before FastMCP is imported; vocabularies lie where tiktoken's own variables say.
-READERS = ("npl_mcp", "npl_mcp.config.settings", "npl_mcp.config.connection", "npl_index.tokens.places")
+READERS = (
+    "npl_mcp",
+    "npl_mcp.config.child_processes",
+    "npl_mcp.config.settings",
+    "npl_mcp.config.sources",
+    "npl_index.tokens.places",
+)
 
 
 def test_only_the_settings_read_the_environment() -> None:

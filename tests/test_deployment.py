@@ -74,24 +74,26 @@ def test_the_balancer_asks_each_replica_whether_it_is_ready(compose: dict[str, A
     content = compose["configs"]["caddyfile"]["content"]
     upstreams = re.search(r"reverse_proxy (.*) {", content)
     assert upstreams is not None
-    assert upstreams[1].split() == [f"npl{number}:{settings.PORT}" for number in range(1, REPLICAS + 1)]
+    assert upstreams[1].split() == [
+        f"npl{number}:{settings.DEFAULT_PORT}" for number in range(1, REPLICAS + 1)
+    ]
     assert f"health_uri {READY}\n" in content
     assert READY in OPEN
-    assert f"Host localhost:{settings.PORT}\n" in content
+    assert f"Host localhost:{settings.DEFAULT_PORT}\n" in content
     assert content.count("{") == content.count("}")
-    assert compose["services"]["balancer"]["ports"] == [f"{settings.PORT}:{settings.PORT}"]
+    assert compose["services"]["balancer"]["ports"] == [f"{settings.DEFAULT_PORT}:{settings.DEFAULT_PORT}"]
 
 
 def test_variables_and_commands_are_those_of_the_programs(compose: dict[str, Any]) -> None:
     """What is set has a meaning."""
-    known = set(re.findall(r"``(\w+)``", settings.__doc__ or ""))
+    known = {one.variable for one in settings.SETTINGS.values()}
     used = set(re.findall(r"\bNPL_\w+", COMPOSE + DOCKERFILE))
     assert used <= known
     command = compose["services"]["push"]["command"]
     given = parser().parse_args(command[1:])
     assert (given.command, command[0]) == ("library", "npl-mcp")
     assert 'CMD ["npl-mcp-server"]' in DOCKERFILE
-    assert f"http://127.0.0.1:{settings.PORT}{READY}" in DOCKERFILE
+    assert f"http://127.0.0.1:{settings.DEFAULT_PORT}{READY}" in DOCKERFILE
 
 
 def test_the_image_has_what_the_package_is_made_of() -> None:

@@ -22,7 +22,6 @@ from npl_mcp import __version__
 from npl_mcp.__main__ import main, parser
 from npl_mcp.cli.commands import load, worklog
 from npl_mcp.config.clients import READING
-from npl_mcp.config.keys import KEYS, Key
 from npl_mcp.config.settings import corpus_folder
 from npl_mcp.dev import demo, reference
 from npl_mcp.http import serving
@@ -219,12 +218,6 @@ def test_the_commands_of_the_readme_are_those_of_the_programs(capsys: pytest.Cap
     assert cursor["args"][0] == "--root"
     assert claude[3:] == ["npl", "--", cursor["command"], "--root", "$PWD", *cursor["args"][2:]]
     assert cursor["args"][2:] == [*READING, "--format", "markdown"]
-
-
-@pytest.mark.parametrize("key", KEYS.values(), ids=KEYS)
-def test_every_setting_is_documented(key: Key) -> None:
-    """By its variable; `npl.toml` takes the same names."""
-    assert f"`{key.variable}" in SETTINGS
 
 
 def test_the_documents_name_commands_that_exist(capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,8 +7,6 @@ import errno
 import os
 from pathlib import Path
 
-from npl_mcp.config.settings import parse_words
-
 
 def path(text: str) -> Path:
     """Read a path, whether something is there or not.
@@ -42,7 +40,7 @@ def words(text: str) -> tuple[str, ...]:
 
     :raises ArgumentTypeError: there is none.
     """
-    found = parse_words(text)
+    found = tuple(word.strip() for word in text.split(",") if word.strip())
     if not found:
         raise argparse.ArgumentTypeError("it names nothing; write names, separated by commas")
     return found

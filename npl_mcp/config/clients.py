@@ -49,22 +49,15 @@ def _typed_address(url: str, headers: Mapping[str, str]) -> Entry:
     return {"type": "http", **_address(url, headers)}
 
 
-def _base64(entry: Entry) -> str:
-    return b64encode(json.dumps(entry, separators=(",", ":")).encode()).decode()
-
-
-def _cursor_link(entry: Entry) -> str:
-    return "https://cursor.com/install-mcp?" + urlencode({"name": NAME, "config": _base64(entry)})
+def _install_link(site: str, entry: Entry) -> str:
+    config = b64encode(json.dumps(entry, separators=(",", ":")).encode()).decode()
+    return f"https://{site}/install-mcp?{urlencode({'name': NAME, 'config': config})}"
 
 
 def _vscode_link(entry: Entry) -> str:
     own = "vscode:mcp/install?" + quote(json.dumps({"name": NAME, **entry}, separators=(",", ":")), safe="")
     # Many pages let nobody link to another scheme than https.
     return "https://insiders.vscode.dev/redirect?" + urlencode({"url": own})
-
-
-def _lm_studio_link(entry: Entry) -> str:
-    return "https://lmstudio.ai/install-mcp?" + urlencode({"name": NAME, "config": _base64(entry)})
 
 
 class Place(NamedTuple):
@@ -184,7 +177,7 @@ CLIENTS = (
         "Cursor",
         (Place("~/.cursor/mcp.json", ("mcpServers",)), Place(".cursor/mcp.json", ("mcpServers",))),
         folder="${workspaceFolder}",
-        link=_cursor_link,
+        link=partial(_install_link, "cursor.com"),
     ),
     Client(
         "Claude Desktop",
@@ -202,7 +195,7 @@ CLIENTS = (
         "LM Studio",
         (Place("~/.lmstudio/mcp.json", ("mcpServers",)),),
         folder=SOME_FOLDER,
-        link=_lm_studio_link,
+        link=partial(_install_link, "lmstudio.ai"),
     ),
     Client(
         "Zed",
@@ -295,10 +288,8 @@ def configurations(home: Path, project: Path) -> list[Configuration]:
     :param home: the user's home directory.
     :param project: the working directory; some clients have a file in it as well.
     """
-    programs = home / {"darwin": "Library/Application Support", "win32": "AppData/Roaming"}.get(
-        sys.platform, ".config"
-    )
-    bases = {"~/": home, "+/": programs}
+    folder = {"darwin": "Library/Application Support", "win32": "AppData/Roaming"}.get(sys.platform)
+    bases = {"~/": home, "+/": home / (folder or ".config")}
     every: dict[Path, Configuration] = {}
     for client in CLIENTS:
         for place in client.places:

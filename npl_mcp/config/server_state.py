@@ -14,8 +14,8 @@ import stat
 from typing import NamedTuple
 
 from npl_index.library.locks import lock
-from npl_mcp.config.connection import STATE_FILE
 
+STATE_FILE = "server.json"
 LOCK = "server.lock"
 
 _MAX_BYTES = 64 * 1024
@@ -34,7 +34,7 @@ class ServerState(NamedTuple):
     :param version: of the server.
     :param token: proves to the server that a caller can read this file.
     :param guarded: callers of the port need a token.
-    :param places: where the server looks for files; see :func:`npl_mcp.config.connection.search_places`.
+    :param places: where the server looks for files; see :func:`npl_mcp.config.settings.search_places`.
     :param pages: address of the pages for people, if there are any; without a final slash.
     :param serves: see :attr:`~npl_mcp.config.settings.Settings.serves`.
     :param flags: what it was started with, as an object of JSON that means the same in any folder.

@@ -1,237 +1,224 @@
-"""Settings of one server or one command.
+"""Settings of a server or a command: one field a setting.
 
-This module and :mod:`npl_mcp.config.connection` are the only ones that read the environment.
-
-==========================  ======================  =====================================================
-variable                    command-line flag       meaning
-==========================  ======================  =====================================================
-``NPL_ROOTS``               ``--root`` (repeat)     folders whose Markdown is served, separated as ``PATH``
-``NPL_WRITE``               ``--write``             list the tool that changes sections of their Markdown
-``NPL_SEARCH_CWD``                                  without roots, the working directory is searched; default:
-                                                    yes, unless the home folder lies in it
-``NPL_CR_PROJECTS``                                 projects with change requests, beside the roots,
-                                                    or ``CODE=folder`` of the change requests themselves
-``NPL_CACHE_MODE``          ``--cache``             ``disk`` (default): large folders stay indexed across
-                                                    starts; ``sqlite``: single files, too; ``memory``: none
-``NPL_CACHE_BYTES``                                 size of the memory cache, default 256 MiB
-``NPL_INDEX_BYTES``                                 size of what is kept on disk, default 8 GiB
-``NPL_MCP_DATA_DIR``        ``--data-dir``          folder of the database, artifacts and the kept cache
-``NPL_DATABASE_URL``                                PostgreSQL instead of the database in that folder, e.g.
-                                                    ``postgresql://user@host/database``
-``NPL_MAX_ARTIFACT_BYTES``                          larger artifacts are refused, default 10 MiB
-``NPL_MCP_WEB``             ``--web``               pages for people: ``on`` (default), ``read``, ``off``
-``NPL_MCP_WEB_URL``                                 address under which people reach these pages
-``NPL_STRUCTURED``          ``--structured``        add structured content and output schemas
-``NPL_EXACT_NAMES``         ``--exact-names``       list tools under the names they had before
-``NPL_DOMAINS``             ``--domains``           domains of tools to list, separated by commas
-``NPL_SMALL_LIST``          ``--small-list``        list two tools and what finds and calls the others
-``NPL_VOCABULARY``          ``--vocabulary``        tokens are counted with this one, default ``o200k_base``
-``NPL_FORMAT``              ``--format``            ``json`` (default) or ``markdown``: the form of answers
-``NPL_TOKEN_BUDGET``        ``--token-budget``      tokens of an answer whose call names none, default 450;
-                                                    0 for no limit
-``NPL_WEIGHTS``                                     name, content and topic weights, default ``0.4,0.3,0.3``
-``NPL_MAX_FILE_BYTES``                              larger files are refused, default 16 MiB
-``NPL_TIME_LIMIT``                                  seconds to read and index one file, default 10
-``NPL_PATIENCE``            ``--patience``          seconds a call waits for a folder that is being indexed
-``NPL_LOG_CALLS``           ``--log-calls``         ``on`` keeps a log of calls, ``contexts`` with what they
-                                                    were for; default ``off``
-``NPL_PROJECT``             ``--project``           folder whose worklogs are meant, whether it is there or
-                                                    not; default: the working directory
-``NPL_LOG_LEVEL``           ``--log-level``         ``INFO`` logs each call, ``DEBUG`` keywords and scoring
-``NPL_MCP_HOST``            ``--host``              address the HTTP server listens on, default ``127.0.0.1``
-``NPL_MCP_PORT``            ``--port``              its port, default 8765; 0 means any that is free
-``NPL_MCP_SOCKET``          ``--socket``            Unix socket to listen on instead of a port
-``NPL_MCP_TOKEN``           ``--token``             bearer token that callers of a port need
-``NPL_MCP_NO_TOKEN``        ``--no-token``          none is needed, even if other people have accounts here
-``NPL_MCP_HOSTS``           ``--allow-host``        names callers may use for the server, separated by commas
-``NPL_MCP_ORIGINS``         ``--allow-origin``      origins whose web pages may call, separated by commas
-``NPL_MCP_MAX_BODY_BYTES``                          larger requests are refused, default: an artifact fits
-``NPL_MCP_MAX_CALLS``                               concurrent calls over HTTP, default 64
-``NPL_MCP_URL``                                     server the command lines call, e.g. ``http://127.0.0.1:8765``
-``NPL_VIA``                 ``--via``               how: ``auto`` (default), ``http``, ``stdio``, ``direct``
-``NPL_PROJECT_CONFIG``                              ``off`` leaves the project's ``npl.toml`` out
-``NPL_HOME``                                        folder with ``npl.md``, ``npl/``, ``core/``
-``NPL_META``, ``NPL_STYLE_GUIDE``, ``NPL_THEME``, ``NPL_PERSONA_DIR``, ``NPL_USER_PERSONA_DIR``,
-``NPL_WORKFLOW_DIR``                                search places of single kinds
-``TIKTOKEN_CACHE_DIR``, ``DATA_GYM_CACHE_DIR``      where tiktoken keeps its vocabularies
-==========================  ======================  =====================================================
-
-A variable that is unset or empty means what a configuration file says, or its default;
-:mod:`npl_mcp.config.layers` reads these files.
+A field of :class:`Settings` or :class:`Listening` declares a setting whole: its name in ``npl.toml`` and as a
+flag, its variable, its kind and default, and in the docstring its meaning. The flags, ``npl-mcp config show``
+and SETTINGS.md come from :data:`SETTINGS`.
 """
 
 from __future__ import annotations
 
 import os
-import re
-import shutil
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from argparse import ArgumentParser
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
+from typing import Any
+
+from platformdirs import user_data_path
 
 from npl_index.choices import FORMATS, VOCABULARIES, Weights
 from npl_index.errors import InvalidRequestError
 from npl_index.library.roots import Limits
 from npl_index.tokens.places import vocabulary_folders
-from npl_mcp.config.connection import (
-    SEARCH_PLACES,
-    database_url,
-    given_variables,
-    project_folder,
-    user_data,
-)
-from npl_mcp.config.layers import Variables
+from npl_mcp.config import kinds
+from npl_mcp.config.docstrings import parameters
+from npl_mcp.config.sources import Given, given_values
 
-CACHE_MODES = ("disk", "memory", "sqlite")
-WEB = ("on", "read", "off")
-LOG_CALLS = ("off", "on", "contexts")
-LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
-MEMORY_CACHE_BYTES = 256 * 1024 * 1024
-INDEX_BYTES = 8 * 1024 * 1024 * 1024
-MAX_ARTIFACT_BYTES = 10 * 1024 * 1024
-MAX_CALLS = 64
 TOKEN_BUDGET = 450
 """Tokens of an answer whose call names no budget."""
-HOST = "127.0.0.1"
-PORT = 8765
+DEFAULT_PORT = 8765
+
+SERVERS, HTTP, COMMANDS = "npl-mcp and npl-mcp-server", "npl-mcp-server", "npl-load and npl-worklog"
+"""Programs that have a flag."""
+
+SEARCH_PLACES = (
+    "NPL_HOME",
+    "NPL_META",
+    "NPL_STYLE_GUIDE",
+    "NPL_PERSONA_DIR",
+    "NPL_USER_PERSONA_DIR",
+    "NPL_WORKFLOW_DIR",
+)
+"""Variables that name search places of single kinds of items."""
 
 _BESIDE_AN_ARTIFACT = 1024 * 1024
 
-# A variable, what it looks like, and what is said of anything else.
-_BUDGET = (
-    "NPL_TOKEN_BUDGET",
-    r"[0-9]{1,9}",
-    "is not a number of tokens",
-    f"e.g. {TOKEN_BUDGET}, or 0 for no limit",
-)
-_PATIENCE = (
-    "NPL_PATIENCE",
-    r"[0-9]{1,6}(?:[.][0-9]{1,3})?",
-    "is not a number of seconds",
-    "e.g. 5 or 0.5",
-)
-_PORT = (
-    "NPL_MCP_PORT",
-    "[0-5]?[0-9]{1,4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]",
-    "is not a port",
-    f"use 0 to 65535, e.g. {PORT}",
-)
-_WEB_URL = (
-    "NPL_MCP_WEB_URL",
-    r"https?://[^\s/?#]+(?:/[^\s?#]*)?",
-    "is no address of pages",
-    "e.g. https://npl.example",
-)
+
+def setting(*row: Any, **more: Any) -> Any:
+    """Return a dataclass field that declares a setting; see :class:`~npl_mcp.config.kinds.Setting`."""
+    one = kinds.Setting(*row, **more)
+    return field(default=one.default, repr=not one.secret, metadata={"setting": one})
+
+
+def server_flag(*row: Any, **more: Any) -> Any:
+    """Return the field of a setting that is a flag of both servers."""
+    return setting(*row, flag=SERVERS, **more)
+
+
+def http_flag(*row: Any, **more: Any) -> Any:
+    """Return the field of a setting that is a flag of the HTTP server."""
+    return setting(*row, flag=HTTP, **more)
+
+
+def project_flag(*row: Any, **more: Any) -> Any:
+    """Return the field of a setting that is a flag of both servers, and that a project's file may give."""
+    return setting(*row, flag=SERVERS, project=True, **more)
 
 
 @dataclass(frozen=True, slots=True)
 class Listening:
     """Where the HTTP server listens, and who may call.
 
-    :param host: address or name of the interface.
-    :param port: 0 means any that is free; ``None`` means only the socket.
-    :param socket: path of a Unix socket.
-    :param token: bearer token that callers of the port need; ``None`` if they need none.
-    :param no_token: callers of a port of this machine need none, whoever has an account.
-    :param hosts: names callers may use for the server besides its own, with or without a port.
-    :param origins: origins whose web pages may call.
+    :param host: address the HTTP server listens on.
+    :param port: port it listens on; 0 means any free one. With ``socket`` there is none unless it is given.
+    :param socket: Unix socket to listen on instead of a port.
+    :param token: bearer token that callers of the port need. Where other people have accounts on the machine
+        a token is required even if none is set: ``npl-mcp token add NAME`` prints one that lasts,
+        ``npl-mcp-server config --show-token`` that of this run.
+    :param no_token: require no token from callers on this machine, even if other people have accounts there.
+    :param hosts: host name that callers may use for the server (repeatable).
+    :param origins: origin whose web pages may call (repeatable).
     :param max_calls: concurrent calls; more are refused.
     """
 
-    host: str = HOST
-    port: int | None = PORT
-    socket: Path | None = None
-    token: str | None = field(default=None, repr=False)
-    no_token: bool = False
-    hosts: tuple[str, ...] = ()
-    origins: tuple[str, ...] = ()
-    max_calls: int = MAX_CALLS
+    host: str = http_flag("host", "NPL_MCP_HOST", kinds.TEXT, "127.0.0.1", metavar="ADDRESS")
+    port: int | None = http_flag("port", "NPL_MCP_PORT", kinds.PORT, DEFAULT_PORT, metavar="NUMBER")
+    socket: Path | None = http_flag("socket", "NPL_MCP_SOCKET", kinds.PATH, metavar="PATH")
+    token: str | None = http_flag("token", "NPL_MCP_TOKEN", kinds.TEXT, secret=True)
+    no_token: bool = http_flag("no-token", "NPL_MCP_NO_TOKEN", kinds.SWITCH, False)
+    hosts: tuple[str, ...] = http_flag("allow-host", "NPL_MCP_HOSTS", kinds.LIST, ())
+    origins: tuple[str, ...] = http_flag("allow-origin", "NPL_MCP_ORIGINS", kinds.LIST, (), metavar="ORIGIN")
+    max_calls: int = setting("max-calls", "NPL_MCP_MAX_CALLS", kinds.COUNT, 64)
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
     """All settings of a server or a command.
 
-    :param roots: folders given by the user, first wins.
-    :param cloned_roots: a project's file gave them, and whoever wrote it may not allow that they are changed.
-    :param write: sections of the Markdown in roots that the user gave may be changed.
     :param cwd: the working directory; a root as well, after the given ones.
-    :param search_cwd: without given roots it is searched if nothing is named, as far as it holds Markdown.
     :param home: the user's home directory, for ``~/.npl``.
     :param system: the machine's folder of NPL files.
     :param environment: search places that variables name, by variable.
-    :param theme: preferred theme of styles.
-    :param cr_roots: projects with change requests, or folders that hold some, beside the roots.
-    :param cr_folders: folders of change requests of projects without a configuration, by code.
-    :param data_dir: folder of the database, the artifacts and the persistent cache; ``None`` means the user's
-        data directory.
-    :param database_url: address of a database of PostgreSQL, which replaces the one in the data folder.
-    :param max_artifact_bytes: larger artifacts are refused.
-    :param web: pages for people: ``on``, ``read`` (they change nothing) or ``off``.
-    :param web_url: address of the pages, without a final slash; the server that has them sets its own.
-    :param cache_mode: ``disk`` keeps large sets of documents in the data folder, ``memory`` nothing,
-        ``sqlite`` parsed single files as well.
-    :param cache_bytes: size of the memory cache.
-    :param index_bytes: size of the sets of documents that are kept in the data folder.
-    :param structured: add structured content and output schemas to every tool.
-    :param exact_names: list tools under the names they had before; both names are always accepted.
-    :param domains: names of the domains whose tools are listed, or of presets; empty means all.
-    :param small_list: list three tools for reading, one that finds the others and one that calls them.
-    :param vocabulary: name of the token vocabulary.
-    :param vocabulary_folders: where others keep its file.
-    :param format: of answers whose call asks for none: ``json`` or ``markdown``.
-    :param token_budget: tokens of an answer to a context or topics whose call has no budget; 0 for no limit.
-    :param weights: of the three parts of a relevance score.
-    :param limits: bounds on files.
-    :param time_limit: seconds to read and index one file.
-    :param patience: seconds that a call waits for a set of documents that is being indexed, before it is
-        answered from what is ready; ``None`` for as long as it takes.
-    :param log_calls: a log of calls in the database: ``off``, ``on``, or with the ``contexts`` they name.
-    :param project: the folder whose worklogs are meant; ``None`` means the working directory.
-    :param log_level: of the log on standard error.
-    :param listening: of the HTTP server.
-    :param max_body_bytes: longer requests are refused; ``None`` means that the largest artifact fits.
+    :param vocabulary_folders: folders where other programs keep vocabularies.
+    :param cloned_roots: a project's file gave the roots; its author may not allow changes to them.
     :param warm_up: index the core files and load the vocabulary in the background after the start.
+    :param listening: of the HTTP server.
+    :param roots: serve the Markdown below this folder (repeatable; first wins).
+    :param write: list ``npl_update_section``, which changes and deletes sections of the Markdown below these
+        folders and creates files there. A project's ``npl.toml`` alone is not enough to name them.
+    :param search_cwd: a call that names no file searches the working directory where no root is given. The
+        default is yes, unless the home folder is that directory or lies in it; the command lines always do.
+    :param cr_projects: projects with change requests outside the roots, or ``CODE=folder`` for a folder of
+        change requests.
+    :param cache_mode: keep large folders indexed across restarts (``disk``, and ``sqlite``, its former
+        name), or nothing (``memory``).
+    :param cache_bytes: size of the memory cache.
+    :param index_bytes: size of the index. The folders that were not used for longest are removed first.
+    :param data_dir: folder of the database, the artifacts and the index; by default the user's data folder.
+    :param database_url: address of a PostgreSQL database that replaces the one in the data folder.
+    :param max_artifact_bytes: largest artifact.
+    :param web: pages for people: ``on``, ``read`` (they change nothing) or ``off``.
+    :param web_url: address under which people reach the pages, where it is not the server's own.
+    :param structured: add structured content and output schemas.
+    :param exact_names: list tools under their former names.
+    :param domains: list only these domains of tools: ``search``, ``npl``, ``cr``, ``directive``, ``utility``,
+        ``session``, ``artifact``, ``review``, ``worklog``, ``chat``, or ``loading``, ``coordination``,
+        ``changes``, ``all``.
+    :param small_list: list the tools for reading, and two that find and call the others.
+    :param vocabulary: vocabulary for token counts.
+    :param format: form of answers over MCP whose call names none. ``markdown`` is read best by models and
+        takes fewer tokens. Failures, commands, pages and plain HTTP calls stay JSON.
+    :param token_budget: tokens of an answer to a context or topics whose call names no ``token_budget``; 0
+        for no limit. Passages of the best sections come alone, then pointers; selectors alone bring their
+        sections whole.
+    :param weights: weights of the three parts of a score: name, content, topic. Content is the share of the
+        question that a section holds.
+    :param theme: preferred theme of styles.
+    :param limits: largest file.
+    :param time_limit: seconds to read and index one file.
+    :param patience: seconds a call waits for a folder that is being indexed, by default until it is. Then the
+        call is answered from what is ready, and says so; ``search`` waits eight seconds at most for files,
+        one for other contents.
+    :param log_calls: keep a log of calls (``on``), with the texts they are for (``contexts``), or none. The
+        log holds the last 100,000 calls of 30 days.
+    :param project: folder whose worklogs are meant, by default the working directory. ``project = "."`` in a
+        project's ``npl.toml`` gives all its folders the same. Servers that share a database are given one
+        path, which need not exist.
+    :param log_level: level of the log on standard error. ``INFO`` shows each call, ``DEBUG`` keywords and
+        scores.
+    :param max_body_bytes: largest request over HTTP, by default what the largest artifact needs.
+    :param url: server that the command lines call, e.g. ``http://127.0.0.1:8765``.
+    :param via: call a server or run here: ``auto``, ``http``, ``stdio`` or ``direct``.
     """
 
     cwd: Path
     home: Path
-    search_cwd: bool = False
-    roots: tuple[Path, ...] = ()
-    cloned_roots: bool = False
-    write: bool = False
     system: Path = Path("/etc/npl")
     environment: Mapping[str, Path] = field(default_factory=dict)
-    theme: str = "default"
-    cr_roots: tuple[Path, ...] = ()
-    cr_folders: Mapping[str, Path] = field(default_factory=dict)
-    data_dir: Path | None = None
-    database_url: str | None = field(default=None, repr=False)
-    max_artifact_bytes: int = MAX_ARTIFACT_BYTES
-    web: str = "on"
-    web_url: str | None = None
-    cache_mode: str = "disk"
-    cache_bytes: int = MEMORY_CACHE_BYTES
-    index_bytes: int = INDEX_BYTES
-    structured: bool = False
-    exact_names: bool = False
-    domains: tuple[str, ...] = ()
-    small_list: bool = False
-    vocabulary: str = "o200k_base"
     vocabulary_folders: tuple[Path, ...] = ()
-    format: str = "json"
-    token_budget: int = TOKEN_BUDGET
-    weights: Weights = field(default_factory=Weights)
-    limits: Limits = field(default_factory=Limits)
-    time_limit: float = 10.0
-    patience: float | None = None
-    log_calls: str = "off"
-    project: Path | None = None
-    log_level: str = "WARNING"
+    cloned_roots: bool = False
     warm_up: bool = True
+    roots: tuple[Path, ...] = project_flag("root", "NPL_ROOTS", kinds.PATHS, ())
+    write: bool = server_flag("write", "NPL_WRITE", kinds.SWITCH, False)
+    search_cwd: bool = setting("search-cwd", "NPL_SEARCH_CWD", kinds.SWITCH, False, project=True)
+    cr_projects: tuple[kinds.ChangeFolder, ...] = setting(
+        "cr-projects", "NPL_CR_PROJECTS", kinds.CHANGE_FOLDERS, (), shown="cr_roots"
+    )
+    cache_mode: str = project_flag(
+        "cache", "NPL_CACHE_MODE", kinds.choice("disk", "memory", "sqlite"), "disk"
+    )
+    cache_bytes: int = setting("cache-bytes", "NPL_CACHE_BYTES", kinds.COUNT, 256 << 20)
+    index_bytes: int = setting("index-bytes", "NPL_INDEX_BYTES", kinds.COUNT, 8 << 30)
+    data_dir: Path | None = server_flag("data-dir", "NPL_MCP_DATA_DIR", kinds.PATH, shown="data_folder")
+    database_url: str | None = setting(
+        "database-url", "NPL_DATABASE_URL", kinds.DATABASE_ADDRESS, secret=True
+    )
+    max_artifact_bytes: int = setting("max-artifact-bytes", "NPL_MAX_ARTIFACT_BYTES", kinds.COUNT, 10 << 20)
+    web: str = http_flag("web", "NPL_MCP_WEB", kinds.choice("on", "read", "off"), "on")
+    web_url: str | None = setting("web-url", "NPL_MCP_WEB_URL", kinds.WEB_ADDRESS)
+    structured: bool = project_flag("structured", "NPL_STRUCTURED", kinds.SWITCH, False)
+    exact_names: bool = project_flag("exact-names", "NPL_EXACT_NAMES", kinds.SWITCH, False)
+    domains: tuple[str, ...] = project_flag("domains", "NPL_DOMAINS", kinds.WORDS, ())
+    small_list: bool = project_flag("small-list", "NPL_SMALL_LIST", kinds.SWITCH, False)
+    vocabulary: str = project_flag(
+        "vocabulary", "NPL_VOCABULARY", kinds.choice(*VOCABULARIES), VOCABULARIES[0]
+    )
+    format: str = project_flag("format", "NPL_FORMAT", kinds.choice(*FORMATS), "json")
+    token_budget: int = project_flag("token-budget", "NPL_TOKEN_BUDGET", kinds.BUDGET, TOKEN_BUDGET)
+    weights: Weights = setting("weights", "NPL_WEIGHTS", kinds.WEIGHTS, Weights(), project=True)
+    theme: str = setting("theme", "NPL_THEME", kinds.TEXT, "default", project=True)
+    limits: Limits = setting(
+        "max-file-bytes", "NPL_MAX_FILE_BYTES", kinds.LIMITS, Limits(), shown="limits.max_bytes"
+    )
+    time_limit: float = setting("time-limit", "NPL_TIME_LIMIT", kinds.COUNT, 10)
+    patience: float | None = project_flag("patience", "NPL_PATIENCE", kinds.SECONDS)
+    log_calls: str = server_flag("log-calls", "NPL_LOG_CALLS", kinds.choice("off", "on", "contexts"), "off")
+    project: Path | None = project_flag("project", "NPL_PROJECT", kinds.PROJECT)
+    log_level: str = project_flag(
+        "log-level",
+        "NPL_LOG_LEVEL",
+        kinds.choice("DEBUG", "INFO", "WARNING", "ERROR"),
+        "WARNING",
+    )
     listening: Listening = field(default_factory=Listening)
-    max_body_bytes: int | None = None
+    max_body_bytes: int | None = setting(
+        "max-body-bytes", "NPL_MCP_MAX_BODY_BYTES", kinds.COUNT, shown="body_limit"
+    )
+    url: str | None = setting("url", "NPL_MCP_URL", kinds.TEXT)
+    via: str = setting(
+        "via", "NPL_VIA", kinds.choice("auto", "http", "stdio", "direct"), "auto", flag=COMMANDS
+    )
+
+    @property
+    def cr_roots(self) -> tuple[Path, ...]:
+        """The projects with change requests outside the roots."""
+        return tuple(one.folder for one in self.cr_projects if not one.code)
+
+    @property
+    def cr_folders(self) -> dict[str, Path]:
+        """The folders of change requests of projects without a configuration, by code."""
+        return {one.code: one.folder for one in self.cr_projects if one.code}
 
     @property
     def body_limit(self) -> int:
@@ -246,7 +233,7 @@ class Settings:
     @property
     def data_folder(self) -> Path:
         """The folder of everything stored; it is created when first needed."""
-        return self.data_dir or Path(user_data(os.environ))
+        return self.data_dir or user_data_path("npl-mcp", appauthor=False)
 
     @property
     def vocabularies(self) -> tuple[Path, ...]:
@@ -260,7 +247,7 @@ class Settings:
 
     @property
     def serves(self) -> str:
-        """What calls are about that name no file, as a sentence for who starts a server."""
+        """The documents of calls that name no file, as a sentence for the person who starts a server."""
         if self.roots:
             return f"serves {', '.join(str(root.absolute()) for root in self.roots)}"
         if self.search_cwd:
@@ -269,90 +256,88 @@ class Settings:
 
     @property
     def unwritable(self) -> str | None:
-        """Why no file may be changed, whatever ``write`` says."""
+        """The reason why no file may be changed, whatever ``write`` says."""
         if self.cloned_roots:
             return "a project's npl.toml gives the roots"
         return None if self.roots else "there is no root"
 
     @classmethod
-    def from_env(cls, env: Mapping[str, str] | None = None, **given: object) -> Settings:
-        """Read the environment and the files; keywords that are not ``None`` override them.
+    def from_env(
+        cls,
+        env: Mapping[str, str] | None = None,
+        flags: Mapping[str, object] | None = None,
+        **values: object,
+    ) -> Settings:
+        """Read flags, the environment and the files.
 
-        :param env: see :func:`~npl_mcp.config.connection.given_variables`.
-        :raises InvalidRequestError: a variable or a file cannot be used; names it and a valid value.
+        :param env: the variables, without any file; by default the process's, and the files.
+        :param flags: values of the flags by name, with ``_`` for ``-``.
+        :param values: values by attribute that override all others; ``None`` overrides none.
+        :raises InvalidRequestError: a value or a file cannot be used; names its source and a valid value.
         """
-        variables = given_variables(env)
-        values: dict[str, object] = {
-            **_search_places(variables),
-            "cloned_roots": "NPL_ROOTS" in variables.cloned and given.get("roots") is None,
-            "write": _flag(variables, "NPL_WRITE"),
-            "data_dir": Path(variables["NPL_MCP_DATA_DIR"]) if "NPL_MCP_DATA_DIR" in variables else None,
-            "database_url": database_url(variables),
-            "max_artifact_bytes": _number(variables, "NPL_MAX_ARTIFACT_BYTES", MAX_ARTIFACT_BYTES),
-            "web": _choice(variables, "NPL_MCP_WEB", "on", WEB),
-            "web_url": (_matched(variables, *_WEB_URL) or "").rstrip("/") or None,
-            "cache_mode": _choice(variables, "NPL_CACHE_MODE", "disk", CACHE_MODES),
-            "cache_bytes": _number(variables, "NPL_CACHE_BYTES", MEMORY_CACHE_BYTES),
-            "index_bytes": _number(variables, "NPL_INDEX_BYTES", INDEX_BYTES),
-            "structured": _flag(variables, "NPL_STRUCTURED"),
-            "exact_names": _flag(variables, "NPL_EXACT_NAMES"),
-            "domains": parse_words(variables.get("NPL_DOMAINS", "")),
-            "small_list": _flag(variables, "NPL_SMALL_LIST"),
-            "vocabulary": _choice(variables, "NPL_VOCABULARY", "o200k_base", VOCABULARIES),
+        said = given_settings(env, flags)
+        variables = os.environ if env is None else env
+        home, cwd = Path.home(), _working_directory()
+        found: dict[str, object] = {
+            "cwd": cwd,
+            "home": home,
+            "system": _system_folder(variables),
+            "environment": {name: Path(variables[name]) for name in SEARCH_PLACES if variables.get(name)},
             "vocabulary_folders": vocabulary_folders(variables),
-            "format": _choice(variables, "NPL_FORMAT", "json", FORMATS),
-            "token_budget": int(_matched(variables, *_BUDGET) or TOKEN_BUDGET),
-            "weights": _weights(variables),
-            "time_limit": float(_number(variables, "NPL_TIME_LIMIT", 10)),
-            "patience": float(patience) if (patience := _matched(variables, *_PATIENCE)) else None,
-            "log_calls": _choice(variables, "NPL_LOG_CALLS", "off", LOG_CALLS),
-            "project": Path(project) if (project := project_folder(variables)) else None,
-            "log_level": _choice(variables, "NPL_LOG_LEVEL", "WARNING", LOG_LEVELS),
-            "listening": _listening(variables),
-            "max_body_bytes": _number(variables, "NPL_MCP_MAX_BODY_BYTES", 2 * MAX_ARTIFACT_BYTES)
-            if "NPL_MCP_MAX_BODY_BYTES" in variables
-            else None,
+            # Clients and services start servers in the home folder or above, which nobody means to serve.
+            "search_cwd": not home.resolve().is_relative_to(cwd),
         }
-        values.update({name: value for name, value in given.items() if value is not None})
-        return cls(**values)  # type: ignore[arg-type]
-
-    @classmethod
-    def of_files(cls, env: Mapping[str, str] | None = None) -> Settings:
-        """Read only what environment and files say about documents; all else has its default.
-
-        :param env: see :func:`~npl_mcp.config.connection.given_variables`.
-        :raises InvalidRequestError: a variable or a file cannot be used.
-        """
-        variables = given_variables(env)
-        return cls(**_search_places(variables))  # type: ignore[arg-type]
+        if "root" in said:
+            found["cloned_roots"] = said["root"].cloned and values.get("roots") is None
+        listening: dict[str, Any] = {"port": None} if "socket" in said else {}
+        for name, given in said.items():
+            inside, _, last = SETTINGS[name].attribute.rpartition(".")
+            (listening if inside else found)[last] = SETTINGS[name].read(given.texts, given.label)
+        found["listening"] = Listening(**listening)
+        found.update({name: value for name, value in values.items() if value is not None})
+        return cls(**found)  # type: ignore[arg-type]
 
 
-_PASSED_ON = ("PATH", "HOME", "USERPROFILE", "XDG_CONFIG_HOME", "SYSTEMROOT", "TEMP", "TMP", "TMPDIR")
+def _declared(kind: type, inside: str = "") -> Iterator[kinds.Setting]:
+    meanings = parameters(kind)
+    for one in fields(kind):
+        if "setting" in one.metadata:
+            meaning = meanings[one.name]
+            yield replace(one.metadata["setting"], attribute=inside + one.name, meaning=meaning)
+        elif one.name == "listening":
+            yield from _declared(Listening, "listening.")
 
 
-def child_environment(added: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment for a child process: the variables every program needs, and the added ones.
+SETTINGS: Mapping[str, kinds.Setting] = {one.name: one for one in _declared(Settings)}
+"""All settings, by name."""
 
-    Its ``PATH`` has no folder that depends on the working directory.
+
+def given_settings(
+    env: Mapping[str, str] | None = None, flags: Mapping[str, object] | None = None
+) -> dict[str, Given]:
+    """Return what is said about each setting that is not left to its default; see :meth:`Settings.from_env`.
+
+    :raises InvalidRequestError: a file cannot be used.
     """
-    found = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
-    found["PATH"] = os.pathsep.join(filter(os.path.isabs, found.get("PATH", "").split(os.pathsep)))
-    return found | dict(added)
+    return given_values(SETTINGS, env, flags or {})
 
 
-def find_program(name: str, path: str | None = None) -> str | None:
-    """Return the full path of a program that is not in the working directory, or ``None``.
-
-    :param path: folders to look in; by default those of ``PATH``.
-    """
-    found = shutil.which(name, path=path or child_environment({})["PATH"])
-    # Windows looks in the working directory first.
-    return found if found and Path(found).is_absolute() else None
+def search_places() -> str:
+    """Return the variables that say where files are looked for, one a line."""
+    said = given_settings()
+    lines = {SETTINGS[name].variable: said[name].texts for name in ("root", "theme") if name in said}
+    lines |= {name: [os.environ[name]] for name in SEARCH_PLACES if os.environ.get(name)}
+    return "\n".join(f"{name}={os.pathsep.join(texts)}" for name, texts in lines.items())
 
 
-def inherited_environment(added: Mapping[str, str]) -> dict[str, str]:
-    """Return this process's variables, and the added ones."""
-    return dict(os.environ) | dict(added)
+def add_flags(parser: ArgumentParser, programs: str) -> None:
+    """Add the flags of settings that some programs have."""
+    for name, one in SETTINGS.items():
+        if one.flag == programs:
+            option = {**one.kind.option, **({"metavar": one.metavar} if one.metavar else {})}
+            text = one.meaning.partition(". ")[0].removesuffix(".").replace("`", "")
+            default = f" (default: {one.default})" if one.default else ""
+            parser.add_argument(f"--{name}", help=text + default, **option)
 
 
 def corpus_folder() -> Path:
@@ -365,69 +350,12 @@ def corpus_folder() -> Path:
     return packaged if packaged.is_dir() else package.parent / "corpus"
 
 
-def _search_places(variables: Variables) -> dict[str, object]:
-    """Read where files lie and how large they may be."""
-    cwd, home = Path.cwd(), Path.home()
-    # Clients and services start servers in the home folder or above: nobody means all that lies there.
-    is_accident = home.resolve().is_relative_to(cwd)
-    return {
-        "cwd": cwd,
-        "home": home,
-        "roots": _paths(variables.get("NPL_ROOTS", "")),
-        "search_cwd": _flag(variables, "NPL_SEARCH_CWD", default="0" if is_accident else "1"),
-        "system": _system_folder(variables),
-        "environment": {name: Path(variables[name]) for name in SEARCH_PLACES if name in variables},
-        "theme": variables.get("NPL_THEME", "default"),
-        **_change_requests(variables),
-        "limits": Limits(max_bytes=_number(variables, "NPL_MAX_FILE_BYTES", Limits().max_bytes)),
-    }
-
-
-def _change_requests(variables: Variables) -> dict[str, object]:
-    """Read where change requests lie: projects, and folders behind ``CODE=``."""
-    roots, folders = [], {}
-    for part in filter(str.strip, variables.get("NPL_CR_PROJECTS", "").split(os.pathsep)):
-        code, equals, folder = part.strip().partition("=")
-        if equals and re.fullmatch(r"[A-Z][A-Z0-9]{1,4}", code):
-            folders[code] = Path(folder).expanduser()
-        else:
-            roots.append(Path(part.strip()).expanduser())
-    return {"cr_roots": tuple(roots), "cr_folders": folders}
-
-
-def _paths(text: str) -> tuple[Path, ...]:
-    return tuple(Path(part).expanduser() for part in text.split(os.pathsep) if part.strip())
-
-
-def _listening(variables: Variables) -> Listening:
-    place = variables.get("NPL_MCP_SOCKET")
-    port = _matched(variables, *_PORT)
-    return Listening(
-        host=variables.get("NPL_MCP_HOST", HOST),
-        port=int(port) if port else None if place else PORT,
-        socket=Path(place) if place else None,
-        token=variables.get("NPL_MCP_TOKEN"),
-        no_token=_flag(variables, "NPL_MCP_NO_TOKEN"),
-        hosts=parse_words(variables.get("NPL_MCP_HOSTS", "")),
-        origins=parse_words(variables.get("NPL_MCP_ORIGINS", "")),
-        max_calls=_number(variables, "NPL_MCP_MAX_CALLS", MAX_CALLS),
-    )
-
-
-def _matched(variables: Variables, name: str, pattern: str, problem: str, hint: str) -> str | None:
-    """Return what a variable says, if it says something.
-
-    :raises InvalidRequestError: it does not have the pattern.
-    """
-    text = variables.get(name)
-    if text is not None and not re.fullmatch(pattern, text):
-        raise InvalidRequestError(f"{variables.label(name)}={text[:32]!r} {problem}", hint=hint)
-    return text
-
-
-def parse_words(text: str) -> tuple[str, ...]:
-    """Read words separated by commas."""
-    return tuple(word.strip() for word in text.split(",") if word.strip())
+def _working_directory() -> Path:
+    try:
+        return Path.cwd()
+    except OSError:
+        problem = "the working directory does not exist"
+        raise InvalidRequestError(problem, hint="change to another folder") from None
 
 
 def _system_folder(variables: Mapping[str, str]) -> Path:
@@ -436,43 +364,3 @@ def _system_folder(variables: Mapping[str, str]) -> Path:
     if sys.platform == "win32":
         return Path(variables.get("PROGRAMDATA", r"C:\ProgramData")) / "npl"
     return Path("/etc/npl")
-
-
-def _choice(variables: Variables, name: str, default: str, allowed: Sequence[str]) -> str:
-    value = variables.get(name, default)
-    for one in allowed:
-        if one.lower() == value.lower():
-            return one
-    hint = f"use one of {', '.join(allowed)}"
-    raise InvalidRequestError(f"{variables.label(name)}={value!r} is not known", hint=hint)
-
-
-def _number(variables: Variables, name: str, default: int) -> int:
-    # More digits than that mean nothing, and Python refuses to read very many.
-    hint = f"write a whole number above 0, of at most 15 digits, e.g. {default}"
-    return int(_matched(variables, name, r"0*[1-9][0-9]{,14}", "cannot be used", hint) or default)
-
-
-def _flag(variables: Variables, name: str, default: str = "0") -> bool:
-    text = variables.get(name, default).lower()
-    if text not in ("0", "1", "true", "false", "yes", "no", "on", "off"):
-        raise InvalidRequestError(
-            f"{variables.label(name)}={text!r} is neither on nor off", hint="use 1 or 0"
-        )
-    return text in ("1", "true", "yes", "on")
-
-
-def _weights(variables: Variables) -> Weights:
-    text = variables.get("NPL_WEIGHTS")
-    if text is None:
-        return Weights()
-    hint = "three numbers from 0 on, not all 0, e.g. 0.4,0.3,0.3"
-    try:
-        name, content, topic = (float(part) for part in text.split(","))
-    except ValueError:
-        raise InvalidRequestError(
-            f"{variables.label('NPL_WEIGHTS')}={text[:32]!r} cannot be read", hint=hint
-        ) from None
-    if not all(0 <= part < float("inf") for part in (name, content, topic)) or name + content + topic == 0:
-        raise InvalidRequestError(f"{variables.label('NPL_WEIGHTS')}={text[:32]!r} cannot be used", hint=hint)
-    return Weights(name=name, content=content, topic=topic)

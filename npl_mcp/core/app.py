@@ -162,12 +162,7 @@ class App(Files):
             settings = replace(
                 settings,
                 roots=tuple(map(Path, dict.fromkeys(self._shown(wanted)))),
-                cr_roots=tuple(root for root in settings.cr_roots if lies_in(str(root), wanted)),
-                cr_folders={
-                    code: folder
-                    for code, folder in settings.cr_folders.items()
-                    if lies_in(str(folder), wanted)
-                },
+                cr_projects=tuple(one for one in settings.cr_projects if lies_in(str(one.folder), wanted)),
             )
         return self._view(sight, settings, sight)
 

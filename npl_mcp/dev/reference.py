@@ -1,4 +1,5 @@
-"""``python -m npl_mcp.dev.reference``: write API.md, CLIENTS.md, and README's demonstration and picture.
+"""``python -m npl_mcp.dev.reference``: write API.md, CLIENTS.md, the table of SETTINGS.md, and README's
+demonstration and picture.
 
 With ``--check`` nothing is written; the exit code is 1 if a file is out of date.
 """
@@ -23,9 +24,10 @@ from typing import Any, get_type_hints
 
 import npl_index.errors
 import npl_mcp.stores.base.errors
+from npl_mcp.config.docstrings import parameters
 from npl_mcp.config.settings import Settings, corpus_folder
 from npl_mcp.core.app import App
-from npl_mcp.dev import connecting, demo
+from npl_mcp.dev import connecting, demo, settings_table
 from npl_mcp.dev.picture import picture
 from npl_mcp.projects.directive import scaffold
 from npl_mcp.server.server import create_server
@@ -149,7 +151,7 @@ def _tool(spec: ToolSpec, app: App) -> str:
 
 
 def _parameters(spec: ToolSpec, signature: inspect.Signature) -> Iterator[str]:
-    told = _documented(spec.function)  # more than what the list of tools says
+    told = parameters(spec.function)  # more than what the list of tools says
     for parameter in list(signature.parameters.values())[1:]:
         kind, meaning = parameter.annotation, ""
         if typing.get_origin(kind) is typing.Annotated:
@@ -185,7 +187,7 @@ def _dataclass_in(kind: Any) -> Any:
 
 def _fields(kind: Any, depth: int, above: tuple[Any, ...] = ()) -> Iterator[str]:
     plain = typing.get_origin(kind) or kind
-    meanings = {name: text for base in reversed(plain.__mro__) for name, text in _documented(base).items()}
+    meanings = {name: text for base in reversed(plain.__mro__) for name, text in parameters(base).items()}
     filled = dict(zip(getattr(plain, "__parameters__", ()), typing.get_args(kind), strict=False))
     for name, declared in get_type_hints(plain).items():
         hint = (
@@ -197,12 +199,6 @@ def _fields(kind: Any, depth: int, above: tuple[Any, ...] = ()) -> Iterator[str]
         yield f"{'  ' * depth}- `{name}` ({_type(hint)}): {meanings[name]}"
         if inner is not None and inner not in (*above, kind):
             yield from _fields(inner, depth + 1, (*above, kind))
-
-
-def _documented(thing: object) -> dict[str, str]:
-    text = inspect.getdoc(thing) or ""
-    found = re.findall(r"^:param (\w+): (.*?)(?=^:|\Z)", text, re.MULTILINE | re.DOTALL)
-    return {name: " ".join(meaning.split()).replace("``", "`") for name, meaning in found}
 
 
 def _raises(spec: ToolSpec) -> Iterator[str]:
@@ -260,11 +256,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--check", action="store_true", help="write nothing, compare")
     check = parser.parse_args(arguments).check
     root = Path(__file__).resolve().parents[2]
-    readme = root / "README.md"
+    readme, described = root / "README.md", root / "SETTINGS.md"
     wanted = {
         root / "API.md": api(),
         root / "CLIENTS.md": connecting.page(),
         root / "docs" / "answer.svg": picture(root),
+        described: _between(
+            described.read_text(encoding="utf-8"), settings_table.MARKS, settings_table.table()
+        ),
         readme: with_demonstration(readme.read_text(encoding="utf-8")),
     }
     stale = [path for path, text in wanted.items() if not path.is_file() or path.read_text("utf-8") != text]

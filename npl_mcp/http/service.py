@@ -21,9 +21,15 @@ from npl_index.library.locks import lock
 from npl_mcp import __version__
 from npl_mcp.cli.transports.base import TransportError
 from npl_mcp.cli.transports.http import UnixConnection, request
-from npl_mcp.config.connection import STATE_FILE, search_places
-from npl_mcp.config.server_state import LOCK, ServerState, is_held, process_start, running_server
-from npl_mcp.config.settings import Listening, Settings
+from npl_mcp.config.server_state import (
+    LOCK,
+    STATE_FILE,
+    ServerState,
+    is_held,
+    process_start,
+    running_server,
+)
+from npl_mcp.config.settings import Listening, Settings, search_places
 from npl_mcp.stores.base.errors import StorageError
 from npl_mcp.stores.data_folder import Stores
 

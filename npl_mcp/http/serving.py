@@ -11,23 +11,22 @@ import time
 import webbrowser
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from npl_index.errors import NPLError
 from npl_mcp import __version__
 from npl_mcp.cli.terminal.arguments import JSON, SHELL, ProgramParser, add, switch
 from npl_mcp.cli.terminal.display import USAGE, Display, run_program
 from npl_mcp.cli.terminal.outcome import Outcome
-from npl_mcp.config.arguments import filled, path
+from npl_mcp.config.child_processes import inherited_environment
 from npl_mcp.config.clients import http_snippets
 from npl_mcp.config.completion import script
 from npl_mcp.config.programs import python
 from npl_mcp.config.server_state import ServerState, is_held, running_server
-from npl_mcp.config.settings import PORT, WEB, Settings, inherited_environment
+from npl_mcp.config.settings import DEFAULT_PORT, HTTP, Settings, add_flags
 from npl_mcp.http import service
 from npl_mcp.http.service import AlreadyRunningError
 from npl_mcp.server.logs import set_up_log
-from npl_mcp.server.options import SWITCH, add_options, settings_of
+from npl_mcp.server.options import add_options, settings_of
 from npl_mcp.server.startup import lasting
 
 NAME = "npl-mcp-server"
@@ -73,22 +72,6 @@ list of processes.
 """
 
 
-_MANY: dict[str, Any] = {"action": "append", "type": filled}
-_FLAGS: dict[str, dict[str, Any]] = {
-    "host": {"type": filled, "metavar": "ADDRESS", "help": "listen on this address (127.0.0.1)"},
-    "port": {"metavar": "NUMBER", "help": "listen on this port (8765); 0 means any that is free"},
-    "socket": {"type": path, "metavar": "PATH", "help": "listen on a Unix socket, and no port"},
-    "token": {"type": filled, "metavar": "TEXT", "help": "bearer token that callers of the port need"},
-    "no-token": {
-        **SWITCH,
-        "help": "ask callers of a port of this machine for no token, even if other people have accounts here",
-    },
-    "allow-host": {**_MANY, "metavar": "NAME", "help": "callers may use this name for the server"},
-    "allow-origin": {**_MANY, "metavar": "ORIGIN", "help": "web pages of this origin may call"},
-    "web": {"choices": WEB, "help": "pages for people: on (default), read or off"},
-}
-"""The options of a server over HTTP, besides those of all servers."""
-
 _OWN = {
     "status": (JSON,),
     "config": (switch("--show-token", help="print the token"),),
@@ -113,8 +96,7 @@ def parser() -> ProgramParser:
             f"--{name}", dest="flag", action="store_const", const=name, help=f"the same as {name}"
         )
     result.add_argument(_FOREGROUND, action="store_true", help=argparse.SUPPRESS)
-    for name, how in _FLAGS.items():
-        result.add_argument(f"--{name}", **how)
+    add_flags(result, HTTP)
     add_options(result)
     result.add_argument("--version", action="version", version=f"{NAME} {__version__}")
     options = [option for option in result._actions if option.dest != "help"]
@@ -179,9 +161,9 @@ def _settings(options: argparse.Namespace) -> Settings:
     if options.port is not None:
         return settings
     if options.socket is not None:
-        listening = replace(listening, port=None if options.host is None else PORT)
+        listening = replace(listening, port=None if options.host is None else DEFAULT_PORT)
     elif options.host is not None and listening.port is None:
-        listening = replace(listening, port=PORT)
+        listening = replace(listening, port=DEFAULT_PORT)
     return replace(settings, listening=listening)
 
 

@@ -32,7 +32,7 @@ from npl_index.errors import (
     UnreadableDocumentError,
 )
 from npl_index.library.roots import too_many, unusable
-from npl_mcp.config.settings import child_environment, find_program
+from npl_mcp.config.child_processes import child_environment, find_program
 
 if sys.platform == "linux":
     import resource

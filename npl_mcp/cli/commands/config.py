@@ -10,12 +10,7 @@ from npl_index.choices import Weights
 from npl_index.errors import escaped
 from npl_mcp.cli.terminal.arguments import JSON, add
 from npl_mcp.cli.terminal.outcome import Outcome
-from npl_mcp.config.connection import ConnectionSettings, given_variables
-from npl_mcp.config.keys import KEYS, Key
-from npl_mcp.config.layers import Variables
-from npl_mcp.config.settings import Settings
-
-DEFAULT = "default"
+from npl_mcp.config.settings import SETTINGS, Settings, given_settings
 
 
 def add_config(commands: Any) -> None:
@@ -35,27 +30,18 @@ def run_config(given: argparse.Namespace, settings: Settings) -> Outcome:
     :param given: the command line.
     :param settings: that follow from it.
     """
-    variables = given_variables()
-    connection = ConnectionSettings.from_env(variables)
-    lines = {"url": connection.url, "via": connection.transport}
+    said = given_settings(flags=vars(given))
     rows = []
-    for name, key in KEYS.items():
-        value = _plain(attrgetter(key.attribute)(settings)) if key.attribute else lines[name]
-        if key.secret and value is not None:
-            value = "(not shown)"
-        rows.append({"name": name, "value": value, "source": _source(name, key, given, variables)})
+    for name, one in SETTINGS.items():
+        value = _plain(attrgetter(one.shown or one.attribute)(settings))
+        value = "(not shown)" if one.secret and value is not None else value
+        rows.append(
+            {"name": name, "value": value, "source": said[name].source if name in said else "default"}
+        )
     shown = [(str(row["name"]), _text(row["value"]), str(row["source"])) for row in rows]
     widths = [max(len(row[column]) for row in shown if len(row[column]) <= 40) for column in (0, 1)]
     table = (f"{name:{widths[0]}}  {value:{widths[1]}}  {source}" for name, value, source in shown)
     return Outcome("\n".join(table), rows)
-
-
-def _source(name: str, key: Key, given: argparse.Namespace, variables: Variables) -> str:
-    if getattr(given, name.replace("-", "_"), None) is not None:
-        return f"--{name}"
-    if key.variable not in variables:
-        return DEFAULT
-    return variables.places[key.variable][0] if key.variable in variables.places else key.variable
 
 
 def _plain(value: object) -> object:

@@ -28,10 +28,11 @@ from npl_mcp.cli.terminal.outcome import Outcome
 from npl_mcp.cli.transports.addresses import parse_address
 from npl_mcp.cli.transports.base import TransportError
 from npl_mcp.cli.transports.http import greeted
+from npl_mcp.config.child_processes import find_program
 from npl_mcp.config.clients import READING, Configuration, configurations
 from npl_mcp.config.programs import python
 from npl_mcp.config.server_state import is_held, running_server
-from npl_mcp.config.settings import Settings, find_program
+from npl_mcp.config.settings import Settings
 from npl_mcp.stores.base.database import HEAD
 from npl_mcp.stores.base.errors import RESTORE
 from npl_mcp.stores.base.extras import EXTRAS, is_installed

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from npl_mcp import __version__
 from npl_mcp.config.completion import SHELLS
-from npl_mcp.config.connection import TRANSPORTS
+from npl_mcp.config.settings import SETTINGS
 
 
 class Argument(NamedTuple):
@@ -80,7 +80,7 @@ class Program(NamedTuple):
 
 VIA = argument(
     "--via",
-    choices=TRANSPORTS,
+    choices=SETTINGS["via"].kind.option["choices"],
     metavar="TRANSPORT",
     help="call a server or run here: auto (default), http, stdio, direct",
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, Protocol
 
 from npl_mcp import __version__
@@ -62,3 +63,19 @@ def check_version(version: str | None) -> None:
     if version.split(".")[:2] != __version__.split(".")[:2]:
         advice = "update the older one and restart the server"
         raise TransportError(f"has version {version[:40]}, but this client has {__version__}: {advice}")
+
+
+def reply_of(text: str | bytes) -> dict[str, Any] | None:
+    """Return the reply of a tool; ``None`` if the text is none."""
+    body = json_object(text)
+    failed = body.get("success") is False and isinstance(body.get("error"), str) and "error_code" in body
+    return body if failed or (body.get("success") is True and "data" in body) else None
+
+
+def json_object(text: str | bytes) -> dict[str, Any]:
+    """Read a JSON object; return an empty one if the text is none."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}

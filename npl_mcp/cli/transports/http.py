@@ -14,11 +14,21 @@ import socket
 from collections.abc import Mapping
 from contextlib import closing
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import unquote, urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 from npl_mcp import __version__
 from npl_mcp.cli.transports.addresses import Address
-from npl_mcp.cli.transports.base import CALL_SECONDS, WORKLOG_TOOLS, TransportError, check_version
+from npl_mcp.cli.transports.base import (
+    CALL_SECONDS,
+    WORKLOG_TOOLS,
+    TransportError,
+    check_version,
+    json_object,
+    reply_of,
+)
 
 GREETING_SECONDS = 1.0
 
@@ -49,10 +59,10 @@ class HttpTransport:
 
     :param address: of the server.
     :param token: proves who calls; empty for none.
-    :param project: path of the folder whose worklogs are meant; ``None`` means the working directory.
+    :param project: the folder whose worklogs are meant; ``None`` means the working directory.
     """
 
-    def __init__(self, address: Address, token: str, project: str | None = None) -> None:
+    def __init__(self, address: Address, token: str, project: Path | None = None) -> None:
         self.address, self._token, self._project = address, token, project
         self.local = address.local
         self.name = f"the server at {address.text}"
@@ -67,7 +77,15 @@ class HttpTransport:
             answer = request(line, "POST", path, headers, body, CALL_SECONDS)
         if answer.status == 200 and arguments.get("format") == "markdown":
             return {"success": True, "data": answer.body.decode("utf-8", "replace")}
-        return _reply(answer)
+        reply = reply_of(answer.body)
+        if answer.status in REFUSED or "npl-cwd" in answer.headers:
+            reason = reply.get("error") if reply else None
+            raise TransportError(f"refused the call: {reason or f'status {answer.status}'}")
+        if reply is not None and (answer.status == 200 or not reply["success"]):
+            return reply
+        if answer.status == 404:
+            raise TransportError("does not have the tool")
+        raise TransportError(f"sent no reply of a tool (status {answer.status})", sent=True)
 
     def close(self) -> None:
         """Do nothing: each call has a connection of its own."""
@@ -81,7 +99,7 @@ class HttpTransport:
             headers["Authorization"] = b"Bearer " + self._token.encode("ascii")
         # Another machine has other folders; its server uses its own.
         if self.local:
-            headers["NPL-Cwd"] = _folder(self._project if tool.startswith(WORKLOG_TOOLS) else None)
+            headers["NPL-Cwd"] = _folder((tool.startswith(WORKLOG_TOOLS) and self._project) or Path.cwd())
         return headers
 
 
@@ -93,7 +111,7 @@ def greeted(address: Address) -> HTTPConnection:
     line = connected(address)
     try:
         greeting = request(line, "GET", f"{address.prefix}/healthz", {}, None, GREETING_SECONDS)
-        body = _object(greeting.body)
+        body = json_object(greeting.body)
         version = body.get("version") if body.get("name") == "npl" else None
         check_version(version if isinstance(version, str) else None)
         if greeting.status != 200:
@@ -131,9 +149,6 @@ def _line(address: Address, seconds: float) -> HTTPConnection:
     kind = HTTPSConnection if address.secure else HTTPConnection
     if address.local:
         return kind(address.host, address.port, timeout=seconds)
-    from urllib.parse import unquote, urlsplit
-    from urllib.request import getproxies, proxy_bypass
-
     proxies = {} if proxy_bypass(f"{address.host}:{address.port}") else getproxies()
     proxy = urlsplit(proxies.get("https" if address.secure else "http") or proxies.get("all") or "")
     if not proxy.hostname:
@@ -208,38 +223,9 @@ def _body(response: HTTPResponse, sent: bool) -> bytes:
     return bytes(data)
 
 
-def _folder(project: str | None) -> bytes:
-    """Return a project's folder, or else the working directory, as the value of a header."""
-    try:
-        here = os.fsencode(project or os.getcwd())  # noqa: PTH109 - a path object is not needed
-    except OSError:
-        raise TransportError("was not called: the working directory does not exist") from None
+def _folder(folder: Path) -> bytes:
+    """Return a folder as the value of a header."""
+    here = os.fsencode(folder)
     if here != here.strip() or any(byte < 0x20 or byte == 0x7F for byte in here):
         raise TransportError("was not called: the name of the working directory has control characters")
     return here
-
-
-def _reply(answer: Answer) -> dict[str, Any]:
-    """Return a tool's reply.
-
-    :raises TransportError: it is none; a call that was refused counts as not sent.
-    """
-    body = _object(answer.body)
-    error = body.get("error")
-    failed = body.get("success") is False and isinstance(error, str) and "error_code" in body
-    if answer.status in REFUSED or "npl-cwd" in answer.headers:
-        raise TransportError(f"refused the call: {error if failed else f'status {answer.status}'}")
-    if failed or (answer.status == 200 and body.get("success") is True and "data" in body):
-        return body
-    if answer.status == 404:
-        raise TransportError("does not have the tool")
-    raise TransportError(f"sent no reply of a tool (status {answer.status})", sent=True)
-
-
-def _object(data: bytes) -> dict[str, Any]:
-    """Read a JSON object; empty if it is none."""
-    try:
-        found = json.loads(data)
-    except (ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}

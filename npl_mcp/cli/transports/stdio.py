@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
@@ -16,9 +16,9 @@ from fastmcp.client.progress import ProgressHandler
 from fastmcp.client.transports import StdioTransport as ClientTransport
 from mcp import MCPError
 
-from npl_mcp.cli.transports.base import CALL_SECONDS, TransportError, check_version
+from npl_mcp.cli.transports.base import CALL_SECONDS, TransportError, check_version, reply_of
+from npl_mcp.config.child_processes import inherited_environment
 from npl_mcp.config.programs import SERVER, python
-from npl_mcp.config.settings import Settings, inherited_environment
 from npl_mcp.core.progress import PROGRESS
 
 START_SECONDS = 30.0
@@ -27,28 +27,26 @@ START_SECONDS = 30.0
 class StdioTransport:
     """Starts a server with the first call, and ends it with :meth:`close`.
 
+    :param roots: roots of the server; by default those of the environment.
     :param command: starts the server; by default that of this installation.
-    :param roots: folders to search before those of the environment.
-    :param only: and not those at all.
-    :param start_seconds: how long that may take.
-    :param call_seconds: how long a tool may take.
+    :param start_seconds: longest time of the start.
+    :param call_seconds: longest time of a call.
     """
 
     name, local = "the server over standard streams", True
 
     def __init__(
         self,
+        roots: Sequence[Path] = (),
         command: Sequence[str] | None = None,
         *,
-        roots: Sequence[str] = (),
-        only: bool = False,
         start_seconds: float = START_SECONDS,
         call_seconds: float = CALL_SECONDS,
     ) -> None:
-        # What the server would warn of is in its answers as well; this program reads JSON.
-        self._command = command or [*python(SERVER), "--log-level", "ERROR", "--format", "json"]
+        # The answers hold the warnings as well; this program reads JSON.
+        self._command = [*(command or [*python(SERVER), "--log-level", "ERROR", "--format", "json"])]
+        self._command += [word for root in roots for word in ("--root", str(root))]
         self._start_seconds, self._call_seconds = start_seconds, call_seconds
-        self._roots, self._only = roots, only
         self._stack = ExitStack()
         self._connected: tuple[BlockingPortal, Client[ClientTransport]] | None = None
 
@@ -56,38 +54,36 @@ class StdioTransport:
         """Call a tool; see :meth:`Transport.call <npl_mcp.cli.transports.base.Transport.call>`."""
         self._connected = portal, client = self._connected or self._connect()
         try:
-            work = partial(client.call_tool_mcp, tool, arguments, progress_handler=_told())
+            work = partial(client.call_tool_mcp, tool, arguments, progress_handler=_reporting())
             result: Any = portal.call(work)
-            text = result.content[0].text
-            if arguments.get("format") == "markdown" and not result.is_error:
-                return {"success": True, "data": text}
-            body = json.loads(text)
         except MCPError as error:
             raise TransportError(f"gave no reply: {error}", sent=True) from None
-        except (AttributeError, IndexError, ValueError, RecursionError):
-            body = None
-        if not isinstance(body, dict) or "success" not in body:
+        text = getattr(result.content[0], "text", "") if result.content else ""
+        if arguments.get("format") == "markdown" and not result.is_error:
+            return {"success": True, "data": text}
+        reply = reply_of(text)
+        if reply is None:
             raise TransportError("sent no reply of a tool", sent=True)
-        return body
+        return reply
 
     def close(self) -> None:
         """End the server."""
         self._stack.close()
 
     def _connect(self) -> tuple[BlockingPortal, Client[ClientTransport]]:
-        # The reply tells what went wrong; the libraries' logs would say it a second time.
+        # The reply says what went wrong; the libraries' logs would say it a second time.
         for name in ("mcp", "fastmcp", "client"):
             logging.getLogger(name).addHandler(logging.NullHandler())
             logging.getLogger(name).propagate = False
-        others = () if self._only or not self._roots else Settings.of_files().roots
         program, *arguments = self._command
-        for root in (*self._roots, *others):
-            arguments += ("--root", str(root))
-        # As in this process, files are looked for where the command was given.
-        environment = inherited_environment({"NPL_SEARCH_CWD": "1"})
-        # The default, sys.stderr, need not be a file that a process can write to.
+        # As in this process, files are looked for where the command was given. The default of the log,
+        # sys.stderr, need not be a file that a process can write to.
         transport = ClientTransport(
-            program, arguments, env=environment, keep_alive=False, log_file=sys.__stderr__
+            program,
+            arguments,
+            env=inherited_environment({"NPL_SEARCH_CWD": "1"}),
+            keep_alive=False,
+            log_file=sys.__stderr__,
         )
         client = Client(transport, init_timeout=self._start_seconds, timeout=self._call_seconds)
         portal = self._stack.enter_context(start_blocking_portal())
@@ -100,15 +96,15 @@ class StdioTransport:
         return portal, client
 
 
-def _told() -> ProgressHandler | None:
-    """Return what tells who watches this call how far it is."""
+def _reporting() -> ProgressHandler | None:
+    """Return the handler that reports progress to the watcher of this call, if there is one."""
     watcher = PROGRESS.get()
     if watcher is None:
         return None
 
-    async def tell(progress: float, total: float | None, message: str | None) -> None:
+    async def report(progress: float, total: float | None, message: str | None) -> None:
         del message
         if total is not None:  # else nothing is said of parts
             watcher(int(progress), int(total))
 
-    return tell
+    return report

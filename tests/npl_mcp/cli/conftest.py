@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from npl_mcp.config.connection import STATE_FILE
+from npl_mcp.config.server_state import STATE_FILE
 from tests.npl_mcp.cli.stage import Play, Stage
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from npl_mcp.config.settings import child_environment
+from npl_mcp.config.child_processes import child_environment
 from npl_mcp.core.document_sets import APART
 
 BIN = Path(sys.executable).parent

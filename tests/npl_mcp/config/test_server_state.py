@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from npl_mcp.config.connection import STATE_FILE
-from npl_mcp.config.server_state import ServerState, read_state
+from npl_mcp.config.server_state import STATE_FILE, ServerState, read_state
 
 STATE = {
     "url": "http://127.0.0.1:1",

@@ -17,8 +17,7 @@ from typing import Any
 
 import pytest
 
-from npl_mcp.config.connection import STATE_FILE
-from npl_mcp.config.server_state import LOCK, is_held, process_start, read_state, running_server
+from npl_mcp.config.server_state import LOCK, STATE_FILE, is_held, process_start, read_state, running_server
 from npl_mcp.http import service
 from npl_mcp.http.service import (
     AlreadyRunningError,

@@ -9,7 +9,7 @@ import pytest
 
 from npl_mcp.__main__ import main
 from npl_mcp.cli.commands import load, worklog
-from npl_mcp.config.keys import KEYS
+from npl_mcp.config.settings import SETTINGS
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def test_every_value_and_its_source_are_shown(work: Path, capsys: pytest.Capture
     """Flag, variable, project, user, default; what is secret is only said to be there."""
     assert main(["--cache", "memory", "config", "show", "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)
-    assert [row["name"] for row in rows] == list(KEYS)
+    assert [row["name"] for row in rows] == list(SETTINGS)
     found = {row["name"]: (row["value"], row["source"]) for row in rows}
     assert {
         name: found[name] for name in ("root", "cache", "domains", "weights", "token", "via", "port")
@@ -70,8 +70,8 @@ def test_people_get_a_line_for_each(work: Path, capsys: pytest.CaptureFixture[st
     """Name, value and source, in columns."""
     assert main(["config", "show"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines] == list(KEYS)
-    assert [part.strip() for part in lines[list(KEYS).index("domains")].split("  ") if part.strip()] == [
+    assert [line.split()[0] for line in lines] == list(SETTINGS)
+    assert [part.strip() for part in lines[list(SETTINGS).index("domains")].split("  ") if part.strip()] == [
         "domains",
         "npl, chat",
         "NPL_DOMAINS",

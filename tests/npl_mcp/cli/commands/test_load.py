@@ -27,8 +27,9 @@ HEAVY = (
     "tiktoken",
     "cachetools",
     "asyncio",
-    "logging",
     "rapidfuzz",
+    "sqlite3",
+    "npl_mcp.core.app",
 )
 
 

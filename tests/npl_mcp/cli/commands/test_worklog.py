@@ -29,14 +29,6 @@ CASES = json.loads((Path(__file__).parents[1] / "cases" / "worklog.json").read_t
 RECORDED = json.loads(
     (Path(__file__).parents[3] / "cases" / "predecessor" / "worklog.json").read_text("utf-8")
 )["cases"]
-LIGHT = (
-    "yaml",
-    "dataclasses",
-    "pathlib",
-    "asyncio",
-    "logging",
-    "npl_mcp.config.settings",
-)
 
 
 @dataclass(frozen=True)
@@ -316,26 +308,6 @@ def test_completion(typed: str, offered: list[str], run: Run, project: Path, tmp
     assert run("completion", "zsh").out.startswith("#compdef npl-worklog\n")
 
 
-def test_asking_a_server_imports_nothing_slow(project: Path) -> None:
-    """What a command does not need it does not wait for."""
-    code = (
-        "import sys; import npl_mcp.cli.commands.worklog, npl_mcp.cli.transports.http;"
-        f"print(*[name for name in {LIGHT!r} if name in sys.modules])"
-    )
-    # What counts lines would import some of them.
-    env = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")}
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=project,
-        env=env,
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=60,
-    )
-    assert done.stdout.split() == []
-
-
 def test_what_was_read_before_a_failure_is_printed(
     data: Path,
     stage: Callable[[Play], Stage],
@@ -366,7 +338,6 @@ HEAVY = (
     "pydantic",
     "markdown_it",
     "npl_mcp.core.app",
-    "npl_mcp.config.settings",
     "npl_mcp.stores.artifact",
     "npl_mcp.stores.chat",
 )

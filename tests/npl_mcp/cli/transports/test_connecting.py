@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from platformdirs import user_config_dir, user_data_dir
 
 from npl_index.library.locks import lock
 from npl_mcp import __version__
@@ -25,11 +24,9 @@ from npl_mcp.cli.terminal.arguments import UsageError
 from npl_mcp.cli.terminal.display import exit_code
 from npl_mcp.cli.transports.connecting import connect
 from npl_mcp.cli.transports.in_process import InProcess
-from npl_mcp.config.connection import STATE_FILE, ConnectionSettings, user_config
-from npl_mcp.config.server_state import LOCK, process_start
+from npl_mcp.config.server_state import LOCK, STATE_FILE, process_start
 from npl_mcp.config.settings import Settings
 from npl_mcp.tools.domains import listed_tools, tool_named, unlisted_tools
-from npl_mcp.tools.errors import logger
 from tests.npl_mcp.cli.stage import DONE, HEALTHY, Play, Stage, heard, message, playing
 
 CASES = json.loads((Path(__file__).parents[1] / "cases" / "worklog.json").read_text(encoding="utf-8"))[
@@ -67,12 +64,12 @@ def test_every_tool_is_found_by_its_name() -> None:
     ]
 
 
-def test_a_failure_is_told_once(settings: Settings, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failure_is_told_once(data: Path) -> None:
     """The user gets the message from the command, and not from the log as well."""
-    reply = InProcess(settings).call("items_raw", {"kind": "schema", "name": "nosuch"})
-    assert (reply["success"], reply["error_code"]) == (False, "NOT_FOUND")
-    assert caplog.records == []
-    assert not logger.disabled
+    for words in (["edit", "a.md", "# A", "--operation", "delete"], ["schema", "nosuch"]):
+        line = [sys.executable, "-m", "npl_mcp.cli.commands.load", *words]
+        done = subprocess.run(line, capture_output=True, text=True, check=False, timeout=60)
+        assert (done.returncode, len(done.stderr.splitlines())) == (2, 1), done.stderr
 
 
 LOCKS: list[int] = []
@@ -275,7 +272,7 @@ def test_a_server_that_fails(
     told.clear()
     entry = {"agent_id": "a", "action": "did", "summary": "s"}
     written = call_once("auto", told, "worklog_log", **entry)
-    seen = InProcess().call("worklog_sessions", {})["data"]["sessions"]
+    seen = InProcess(Settings.from_env()).call("worklog_sessions", {})["data"]["sessions"]
     if sent:
         assert (written["error_code"], seen, told) == ("UNCERTAIN", [], [])
         assert "check before you retry" in written["error"]
@@ -365,16 +362,13 @@ def test_the_environment_says_how(data: Path, monkeypatch: pytest.MonkeyPatch) -
 
 def test_where_data_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same folder for commands and servers, and the one that platformdirs names."""
-    assert user_config(os.environ) == user_config_dir("npl-mcp", appauthor=False)
     for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "NPL_MCP_DATA_DIR"):
         monkeypatch.delenv(name, raising=False)
-    assert user_config(os.environ) == user_config_dir("npl-mcp", appauthor=False)
-    assert ConnectionSettings.from_env().data_folder == user_data_dir("npl-mcp", appauthor=False)
-    assert str(Settings.from_env().data_folder) == ConnectionSettings.from_env().data_folder
+    assert Settings.from_env().data_folder == Path.home() / ".local" / "share" / "npl-mcp"
     monkeypatch.setenv("XDG_DATA_HOME", "/elsewhere")
-    assert ConnectionSettings.from_env().data_folder == user_data_dir("npl-mcp", appauthor=False)
+    assert Settings.from_env().data_folder == Path("/elsewhere/npl-mcp")
     monkeypatch.setenv("NPL_MCP_DATA_DIR", "/given")
-    assert str(Settings.from_env().data_folder) == ConnectionSettings.from_env().data_folder == "/given"
+    assert Settings.from_env().data_folder == Path("/given")
 
 
 def masked(text: str) -> str:

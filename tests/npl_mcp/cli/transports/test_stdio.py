@@ -13,13 +13,14 @@ from npl_mcp.cli.commands import worklog
 from npl_mcp.cli.transports.base import TransportError
 from npl_mcp.cli.transports.in_process import InProcess
 from npl_mcp.cli.transports.stdio import StdioTransport
+from npl_mcp.config.settings import Settings
 
 
 def test_over_standard_streams(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A command starts a server, calls its tool and ends it."""
     assert worklog.main(["init", "--id", "n", "--via", "stdio"]) == 0
     assert capsys.readouterr().out == "n\n"
-    assert InProcess().call("worklog_current", {})["data"] == {"session_id": "n"}
+    assert InProcess(Settings.from_env()).call("worklog_current", {})["data"] == {"session_id": "n"}
 
 
 ANSWERING = """
@@ -50,7 +51,7 @@ def answering(answer: object = GOOD, name: str = "npl", version: str = __version
 
 
 def called(script: str, start: float = 30.0, call: float = 30.0) -> dict[str, Any]:
-    server = StdioTransport([sys.executable, "-c", script], start_seconds=start, call_seconds=call)
+    server = StdioTransport(command=[sys.executable, "-c", script], start_seconds=start, call_seconds=call)
     try:
         return server.call("x", {"a": "ü"})
     finally:
@@ -91,7 +92,7 @@ def test_a_server_that_hangs_is_ended() -> None:
     with pytest.raises(TransportError, match="timed out") as raised:
         called(answering("__import__('time').sleep(60)"), call=0.5)
     assert raised.value.sent
-    server = StdioTransport(["/nowhere/npl"])
+    server = StdioTransport(command=["/nowhere/npl"])
     with pytest.raises(TransportError, match="did not start"):
         server.call("x", {})
     server.close()

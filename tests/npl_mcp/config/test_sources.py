@@ -11,10 +11,8 @@ from pathlib import Path
 import pytest
 
 from npl_index.errors import InvalidRequestError, NPLError
-from npl_mcp.config import settings as settings_module
-from npl_mcp.config.connection import ConnectionSettings, given_variables
-from npl_mcp.config.keys import FORMER, KEYS
-from npl_mcp.config.settings import Settings
+from npl_mcp.config.settings import SETTINGS, Settings, given_settings, search_places
+from npl_mcp.config.sources import FORMER
 from npl_mcp.http import serving
 from npl_mcp.server.options import add_options, settings_of
 
@@ -110,8 +108,8 @@ token = "word"
 no-token = true
 allow-host = "one"
 allow-origin = ["https://a", "https://b"]
-max-body-bytes = 6000
 max-calls = 7
+max-body-bytes = 6000
 url = "http://127.0.0.1:1"
 via = "http"
 """
@@ -121,8 +119,8 @@ def test_the_users_file_can_say_everything(place: Place) -> None:
     """Each key changes what the variable changes."""
     plain = Settings.from_env()
     place.write(user=USERS)
-    assert re.findall(r"^[\w-]+", USERS, re.MULTILINE) == list(KEYS)
-    found, line = Settings.from_env(), ConnectionSettings.from_env()
+    assert re.findall(r"^[\w-]+", USERS, re.MULTILINE) == list(SETTINGS)
+    found = Settings.from_env()
     same = {
         name
         for name in Settings.__slots__
@@ -132,10 +130,9 @@ def test_the_users_file_can_say_everything(place: Place) -> None:
     assert (found.roots, found.patience, found.log_level) == ((Path.home(), Path("/")), 0.25, "INFO")
     assert (found.listening.port, found.listening.origins) == (0, ("https://a", "https://b"))
     assert found.cr_folders == {"ABC": Path.home() / "requests"}
-    assert (line.url, line.token, line.transport) == ("http://127.0.0.1:1", "word", "http")
-    assert line.project == str(found.project) == str(Path.home() / "team")
-    assert line.data_folder == str(found.data_dir) == str(Path.home() / "data")
-    assert f"NPL_ROOTS={Path.home()}:/" in line.places.replace(os.pathsep, ":")
+    assert (found.url, found.listening.token, found.via) == ("http://127.0.0.1:1", "word", "http")
+    assert (found.project, found.data_dir) == (Path.home() / "team", Path.home() / "data")
+    assert search_places() == f"NPL_ROOTS=~{os.pathsep}/\nNPL_THEME=terse"
 
 
 PROJECTS = {
@@ -155,9 +152,9 @@ def test_a_project_says_only_what_stays_in_it(line: str, place: Place) -> None:
     place.write(f"# ours\n\n{line}\n")
     if name in PROJECTS:
         Settings.from_env()
-        assert KEYS[name].variable in given_variables()
+        assert name in given_settings()
         return
-    for read in (Settings.from_env, ConnectionSettings.from_env, started):
+    for read in (Settings.from_env, started):
         with pytest.raises(InvalidRequestError) as caught:
             read()
         assert str(caught.value) == (
@@ -166,18 +163,14 @@ def test_a_project_says_only_what_stays_in_it(line: str, place: Place) -> None:
         )
 
 
-def test_every_flag_and_every_variable_has_a_key() -> None:
-    """Whoever adds a setting decides who may say it."""
+def test_every_flag_is_a_setting() -> None:
+    """Besides those that say what to do."""
     options = argparse.ArgumentParser()
     add_options(options)
     actions = [*options._actions, *serving.parser()._actions]
     flags = {flag[2:] for action in actions for flag in action.option_strings if flag.startswith("--")}
     of_one_start = {"help", "version", "foreground", "stop", "status", "config"}
-    assert flags - set(KEYS) - FORMER == of_one_start
-    documented = set(re.findall(r"``(NPL_\w+)``", settings_module.__doc__ or ""))
-    folders = {"NPL_HOME", "NPL_META", "NPL_STYLE_GUIDE", "NPL_PERSONA_DIR", "NPL_USER_PERSONA_DIR"}
-    folders |= {"NPL_WORKFLOW_DIR", "NPL_PROJECT_CONFIG"}
-    assert documented - {key.variable for key in KEYS.values()} == folders
+    assert flags - set(SETTINGS) - FORMER == of_one_start
 
 
 def test_a_setting_of_an_earlier_version_is_read_and_ignored(place: Place) -> None:
@@ -196,7 +189,7 @@ def test_a_setting_of_an_earlier_version_is_read_and_ignored(place: Place) -> No
         ('root = "/"', "root '/' leads out of the project"),
         ('root = "~"', "root '~' leads out of the project"),
         ('root = ["docs", "link"]', "root 'link' leads out of the project"),
-        ('root = "docs:/etc"', "has a ':'; rename the folder"),
+        ('root = "docs:/etc"', "docs:/etc is not a folder"),
         ('project = "../other"', "project '../other' leads out of the project; name a folder"),
         ('project = "/"', "project '/' leads out of the project"),
         ('root = "docs\\u0000"', "root has an empty text or one with control characters"),
@@ -211,7 +204,7 @@ def test_a_setting_of_an_earlier_version_is_read_and_ignored(place: Place) -> No
         ("format.x = 1", "format is not a text"),
         ('structured = "yes"', "structured is not true or false; write true"),
         ("structured = 1", "structured is not true or false"),
-        ("patience = true", "patience is not a number of seconds; write 0.5"),
+        ("patience = true", "patience is not a number; write 0.5"),
         ("patience = -1", "patience='-1' is not a number of seconds; e.g. 5"),
         ("weights = [0, 0, 0]", "weights='0,0,0' cannot be used; three numbers"),
         ('domains = ["nothing"]', "domains: there is no domain 'nothing'"),
@@ -254,7 +247,7 @@ def test_only_a_plain_small_file_is_read(
     file = (place.project if whose == "project" else place.user) / "npl.toml"
     make(file)
     with pytest.raises(InvalidRequestError) as caught:
-        given_variables()
+        given_settings()
     assert str(caught.value).startswith(f"{file} {said}")
 
 
@@ -288,7 +281,7 @@ def test_the_nearest_file_of_the_repository_counts(place: Place, monkeypatch: py
 def test_folders_of_a_project_begin_at_its_file(place: Place) -> None:
     """Wherever below it the command is given."""
     place.write('root = ["docs", "."]\n')
-    assert Settings.from_env().roots == Settings.of_files().roots == (place.project / "docs", place.project)
+    assert Settings.from_env().roots == (place.project / "docs", place.project)
 
 
 def test_folders_of_a_project_are_not_the_users(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -316,4 +309,4 @@ def test_a_relative_folder_of_the_user_is_refused(place: Place) -> None:
     """It would be another one in each project."""
     place.write(user='data-dir = "data"\n')
     with pytest.raises(InvalidRequestError, match="data-dir has the relative path 'data'; write an absolute"):
-        given_variables()
+        given_settings()

@@ -1,0 +1,35 @@
+"""Child processes: the program to run, and its environment."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+_PASSED_ON = ("PATH", "HOME", "USERPROFILE", "XDG_CONFIG_HOME", "SYSTEMROOT", "TEMP", "TMP", "TMPDIR")
+
+
+def child_environment(added: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment for a child process: the variables every program needs, and the added ones.
+
+    Its ``PATH`` has no folder that depends on the working directory.
+    """
+    found = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+    found["PATH"] = os.pathsep.join(filter(os.path.isabs, found.get("PATH", "").split(os.pathsep)))
+    return found | dict(added)
+
+
+def find_program(name: str, path: str | None = None) -> str | None:
+    """Return the full path of a program that is not in the working directory, or ``None``.
+
+    :param path: folders to look in; by default those of ``PATH``.
+    """
+    found = shutil.which(name, path=path or child_environment({})["PATH"])
+    # Windows looks in the working directory first.
+    return found if found and Path(found).is_absolute() else None
+
+
+def inherited_environment(added: Mapping[str, str]) -> dict[str, str]:
+    """Return this process's variables, and the added ones."""
+    return dict(os.environ) | dict(added)

@@ -1,0 +1,203 @@
+"""Kinds of settings: the values a variable, a flag and ``npl.toml`` may give, and how texts become values."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from npl_index.choices import Weights
+from npl_index.errors import InvalidRequestError
+from npl_index.library.roots import Limits
+from npl_mcp.config.arguments import filled, path, words
+
+_FORMS: Mapping[tuple[tuple[type, ...], bool], tuple[str, str]] = {
+    ((str,), False): ("a text", '"…"'),
+    ((str,), True): ("a text or a list of texts", '["one", "two"]'),
+    ((bool,), False): ("true or false", "true"),
+    ((int,), False): ("a whole number", "1000"),
+    ((int, float), False): ("a number", "0.5"),
+    ((int, float), True): ("a list of numbers", "[0.4, 0.3, 0.3]"),
+}
+"""Forms of values in ``npl.toml`` by their types, and whether a list is accepted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """The kind of a setting.
+
+    :param read: returns the value of one or more texts.
+    :param pattern: regular expression of a text; others are refused before they are read.
+    :param problem: the problem of a text that is refused, or that ``read`` refuses by :class:`ValueError`.
+    :param hint: a text to write instead.
+    :param types: types of one value in ``npl.toml``.
+    :param separator: stands between the texts of a variable; empty if there is one text.
+    :param is_path: each text is a path.
+    :param option: arguments of :meth:`argparse.ArgumentParser.add_argument`.
+    """
+
+    read: Callable[[Sequence[str]], Any]
+    pattern: str = "(?s:.*)"
+    problem: str = ""
+    hint: str = ""
+    types: tuple[type, ...] = (str,)
+    separator: str = ""
+    is_path: bool = False
+    option: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def form(self) -> tuple[str, str]:
+        """The types of a value in ``npl.toml`` in words, and an example."""
+        return _FORMS[self.types, bool(self.separator)]
+
+    def split(self, text: str) -> list[str]:
+        """Return the texts that a variable holds."""
+        if not self.separator:
+            return [text]
+        return [part.strip() for part in text.split(self.separator) if part.strip()]
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting.
+
+    :param name: key in ``npl.toml``; with ``--`` the flag.
+    :param variable: variable of the environment.
+    :param kind: kind of its value.
+    :param default: value of a setting that is not given.
+    :param flag: programs that have the flag; empty if none has.
+    :param project: a project's file may give it. Such a file comes with a clone: it may change the form of
+        answers, or narrow what is served to the project itself.
+    :param secret: the value is not shown.
+    :param shown: attribute of the settings that is shown instead, which knows the default.
+    :param metavar: of the flag's value; by default that of the kind.
+    :param attribute: path of the attribute of the settings.
+    :param meaning: its meaning, one or more sentences.
+    """
+
+    name: str
+    variable: str
+    kind: Kind
+    default: Any = None
+    flag: str = ""
+    project: bool = False
+    secret: bool = False
+    shown: str = ""
+    metavar: str = ""
+    attribute: str = ""
+    meaning: str = ""
+
+    def read(self, texts: Sequence[str], label: str) -> Any:
+        """Return the value of its texts.
+
+        :param label: name of the setting where it was given.
+        :raises InvalidRequestError: the texts cannot be used; names a valid value.
+        """
+        try:
+            if all(re.fullmatch(self.kind.pattern, text) for text in texts):
+                return self.kind.read(texts)
+        except ValueError:
+            pass
+        shown = "" if self.secret else f"={','.join(texts)[:32]!r}"
+        raise InvalidRequestError(f"{label}{shown} {self.kind.problem}", hint=self.kind.hint)
+
+
+class ChangeFolder(NamedTuple):
+    """A place of change requests.
+
+    :param code: code of the project whose change requests the folder holds; empty for a project's folder.
+    :param folder: the folder.
+    """
+
+    code: str
+    folder: Path
+
+
+def choice(*names: str) -> Kind:
+    """Return the kind of a setting that is one of some names, in any case."""
+    known = {name.lower(): name for name in names}
+    hint = f"use one of {', '.join(names)}"
+    option = {"choices": names}
+    return Kind(lambda texts: known[texts[0].lower()], _any(names), "is not known", hint, option=option)
+
+
+def _any(names: Iterable[str]) -> str:
+    return f"(?ai:{'|'.join(names)})"
+
+
+def _weights(texts: Sequence[str]) -> Weights:
+    name, content, topic = map(float, texts)
+    if not 0 < name + content + topic < float("inf") or min(name, content, topic) < 0:
+        raise ValueError(texts)
+    return Weights(name, content, topic)
+
+
+def _folder(text: str) -> Path:
+    return Path(os.path.expanduser(text))  # noqa: PTH111 - an unknown user is no failure
+
+
+def _change_folder(text: str) -> ChangeFolder:
+    found = re.fullmatch(r"([A-Z][A-Z0-9]{1,4})=(.*)", text)
+    return ChangeFolder(found[1], _folder(found[2])) if found else ChangeFolder("", _folder(text))
+
+
+def _first(make: Callable[[str], Any]) -> Callable[[Sequence[str]], Any]:
+    return lambda texts: make(texts[0])
+
+
+def _each(make: Callable[[str], Any]) -> Callable[[Sequence[str]], tuple[Any, ...]]:
+    return lambda texts: tuple(map(make, texts))
+
+
+_ON, _OFF = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
+_PORT = "[0-5]?[0-9]{1,4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]"
+_WEB = r"https?://[^\s/?#]+(/[^\s?#]*)?"
+_THREE = "three numbers from 0 on, not all 0, e.g. 0.4,0.3,0.3"
+_N, _DIR = {"metavar": "N"}, {"type": path, "metavar": "DIR"}
+
+TEXT = Kind(_first(str), option={"type": filled, "metavar": "TEXT"})
+SWITCH = Kind(
+    _first(lambda text: text.lower() in _ON),
+    _any((*_ON, *_OFF)),
+    "is neither on nor off",
+    "use 1 or 0",
+    (bool,),
+    option={"action": "store_true", "default": None},
+)
+PATH = Kind(_first(_folder), is_path=True, option=_DIR)
+PROJECT = replace(PATH, read=_first(lambda text: _folder(text).absolute()))
+PATHS = Kind(_each(_folder), separator=os.pathsep, is_path=True, option={**_DIR, "action": "append"})
+CHANGE_FOLDERS = replace(PATHS, read=_each(_change_folder))
+WORDS = Kind(tuple, separator=",", option={"type": words, "metavar": "NAMES"})
+LIST = replace(WORDS, option={"type": filled, "action": "append", "metavar": "NAME"})
+WEIGHTS = Kind(_weights, ".*", "cannot be used", _THREE, (int, float), ",")
+COUNT = Kind(
+    _first(int),
+    "0*[1-9][0-9]{,14}",  # Python refuses to read very many digits
+    "cannot be used",
+    "write a whole number above 0, of at most 15 digits, e.g. 1000",
+    (int,),
+    option=_N,
+)
+LIMITS = replace(COUNT, read=_first(lambda text: Limits(max_bytes=int(text))))
+BUDGET = Kind(
+    _first(int), "[0-9]{1,9}", "is not a number of tokens", "e.g. 450, or 0 for no limit", (int,), option=_N
+)
+PORT = Kind(_first(int), _PORT, "is not a port", "use 0 to 65535, e.g. 8765", (int,), option=_N)
+SECONDS = Kind(
+    _first(float),
+    "[0-9]{1,6}([.][0-9]{1,3})?",
+    "is not a number of seconds",
+    "e.g. 5 or 0.5",
+    (int, float),
+    option={"metavar": "SECONDS"},
+)
+WEB_ADDRESS = Kind(
+    _first(lambda text: text.rstrip("/")), _WEB, "is no address of pages", "e.g. https://npl.example"
+)
+DATABASE_ADDRESS = Kind(
+    _first(str), "postgres(ql)?://.*", "is no address of PostgreSQL", "e.g. postgresql://user@host/database"
+)
