@@ -32,12 +32,12 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 SETTINGS = (ROOT / "SETTINGS.md").read_text(encoding="utf-8")
-DOOR, _, _ = README.partition("\n## Reference\n")
-"""What a stranger reads."""
+GUIDE = (ROOT / "GUIDE.md").read_text(encoding="utf-8")
+API = (ROOT / "API.md").read_text(encoding="utf-8")
 
 
-def blocks(language: str) -> list[str]:
-    found = re.findall(r"^(`{3,})(\w*)\n(.*?)^\1$", README, re.MULTILINE | re.DOTALL)
+def blocks(language: str, text: str = README) -> list[str]:
+    found = re.findall(r"^(`{3,})(\w*)\n(.*?)^\1$", text, re.MULTILINE | re.DOTALL)
     return [text for _, label, text in found if label == language]
 
 
@@ -51,17 +51,21 @@ def demonstrated() -> str:
     return next(block for block in blocks("") if block.startswith("$ npl-mcp"))
 
 
-def test_a_stranger_reads_at_most_1200_words() -> None:
-    """Code, tables and pictures count; what comes after is looked up."""
-    assert DOOR != README
-    assert len(DOOR.split()) <= 1_200
+def test_the_documents_are_short() -> None:
+    """README and ARCHITECTURE are read from beginning to end; code, tables and figures count."""
+    assert len(README.split()) <= 1_600
+    assert len((ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8").splitlines()) <= 120
+    folders = [*ROOT.glob("*.md"), *(ROOT / "benchmarks").rglob("*.md"), *(ROOT / "docs").rglob("*.md")]
+    documents = [*folders, *(ROOT / "npl_mcp").rglob("*.md"), *(ROOT / "plugin").rglob("*.md")]
+    counted = [path for path in documents if path.name not in ("API.md", "CHANGELOG.md")]
+    assert sum(len(path.read_text(encoding="utf-8").split()) for path in counted) <= 13_000
 
 
 def test_the_figures_of_the_first_screen_are_those_that_were_measured() -> None:
     """Tables and sentence are made from the kept figures; README's table stands above the first chapter."""
     files = agent_day.KEPT, beside_others.KEPT
     day, kept = (json.loads(file.read_text(encoding="utf-8")) for file in files)
-    door = DOOR.partition("\n## ")[0]
+    door = README.partition("\n## ")[0]
     assert between(agent_day.MARKS, door) == agent_day.readme_table(day)
     assert between(beside_others.LIST_MARKS, README) == beside_others.sentence(kept)
     figures = (ROOT / "benchmarks" / "README.md").read_text(encoding="utf-8")
@@ -87,8 +91,7 @@ def test_the_generated_documents_are_current() -> None:
 @pytest.mark.parametrize("spec", listed_tools(), ids=lambda spec: spec.name)
 def test_every_tool_is_documented(spec: object) -> None:
     """Description, parameters, answer fields, errors and an example."""
-    text = (ROOT / "API.md").read_text(encoding="utf-8")
-    part = text.partition(f"\n## {spec.name}\n")[2].partition("\n## ")[0]  # type: ignore[attr-defined]
+    part = API.partition(f"\n## {spec.name}\n")[2].partition("\n## ")[0]  # type: ignore[attr-defined]
     for heading in ("| parameter |", "Answer:", "Errors:", "Example:"):
         assert heading in part
     answer = json.loads(re.findall(r"````json\n(.*?)\n````", part, re.DOTALL)[0])
@@ -96,16 +99,16 @@ def test_every_tool_is_documented(spec: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "expected"), [(0, "guide > ## Clients"), (1, "qualifier")], ids=["library", "client"]
+    ("text", "expected"), [(README, "guide > ## Clients"), (API, "qualifier")], ids=["library", "client"]
 )
-def test_the_python_of_the_readme_works(number: int, expected: str, tmp_path: Path) -> None:
+def test_the_python_of_the_documents_works(text: str, expected: str, tmp_path: Path) -> None:
     """Each block is run as it stands."""
     (tmp_path / "docs").mkdir()
     guide = "## Start\n\nRun it.\n\n## Clients\n\nConnect a client with its address.\n"
     (tmp_path / "docs" / "guide.md").write_text(guide, encoding="utf-8")
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     done = subprocess.run(
-        [sys.executable, "-c", blocks("python")[number]],
+        [sys.executable, "-c", blocks("python", text)[0]],
         cwd=tmp_path,
         env={**os.environ, "PATH": path, "HOME": str(tmp_path)},
         capture_output=True,
@@ -208,7 +211,7 @@ def test_the_commands_of_the_readme_are_those_of_the_programs(capsys: pytest.Cap
     lines += [helped(worklog.main, capsys, *words) for words in ([], ["init"], ["log"], ["read"])]
     lines += [helped(main, capsys, *words) for words in (["library", "push"], ["token", "add"])]
     lines.append(helped(serving.main, capsys, "config"))
-    shown = flags(README.replace(demonstrated(), "") + SETTINGS)
+    shown = flags(README.replace(demonstrated(), "") + GUIDE + SETTINGS)
     assert shown <= known.union(*map(flags, lines))
     said = {"--help", "--version", "--foreground", "--show-token", "--config", "--status", "--stop"}
     assert known - said <= shown
@@ -224,7 +227,7 @@ def test_the_documents_name_commands_that_exist(capsys: pytest.CaptureFixture[st
     """Every word behind a program's name, in code, is a command that its help lists."""
     code = "\n".join(
         found
-        for name in ("README", "SETTINGS", "COMMANDS", "OPERATIONS", "MIGRATION", "CONTRIBUTING")
+        for name in ("README", "GUIDE", "SETTINGS", "COMMANDS", "OPERATIONS", "MIGRATION", "CONTRIBUTING")
         for found in re.findall(
             r"`[^`\n]+`|^(?:\$ )?npl-.*$", (ROOT / f"{name}.md").read_text("utf-8"), re.MULTILINE
         )
