@@ -43,29 +43,29 @@ INTRODUCTION = """\
 
 ## Answers
 
-Every tool answers with one text block, an envelope in compact JSON: `{"success": true, "data": …}`, or
-`{"success": false, "error": …, "error_code": …}` with the protocol's error mark set. `parameter` names the
-argument that cannot be used. Fields without a value are left out. Lines are counted from 1; the end of a range
-is exclusive. Lists are paged (`items`, `total`, `limit`, `offset`). Feeds also return a `cursor`: send it as
-`since` to read later entries.
+Every tool answers with one text block, an envelope in compact JSON: `{"success": true, "data": …}`,
+or `{"success": false, "error": …, "error_code": …}` with the protocol's error mark set. `parameter`
+names the argument that cannot be used. Fields without a value are left out. Lines are counted from
+1; the end of a range is exclusive. Lists are paged (`items`, `total`, `limit`, `offset`). Feeds
+also return a `cursor`: send it as `since` to read later entries.
 
-With `--format markdown`, a successful answer is Markdown: a line for each field; a table for a list of records,
-with shared fields above it; texts of several lines last, in fences. A string in quotes is JSON, and times are
-given to the second. Failures stay JSON, as do command lines, pages and plain HTTP calls. Tools that list
-`format` take it with a call. With `--structured`, the same object comes as structured content too, and every
-tool lists its output schema.
+With `--format markdown`, a successful answer is Markdown: a line for each field; a table for a list
+of records, with shared fields above it; texts of several lines last, in fences. A string in quotes
+is JSON, and times are given to the second. Failures stay JSON, as do command lines, pages and plain
+HTTP calls. Tools that list `format` take it with a call. With `--structured`, the same object comes
+as structured content too, and every tool lists its output schema.
 
 ## Documents
 
-`file` takes a path below a search root, a folder, a pattern (`**/*.prompt.md`, `{guide,api}/*.md`), an item name
-(`npl-conventions`), or several of these with commas between them. All their sections are ranked together.
-`resource_type` with `item` names an item of one kind. Without either, npl uses the documents that the selectors
-begin with, or else all Markdown below the given roots.
+`file` takes a path below a search root, a folder, a pattern (`**/*.prompt.md`, `{guide,api}/*.md`),
+an item name (`npl-conventions`), or several of these with commas between them. All their sections
+are ranked together. `resource_type` with `item` names an item of one kind. Without either, npl uses
+the documents that the selectors begin with, or else all Markdown below the given roots.
 
-`artifact:12` is the current revision of an artifact, `artifact:12@0` its first, and `artifact:*` all that are
-Markdown. `cr:MDT-004` is a change request, `cr:MDT` all of a project. `lib:docs` is a library, `lib:docs@12` an
-older revision of it. Answers call a file by its path below its root; if two roots have the same path, the
-second one gets the root's name: `docs:guide.md`.
+`artifact:12` is the current revision of an artifact, `artifact:12@0` its first, and `artifact:*`
+all that are Markdown. `cr:MDT-004` is a change request, `cr:MDT` all of a project. `lib:docs` is a
+library, `lib:docs@12` an older revision of it. Answers call a file by its path below its root; if
+two roots have the same path, the second one gets the root's name: `docs:guide.md`.
 
 ## Selectors
 
@@ -80,18 +80,18 @@ guide > ## Notes[2]            the second of two equal headings
 [version>=1.3.0]               prompts by version
 ```
 
-Selectors in answers select the same text again, with the same `file` and without any. A range over neighbours
-stands for several subsections: `"guide ## Compost...## Tools" 4310 in 12 sections`. `npl_load_components("selectors")`
-has the grammar.
+Selectors in answers select the same text again, with the same `file` and without any. A range over
+neighbours stands for several subsections: `"guide ## Compost...## Tools" 4310 in 12 sections`.
+`npl_load_components("selectors")` has the grammar.
 
-If a document contains lines like the marks above passages, npl's own marks end with a nonce such as `#78db36`. It
-is part of no selector.
+If a document contains lines like the marks above passages, npl's own marks end with a nonce such as
+`#78db36`. It is part of no selector.
 
 ## Python
 
-`npl_index` needs no server. The path is a file or a folder. Without `budget` there is no limit. Answers are frozen
-dataclasses; every error is an `NPLError`. `counter` takes a token counter, for instance
-`load_vocabulary("o200k_base", [Path("vocabularies")])`.
+`npl_index` needs no server. The path is a file or a folder. Without `budget` there is no limit.
+Answers are frozen dataclasses; every error is an `NPLError`. `counter` takes a token counter, for
+instance `load_vocabulary("o200k_base", [Path("vocabularies")])`.
 
 Over MCP, any client works; this one is [FastMCP's](https://gofastmcp.com):
 
@@ -119,7 +119,7 @@ asyncio.run(main())
 | route | answer |
 |:--|:--|
 | `/mcp` | MCP, protocol versions 2025-11-25 and 2026-07-28 |
-| `POST /mcp/tools/NAME` | a tool call: arguments as a JSON object, the envelope as answer, failures in the status code |
+| `POST /mcp/tools/NAME` | a tool call: a JSON object of arguments, the envelope as answer, a status code |
 | `/healthz` | name and version of the server |
 | `/readyz` | 200 if the database answers and there is room for calls, else 503 with the reason |
 | `/metrics` | metrics for Prometheus |
@@ -127,12 +127,13 @@ asyncio.run(main())
 
 ## Resources
 
-`npl://map` is a map of the documents. `npl://file/guide/setup.md` is a document; a selector behind `#` names one of
-its sections. Clients complete both.
+`npl://map` is a map of the documents. `npl://file/guide/setup.md` is a document; a selector behind
+`#` names one of its sections. Clients complete both.
 
 ## Tools
 
-The examples run in this order in one small project. [MIGRATION.md](MIGRATION.md) lists the former names.
+The examples run in this order in one small project. [MIGRATION.md](MIGRATION.md) lists the former
+names.
 """
 
 DEMO_MARKS = ("<!-- demonstration -->", "<!-- /demonstration -->")
