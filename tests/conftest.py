@@ -91,9 +91,12 @@ Turn the heap every month.
 """
 
 
-def every(step: int, cases: Iterable[T]) -> list[T]:
-    """Return all cases where the run is thorough, and else one of ``step``, the first among them."""
-    return list(islice(cases, 0, None, 1 if THOROUGH else step))
+def every(step: int, cases: Iterable[T], turn: int = 0) -> list[T]:
+    """Return all cases where the run is thorough, and else one of ``step``, from the first on.
+
+    :param turn: differs where several tests share the cases: among them they try all.
+    """
+    return list(cases) if THOROUGH else list(islice(cases, turn % step, None, step))
 
 
 @pytest.hookimpl(wrapper=True)
