@@ -91,9 +91,12 @@ Turn the heap every month.
 """
 
 
-def every(step: int, cases: Iterable[T]) -> list[T]:
-    """Return all cases where the run is thorough, and else one of ``step``, the first among them."""
-    return list(islice(cases, 0, None, 1 if THOROUGH else step))
+def every(step: int, cases: Iterable[T], turn: int = 0) -> list[T]:
+    """Return all cases where the run is thorough, and else one of ``step``, from the first on.
+
+    :param turn: differs where several tests share the cases: among them they try all.
+    """
+    return list(cases) if THOROUGH else list(islice(cases, turn % step, None, step))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -180,24 +183,34 @@ def settings(tmp_path: Path, docs: Path) -> Settings:
 
 
 Call = Callable[..., dict[str, Any]]
+Connect = Callable[[Settings], Call]
 
 
 @pytest.fixture
-def call(settings: Settings) -> Iterator[Call]:
-    """Call tools of one server, made for the first call, in memory, and return the envelopes."""
+def connect() -> Iterator[Connect]:
+    """Connect to servers in memory, each made for its first call, until the test ends."""
     with ExitStack() as open_until_the_end:
 
-        @cache
-        def connected() -> tuple[BlockingPortal, Client[Any]]:
-            portal = open_until_the_end.enter_context(start_blocking_portal())
-            client = portal.wrap_async_context_manager(Client(create_server(settings)))
-            return portal, open_until_the_end.enter_context(client)
+        def server(settings: Settings) -> Call:
+            @cache
+            def connected() -> tuple[BlockingPortal, Client[Any]]:
+                portal = open_until_the_end.enter_context(start_blocking_portal())
+                client = portal.wrap_async_context_manager(Client(create_server(settings)))
+                return portal, open_until_the_end.enter_context(client)
 
-        def called(tool: str, **arguments: Any) -> dict[str, Any]:
-            portal, client = connected()
-            return envelope(portal.call(partial(client.call_tool, tool, arguments, raise_on_error=False)))
+            def called(tool: str, **arguments: Any) -> dict[str, Any]:
+                portal, client = connected()
+                return envelope(portal.call(partial(client.call_tool, tool, arguments, raise_on_error=False)))
 
-        yield called
+            return called
+
+        yield server
+
+
+@pytest.fixture
+def call(settings: Settings, connect: Connect) -> Call:
+    """Call tools of one server and return the envelopes."""
+    return connect(settings)
 
 
 def calls(settings: Settings, requests: list[tuple[str, dict[str, Any]]]) -> list[dict[str, Any]]:

@@ -119,7 +119,7 @@ def _can_be_forked(given: dict[str, Any]) -> bool:
         sys.platform == "linux"
         and OURS not in os.environ  # servers that share a database are compared as they are deployed
         and not any(name.startswith("COVERAGE_") for name in environment)
-        and isinstance(given["args"], list)
+        and isinstance(given["args"], (list, tuple))
         and _is_known(*given["args"])
         and all(given.get(name, usual) == usual for name, usual in _USUAL.items())
         and Path(given["cwd"] or ".").is_dir()

@@ -14,7 +14,7 @@ from fastmcp import Client
 from npl_mcp.changes.creating import template
 from npl_mcp.config.settings import Settings
 from npl_mcp.tools import cr
-from tests.conftest import calls, envelope, with_client
+from tests.conftest import Connect, calls, envelope, with_client
 from tests.npl_mcp.changes.change_requests import NAME, SECOND, inside, make_project, without_stamp
 
 STATUSES = (
@@ -32,17 +32,18 @@ TYPES = ("Architecture", "Feature Enhancement", "Bug Fix", "Technical Debt", "Do
 class Workspace:
     """A project and a server started in it.
 
+    :param connect: starts the server.
     :param folder: the project's.
     """
 
-    def __init__(self, settings: Settings, folder: Path, end: str = "\n", text: str = SECOND) -> None:
+    def __init__(
+        self, connect: Connect, settings: Settings, folder: Path, end: str = "\n", text: str = SECOND
+    ) -> None:
         self.folder = folder
         self.file = make_project(folder, text, end)
         self.settings = inside(settings, folder)
         self.tickets = self.file.parent
-
-    def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
-        return calls(self.settings, [(tool, arguments)])[0]
+        self.call = connect(self.settings)
 
     def ask(self, tool: str, **arguments: Any) -> Any:
         answer = self.call(tool, **arguments)
@@ -77,13 +78,15 @@ def tree(folder: Path) -> dict[str, str]:
 
 
 @pytest.fixture
-def workspace(settings: Settings, tmp_path: Path) -> Workspace:
-    return Workspace(settings, tmp_path / "proj")
+def workspace(connect: Connect, settings: Settings, tmp_path: Path) -> Workspace:
+    return Workspace(connect, settings, tmp_path / "proj")
 
 
 @pytest.fixture(params=["\n", "\r\n"], ids=["LF", "CRLF"])
-def ended(request: pytest.FixtureRequest, settings: Settings, tmp_path: Path) -> tuple[Workspace, str]:
-    return Workspace(settings, tmp_path / "proj", request.param), request.param
+def ended(
+    request: pytest.FixtureRequest, connect: Connect, settings: Settings, tmp_path: Path
+) -> tuple[Workspace, str]:
+    return Workspace(connect, settings, tmp_path / "proj", request.param), request.param
 
 
 def listed(settings: Settings) -> list[dict[str, Any]]:
@@ -272,10 +275,12 @@ def test_a_duplicate_is_read_and_written_by_its_path(ended: tuple[Workspace, str
     assert without_stamp(workspace.file.read_bytes()) == without_stamp(wanted)
 
 
-def test_equal_headings_below_one_are_told_apart_by_number(settings: Settings, tmp_path: Path) -> None:
+def test_equal_headings_below_one_are_told_apart_by_number(
+    connect: Connect, settings: Settings, tmp_path: Path
+) -> None:
     """Where no path can do it."""
     text = SECOND.replace("### Sub B", "### Sub A")
-    workspace = Workspace(settings, tmp_path / "proj", text=text)
+    workspace = Workspace(connect, settings, tmp_path / "proj", text=text)
     first, second = "## 1. Description / ### Sub A [1]", "## 1. Description / ### Sub A [2]"
     assert [workspace.section(first), workspace.section(second)] == ["aaa", "bbb"]
     code, error = workspace.fail(
@@ -431,13 +436,18 @@ def test_an_edit_changes_these_bytes_and_no_others(
     ],
 )
 def test_both_spellings_of_an_update_do_the_same(
-    workspace: Workspace, settings: Settings, tmp_path: Path, more: dict[str, str], expected: str
+    workspace: Workspace,
+    connect: Connect,
+    settings: Settings,
+    tmp_path: Path,
+    more: dict[str, str],
+    expected: str,
 ) -> None:
     """``update`` with a mode, ``replace`` being the default, and the mode as operation."""
     answer = workspace.edit("update", "Rationale", "x", **more)
     assert workspace.section("Rationale") == expected
     assert answer["operation"] == more.get("updateMode", "replace")
-    other = Workspace(settings, tmp_path / "other")
+    other = Workspace(connect, settings, tmp_path / "other")
     other.edit(more.get("updateMode", "replace"), "Rationale", "x")
     assert without_stamp(other.file.read_bytes()) == without_stamp(workspace.file.read_bytes())
 
@@ -488,13 +498,15 @@ def test_marks_inside_code_and_comments_are_text(ended: tuple[Workspace, str]) -
     workspace.fail("manage_cr_sections", key="2", operation="get", section="# comment")
 
 
-def test_lines_of_front_matter_nobody_knows_stay(settings: Settings, tmp_path: Path) -> None:
+def test_lines_of_front_matter_nobody_knows_stay(
+    connect: Connect, settings: Settings, tmp_path: Path
+) -> None:
     """Comments, quotes, blanks, lists, and a mark before everything."""
     odd = (
         "# a comment\nTags :  [a, 'b']   # both\nnested:\n  - one\n  -   two\n\npriority:   'High'  # soon\n"
     )
     text = "\ufeff" + SECOND.replace("priority: Medium\n", odd)
-    workspace = Workspace(settings, tmp_path / "proj", text=text)
+    workspace = Workspace(connect, settings, tmp_path / "proj", text=text)
     before = workspace.file.read_bytes()
     workspace.edit("replace", "Rationale", "NEW")
     wanted = before.replace(b"why\n\n### Sub A\n\ndup\n", b"NEW\n")
@@ -762,10 +774,10 @@ def test_an_attribute_that_does_not_fit_changes_nothing(
     assert part in error
 
 
-def test_a_repeated_field_is_changed_everywhere(settings: Settings, tmp_path: Path) -> None:
+def test_a_repeated_field_is_changed_everywhere(connect: Connect, settings: Settings, tmp_path: Path) -> None:
     """So that readers that take the first and readers that take the last agree."""
     workspace = Workspace(
-        settings, tmp_path / "proj", text=SECOND.replace("type:", "status: Rejected\ntype:")
+        connect, settings, tmp_path / "proj", text=SECOND.replace("type:", "status: Rejected\ntype:")
     )
     assert workspace.ask("get_cr", key="2")["status"] == "Rejected"
     workspace.ask("update_cr_status", key="2", status="Approved")

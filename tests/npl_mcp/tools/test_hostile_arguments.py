@@ -24,7 +24,7 @@ from npl_mcp.tools.domains import listed_tools
 from npl_mcp.tools.errors import ErrorCode, code_of
 from npl_mcp.tools.spec import ToolSpec
 from tests import engines
-from tests.conftest import envelope
+from tests.conftest import envelope, every
 from tests.npl_mcp.tools.strategies import (
     BY_TYPE,
     CONTROL,
@@ -89,10 +89,13 @@ class Desk:
     def variants(
         self, tool: str, values: Mapping[str, Mapping[str, Any]]
     ) -> Iterator[tuple[str, str, Arguments]]:
-        """Return calls with one hostile value each, with the names of parameter and value."""
+        """Return calls with one hostile value each, with the names of parameter and value.
+
+        Parameters of a type take turns with its values, unless the run is thorough.
+        """
         schema = self.schemas[tool]
-        for parameter, kind in schema["properties"].items():
-            for name, value in hostile(kind, values):
+        for turn, (parameter, kind) in enumerate(schema["properties"].items(), NAMES.index(tool)):
+            for name, value in every(4, hostile(kind, values), turn):
                 valid = self.valid(tool)
                 if parameter not in valid:
                     # Some parameters exclude each other.
