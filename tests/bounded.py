@@ -21,9 +21,9 @@ from npl_index.library.patterns import PathPattern
 from npl_index.markdown.front_matter import divide, values
 from npl_index.markdown.sections import parse_sections
 from npl_index.selectors.grammar import compile_selector
-from npl_mcp.changes.projects import Projects
 from npl_mcp.config.clients import configurations
 from npl_mcp.config.settings import Settings
+from npl_mcp.documents.projects import Projects
 from npl_mcp.projects.git import visible
 from npl_mcp.server.arguments import from_text
 from npl_mcp.server.messages import excess

@@ -244,21 +244,26 @@ class Folder:
         :raises OSError: it is absent, or cannot be read or written.
         """
         found, status = self.read(name, limit)
-        if found != old or self._is_being_written(name):
+        if found != old:
             return found
         with self._temporary((new,), status, None, durable=True, source=name) as fresh:
+            if not self._holds(name, old):
+                return self.read(name, limit)[0]
             if not self._exchange(fresh, name):
                 self.rename(fresh, name)
-            elif self._is_being_written(fresh) or self.read_start(fresh, len(old) + 1) != old:
+            elif not self._holds(fresh, old):
                 self._exchange(fresh, name)
+                if not self._holds(fresh, new):  # a program wrote to the new file: it wrote last
+                    self._exchange(fresh, name)
                 return self.read(name, limit)[0]
             self.sync()
         return None
 
-    def _is_being_written(self, name: str) -> bool:
+    def _holds(self, name: str, data: bytes) -> bool:
+        """Return whether a file has just some content, and no program has it open for writing."""
         file = self.open(name)
         try:
-            return is_being_written(file)
+            return not is_being_written(file) and _read_up_to(file, len(data) + 1) == data
         finally:
             os.close(file)
 

@@ -30,7 +30,7 @@ from npl_index.markdown.sections import (
     parse_sections,
     title_in,
 )
-from npl_index.markdown.state import find_lines
+from npl_index.markdown.state import MAX_LINES, MAX_SECTIONS, check_count, find_lines
 from npl_index.markdown.traits import Traits
 
 _CUT = re.compile(rb"(?<=\n)##(?=[ \t])")
@@ -90,6 +90,7 @@ class PieceReader:
         except UnicodeDecodeError:
             return None
         source = with_line_feeds(text).removeprefix("\ufeff")
+        check_count(name, source.count("\n"), MAX_LINES, "lines")
         lines, front = find_front_matter(source)
         begin = _end_of_lines(data, lines)
         starts = [found.start() for found in _CUT.finditer(data, begin)]
@@ -155,6 +156,7 @@ def _joined(
         # Only the first piece has text before its first heading.
         found += ((section, lines, begin) for section in (sections[1:] if found else sections))
         lines += sections[-1].own.stop
+    check_count(name, len(found), MAX_SECTIONS, "sections")
     parents, children, lasts = nest([section.level for section, _, _ in found])
     whole = [_placed(found, *place) for place in zip(count(), lasts, parents, children, strict=False)]
     whole[0] = replace(whole[0], heading=title_in(front))

@@ -26,15 +26,15 @@ from npl_index.ranking.indexing import Collection, IndexedDocument
 from npl_index.selectors.grammar import Selector
 from npl_index.tokens.counting import TokenCounter
 from npl_index.tokens.sections import TokenCounts, count_ahead
-from npl_mcp.changes.documents import CrDocuments
-from npl_mcp.changes.projects import Projects
-from npl_mcp.changes.store import ChangeRequests
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.files import Files, lies_in, real_paths
 from npl_mcp.core.library_documents import LibraryDocuments
 from npl_mcp.core.sources import ArtifactDocuments, Source, Sources
 from npl_mcp.core.state import SharedState
 from npl_mcp.core.waiting import Long, Waiting, waited
+from npl_mcp.documents.change_requests import ChangeRequests
+from npl_mcp.documents.cr_documents import CrDocuments
+from npl_mcp.documents.projects import Projects
 from npl_mcp.stores.access import EVERYTHING, Sight
 from npl_mcp.stores.changes import Changes
 

@@ -23,11 +23,11 @@ from npl_index.markdown.sections import Span
 from npl_index.ranking.analysis import Keywords, extract_keywords
 from npl_index.ranking.coverage import Coverage, evidence
 from npl_index.ranking.scoring import LIMIT, SCORE_CUTOFF, Query, look
-from npl_mcp.changes.documents import FoundRequest
 from npl_mcp.core.app import App, Gathered
 from npl_mcp.core.document_sets import NotIndexedError
 from npl_mcp.core.progress import end_if_abandoned
 from npl_mcp.core.waiting import hurried
+from npl_mcp.documents.cr_documents import FoundRequest
 from npl_mcp.stores.base.errors import StoreError
 from npl_mcp.stores.base.paging import stamp
 from npl_mcp.stores.searching import MOST, Match

@@ -25,8 +25,8 @@ from npl_index.selectors.writing import narrowed, qualified, steps_of
 from npl_index.tokens.sections import trimmed_text
 from npl_mcp.core.app import App
 from npl_mcp.core.files import lies_in, npl_folders, real_paths
-from npl_mcp.editing.folders import SharedFolder, is_hidden
-from npl_mcp.editing.sections import LONGEST_TEXT, Expected, SectionEdit, bytes_of
+from npl_mcp.documents.editor import LONGEST_TEXT, Expected, SectionEdit, bytes_of
+from npl_mcp.documents.folders import SharedFolder, is_hidden
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.errors import NotAllowedError
 

@@ -18,13 +18,13 @@ from npl_index.tokens.counting import TokenCounter
 from npl_index.tokens.estimated import estimator
 from npl_index.tokens.exact import best_counter
 from npl_index.tokens.sections import NOTHING, TokenCounts, Unmeasured, count_sections
-from npl_mcp.changes.tickets import Tickets
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.document_sets import DocumentSets
 from npl_mcp.core.library_documents import Listings
 from npl_mcp.core.references import KnownReferences
 from npl_mcp.core.sources import CurrentRevisions
-from npl_mcp.editing.sections import Editor
+from npl_mcp.documents.editor import Editor
+from npl_mcp.documents.tickets import Tickets
 from npl_mcp.stores.data_folder import Stores
 
 _COUNTS_BYTES = 16 * 1024 * 1024

@@ -6,20 +6,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from npl_mcp.changes.answers import (
+from npl_mcp.core.app import App
+from npl_mcp.documents.answers import (
     Board,
-    Changed,
+    ChangedAttributes,
+    ChangedStatus,
     ChangeRequest,
+    ChangeRow,
+    ChangeSections,
+    Created,
+    Deleted,
     ProjectInfo,
     ProjectList,
-    Row,
-    Sections,
     Suggestions,
 )
-from npl_mcp.changes.creating import template
-from npl_mcp.changes.format import KEY_LISTS, PRIORITIES, TYPES, Status, Type
-from npl_mcp.changes.store import Mode, Operation, UpdateMode
-from npl_mcp.core.app import App
+from npl_mcp.documents.change_requests import Mode, Operation, UpdateMode
+from npl_mcp.documents.creating import template
+from npl_mcp.documents.format import KEY_LISTS, PRIORITIES, TYPES, Status, Type
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.paging import LARGEST_PAGE, Page, Slice
 from npl_mcp.tools.spec import ToolSpec
@@ -82,7 +85,7 @@ def manage_cr_sections(
     updateMode: UpdateMode = "replace",  # noqa: N803 - the contract's name
     content: str | None = None,
     expect: Expect = None,
-) -> Sections:
+) -> ChangeSections:
     """List a CR's sections, get or update one; content may begin with a new heading. To add one, append to
     the one above.
 
@@ -111,12 +114,12 @@ def create_cr(
         ),
     ],
     project: Project = None,
-) -> Changed:
+) -> Created:
     """Create a CR; without content from its type's template: Architecture (system design), Feature
     Enhancement (new function), Bug Fix (defect), Technical Debt (code quality), Documentation, Research (open
     questions).
 
-    :returns: a change request that was created, changed or deleted.
+    :returns: a new change request.
     :raises MissingRequestError: there is no title.
     :raises InvalidRequestError: an argument cannot be used.
     :raises ProjectNotFoundError: there is no such project.
@@ -128,11 +131,11 @@ def create_cr(
 
 def update_cr_status(
     app: App, key: str, status: Status, project: Project = None, expect: Expect = None
-) -> Changed:
+) -> ChangedStatus:
     """Set a CR's status.
 
     :param expect: digest that was read; refused if the file is another by now.
-    :returns: a change request that was created, changed or deleted.
+    :returns: a change of status.
     :raises InvalidRequestError: an argument cannot be used.
     :raises ProjectNotFoundError: there is no such project.
     :raises ChangeNotFoundError: there is no such change request.
@@ -152,11 +155,11 @@ def update_cr_attrs(
     ],
     project: Project = None,
     expect: Expect = None,
-) -> Changed:
+) -> ChangedAttributes:
     """Set attributes of a CR.
 
     :param expect: digest that was read; refused if the file is another by now.
-    :returns: a change request that was created, changed or deleted.
+    :returns: a change of attributes.
     :raises InvalidRequestError: an attribute is unknown or its value does not fit.
     :raises ProjectNotFoundError: there is no such project.
     :raises ChangeNotFoundError: there is no such change request.
@@ -167,11 +170,11 @@ def update_cr_attrs(
     return app.changes.update_attributes(project, key, attributes, expect)
 
 
-def delete_cr(app: App, key: str, project: Project = None, expect: Expect = None) -> Changed:
+def delete_cr(app: App, key: str, project: Project = None, expect: Expect = None) -> Deleted:
     """Delete a CR's file.
 
     :param expect: digest that was read; refused if the file is another by now.
-    :returns: a change request that was created, changed or deleted.
+    :returns: a deleted change request.
     :raises InvalidRequestError: an argument cannot be used.
     :raises ProjectNotFoundError: there is no such project.
     :raises ChangeNotFoundError: there is no such change request.
@@ -190,7 +193,7 @@ def list_crs(
     ] = None,
     limit: int | None = None,
     offset: int | None = None,
-) -> Page[Row]:
+) -> Page[ChangeRow]:
     """List CRs, newest first.
 
     :param filters: by ``status``, ``type``, ``priority``, ``assignee`` or ``phaseEpic``; a list of values

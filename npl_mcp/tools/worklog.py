@@ -19,7 +19,7 @@ from npl_index.library.references import check_name
 from npl_index.library.roots import real_path
 from npl_mcp.core.waiting import waits, when_new
 from npl_mcp.core.worklog import WorklogUser
-from npl_mcp.editing.folders import is_hidden
+from npl_mcp.documents.folders import is_hidden
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.errors import NotAllowedError
 from npl_mcp.stores.base.paging import Slice

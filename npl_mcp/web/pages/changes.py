@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from npl_mcp.changes.filters import FACETS
-from npl_mcp.changes.format import KEY_LISTS, PRIORITIES, STATUSES, without_title
-from npl_mcp.changes.store import ATTRIBUTES
+from npl_mcp.documents.change_requests import ATTRIBUTES
+from npl_mcp.documents.filters import FACETS
+from npl_mcp.documents.format import KEY_LISTS, PRIORITIES, STATUSES, without_title
 from npl_mcp.web.differences import differences
 from npl_mcp.web.routing import Action, Data, Page, Shown
 from npl_mcp.web.visits import CallError, Visit, address

@@ -32,7 +32,7 @@ ALLOWED = {
         "resources.files('npl_index').joinpath('data').joinpath(name).read_text": OWN
     },
     "npl_index/tokens/estimated.py": {"(_DATA / f'tokens.{name}.gz').read_bytes": OWN},
-    "npl_mcp/changes/creating.py": {
+    "npl_mcp/documents/creating.py": {
         """(_TEMPLATES / f"{kind.lower().replace(' ', '_')}.md").read_text""": OWN
     },
     "npl_mcp/projects/directive.py": {"source.read_bytes": OWN},

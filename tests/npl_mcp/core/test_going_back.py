@@ -18,7 +18,7 @@ from npl_mcp.tools.artifact import artifact_add_revision, artifact_create
 from npl_mcp.tools.npl import npl_load_tailored, npl_section_index
 from npl_mcp.tools.responses import as_dict
 from tests.conftest import calls
-from tests.npl_mcp.changes.change_requests import make_project
+from tests.npl_mcp.documents.change_requests import make_project
 
 BUILD = """\
 # Building

@@ -16,7 +16,7 @@ from npl_mcp.core.app import App
 from npl_mcp.tools.artifact import artifact_create
 from npl_mcp.tools.npl import npl_load_tailored, npl_section_index
 from npl_mcp.tools.responses import as_dict
-from tests.npl_mcp.changes.change_requests import make_project
+from tests.npl_mcp.documents.change_requests import make_project
 
 NASTY = """\
 # The "nasty" guide -- part > one

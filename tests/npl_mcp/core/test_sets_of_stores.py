@@ -15,8 +15,8 @@ from npl_mcp.config.settings import Settings
 from npl_mcp.core.app import App
 from npl_mcp.tools.artifact import artifact_add_revision, artifact_create
 from npl_mcp.tools.npl import npl_load_tailored
-from tests.npl_mcp.changes.change_requests import CONFIG
 from tests.npl_mcp.core.many import WORDS, put
+from tests.npl_mcp.documents.change_requests import CONFIG
 
 MANY = 300
 FEW = 32

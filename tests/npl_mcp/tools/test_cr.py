@@ -11,11 +11,11 @@ import anyio
 import pytest
 from fastmcp import Client
 
-from npl_mcp.changes.creating import template
 from npl_mcp.config.settings import Settings
+from npl_mcp.documents.creating import template
 from npl_mcp.tools import cr
 from tests.conftest import Connect, calls, envelope, with_client
-from tests.npl_mcp.changes.change_requests import NAME, SECOND, inside, make_project, without_stamp
+from tests.npl_mcp.documents.change_requests import NAME, SECOND, inside, make_project, without_stamp
 
 STATUSES = (
     "Proposed",

@@ -11,7 +11,7 @@ from fastmcp import Client
 
 from npl_mcp.config.settings import Settings
 from tests.conftest import calls, envelope, with_client
-from tests.npl_mcp.changes.change_requests import NAME, SECOND, inside, make_project, without_stamp
+from tests.npl_mcp.documents.change_requests import NAME, SECOND, inside, make_project, without_stamp
 
 OTHER = "TST-007-copy.md"
 

@@ -11,7 +11,7 @@ import pytest
 
 from npl_mcp.web.differences import LINES, differences
 from npl_mcp.web.pages.changes import IN_A_COLUMN
-from tests.npl_mcp.changes.change_requests import CONFIG, SECOND
+from tests.npl_mcp.documents.change_requests import CONFIG, SECOND
 from tests.npl_mcp.http.http_server import Running, serving
 from tests.npl_mcp.web.browsing import Visitor
 

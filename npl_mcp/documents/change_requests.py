@@ -17,39 +17,42 @@ from npl_index.errors import InvalidRequestError, MissingRequestError, Unreadabl
 from npl_index.library.documents import FileReader
 from npl_index.markdown.front_matter import with_values
 from npl_index.markdown.newlines import with_line_feeds
-from npl_mcp.changes.answers import (
+from npl_mcp.documents.answers import (
     Board,
-    Changed,
+    ChangedAttributes,
+    ChangedStatus,
     ChangeRequest,
+    ChangeRow,
+    ChangeSections,
     Column,
+    Created,
+    Deleted,
     ProjectInfo,
-    Row,
     SectionRow,
-    Sections,
     Suggestions,
 )
-from npl_mcp.changes.configs import Project
-from npl_mcp.changes.creating import Draft
-from npl_mcp.changes.filters import Filters, values_of
-from npl_mcp.changes.format import (
+from npl_mcp.documents.configs import Project
+from npl_mcp.documents.creating import Draft
+from npl_mcp.documents.editor import EDITS, LONGEST_TEXT, Edit, Editor, Expected, SectionEdit, bytes_of
+from npl_mcp.documents.filters import Filters, values_of
+from npl_mcp.documents.folders import SharedFolder, is_hidden, shown
+from npl_mcp.documents.format import (
     DATES,
     DEFAULTS,
     STATUSES,
     SUFFIX,
-    Key,
+    ChangeKey,
     check_field,
     choose,
     divide,
     key_in,
     now,
 )
-from npl_mcp.changes.numbers import keep_number, next_number
-from npl_mcp.changes.projects import Projects
-from npl_mcp.changes.sections import Outline
-from npl_mcp.changes.suggestions import suggestions
-from npl_mcp.changes.tickets import Listing, Ticket, Tickets, read_ticket
-from npl_mcp.editing.folders import SharedFolder, is_hidden, shown
-from npl_mcp.editing.sections import EDITS, LONGEST_TEXT, Edit, Editor, Expected, SectionEdit, bytes_of
+from npl_mcp.documents.numbers import keep_number, next_number
+from npl_mcp.documents.paths import Outline
+from npl_mcp.documents.projects import Projects
+from npl_mcp.documents.suggestions import suggestions
+from npl_mcp.documents.tickets import FolderListing, Ticket, Tickets, read_ticket
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.errors import (
     AlreadyExistsError,
@@ -119,7 +122,7 @@ class ChangeRequests:
         content: str | None = None,
         update_mode: str | None = None,
         expect: str | None = None,
-    ) -> Sections:
+    ) -> ChangeSections:
         """List, read or change sections.
 
         :param operation: one of :data:`OPERATIONS`.
@@ -136,7 +139,7 @@ class ChangeRequests:
                 for place in outline.places.values()
             ]
             digest = self._editor.noted(data)
-            return Sections(ticket.key, ticket.title, sections=tuple(rows), digest=digest)
+            return ChangeSections(ticket.key, ticket.title, sections=tuple(rows), digest=digest)
         wanted = _given(section, "section")
         if operation == "get":
             _, ticket, data = self._read(project, key)
@@ -144,13 +147,13 @@ class ChangeRequests:
             found = outline.find(wanted, ticket.key)
             digest = self._editor.noted(data, bytes_of(outline.tree, found.index, data))
             content = outline.content(found.index)
-            return Sections(ticket.key, section=found.address, content=content, digest=digest)
+            return ChangeSections(ticket.key, section=found.address, content=content, digest=digest)
         text = checks.text(_given(content, "content"), "content", LONGEST_TEXT)
         return self._write(project, key, wanted, how if operation == "update" else operation, text, expect)
 
     def _write(
         self, project: str | None, key: str, wanted: str, how: str, text: str, expect: str | None
-    ) -> Sections:
+    ) -> ChangeSections:
         place, ticket = self.find(project, key)
 
         def find(outline: Outline) -> int:
@@ -166,7 +169,7 @@ class ChangeRequests:
             return with_values(front, {"lastModified": now()}, add=False, bare=DATES).encode() + body
 
         _, new = self._change(place, ticket, edited)
-        return Sections(
+        return ChangeSections(
             ticket.key,
             section=edit.after.places[edit.index].address,
             operation=how,
@@ -175,10 +178,10 @@ class ChangeRequests:
             digest=self._editor.noted(new, edit.written),
         )
 
-    def create(self, project: str | None, kind: str, data: Mapping[str, object]) -> Changed:
+    def create(self, project: str | None, kind: str, data: Mapping[str, object]) -> Created:
         """Make a change request.
 
-        :param kind: one of :data:`~npl_mcp.changes.format.TYPES`.
+        :param kind: one of :data:`~npl_mcp.documents.format.TYPES`.
         :param data: see :meth:`Draft.parse`.
         """
         draft = Draft.parse(kind, data)
@@ -186,13 +189,13 @@ class ChangeRequests:
         _check_visible(place.folder)
         with place.folder.locked("the change request", make=True) as folder:
             number = next_number(place, folder, self._listing(place))
-            key = Key(place.code, number).of(place.code)
+            key = ChangeKey(place.code, number).of(place.code)
             name = f"{key}-{draft.slug}{SUFFIX}"
             # Kept first: a program that is killed now leaves out a number and gives none twice.
             keep_number(place, number)
             if not folder.create(name, draft.text(key).encode()):
                 raise AlreadyExistsError(f"{name!r} exists already", hint="try again")
-        return Changed(
+        return Created(
             key,
             draft.title,
             DEFAULTS["status"],
@@ -203,7 +206,9 @@ class ChangeRequests:
             draft.headings(),
         )
 
-    def update_status(self, project: str | None, key: str, status: str, expect: str | None = None) -> Changed:
+    def update_status(
+        self, project: str | None, key: str, status: str, expect: str | None = None
+    ) -> ChangedStatus:
         """Set the status; any may follow any.
 
         :param expect: digest of the file that was read; another state is not changed.
@@ -211,11 +216,11 @@ class ChangeRequests:
         checks.choice(status, "status", STATUSES)
         before, digest = self._set(project, key, {"status": status}, expect)
         change = f"{before.status} → {status}"
-        return Changed(before.key, before.title, status, change=change, digest=digest)
+        return ChangedStatus(before.key, before.title, status, change, digest)
 
     def update_attributes(
         self, project: str | None, key: str, attributes: Mapping[str, object], expect: str | None = None
-    ) -> Changed:
+    ) -> ChangedAttributes:
         """Set attributes; an empty text clears one, ``None`` leaves it.
 
         :param expect: digest of the file that was read; another state is not changed.
@@ -227,7 +232,7 @@ class ChangeRequests:
         }
         before, digest = self._set(project, key, changes, expect)
         updated = {name: value for name, value in changes.items() if before.text(name) != value}
-        return Changed(before.key, before.title, before.status, updated=updated, digest=digest)
+        return ChangedAttributes(before.key, before.title, before.status, updated, digest)
 
     def _set(
         self, project: str | None, key: str, changes: Mapping[str, str], expect: str | None
@@ -249,7 +254,7 @@ class ChangeRequests:
         before, new = self._change(place, found, edited)
         return before, self._editor.noted(new)
 
-    def delete(self, project: str | None, key: str, expect: str | None = None) -> Changed:
+    def delete(self, project: str | None, key: str, expect: str | None = None) -> Deleted:
         """Remove a change request's file.
 
         :param expect: digest of the file that was read; another state is not removed.
@@ -262,11 +267,11 @@ class ChangeRequests:
             keep_number(place, self._listing(place).highest[place.code])
 
         gone, _ = self._change(place, found, edited)
-        return Changed(gone.key, gone.title, gone.status, gone.type, path=_path(place, gone.name))
+        return Deleted(gone.key, gone.title, gone.status, gone.type, _path(place, gone.name))
 
     def list(
         self, project: str | None, filters: Mapping[str, object] | None, limit: int | None, offset: int | None
-    ) -> Page[Row]:
+    ) -> Page[ChangeRow]:
         """List a project's change requests, highest number first."""
         wanted = Slice.parse(limit, offset)
         rows, _ = self._rows(self.projects.find(project), filters)
@@ -281,7 +286,7 @@ class ChangeRequests:
         most = Slice.parse(limit, None).limit
         place = self.projects.find(project)
         rows, tickets = self._rows(place, filters)
-        columns: dict[str, list[Row]] = {status: [] for status in STATUSES}
+        columns: dict[str, list[ChangeRow]] = {status: [] for status in STATUSES}
         for row in rows:
             columns.setdefault(row.status, []).append(row)
         return Board(
@@ -293,7 +298,7 @@ class ChangeRequests:
 
     def _rows(
         self, place: Project, filters: Mapping[str, object] | None
-    ) -> tuple[tuple[Row, ...], Sequence[Ticket]]:
+    ) -> tuple[tuple[ChangeRow, ...], Sequence[Ticket]]:
         """Return the lines of a list, and all change requests; what cannot be read passes no filter."""
         chosen = Filters.parse(filters or {}, "filters")
         listing = self._listing(place)
@@ -304,7 +309,7 @@ class ChangeRequests:
         for name, problem in () if filters else listing.others.items():
             if problem:
                 title, path = shown(name[: -len(SUFFIX)]), _path(place, name)
-                rows.append(Row(key_in(title), title, _UNREADABLE, "", "", None, path, problem))
+                rows.append(ChangeRow(key_in(title), title, _UNREADABLE, "", "", None, path, problem))
         return tuple(rows), tickets
 
     def suggest(self, project: str | None, key: str) -> Suggestions:
@@ -335,7 +340,7 @@ class ChangeRequests:
         """Return a project's change requests, highest number first."""
         return self._listing(project).tickets
 
-    def _listing(self, project: Project) -> Listing:
+    def _listing(self, project: Project) -> FolderListing:
         """List a project's folder, without the change requests of other projects."""
         listing = self._tickets.listing(project.folder)
         own = tuple(ticket for ticket in listing.tickets if ticket.code == project.code)
@@ -349,7 +354,7 @@ class ChangeRequests:
         :raises ConflictError: several files have the code.
         :raises UnreadableDocumentError: its file cannot be read.
         """
-        wanted = Key.parse(key, parameter)
+        wanted = ChangeKey.parse(key, parameter)
         place = self.projects.find(project, wanted)
         code = wanted.code or place.code
         key = wanted.of(code)
@@ -405,7 +410,7 @@ class ChangeRequests:
 
 def doubled(found: Sequence[Ticket]) -> ConflictError:
     """Return the error for several files that have one code."""
-    key = Key(None, found[0].number).of(found[0].code)
+    key = ChangeKey(None, found[0].number).of(found[0].code)
     return ConflictError(
         f"{len(found)} files have the code {key}: {checks.some([shown(one.name) for one in found])}",
         hint="give all but one another code in their front matter, or remove them",
@@ -422,14 +427,16 @@ def _check_visible(folder: SharedFolder) -> None:
         raise NotAllowedError("the change requests lie in a hidden folder, so none is written", hint=hint)
 
 
-def _row(place: Project, ticket: Ticket, same: int) -> Row:
+def _row(place: Project, ticket: Ticket, same: int) -> ChangeRow:
     """Return the line of a list.
 
     :param same: number of files that have its key.
     """
     path, problem = (_path(place, ticket.name), f"{same} files have this code") if same > 1 else (None, None)
     phase = ticket.text("phaseEpic") or None
-    return Row(ticket.key, ticket.title, ticket.status, ticket.type, ticket.priority, phase, path, problem)
+    return ChangeRow(
+        ticket.key, ticket.title, ticket.status, ticket.type, ticket.priority, phase, path, problem
+    )
 
 
 def _same(ticket: Ticket, data: bytes) -> Ticket:

@@ -9,7 +9,7 @@ import pytest
 
 from npl_mcp.config.settings import Settings
 from tests.conftest import calls
-from tests.npl_mcp.changes.change_requests import SECOND, inside, make_project
+from tests.npl_mcp.documents.change_requests import SECOND, inside, make_project
 
 IMPORTER = """\
 ---

@@ -16,8 +16,8 @@ from npl_index.library.documents import FileReader
 from npl_index.library.fingerprints import Fingerprint, is_settled
 from npl_index.markdown.front_matter import values
 from npl_index.markdown.sections import parse_sections
-from npl_mcp.changes.format import DEFAULTS, SUFFIX, divide, has_long_number, number_in, title_of
-from npl_mcp.editing.folders import SharedFolder, shown
+from npl_mcp.documents.folders import SharedFolder, shown
+from npl_mcp.documents.format import DEFAULTS, SUFFIX, divide, has_long_number, number_in, title_of
 
 _FOLDERS_KEPT = 64
 
@@ -57,21 +57,21 @@ class Ticket:
 
     @property
     def status(self) -> str:
-        """One of :data:`~npl_mcp.changes.format.STATUSES`, or what another program wrote."""
+        """One of :data:`~npl_mcp.documents.format.STATUSES`, or what another program wrote."""
         return self.text("status")
 
     @property
     def type(self) -> str:
-        """One of :data:`~npl_mcp.changes.format.TYPES`, or what another program wrote."""
+        """One of :data:`~npl_mcp.documents.format.TYPES`, or what another program wrote."""
         return self.text("type")
 
     @property
     def priority(self) -> str:
-        """One of :data:`~npl_mcp.changes.format.PRIORITIES`, or what another program wrote."""
+        """One of :data:`~npl_mcp.documents.format.PRIORITIES`, or what another program wrote."""
         return self.text("priority")
 
 
-class Listing(NamedTuple):
+class FolderListing(NamedTuple):
     """The Markdown files of a folder.
 
     :param tickets: the change requests, highest number first.
@@ -85,7 +85,7 @@ class Listing(NamedTuple):
     highest: Mapping[str, int]
 
 
-class _Entry(NamedTuple):
+class _FileState(NamedTuple):
     """What a file was read as.
 
     :param settled: its state is old enough to tell any later change.
@@ -102,10 +102,10 @@ class _Folder:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._entries: dict[str, _Entry] = {}
-        self._listing = Listing((), {}, {})
+        self._entries: dict[str, _FileState] = {}
+        self._listing = FolderListing((), {}, {})
 
-    def listing(self, folder: SharedFolder) -> Listing:
+    def listing(self, folder: SharedFolder) -> FolderListing:
         """List the files; those that did not change are not read."""
         with self._lock:
             prefix = f"cr:{folder.found('').absolute}"
@@ -125,7 +125,7 @@ class _Folder:
                 self._listing = self._listed()
             return self._listing
 
-    def _listed(self) -> Listing:
+    def _listed(self) -> FolderListing:
         highest = dict(self._listing.highest)
         found, others = [], {}
         for name, entry in sorted(self._entries.items()):
@@ -135,7 +135,7 @@ class _Folder:
             else:
                 found.append(ticket)
                 highest[ticket.code] = max(highest.get(ticket.code, 0), ticket.number)
-        return Listing(tuple(sorted(found, key=lambda ticket: -ticket.number)), others, highest)
+        return FolderListing(tuple(sorted(found, key=lambda ticket: -ticket.number)), others, highest)
 
 
 class Tickets:
@@ -145,7 +145,7 @@ class Tickets:
         self._lock = threading.Lock()
         self._folders: LRUCache[str, _Folder] = LRUCache(_FOLDERS_KEPT)
 
-    def listing(self, folder: SharedFolder) -> Listing:
+    def listing(self, folder: SharedFolder) -> FolderListing:
         """Return the change requests of a folder as they are now.
 
         :raises StorageError: it cannot be listed.
@@ -187,14 +187,14 @@ def title_in(body: bytes) -> str:
     return next((title_of(section.heading) for section in tree.sections if section.level == 1), "")
 
 
-def _read(folder: SharedFolder, name: str, state: Fingerprint) -> _Entry:
+def _read(folder: SharedFolder, name: str, state: Fingerprint) -> _FileState:
     try:
         document = FileReader(folder.most_bytes, ()).read(folder.found(name))
         state = replace(document.fingerprint, path=state.path)
         found: Ticket | str = read_ticket(name, document.data, state) or _problem(document.data)
     except (DocumentError, DocumentNotFoundError) as error:
         found = error.message
-    return _Entry(state, is_settled(state.mtime_ns, time.time_ns()), found)
+    return _FileState(state, is_settled(state.mtime_ns, time.time_ns()), found)
 
 
 def _problem(data: bytes) -> str:

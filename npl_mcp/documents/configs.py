@@ -1,4 +1,4 @@
-"""What a project's configuration says, or why it cannot be used; see :mod:`npl_mcp.changes.projects`."""
+"""What a project's configuration says, or why it cannot be used; see :mod:`npl_mcp.documents.projects`."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typing import Any
 
 from npl_index.errors import NPLError, OutsideRootError
 from npl_index.library.files import below_root, read_below
-from npl_mcp.changes.answers import ProjectInfo
-from npl_mcp.changes.format import LARGEST_NUMBER, is_code
 from npl_mcp.config.toml import read_toml
-from npl_mcp.editing.folders import SharedFolder, shown
+from npl_mcp.documents.answers import ProjectInfo
+from npl_mcp.documents.folders import SharedFolder, shown
+from npl_mcp.documents.format import LARGEST_NUMBER, is_code
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.errors import StorageError
 

@@ -11,10 +11,10 @@ import re
 from contextlib import suppress
 
 from npl_index.library.files import Folder
-from npl_mcp.changes.configs import Project
-from npl_mcp.changes.format import LARGEST_NUMBER, SUFFIX, Key
-from npl_mcp.changes.tickets import Listing
-from npl_mcp.editing.folders import shown
+from npl_mcp.documents.configs import Project
+from npl_mcp.documents.folders import shown
+from npl_mcp.documents.format import LARGEST_NUMBER, SUFFIX, ChangeKey
+from npl_mcp.documents.tickets import FolderListing
 from npl_mcp.stores.base.errors import ClosedError
 
 KEPT = ".mdt-last-key"
@@ -24,7 +24,7 @@ _LINE = re.compile(rb"([A-Z][A-Z0-9]{1,4})-([0-9]{1,5})\s*")
 _LONGEST = 64
 
 
-def next_number(project: Project, folder: Folder, listing: Listing) -> int:
+def next_number(project: Project, folder: Folder, listing: FolderListing) -> int:
     """Return the number of a new change request.
 
     :param folder: of its change requests, open.
@@ -57,7 +57,7 @@ def keep_number(project: Project, number: int) -> None:
         absent = folder.stat(KEPT) is None
         found = None if absent else _LINE.fullmatch(folder.read(KEPT, _LONGEST)[0])
         if absent or (found and (found[1] != project.code.encode() or int(found[2]) < number)):
-            folder.replace(KEPT, f"{Key(project.code, number).of(project.code)}\n".encode())
+            folder.replace(KEPT, f"{ChangeKey(project.code, number).of(project.code)}\n".encode())
 
 
 def _kept(project: Project) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from npl_mcp.changes.tickets import Ticket
+from npl_mcp.documents.tickets import Ticket
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class ChangeRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ChangeRow:
     """A line of a list of change requests.
 
     :param key: of the change request.
@@ -113,7 +113,7 @@ class Column:
 
     status: str
     total: int
-    items: tuple[Row, ...]
+    items: tuple[ChangeRow, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +145,7 @@ class SectionRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Sections:
+class ChangeSections:
     """Sections of a change request: a list, the content of one, or what was changed.
 
     :param key: of the change request.
@@ -171,37 +171,75 @@ class Sections:
 
 
 @dataclass(frozen=True, slots=True)
-class Changed:
-    """A change request that was created, changed or deleted.
+class WrittenRequest:
+    """A change request that was written.
 
-    :param key: its key.
+    :param key: of the change request.
     :param title: its first heading.
-    :param type: of a created or a deleted one, its type.
     :param status: its status.
-    :param priority: of a created one, its priority.
-    :param path: of a created or a deleted one, its file, below the project.
-    :param dateCreated: of a created one, now.
-    :param sections: of one created from a template, the headings to be filled in.
-    :param change: of a change of status: old status, arrow, new status.
-    :param updated: the attributes that changed, and their new values.
-    :param digest: after a change, of the file.
     """
 
     key: str
     title: str
     status: str
-    type: str | None = None
-    priority: str | None = None
-    path: str | None = None
-    dateCreated: str | None = None
-    sections: tuple[str, ...] | None = None
-    change: str | None = None
-    updated: Mapping[str, str] | None = None
-    digest: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Suggestion:
+class Created(WrittenRequest):
+    """A new change request.
+
+    :param type: its type.
+    :param priority: its priority.
+    :param path: of its file, below the project.
+    :param dateCreated: now.
+    :param sections: headings of the template that are to be filled in; absent if content was given.
+    """
+
+    type: str
+    priority: str
+    path: str
+    dateCreated: str
+    sections: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedStatus(WrittenRequest):
+    """A change of status.
+
+    :param change: old status, arrow, new status.
+    :param digest: of the file as it is now.
+    """
+
+    change: str
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedAttributes(WrittenRequest):
+    """A change of attributes.
+
+    :param updated: the attributes that changed, and their new values.
+    :param digest: of the file as it is now.
+    """
+
+    updated: Mapping[str, str]
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted(WrittenRequest):
+    """A deleted change request.
+
+    :param type: its type.
+    :param path: of the file that was removed, below the project.
+    """
+
+    type: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Improvement:
     """Something to do about a change request.
 
     :param priority: ``High``, ``Medium`` or ``Low``.
@@ -223,7 +261,7 @@ class Suggestions:
 
     key: str
     title: str
-    suggestions: tuple[Suggestion, ...]
+    suggestions: tuple[Improvement, ...]
 
 
 @dataclass(frozen=True, slots=True)

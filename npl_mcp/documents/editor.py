@@ -21,7 +21,7 @@ from npl_index.markdown.front_matter import values
 from npl_index.markdown.incremental import PieceReader
 from npl_index.markdown.sections import SectionTree
 from npl_index.selectors.labels import is_visible
-from npl_mcp.editing.folders import shown
+from npl_mcp.documents.folders import shown
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.errors import ConflictError
 

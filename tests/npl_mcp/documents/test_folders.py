@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from npl_mcp.editing.folders import SharedFolder
+from npl_mcp.documents.folders import SharedFolder
 from npl_mcp.stores.base.errors import ConflictError, TooLargeError
 
 NAME = "note.md"

@@ -39,7 +39,7 @@ Matches = Callable[[Section, str], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SectionPath:
     """A section and its path.
 
     :param index: of the section in its tree.
@@ -93,11 +93,11 @@ class Outline:
         used = Counter(paths.values())
         selectors = selectors_of(tree) if len(used) < len(paths) else ()
         lead = "" if tree.title is None else paths[tree.title] + SEPARATOR
-        self.places: dict[int, Place] = {}
+        self.places: dict[int, SectionPath] = {}
         for index, path in paths.items():
             address = path if used[path] == 1 else selectors[index]
             short = address.removeprefix(lead)
-            self.places[index] = Place(index, address, address if short in used else short)
+            self.places[index] = SectionPath(index, address, address if short in used else short)
         self._by_path = {
             path: place for place in self.places.values() for path in (place.shown, place.address)
         }
@@ -113,7 +113,7 @@ class Outline:
         text = self.tree.source[starts[section.heading_lines.stop] : starts[section.whole.stop]]
         return re.sub(r"\A(?:[ \t]*\n)+", "", text.rstrip())
 
-    def find(self, wanted: str, key: str, *, whole: bool = False) -> Place:
+    def find(self, wanted: str, key: str, *, whole: bool = False) -> SectionPath:
         """Find the section that is meant: the strictest reading that fits any section decides.
 
         :param wanted: a path from a list, or the end of one; see :meth:`_readings` for what it may leave out.
@@ -139,14 +139,14 @@ class Outline:
             hint += "\na new section is added by append to the section above it"
         raise SectionNotFoundError(f"section {clean!r} not found in {key}", near=near, hint=hint)
 
-    def _readings(self, wanted: str, whole: bool) -> Iterator[Sequence[Place]]:
+    def _readings(self, wanted: str, whole: bool) -> Iterator[Sequence[SectionPath]]:
         """Return what each reading finds, the strictest first.
 
         These are: names as they stand; without case and markup; also without the numbering of headings; all
         three at any level; the title, which is meant only where no other section could be, since it holds
         them all; a part of each name.
         """
-        titles: dict[int, Place] = {}
+        titles: dict[int, SectionPath] = {}
         for any_level in (False, True):
             for matches in (self._is_same, self._is_alike, self._is_numbered):
                 found = self._matching(wanted, matches, any_level)
@@ -156,11 +156,11 @@ class Outline:
         if not whole:
             yield self._holding(wanted)
 
-    def _holding(self, wanted: str) -> Sequence[Place]:
+    def _holding(self, wanted: str) -> Sequence[SectionPath]:
         found = self._matching(wanted, self._holds, any_level=True)
         return [place for place in found if place.index != self.tree.title]
 
-    def _matching(self, wanted: str, matches: Matches, any_level: bool) -> Sequence[Place]:
+    def _matching(self, wanted: str, matches: Matches, any_level: bool) -> Sequence[SectionPath]:
         """Return the sections to which any reading of a path leads, in document order."""
         chains = [[_Line.of(line) for line in reversed(chain)] for chain in _chains(wanted)]
         return [
@@ -196,7 +196,7 @@ class Outline:
     def _holds(self, section: Section, name: str) -> bool:
         return bool(self._folded(name)) and self._folded(name) in self._folded(section.name)
 
-    def _alike(self, wanted: str, whole: bool) -> Sequence[Place]:
+    def _alike(self, wanted: str, whole: bool) -> Sequence[SectionPath]:
         """Return sections that may have been meant, or all where they are few."""
         places = list(self.places.values())
         if len(places) <= _MOST_LISTED:
@@ -233,7 +233,7 @@ def _numbering(name: str) -> tuple[str, str]:
     return (found[1], name[found.end() :]) if found else ("", name)
 
 
-def _listed(places: Sequence[Place]) -> tuple[list[str], str]:
+def _listed(places: Sequence[SectionPath]) -> tuple[list[str], str]:
     """Return the paths of some sections, and these as lines of a hint."""
     near = [place.address for place in places[:_MOST_CANDIDATES]]
     more = [f"and {len(places) - len(near)} more"] if len(places) > len(near) else []

@@ -15,13 +15,13 @@ import pytest
 from npl_index.errors import NPLError, OutsideRootError
 from npl_index.markdown.incremental import PieceReader
 from npl_index.markdown.sections import SectionTree
-from npl_mcp.changes.configs import locate
-from npl_mcp.changes.projects import Projects
-from npl_mcp.changes.store import ChangeRequests
-from npl_mcp.changes.tickets import Tickets
-from npl_mcp.editing.sections import Editor
+from npl_mcp.documents.change_requests import ChangeRequests
+from npl_mcp.documents.configs import locate
+from npl_mcp.documents.editor import Editor
+from npl_mcp.documents.projects import Projects
+from npl_mcp.documents.tickets import Tickets
 from npl_mcp.stores.base.errors import StorageError
-from tests.npl_mcp.changes.change_requests import CONFIG, NAME, SECOND, make_project, without_stamp
+from tests.npl_mcp.documents.change_requests import CONFIG, NAME, SECOND, make_project, without_stamp
 
 ROOT = Path(__file__).resolve().parents[3]
 PROCESSES = 4
@@ -30,10 +30,10 @@ EACH = 6
 OPENING = """
 import sys
 from pathlib import Path
-from npl_mcp.changes.store import ChangeRequests
-from npl_mcp.changes.projects import Projects
-from npl_mcp.changes.tickets import Tickets
-from npl_mcp.editing.sections import Editor
+from npl_mcp.documents.change_requests import ChangeRequests
+from npl_mcp.documents.projects import Projects
+from npl_mcp.documents.tickets import Tickets
+from npl_mcp.documents.editor import Editor
 
 changes = ChangeRequests(Projects(Path(sys.argv[1]), (), {}), Tickets(), Editor())
 who, count = sys.argv[2], int(sys.argv[3])

@@ -6,7 +6,7 @@ import pytest
 
 from npl_index.errors import SectionNotFoundError
 from npl_mcp.core.section_edits import SectionNames
-from npl_mcp.editing.sections import Editor, Expected, SectionEdit
+from npl_mcp.documents.editor import Editor, Expected, SectionEdit
 from npl_mcp.stores.base.errors import ConflictError
 
 TEXT = "---\na: 1\n---\n# T\n\n## A\n\na\n\n### N\n\nn\n\n## B\n\n### N\n\nm\n"

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from npl_mcp.changes.answers import Suggestion
-from npl_mcp.changes.tickets import Ticket
+from npl_mcp.documents.answers import Improvement
+from npl_mcp.documents.tickets import Ticket
 
 _SHORT = 200
 _MOST = 8
 _RANKS = ("High", "Medium", "Low")
 
 
-def suggestions(ticket: Ticket, body: str, code: str) -> tuple[Suggestion, ...]:
+def suggestions(ticket: Ticket, body: str, code: str) -> tuple[Improvement, ...]:
     """Return what to do, first what keeps others from working, then what is missing, then what helps to plan.
 
     :param body: its Markdown without front matter.
@@ -58,5 +58,5 @@ def suggestions(ticket: Ticket, body: str, code: str) -> tuple[Suggestion, ...]:
             "See whether the priority fits: debt that is never paid off grows.",
         ),
     )
-    found = [Suggestion(rank, text) for rank, applies, text in rules if applies]
+    found = [Improvement(rank, text) for rank, applies, text in rules if applies]
     return tuple(sorted(found, key=lambda one: _RANKS.index(one.priority))[:_MOST])

@@ -14,12 +14,12 @@ from npl_index.errors import DocumentNotFoundError, DocumentTooLargeError, NPLEr
 from npl_index.library.catalog import Root
 from npl_index.library.documents import Document, DocumentRef, FileReader, Fingerprint, Found
 from npl_index.library.listing import Listed, states_of
-from npl_mcp.changes.configs import Project
-from npl_mcp.changes.filters import Filters
-from npl_mcp.changes.format import number_in
-from npl_mcp.changes.store import ChangeRequests, doubled
-from npl_mcp.changes.tickets import Ticket
-from npl_mcp.editing.folders import MOST_BYTES
+from npl_mcp.documents.change_requests import ChangeRequests, doubled
+from npl_mcp.documents.configs import Project
+from npl_mcp.documents.filters import Filters
+from npl_mcp.documents.folders import MOST_BYTES
+from npl_mcp.documents.format import number_in
+from npl_mcp.documents.tickets import Ticket
 
 _SCHEME = "cr"
 _ROOT = Root(f"{_SCHEME}:", "change requests")

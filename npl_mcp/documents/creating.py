@@ -13,7 +13,7 @@ from npl_index.markdown.editing import check_closed
 from npl_index.markdown.front_matter import new_front_matter
 from npl_index.markdown.newlines import with_line_feeds
 from npl_index.markdown.state import find_lines
-from npl_mcp.changes.format import (
+from npl_mcp.documents.format import (
     DATES,
     DEFAULTS,
     TYPES,
@@ -60,7 +60,7 @@ class Draft:
     def parse(cls, kind: str, data: Mapping[str, object]) -> Draft:
         """Check what a caller sends.
 
-        :param kind: one of :data:`~npl_mcp.changes.format.TYPES`.
+        :param kind: one of :data:`~npl_mcp.documents.format.TYPES`.
         :param data: its ``title``, and what :data:`NEW` names; ``content`` instead of the type's template.
         """
         checks.choice(kind, "type", TYPES)
@@ -99,7 +99,7 @@ class Draft:
 def template(kind: str) -> str:
     """Return the template of a type: Markdown below the title, with a question for each section to answer.
 
-    :param kind: one of :data:`~npl_mcp.changes.format.TYPES`.
+    :param kind: one of :data:`~npl_mcp.documents.format.TYPES`.
     """
     return (_TEMPLATES / f"{kind.lower().replace(' ', '_')}.md").read_text(encoding="utf-8")
 

@@ -27,9 +27,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from npl_index.library.fingerprints import Fingerprint
-from npl_mcp.changes.answers import ProjectInfo
-from npl_mcp.changes.configs import CONFIG, Project, locate, read_config
-from npl_mcp.changes.format import Key, parse_code
+from npl_mcp.documents.answers import ProjectInfo
+from npl_mcp.documents.configs import CONFIG, Project, locate, read_config
+from npl_mcp.documents.format import ChangeKey, parse_code
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.errors import ProjectNotFoundError
 
@@ -61,7 +61,7 @@ class Projects:
             found.setdefault(project.code, project)
         return tuple(found.values())
 
-    def find(self, code: str | None, key: Key | None = None) -> Project:
+    def find(self, code: str | None, key: ChangeKey | None = None) -> Project:
         """Return the project a call is about: the named one, else that of the key, else that of the working
         directory, else the only one.
 

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from npl_index.errors import InvalidRequestError
-from npl_mcp.changes.format import Key
-from npl_mcp.changes.projects import Projects
-from npl_mcp.changes.store import ChangeRequests
-from npl_mcp.changes.tickets import Tickets
 from npl_mcp.config.settings import Settings
-from npl_mcp.editing.sections import Editor
+from npl_mcp.documents.change_requests import ChangeRequests
+from npl_mcp.documents.editor import Editor
+from npl_mcp.documents.format import ChangeKey
+from npl_mcp.documents.projects import Projects
+from npl_mcp.documents.tickets import Tickets
 from npl_mcp.stores.base.errors import ConflictError, ProjectNotFoundError
-from tests.npl_mcp.changes.change_requests import CONFIG, NAME, SECOND, make_project
+from tests.npl_mcp.documents.change_requests import CONFIG, NAME, SECOND, make_project
 from tests.npl_mcp.opened_files import opened
 
 
@@ -59,12 +59,12 @@ def test_which_project_is_meant(tmp_path: Path) -> None:
     make_project(tmp_path / "one", code="ONE")
     make_project(tmp_path / "two", code="TWO")
     projects = Projects(tmp_path, (), {})
-    assert projects.find("two", Key("ONE", 1)).code == "TWO"
-    assert projects.find(None, Key("ONE", 1)).code == "ONE"
+    assert projects.find("two", ChangeKey("ONE", 1)).code == "TWO"
+    assert projects.find(None, ChangeKey("ONE", 1)).code == "ONE"
     with pytest.raises(ProjectNotFoundError, match="several projects") as caught:
         projects.find(None)
     assert caught.value.near == ("ONE", "TWO")
-    assert Projects(tmp_path / "one", (), {}).find(None, Key(None, 1)).code == "ONE"
+    assert Projects(tmp_path / "one", (), {}).find(None, ChangeKey(None, 1)).code == "ONE"
     assert Projects(tmp_path / "one", (tmp_path,), {}).find(None).code == "ONE"
 
 
@@ -206,7 +206,7 @@ def test_a_file_changed_within_one_tick_is_seen(tmp_path: Path) -> None:
 def test_what_is_no_key_is_refused(text: str) -> None:
     """Whatever stands around a number."""
     with pytest.raises(InvalidRequestError):
-        Key.parse(text)
+        ChangeKey.parse(text)
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from npl_mcp.changes.numbers import KEPT
-from npl_mcp.changes.projects import Projects
-from npl_mcp.changes.store import ChangeRequests
-from npl_mcp.changes.tickets import Tickets
-from npl_mcp.editing.sections import Editor
+from npl_mcp.documents.change_requests import ChangeRequests
+from npl_mcp.documents.editor import Editor
+from npl_mcp.documents.numbers import KEPT
+from npl_mcp.documents.projects import Projects
+from npl_mcp.documents.tickets import Tickets
 from npl_mcp.stores.base.errors import ClosedError
-from tests.npl_mcp.changes.change_requests import SECOND, make_project
+from tests.npl_mcp.documents.change_requests import SECOND, make_project
 
 
 def started(folder: Path) -> ChangeRequests:

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from npl_index.errors import SectionNotFoundError
 from npl_index.markdown.sections import parse_sections
-from npl_mcp.changes.format import (
+from npl_mcp.documents.format import (
     heading_of,
     title_of,
     without_title,
 )
-from npl_mcp.changes.sections import Outline
+from npl_mcp.documents.paths import Outline
 
 DOCUMENT = """\
 # Goals of the import

@@ -10,8 +10,8 @@ from urllib.parse import unquote
 
 from npl_index.errors import InvalidRequestError
 from npl_index.library.references import near_words
-from npl_mcp.changes.format import PRIORITIES, STATUSES, TYPES, choose
-from npl_mcp.changes.tickets import Ticket
+from npl_mcp.documents.format import PRIORITIES, STATUSES, TYPES, choose
+from npl_mcp.documents.tickets import Ticket
 from npl_mcp.stores.base import checks
 
 KNOWN = ("status", "type", "priority", "assignee", "phaseEpic", "relatedTickets", "dependsOn", "blocks")

@@ -51,7 +51,7 @@ _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?(?:Z|[+-
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class ChangeKey:
     """The name of a change request.
 
     :param code: the project's; ``None`` where only a number was given.
@@ -62,7 +62,7 @@ class Key:
     number: int
 
     @classmethod
-    def parse(cls, text: str, parameter: str = "key") -> Key:
+    def parse(cls, text: str, parameter: str = "key") -> ChangeKey:
         """Read a key: ``TST-005``, ``tst-5`` or ``5``.
 
         :raises InvalidRequestError: it is no key.
@@ -214,7 +214,7 @@ def _words(value: object, parameter: str) -> list[str]:
 def _keys(parts: Sequence[str], parameter: str) -> list[str]:
     found = []
     for part in parts:
-        key = Key.parse(part, parameter)
+        key = ChangeKey.parse(part, parameter)
         if key.code is None:
             raise InvalidRequestError(
                 f"{parameter} has {part!r} without a project", parameter=parameter, hint="e.g. TST-005"

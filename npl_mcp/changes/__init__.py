@@ -1,1 +1,0 @@
-"""Change requests: Markdown files in the folders of projects."""

@@ -1,0 +1,1 @@
+"""What changes Markdown files: sections, and change requests, which are such files."""
