@@ -163,8 +163,12 @@ class DocumentSet:
 
         :param by_path: its path, whatever is shorter.
         """
-        path = self.path(document)
-        return spell(label(path if by_path else document_name(path)))
+
+        def spelt() -> str:
+            path = self.path(document)
+            return spell(label(path if by_path else document_name(path)))
+
+        return self.once(("name", document, by_path), spelt)
 
     def selector(
         self,
@@ -186,7 +190,9 @@ class DocumentSet:
             steps = self.once(("steps", document), lambda: steps_of(tree, short=False))
         else:
             steps = self.collection.documents[document].steps
-        anchors: Sequence[int] = (index, *reversed(tree.ancestors(index)))
+        anchors: Sequence[int] = ()
+        if above or self.complete:
+            anchors = (index, *reversed(tree.ancestors(index)))
         if above:
             anchors = [one for one in anchors if one and steps[index].startswith(steps[one])][-1:]
         found = None if by_path else self._unnamed(place, steps, anchors)

@@ -23,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import fields, is_dataclass
 from functools import cache
+from operator import attrgetter
 from typing import Any, Protocol
 
 from npl_index.answer.assembling import digest, row, selector
@@ -153,15 +154,22 @@ def _names(kind: type) -> tuple[str, ...]:
     return tuple(field.name for field in fields(kind))
 
 
+@cache
+def _values(kind: type) -> Callable[[Any], tuple[Any, ...]]:
+    return attrgetter(*_names(kind))
+
+
 def _fields(value: Any) -> Any:
     """Return a value as what JSON can hold, without the fields that are ``None``."""
     if isinstance(value, tuple):
         return [_fields(part) for part in value]
     if not is_dataclass(value):
         return value
-    parts = ((name, getattr(value, name)) for name in _names(value.__class__))
+    kind = value.__class__
     return {
-        name: _fields(part) if part.__class__ is tuple else part for name, part in parts if part is not None
+        name: _fields(part) if part.__class__ is tuple else part
+        for name, part in zip(_names(kind), _values(kind)(value), strict=True)
+        if part is not None
     }
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
+from itertools import accumulate, islice
 from typing import NamedTuple
 
 from npl_index.answer.assembling import Known, choose, content_of, known_lines, row
@@ -349,7 +349,7 @@ def find(request: TailorRequest, documents: DocumentSet, weights: Weights) -> Fo
         relevant = relevant[:1]
     units, excluded_tokens = choose(documents, selections, relevant, request.depth, known)
     pointers = MORE_POINTERS if weak else POINTERS
-    others = _others(documents, looked.hits if ranked else (), units, known)[:pointers]
+    others = tuple(islice(_others(documents, looked.hits if ranked else (), units, known), pointers))
     best = frozenset((hit.document, hit.section) for hit in looked.hits[:BEST]) - known.keys()
     return Found(
         keywords,
@@ -363,13 +363,15 @@ def find(request: TailorRequest, documents: DocumentSet, weights: Weights) -> Fo
     )
 
 
-def _others(documents: DocumentSet, hits: Sequence[Hit], units: Sequence[Unit], known: Known) -> list[Unit]:
+def _others(
+    documents: DocumentSet, hits: Sequence[Hit], units: Sequence[Unit], known: Known
+) -> Iterator[Unit]:
     """Return the best hits that are neither wanted nor known, for pointers.
 
     A heading without text stands for the sections below it.
     """
     taken = {(part.document, part.section) for unit in units for part in unit.parts} | known.keys()
-    size_of, others = documents.collection.size_of, list[Unit]()
+    size_of = documents.collection.size_of
     for number, hit in enumerate(hits[: MORE_POINTERS + len(taken)]):
         family = [(hit.document, hit.section)]
         if not size_of(*family[0]):
@@ -377,8 +379,7 @@ def _others(documents: DocumentSet, hits: Sequence[Hit], units: Sequence[Unit], 
             family = [(hit.document, one) for one in below] if number < BEST else []
         if taken.isdisjoint(family) and any(size_of(*one) for one in family):
             parts = tuple(documents.part(one, chosen=False) for one in family)
-            others.append(Unit(parts, hit.score.total))
-    return others
+            yield Unit(parts, hit.score.total)
 
 
 def _terms(
