@@ -11,8 +11,8 @@ from functools import cache, partial
 from pathlib import Path
 
 from npl_index.answer.document_set import DocumentSet
+from npl_index.answer.forms import Form
 from npl_index.answer.outline import OutlineNode, outline
-from npl_index.answer.plain import Plain
 from npl_index.answer.tailoring import TailorRequest as TailorRequest
 from npl_index.answer.tailoring import write
 from npl_index.answer.values import Tailored
@@ -54,7 +54,7 @@ def tailored(path: str, request: TailorRequest, counter: TokenCounter | None) ->
         counter=counter,
         unreadable=unreadable,
     )
-    return write(request, documents, Plain()).value
+    return write(request, documents, Form()).value
 
 
 def outlines(
