@@ -1,20 +1,42 @@
 """The library in two functions: sections that a task needs, and the sections there are.
 
-Files are read again when they change, and otherwise taken from memory. For other caches, item names, several
-roots or own limits put the parts together as ``npl_mcp.core.app`` does.
+Files are read again when they change, and otherwise taken from memory (up to 64 MiB of indices for the whole
+process). For other caches, item names, several roots or own limits put the parts together as
+``npl_mcp.core.app`` does.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from functools import cache, partial
+from pathlib import Path
 
-if TYPE_CHECKING:
-    from npl_index.answer.outline import OutlineNode
-    from npl_index.answer.values import Tailored
-    from npl_index.markdown.traits import TraitFilter
-    from npl_index.tokens.counting import TokenCounter
+from npl_index.answer.document_set import DocumentSet
+from npl_index.answer.forms import Form
+from npl_index.answer.outline import OutlineNode, outline
+from npl_index.answer.tailoring import TailorRequest, write
+from npl_index.answer.values import Tailored
+from npl_index.errors import DocumentError, DocumentNotFoundError
+from npl_index.library.cache import BuildingCache, MemoryIndexCache
+from npl_index.library.catalog import Catalog, Root
+from npl_index.library.documents import Library
+from npl_index.library.references import DocumentRef, document_name
+from npl_index.markdown.traits import TraitFilter
+from npl_index.ranking.indexing import IndexedDocument, KnownCollection, index_document
+from npl_index.selectors.writing import qualified
+from npl_index.tokens.counting import TokenCounter
+from npl_index.tokens.exact import best_counter
+from npl_index.tokens.sections import TokenCounts
+
+logger = logging.getLogger(__name__)
+
+_CACHE_BYTES = 64 << 20
+_default_counter = cache(best_counter)
+_indices: BuildingCache[IndexedDocument] = BuildingCache(
+    MemoryIndexCache(_CACHE_BYTES, lambda indexed: indexed.nbytes), index_document
+)
 
 
 def load_tailored(
@@ -43,12 +65,25 @@ def load_tailored(
     :raises SelectorSyntaxError: a selector cannot be parsed.
     :raises SectionNotFoundError: there are selectors, and none selects anything.
     """
-    from npl_index.answer import files
-
-    request = files.TailorRequest.parse(
+    request = TailorRequest.parse(
         context=context, topics=topics, selectors=selectors, token_budget=budget, explain=explain
     )
-    return files.tailored(os.fspath(path), request, counter)
+    counter = counter or _default_counter()
+    indexed, unreadable = _read(Path(path))
+
+    @cache
+    def counts(document: int) -> TokenCounts:
+        return TokenCounts(indexed[document].tree, counter)
+
+    documents = DocumentSet(
+        collection=KnownCollection(indexed) if len(indexed) > 1 else indexed[0].collection,
+        several=len(indexed) > 1 or Path(path).is_dir(),
+        file=os.fspath(path),
+        counts=counts,
+        counter=counter,
+        unreadable=unreadable,
+    )
+    return write(request, documents, Form()).value
 
 
 def section_index(
@@ -70,6 +105,41 @@ def section_index(
     :raises DocumentNotFoundError: there is no such file, or no Markdown in the folder.
     :raises DocumentError: the file cannot be read or is too large.
     """
-    from npl_index.answer import files
+    counter = counter or _default_counter()
+    indexed, _ = _read(Path(path))
+    several = len(indexed) > 1 or Path(path).is_dir()
+    return tuple(
+        outline(
+            one.tree,
+            TokenCounts(one.tree, counter),
+            conditions or TraitFilter(),
+            name=one.document.path if several else None,
+            selector=partial(_selector, one),
+            depth=depth,
+        )[0]
+        for one in indexed
+    )
 
-    return files.outlines(os.fspath(path), depth, conditions, counter)
+
+def _selector(one: IndexedDocument, section: int) -> str:
+    return qualified(document_name(one.document.path), one.step(section))
+
+
+def _read(path: Path) -> tuple[list[IndexedDocument], tuple[str, ...]]:
+    """Read a file, or all of a folder that can be read; say what was left out, and why."""
+    path = path.resolve()
+    folder = path if path.is_dir() else path.parent
+    library = Library([Root(str(folder), folder.name)], Catalog(()))
+    indexed: list[IndexedDocument] = []
+    unreadable: list[str] = []
+    for found in library.find(DocumentRef(file=str(path) if folder == path else path.name)):
+        try:
+            indexed.append(_indices.get(library.stat(found), partial(library.read, found)))
+        except (DocumentError, DocumentNotFoundError) as error:
+            if folder != path:
+                raise
+            logger.warning("%s: %s", found.path, error.message)
+            unreadable.append(f"{found.path}: {error.message}")
+    if not indexed:
+        raise DocumentNotFoundError(f"no file below {str(path)!r} can be read", hint=unreadable[0])
+    return indexed, tuple(unreadable)

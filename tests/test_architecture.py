@@ -60,11 +60,7 @@ ROOMS = {
 
 # Own modules that are imported inside a function, with the reason.
 LATE = {
-    (
-        "npl_index.api",
-        "npl_index.answer.files",
-    ): "it imports all parts, which take long",
-    # A command starts in a tenth of a second.
+    # A command line imports what its command needs and nothing else: an import takes longer than a call.
     (
         "npl_mcp.stores.base.opening",
         "npl_mcp.stores.base.postgres",

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from npl_index.answer.budget import Part, Unit
-from npl_index.answer.document_set import DocumentSet
+from npl_index.answer.document_set import DocumentSet, Part, Unit
 from npl_index.answer.suggestions import Place
 from npl_index.answer.values import TailoredSection
 from npl_index.markdown.digests import section_digest
@@ -49,8 +48,8 @@ def choose(
     parts: list[tuple[Part, float]] = []
     for part, score in wanted:
         rest = [part]
-        if (part.document, part.section) in known:
-            rest = list(_without(documents, part, known[part.document, part.section]))
+        if part.place in known:
+            rest = list(_without(documents, part, known[part.place]))
             left_out += max(0, part.size.last - sum(one.size.last for one in rest))
         elif part.section and not part.chosen:  # a heading at least, and most hits are never counted
             parts.append((part, score))
@@ -90,26 +89,24 @@ def known_lines(documents: DocumentSet, selections: Iterable[Selected]) -> Known
 
 def _without(documents: DocumentSet, part: Part, known: Sequence[Span]) -> Iterator[Part]:
     """Return what is left of a part without some of its lines."""
-    place = (part.document, part.section)
     at = part.lines.start
     for span in (*known, Span(part.lines.stop, part.lines.stop)):
         if at < span.start:
             lines = Span(at, min(span.start, part.lines.stop))
-            yield documents.part(place, chosen=part.chosen, lines=lines)
+            yield documents.part(part.place, chosen=part.chosen, lines=lines)
         at = max(at, span.stop)
 
 
 def families(documents: DocumentSet, parts: Sequence[Part]) -> Iterator[tuple[Part, ...]]:
     """Put the parts of a section together if all of its subsections are among them."""
-    whole = {(part.document, part.section): part for part in parts if documents.is_whole(part)}
+    whole = {part.place: part for part in parts if documents.is_whole(part)}
     for part in parts:
-        place = (part.document, part.section)
         if not documents.is_whole(part):
             yield (part,)
-        elif place in whole:
+        elif part.place in whole:
             family = [(part.document, index) for index in documents.tree(part.document).subtree(part.section)]
-            texts = [one for one in family if documents.counts(one[0]).last[one[1]]]
-            group = texts if all(one in whole for one in texts) else [place]
+            texts = [one for one in family if documents.counts(one[0]).last(one[1])]
+            group = texts if all(one in whole for one in texts) else [part.place]
             yield tuple(whole.pop(one) for one in group)
 
 
@@ -187,8 +184,7 @@ def selector(documents: DocumentSet, unit: Unit, *, above: bool = False, by_path
     first, last = unit.parts[0], unit.parts[-1]
     lines = None if documents.is_whole(first) else first.lines
     alone = len(unit.parts) == 1
-    place = first.document, first.section
-    start = documents.selector(place, own=alone, lines=lines, above=above, by_path=by_path)
+    start = documents.selector(first.place, own=alone, lines=lines, above=above, by_path=by_path)
     if not unit.ranges:
         return start
     tree = documents.tree(first.document)

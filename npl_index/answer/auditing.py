@@ -10,8 +10,7 @@ from collections.abc import Collection as Items
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from npl_index.answer.budget import Part
-from npl_index.answer.document_set import DocumentSet
+from npl_index.answer.document_set import DocumentSet, Part
 from npl_index.answer.forms import Form
 from npl_index.answer.suggestions import Companions, Place
 from npl_index.answer.tailoring import Answered, Found, TailorRequest, answer, find
@@ -261,18 +260,15 @@ class _View:
             (hit.document, hit.section): (rank, hit.score) for rank, hit in enumerate(found.hits, 1)
         }
         packed = made.packed
-        self._chosen = {
-            (part.document, part.section) for unit in found.wanted.units for part in unit.parts if part.chosen
-        }
+        self._chosen = {part.place for unit in found.wanted.units for part in unit.parts if part.chosen}
         self._pieces: dict[Place, list[Part]] = {}
         self._states = dict.fromkeys(self._scores, BELOW) | dict.fromkeys(found.known, KNOWN)
         for unit in (*packed.dropped, *packed.rests):
-            self._states |= {(part.document, part.section): NO_ROOM for part in unit.parts}
+            self._states |= dict.fromkeys(unit.places, NO_ROOM)
         for unit in packed.kept:
             for part in unit.parts:
-                place = part.document, part.section
-                self._states[place] = CUT if unit.cut else TAKEN
-                self._pieces.setdefault(place, []).append(part)
+                self._states[part.place] = CUT if unit.cut else TAKEN
+                self._pieces.setdefault(part.place, []).append(part)
         by_document: dict[int, Counter[str]] = {}
         for (document, _), state in self._states.items():
             by_document.setdefault(document, Counter())[state] += 1
@@ -286,7 +282,7 @@ class _View:
         return Counter(self._states.values()), tokens
 
     def _tokens(self, place: Place) -> int:
-        return self._documents.counts(place[0]).last[place[1]]
+        return self._documents.counts(place[0]).last(place[1])
 
     def matches(self) -> tuple[AuditedSection, ...]:
         """Return the sections that have a state, in document order."""
@@ -329,10 +325,11 @@ class _View:
         return range(0 if before else 1, size)
 
     def _file(self, document: int, rows: Iterable[int], is_open: bool, continued: bool) -> AuditedFile:
+        size = self._documents.collection.sections(document).size
         return AuditedFile(
             file=self._documents.path(document),
-            tokens=sum(self._documents.counts(document).last),
-            sections=self._documents.collection.sections(document).size,
+            tokens=sum(map(self._documents.counts(document).last, range(size))),
+            sections=size,
             states=self._by_document.get(document, {}),
             open=is_open,
             continued=continued,

@@ -15,8 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
-from npl_index.answer.budget import Part, Size
-from npl_index.answer.document_set import DocumentSet
+from npl_index.answer.document_set import DocumentSet, Part, Size
 from npl_index.answer.finding import Found, best_place, find_all, safe_start
 from npl_index.answer.frames import Stretch
 from npl_index.markdown.blocks import parse_blocks
@@ -97,7 +96,7 @@ def cut(
     documents: DocumentSet,
     part: Part,
     room: int,
-    cost: Callable[[Part], int] = lambda piece: piece.size.cost,
+    cost: Callable[[Part], int],
     *,
     or_beginning: bool = True,
 ) -> tuple[Part, ...] | None:
@@ -106,7 +105,7 @@ def cut(
     Terms of the heading do not count, since the heading comes with every run. Where no term is found, the
     part's beginning is kept. A piece of a line has the selector of the line: a selector counts whole lines.
 
-    :param cost: returns the tokens that a piece takes of the room; by default those of its text.
+    :param cost: returns the tokens that a piece takes of the room.
     :param or_beginning: keep the beginning even where terms are found that have no room.
     :returns: the piece, then the remaining parts before it and behind it; ``None`` if nothing fits.
     :raises DocumentTimeoutError: the deadline has passed.
@@ -164,8 +163,7 @@ def _cut_around(
             if last == begin:
                 break
             end = last
-        place = part.document, part.section
-        piece = documents.part(place, chosen=part.chosen, lines=_lines(tree, begin, end))
+        piece = documents.part(part.place, chosen=part.chosen, lines=_lines(tree, begin, end))
         if (spent := cost(piece)) <= room:
             return (piece, *rest_of(documents, part, piece))
         tokens = documents.counter.upper_bound(blocks.tokens[run[1]] - blocks.tokens[run[0]] + above)
@@ -189,7 +187,7 @@ def _reach(documents: DocumentSet, part: Part, room: int, found: Sequence[Found]
     # A quarter more than fits on average.
     width = room * (end - begin) * 5 // (4 * max(1, part.size.last)) + _MARGIN
     at = best_place(found, width, begin, end)
-    own, fences = tree.sections[part.section].own, documents.fences((part.document, part.section))
+    own, fences = tree.sections[part.section].own, documents.fences(part.place)
     line = safe_start(tree, own, bisect_right(starts, at) - 1, fences)
     reached = at + width + _MARGIN
     stop = bisect_left(starts, reached)
@@ -364,5 +362,4 @@ def rest_of(documents: DocumentSet, part: Part, piece: Part) -> Iterator[Part]:
     for span, size in zip(spans, sizes, strict=True):
         if size and not _BLANK.match(source, starts[span.start], starts[span.stop]):
             tokens = max(1, left * size // sum(sizes))
-            cost = documents.counter.upper_bound(tokens)
-            yield part.shortened(span, Size(tokens, tokens, cost))
+            yield part.shortened(span, Size(tokens, tokens))

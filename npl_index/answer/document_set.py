@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from functools import cached_property
+from typing import NamedTuple, TypeVar
 
-from npl_index.answer.budget import Part, Size, Unit
 from npl_index.answer.frames import Fences, framed
 from npl_index.answer.marks import mark, tag_for
 from npl_index.answer.suggestions import Place
@@ -26,6 +26,83 @@ T = TypeVar("T")
 
 _INDENTED = 3
 """Most columns of indentation that the first line of a text loses; more would be code."""
+
+
+class Size(NamedTuple):
+    """Tokens of a text.
+
+    :param followed: when more text follows after a blank line.
+    :param last: at the end of the content.
+    """
+
+    followed: int
+    last: int
+
+
+class Part:
+    """A stretch of one section's own text. Its lines are looked up and counted when they are first needed.
+
+    :param place: the section.
+    :param chosen: a selector asked for it.
+    :param lines: of the document; by default all of the section's own text.
+    :param size: its tokens, if they are known.
+    """
+
+    def __init__(
+        self,
+        documents: DocumentSet,
+        place: Place,
+        chosen: bool = False,
+        lines: Span | None = None,
+        size: Size | None = None,
+    ) -> None:
+        self.place, self.chosen = place, chosen
+        self.document, self.section = place
+        self._documents, self._lines, self._size = documents, lines, size
+
+    @cached_property
+    def lines(self) -> Span:
+        """The lines of the document."""
+        return self._lines or self._documents.tree(self.document).sections[self.section].own
+
+    @cached_property
+    def size(self) -> Size:
+        """The tokens of the text."""
+        return self._size or self._documents.size(self.place, self._lines)
+
+    def shortened(self, lines: Span, size: Size) -> Part:
+        """Return another stretch of the same section's text."""
+        return Part(self._documents, self.place, self.chosen, lines, size)
+
+
+class Unit(NamedTuple):
+    """Text that is kept, cut or left out as one.
+
+    :param parts: of one document, in its order.
+    :param score: 0 to 1; 1 for what a selector asked for.
+    :param cut: it ends before its section's end, or begins after its beginning, for lack of room.
+    :param ranges: its parts are several sections that follow one another; it is only named.
+    """
+
+    parts: tuple[Part, ...]
+    score: float
+    cut: bool = False
+    ranges: bool = False
+
+    @property
+    def document(self) -> int:
+        """Index of the document."""
+        return self.parts[0].document
+
+    @property
+    def places(self) -> list[Place]:
+        """The sections of its parts."""
+        return [part.place for part in self.parts]
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of the text alone."""
+        return sum(part.size.followed for part in self.parts[:-1]) + self.parts[-1].size.last
 
 
 class Trees(Sequence[SectionTree]):
@@ -121,8 +198,9 @@ class DocumentSet:
 
     def part_text(self, part: Part) -> str:
         """Return a part's text, under its section's heading."""
-        place = part.document, part.section
-        return self.once(("text", place, part.lines), lambda: self._under_heading(place, part.lines))
+        return self.once(
+            ("text", part.place, part.lines), lambda: self._under_heading(part.place, part.lines)
+        )
 
     def _under_heading(self, place: Place, lines: Span) -> str:
         """Return some lines of a section's own text.
@@ -230,24 +308,20 @@ class DocumentSet:
                     return _step(section) + below
         return None
 
-    def part(self, place: Place, *, chosen: bool, lines: Span | None = None) -> Part:
-        """Make a part of a section's own text, or of some lines of it, which come under its heading."""
+    def part(self, place: Place, *, chosen: bool = False, lines: Span | None = None) -> Part:
+        """Return a part of a section's own text, or of some lines of it, which come under its heading."""
+        return Part(self, place, chosen, lines)
+
+    def size(self, place: Place, lines: Span | None) -> Size:
+        """Return the tokens of a section's own text, or of some lines of it under its heading."""
         document, index = place
-
-        def whole() -> Size:
-            counts = self.counts(document)
-            return Size(counts.followed[index], counts.last[index], counts.costs[index])
-
-        def stretch(lines: Span) -> Size:
-            followed, last = self.once(
-                ("part", place, lines),
-                lambda: measure(self._under_heading(place, lines), self.counter, self.clock),
-            )
-            return Size(followed, last, self.counter.upper_bound(max(followed, last)))
-
         if lines is None or lines == self.tree(document).sections[index].own:
-            return Part(document, index, lambda: self.tree(document).sections[index].own, whole, chosen)
-        return Part(document, index, lambda: lines, lambda: stretch(lines), chosen)
+            counts = self.counts(document)
+            return Size(counts.followed(index), counts.last(index))
+        return self.once(
+            ("part", place, lines),
+            lambda: Size(*measure(self._under_heading(place, lines), self.counter, self.clock)),
+        )
 
     def ancestors(self, place: Place) -> Iterator[Place]:
         """Return the sections above a section, from its parent up; its document is not looked at."""
@@ -263,7 +337,7 @@ class DocumentSet:
 
     def tagged(self, units: Iterable[Unit]) -> DocumentSet:
         """Return the same documents with marks that no line of the sections of some units can imitate."""
-        places = dict.fromkeys((part.document, part.section) for unit in units for part in unit.parts)
+        places = dict.fromkeys(part.place for unit in units for part in unit.parts)
         trees = ((self.tree(document), section) for document, section in places)
         return replace(self, tag=tag_for([tree.text(tree.sections[one].own) for tree, one in trees]))
 

@@ -24,11 +24,10 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import fields, is_dataclass
 from functools import cache
 from operator import attrgetter
-from typing import Any, Protocol
+from typing import Any
 
 from npl_index.answer.assembling import digest, row, selector
-from npl_index.answer.budget import Part, Unit
-from npl_index.answer.document_set import DocumentSet
+from npl_index.answer.document_set import DocumentSet, Part, Unit
 from npl_index.answer.marks import in_mark, note
 from npl_index.answer.pointers import pointer
 from npl_index.answer.values import Guide, Pointer, RankedSection, Suggestion, Tailored
@@ -38,37 +37,46 @@ from npl_index.tokens.sections import dumped, escaped_tokens
 NO_GUIDE = Guide()
 
 
-class Form(Protocol):
-    """Writes answers, and says what their parts cost in tokens."""
+# A form takes all that any form needs.
+# ruff: noqa: ARG002
 
-    @property
-    def lean(self) -> bool:
-        """Whether the answer leaves out what its reader knows or can see."""
+
+class Form:
+    """Writes answers, and says what their parts cost in tokens.
+
+    This one writes the content and the marks that name files. Nothing else costs anything: it is shown
+    elsewhere, as on a command line.
+    """
+
+    lean = False
+    """Whether the answer leaves out what its reader knows or can see."""
+
+    shows_lines = False
+    """Whether pointers show their matching lines."""
 
     def text(self, documents: DocumentSet, part: Part) -> int:
-        """Return the cost of a part's text."""
+        """Return the cost of a part's text, with the blank line behind it."""
+        return max(part.size)
 
     def entry(self, documents: DocumentSet, document: int) -> int:
-        """Return the additional cost of a document's first unit."""
+        """Return the additional cost of a document's first unit: the mark that names the file."""
+        return documents.counter.count(documents.mark(document) + "\n") if documents.several else 0
 
     def row(self, documents: DocumentSet, unit: Unit) -> str:
         """Return the description of a unit."""
-
-    @property
-    def shows_lines(self) -> bool:
-        """Whether pointers show their matching lines."""
+        return ""
 
     def pointer(self, pointer: Pointer) -> str:
         """Return a pointer."""
+        return ""
 
     def named(self, text: str) -> str:
         """Return a remark."""
+        return ""
 
-    def suggested(self, suggestion: Suggestion) -> str:
-        """Return an entry of ``suggestions``."""
-
-    def keyword(self, word: str) -> str:
-        """Return an entry of ``keywords_extracted``."""
+    def further(self, one: str | Suggestion) -> str:
+        """Return a keyword or a suggestion."""
+        return ""
 
     def frame(self, nothing: Tailored, documents: DocumentSet, held: tuple[str, ...]) -> str:
         """Return an answer without sections, but with the text between its parts.
@@ -76,6 +84,7 @@ class Form(Protocol):
         :param nothing: the answer.
         :param held: as in :class:`~npl_index.answer.values.Guide`.
         """
+        return ""
 
     def write(
         self, answer: Tailored, documents: DocumentSet, kept: Sequence[Unit], guide: Guide = NO_GUIDE
@@ -84,9 +93,10 @@ class Form(Protocol):
 
         :param guide: what a model reads in addition.
         """
+        return answer.content
 
 
-class Json:
+class Json(Form):
     """The fields by name, as compact JSON; characters outside ASCII stay as they are.
 
     :param before: what is sent in front of the answer.
@@ -94,22 +104,18 @@ class Json:
     """
 
     lean = True
-    shows_lines = False
 
     def __init__(self, before: str = "", after: str = "") -> None:
         self._before, self._after = before, after
 
     def text(self, documents: DocumentSet, part: Part) -> int:
         """Count the escaped text, once for each section."""
-        if not documents.is_whole(part):
-            return documents.once(
-                ("escaped", part.document, part.section, part.lines),
-                lambda: escaped_tokens(documents.part_text(part), documents.counter),
-            )
-        kept = documents.counts(part.document).escaped
-        if not kept[part.section]:
-            kept[part.section] = escaped_tokens(documents.part_text(part), documents.counter)
-        return kept[part.section]
+        if documents.is_whole(part):
+            return documents.counts(part.document).escaped(part.section)
+        return documents.once(
+            ("escaped", part.place, part.lines),
+            lambda: escaped_tokens(documents.part_text(part), documents.counter),
+        )
 
     def entry(self, documents: DocumentSet, document: int) -> int:
         """Count the mark that names the file."""
@@ -117,32 +123,28 @@ class Json:
 
     def row(self, documents: DocumentSet, unit: Unit) -> str:
         """Return the row."""
-        return dumped(_fields(row(documents, unit, lean=self.lean))) + ","
+        return self.named(row(documents, unit, lean=self.lean))
 
     def pointer(self, pointer: Pointer) -> str:
         """Return the selector as a string."""
         return self.named(pointer.selector)
 
-    def named(self, text: str) -> str:
-        """Return a string."""
-        return dumped(text) + ","
+    def named(self, text: Any) -> str:
+        """Return an entry of a list."""
+        return dumped(_fields(text)) + ","
 
-    def suggested(self, suggestion: Suggestion) -> str:
-        """Return the suggestion."""
-        return dumped(_fields(suggestion)) + ","
-
-    keyword = named
+    def further(self, one: str | Suggestion) -> str:
+        """Return a string, or the fields of a suggestion."""
+        return self.named(one)
 
     def frame(self, nothing: Tailored, documents: DocumentSet, held: tuple[str, ...]) -> str:
         """Return the empty fields."""
-        del held
         return self.write(nothing, documents, ())
 
     def write(
         self, answer: Tailored, documents: DocumentSet, kept: Sequence[Unit], guide: Guide = NO_GUIDE
     ) -> str:
         """Return the fields; lone surrogates, which no UTF-8 stream can carry, become U+FFFD."""
-        del documents, kept, guide  # the answer holds their text
         text = f"{self._before}{dumped(_fields(answer))}{self._after}"
         if text.isascii():
             return text
@@ -173,7 +175,7 @@ def _fields(value: Any) -> Any:
     }
 
 
-class Markdown:
+class Markdown(Form):
     """The passages as they are, best first, each under a mark, and a last mark with pointers and remarks."""
 
     lean = True
@@ -204,16 +206,6 @@ class Markdown:
     def named(self, text: str) -> str:
         """Return the line of a remark."""
         return f"{in_mark(text)}\n"
-
-    def suggested(self, suggestion: Suggestion) -> str:
-        """Return nothing: pointers say what to ask for next."""
-        del suggestion
-        return ""
-
-    def keyword(self, word: str) -> str:
-        """Return nothing: the marks do without keywords."""
-        del word
-        return ""
 
     def frame(self, nothing: Tailored, documents: DocumentSet, held: tuple[str, ...]) -> str:
         """Return the last mark with all its lines but the pointers."""
@@ -290,8 +282,8 @@ def _score(score: float) -> str:
     return f"{score:.2f}".removeprefix("0").removesuffix(".00") or "0"
 
 
-class Pricing:
-    """What the parts of one answer cost in its form; see :class:`npl_index.answer.budget.Prices`.
+class Prices:
+    """What the parts of one answer cost in its form, in tokens as they are sent; costs add up.
 
     :param free: there is no budget, so that nothing has to be counted.
     """
@@ -325,10 +317,7 @@ class Pricing:
 
     def further(self, one: str | Suggestion) -> int:
         """Return the cost of a keyword or a suggestion."""
-        form = self._form
-        return self._tokens(
-            ("further", one), lambda: form.keyword(one) if isinstance(one, str) else form.suggested(one)
-        )
+        return self._tokens(("further", one), lambda: self._form.further(one))
 
     def _tokens(self, part: Hashable, written: Callable[[], str]) -> int:
         if self._free:

@@ -156,7 +156,7 @@ def _node(view: _View, section: Section, depth: int | None, name: str | None = N
         word_count=whole.word_count,
         token_count=tokens,
         children=() if depth == 0 else tuple(_node(view, tree.sections[child], deeper) for child in children),
-        own=_own(section, view.counts.last[index], tokens) if section.children else None,
+        own=_own(section, view.counts.last(index), tokens) if section.children else None,
         version=section.version,
         matches=False if view.matching is not None and section.level and index not in view.matching else None,
         more=len(inside) - 1 if depth == 0 and children else None,

@@ -5,8 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 
 from npl_index.answer.assembling import selector
-from npl_index.answer.budget import Part, Unit
-from npl_index.answer.document_set import DocumentSet
+from npl_index.answer.document_set import DocumentSet, Part, Unit
 from npl_index.answer.finding import Found, find_all
 from npl_index.answer.values import Pointer
 

@@ -8,11 +8,9 @@ from itertools import accumulate, islice
 from typing import NamedTuple
 
 from npl_index.answer.assembling import Known, choose, content_of, known_lines, row
-from npl_index.answer.budget import Packed, Unit
-from npl_index.answer.document_set import DocumentSet
-from npl_index.answer.forms import Form, Json, Markdown, Pricing
-from npl_index.answer.remarks import remarks
-from npl_index.answer.room import BEST, MORE_POINTERS, POINTERS, Further, Room, Wanted
+from npl_index.answer.document_set import DocumentSet, Unit
+from npl_index.answer.forms import Form, Json, Markdown, Prices
+from npl_index.answer.packing import BEST, MORE_POINTERS, POINTERS, Further, Packed, Wanted, pack, remarks
 from npl_index.answer.suggestions import Companions, Place, suggest
 from npl_index.answer.values import Guide, RankedSection, Suggestion, Tailored, Written
 from npl_index.choices import Weights
@@ -178,11 +176,7 @@ class Answered(NamedTuple):
 
 
 def answer(
-    request: TailorRequest,
-    found: Found,
-    documents: DocumentSet,
-    form: Form,
-    companions: Companions,
+    request: TailorRequest, found: Found, documents: DocumentSet, form: Form, companions: Companions
 ) -> Answered:
     """Pack and write what was found.
 
@@ -190,58 +184,35 @@ def answer(
     """
     documents = replace(documents, wanted=_terms(request, found.keywords, documents.collection))
     further = _further(found, documents, companions)
-    budget, answered, most = request.token_budget, None, found.wanted.most
-    totals = accumulate(one.tokens for one in found.wanted.units)
-    if budget is not None and most is None and all(total <= budget for total in totals):
-        answered = _answer(replace(request, token_budget=None), found, documents, form, further)
-    if budget is None or answered is None or not _fits(answered, form, budget):
-        answered = _answer(request, found, documents, form, further)
-    return answered
+    token_budget = request.token_budget
+    if token_budget is not None and found.wanted.most is None:
+        totals = accumulate(one.tokens for one in found.wanted.units)
+        if all(total <= token_budget for total in totals):
+            whole = _answer(replace(request, token_budget=None), found, documents, form, further)
+            if _fits(whole, form, token_budget):
+                return whole
+    return _answer(request, found, documents, form, further)
 
 
-def _fits(answered: Answered, form: Form, budget: int) -> bool:
+def _fits(answered: Answered, form: Form, token_budget: int) -> bool:
     """Tell whether an answer is within a budget; its texts are counted again only near the border."""
     documents, kept, count = answered.documents, answered.packed.kept, answered.documents.counter.count
     whole = replace(answered.written.value, ranking=None)
-    prices = Pricing(documents, form)
+    prices = Prices(documents, form)
     tokens = count(form.write(replace(whole, content="…", sections=()), documents, (), answered.guide))
     tokens += sum(prices.row(unit) + prices.text(unit) for unit in kept)
     tokens += sum(map(prices.entry, {unit.document for unit in kept}))
-    if budget < documents.counter.upper_bound(tokens) <= NEARLY * budget:
+    if token_budget < documents.counter.upper_bound(tokens) <= NEARLY * token_budget:
         tokens = count(form.write(whole, documents, kept, answered.guide))
-    return documents.counter.upper_bound(tokens) <= budget
+    return documents.counter.upper_bound(tokens) <= token_budget
 
 
 def _answer(
     request: TailorRequest, found: Found, documents: DocumentSet, form: Form, further: Further
 ) -> Answered:
-    packing = _pack(request, found, documents, form, further)
-    marked = documents.several or isinstance(form, Markdown)
-    if marked and documents.tagged(packing.packed.kept).tag:
-        # With other marks other units may fit; no text of the wanted units may imitate these marks.
-        documents = documents.tagged(found.wanted.units)
-        packing = _pack(request, found, documents, form, further)
-    written = _written(request, found, documents, form, packing)
-    return Answered(documents, packing.packed, packing.guide, written)
-
-
-class _Packing(NamedTuple):
-    """What of the wanted fits.
-
-    :param nothing: the answer without any of its parts.
-    """
-
-    nothing: Tailored
-    room: Room
-    packed: Packed
-    guide: Guide
-
-
-def _pack(
-    request: TailorRequest, found: Found, documents: DocumentSet, form: Form, further: Further
-) -> _Packing:
-    prices, evidence = Pricing(documents, form), found.evidence
-    said = remarks(found.failures, documents.unreadable, request.token_budget, prices.named)
+    token_budget, evidence = request.token_budget, found.evidence
+    prices = Prices(documents, form, free=token_budget is None)
+    not_found, unreadable = remarks(found.failures, documents.unreadable, token_budget, prices)
     nothing = Tailored(
         content="",
         sections=(),
@@ -256,45 +227,41 @@ def _pack(
         absent=evidence.absent or None,
         weak=True if evidence.verdict == "weak" else None,
         excluded_tokens=found.excluded_tokens,
-        not_found=said.not_found or None,
-        unreadable=said.unreadable or None,
+        not_found=not_found or None,
+        unreadable=unreadable or None,
         partial=True if documents.missing else None,
         missing_files=documents.missing or None,
     )
-    room = Room(request.token_budget, documents, form, nothing, further, evidence.held)
-    packed = room.pack(found.wanted)
-    pointers = room.pointers(found.wanted, packed)
-    if not pointers and (packed.dropped or packed.rests):
-        # An answer that leaves something out and does not name it is a dead end.
-        packed = Packed((), tuple(found.wanted.units))
-        pointers = room.pointers(found.wanted, packed)
-    return _Packing(nothing, room, packed, Guide(pointers, evidence.held))
-
-
-def _written(
-    request: TailorRequest,
-    found: Found,
-    documents: DocumentSet,
-    form: Form,
-    packing: _Packing,
-) -> Written[Tailored]:
-    nothing, room, packed, guide = packing
+    packed = pack(
+        found.wanted,
+        further,
+        documents,
+        form,
+        nothing,
+        token_budget,
+        held=evidence.held,
+        # An answer of the default size is as short as it can be.
+        brief=request.brief,
+    )
+    marked = documents.several or isinstance(form, Markdown)
+    if marked and not documents.tag and documents.tagged(packed.kept).tag:
+        # With other marks other units may fit; no text of the wanted units may imitate these marks.
+        return _answer(request, found, documents.tagged(found.wanted.units), form, further)
     content, total = content_of(documents, packed.kept)
-    truncated = bool(packed.dropped or packed.rests)
-    # An answer of the default size is as short as it can be: suggestions keep to their share of it.
-    further = room.further(complete=not (truncated or request.brief))
-    answer = replace(
+    value = replace(
         nothing,
         content=content,
         sections=tuple(row(documents, unit, lean=form.lean) for unit in packed.kept),
-        truncated=truncated,
-        request_more=tuple(one.selector for one in guide.pointers),
-        suggestions=tuple(further.suggestions),
-        keywords_extracted=tuple(further.keywords),
+        truncated=packed.truncated,
+        request_more=tuple(one.selector for one in packed.pointers),
+        suggestions=tuple(packed.further.suggestions),
+        keywords_extracted=tuple(packed.further.keywords),
         total_tokens=total,
         ranking=tuple(_ranked(documents, hit) for hit in found.hits) if request.explain else None,
     )
-    return Written(answer, form.write(answer, documents, packed.kept, guide))
+    guide = Guide(packed.pointers, evidence.held)
+    text = form.write(value, documents, packed.kept, guide)
+    return Answered(documents, packed, guide, Written(value, text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,7 +294,8 @@ def find(request: TailorRequest, documents: DocumentSet, weights: Weights) -> Fo
     :raises SectionNotFoundError: there are selectors, and none selects anything.
     """
     keywords = extract_keywords(request.context)
-    scope = _scope(request, documents)
+    # What one selector has worked out serves the next.
+    scope = documents.scope() if request.selectors or request.exclude else None
     selections, failures = _selected(scope, "selectors", request.selectors)
     excluded, others_failed = _selected(scope, "exclude", request.exclude)
     known = known_lines(documents, excluded)
@@ -370,7 +338,7 @@ def _others(
 
     A heading without text stands for the sections below it.
     """
-    taken = {(part.document, part.section) for unit in units for part in unit.parts} | known.keys()
+    taken = {place for unit in units for place in unit.places} | known.keys()
     size_of = documents.collection.size_of
     for number, hit in enumerate(hits[: MORE_POINTERS + len(taken)]):
         family = [(hit.document, hit.section)]
@@ -393,13 +361,6 @@ def _terms(
     # A term that is nowhere may begin others, which is a guess.
     least = min(idf.values(), default=1.0)
     return tuple((term, weight * idf.get(term, least)) for term, weight in wanted.items())
-
-
-def _scope(request: TailorRequest, documents: DocumentSet) -> Scope | None:
-    """Return where selectors look; what one of them has worked out serves the next."""
-    if not request.selectors and not request.exclude:
-        return None
-    return documents.scope()
 
 
 def _selected(
@@ -436,8 +397,8 @@ def _ranked(documents: DocumentSet, hit: Hit) -> RankedSection:
 
 def _further(found: Found, documents: DocumentSet, companions: Companions) -> Further:
     """Return what an answer says besides its sections: it depends on what is wanted, not on what fits."""
-    wanted = [(part.document, part.section) for unit in found.wanted.units for part in unit.parts]
-    pointed = [(part.document, part.section) for unit in found.wanted.others for part in unit.parts]
+    wanted = [place for unit in found.wanted.units for place in unit.places]
+    pointed = [place for unit in found.wanted.others for place in unit.places]
     taken = {*wanted, *found.known, *pointed}
     taken |= {above for place in taken for above in documents.ancestors(place)}
     places = [place for hit in found.hits if (place := (hit.document, hit.section)) not in taken]

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from npl_index.index.database import Database
-from npl_index.index.writing import texts_of
+from npl_index.index.writing import AMONG, texts_of
 from npl_index.ranking.arrays import NDArray, np
 from npl_index.ranking.names import LEVEL, bits_of
 from npl_index.ranking.postings import Counts
@@ -44,7 +44,6 @@ class Scope:
     """The documents that are asked for: those of some roots, all or some of them.
 
     :param version: of the roots' content; what is known of a scope holds as long as it.
-    :param roots: numbers of the roots, whose statistics are taken.
     :param documents: numbers of the documents in their order.
     :param complete: these are all documents of their roots.
     :param alone: there are no other roots.
@@ -57,7 +56,7 @@ class Scope:
 
     @cached_property
     def roots(self) -> str:
-        """Their numbers, as JSON."""
+        """Numbers of the roots, whose statistics are taken, as JSON."""
         return json.dumps([root for root, _ in self.version])
 
     @cached_property
@@ -80,12 +79,11 @@ class Scope:
         if self.complete and self.alone:
             return "", ()
         if self.complete:
-            which = "SELECT document FROM file WHERE root IN (SELECT value FROM json_each(?))"
-            return f" AND +rowid IN ({which})", (self.roots,)
-        return " AND +rowid IN (SELECT value FROM json_each(?))", (self.numbers,)
+            return f" AND +rowid IN (SELECT document FROM file WHERE root {AMONG})", (self.roots,)
+        return f" AND +rowid {AMONG}", (self.numbers,)
 
 
-def candidates(connection: Any, scope: Scope, terms: Sequence[tuple[str, int]]) -> list[int]:
+def candidates(database: Database, scope: Scope, terms: Sequence[tuple[str, int]]) -> list[int]:
     """Return the places of the documents that answer best by ``bm25()``, best first.
 
     :param terms: with the pages that hold each.
@@ -96,23 +94,23 @@ def candidates(connection: Any, scope: Scope, terms: Sequence[tuple[str, int]]) 
         if len(asked) < LEAST_TERMS or postings + pages <= MOST_POSTINGS:
             asked.append(quoted(term))
             postings += pages
-    if not asked:
-        return []
-    return _best(connection, scope, " OR ".join(asked), CANDIDATES)
+    return _best(database, scope, " OR ".join(asked), CANDIDATES)
 
 
-def holders(connection: Any, scope: Scope, terms: Sequence[str]) -> list[int]:
+def holders(database: Database, scope: Scope, terms: Sequence[str]) -> list[int]:
     """Return the places of the documents that hold all of some terms, those that answer best first."""
-    return _best(connection, scope, " AND ".join(map(quoted, terms)), MOST_HOLDERS)
+    return _best(database, scope, " AND ".join(map(quoted, terms)), MOST_HOLDERS)
 
 
-def _best(connection: Any, scope: Scope, expression: str, most: int) -> list[int]:
+def _best(database: Database, scope: Scope, expression: str, most: int) -> list[int]:
+    if not expression:
+        return []
     condition, given = scope.condition
-    rows = connection.execute(
+    rows = database.rows(
         f"SELECT rowid FROM word WHERE word MATCH ?{condition}"
         f" ORDER BY bm25(word, {_WEIGHTS}), rowid LIMIT ?",
-        (expression, *given, most),
-    ).fetchall()
+        *(expression, *given, most),
+    )
     places = scope.places
     return [places[number] for (number,) in rows if number in places]
 
@@ -141,13 +139,9 @@ class KeptVocabulary:
 
     @cached_property
     def _sums(self) -> tuple[int, int, int]:
-        with self.database.reading() as connection:
-            found = connection.execute(
-                "SELECT sum(sections), sum(pages), sum(words) FROM root"
-                " WHERE id IN (SELECT value FROM json_each(?))",
-                (self.scope.roots,),
-            ).fetchone()
-        return found[0] or 0, found[1] or 0, found[2] or 0
+        sums = "SELECT total(sections), total(pages), total(words) FROM root WHERE id"
+        sections, pages, words = map(int, self.database.rows(f"{sums} {AMONG}", self.scope.roots)[0])
+        return sections, pages, words
 
     @property
     def sections(self) -> int:
@@ -171,49 +165,41 @@ class KeptVocabulary:
         return self._rows[term]
 
     def _row(self, term: str) -> int | None:
-        with self.database.reading() as connection:
-            found = connection.execute("SELECT id FROM term WHERE text = ?", (term,)).fetchone()
-            if found is None or not self.counts(np.array(found)).any[0]:
+        with self.database.reading():
+            found = self.database.rows("SELECT id FROM term WHERE text = ?", term)
+            if not found or not self.counts(np.array(found[0])).any[0]:
                 return None
             if not self.scope.complete:
                 condition, given = self.scope.condition
-                held = connection.execute(
-                    f"SELECT 1 FROM word WHERE word MATCH ?{condition} LIMIT 1", (quoted(term), *given)
-                ).fetchone()
-                return int(found[0]) if held else None
-            return int(found[0])
+                holds = f"SELECT 1 FROM word WHERE word MATCH ?{condition} LIMIT 1"
+                if not self.database.rows(holds, quoted(term), *given):
+                    return None
+            return int(found[0][0])
 
     def between(self, low: str, high: str, most: int | None = None) -> list[tuple[int, str]]:
         """Return rows and terms from ``low`` up to ``high``, the first ones, in the order of the terms."""
-        with self.database.reading() as connection:
-            found: list[tuple[int, str]] = connection.execute(
-                "SELECT id, text FROM term WHERE text >= ? AND text < ? AND EXISTS (SELECT 1 FROM total"
-                ' WHERE term = id AND "any" > 0 AND root IN (SELECT value FROM json_each(?)))'
-                " ORDER BY text LIMIT ?",
-                (low, high, self.scope.roots, -1 if most is None else most),
-            ).fetchall()
-        return found
+        return self.database.rows(
+            "SELECT id, text FROM term WHERE text >= ? AND text < ? AND EXISTS (SELECT 1 FROM total"
+            f' WHERE term = id AND "any" > 0 AND root {AMONG}) ORDER BY text LIMIT ?',
+            *(low, high, self.scope.roots, -1 if most is None else most),
+        )
 
     def texts(self, rows: Sequence[int]) -> list[str]:
         """Return the terms of some rows."""
-        missing = [row for row in rows if row not in self._texts]
-        if missing:
+        if missing := set(rows).difference(self._texts):
             with self.database.reading() as connection:
-                self._texts.update(texts_of(connection, set(missing)))
+                self._texts.update(texts_of(connection, missing))
         return [self._texts[row] for row in rows]
 
     def counts(self, rows: NDArray[Any]) -> Counts:
         """Return how many sections of the roots hold the terms of some rows."""
         asked = rows.tolist()
-        missing = {row for row in asked if row not in self._counts}
-        if missing:
-            with self.database.reading() as connection:
-                found = connection.execute(
-                    'SELECT term, sum(own), sum("any"), sum(path), sum(pages) FROM total WHERE term IN'
-                    " (SELECT value FROM json_each(?)) AND root IN (SELECT value FROM json_each(?))"
-                    " GROUP BY term",
-                    (json.dumps(list(missing)), self.scope.roots),
-                ).fetchall()
+        if missing := set(asked).difference(self._counts):
+            found = self.database.rows(
+                'SELECT term, sum(own), sum("any"), sum(path), sum(pages) FROM total'
+                f" WHERE term {AMONG} AND root {AMONG} GROUP BY term",
+                *(json.dumps(list(missing)), self.scope.roots),
+            )
             self._counts.update(dict.fromkeys(missing, (0, 0, 0, 0)))
             self._counts.update((row, tuple(counts)) for row, *counts in found)
         columns = np.array([self._counts[row] for row in asked], np.int64).reshape(-1, len(Counts._fields))
@@ -229,12 +215,9 @@ class KeptNames:
     @cached_property
     def _titles(self) -> list[tuple[str, str, int]]:
         """Names of each document and of its first section, and how many sections it has."""
-        with self._database.reading() as connection:
-            rows = connection.execute(
-                "SELECT document, title, heading, sections FROM file WHERE root IN"
-                " (SELECT value FROM json_each(?))",
-                (self._scope.roots,),
-            ).fetchall()
+        rows = self._database.rows(
+            f"SELECT document, title, heading, sections FROM file WHERE root {AMONG}", self._scope.roots
+        )
         known = {document: (title, heading, sections) for document, title, heading, sections in rows}
         return [known.get(number, ("", "", 1)) for number in self._scope.documents.tolist()]
 
@@ -256,34 +239,27 @@ class KeptNames:
 
     def called(self, fold: str) -> list[Node]:
         """Return the sections whose name, seen or written, has a loose form."""
-        return self._nodes("fold = ? OR (written > '' AND written = ?)", fold, fold)
+        return self._nodes("fold = ?1 OR (written > '' AND written = ?1)", fold)
 
     def beginning(self, fold: str) -> list[Node]:
         """Return those whose name, seen or written, begins with it."""
-        end = fold + LAST
         return self._nodes(
-            "(fold >= ? AND fold < ?) OR (written > '' AND written >= ? AND written < ?)",
-            fold,
-            end,
-            fold,
-            end,
+            "(fold >= ?1 AND fold < ?2) OR (written > '' AND written >= ?1 AND written < ?2)",
+            *(fold, fold + LAST),
         )
 
     def holding(self, level: int | None, traits: Sequence[str]) -> list[Node]:
         """Return the sections of a level whose own text has some traits, in document order."""
         bits = bits_of(traits)
         if level is None:
-            return self._nodes("kind & ? = ?", bits, bits)
-        return self._nodes(f"kind & ? = ? AND kind & {LEVEL} = ?", bits, bits, level)
+            return self._nodes("kind & ?1 = ?1", bits)
+        return self._nodes(f"kind & ?1 = ?1 AND kind & {LEVEL} = ?2", bits, level)
 
     @cached_property
     def _spelt(self) -> list[str]:
-        with self._database.reading() as connection:
-            rows = connection.execute(
-                "SELECT DISTINCT spelt FROM name WHERE spelt > ''"
-                " AND root IN (SELECT value FROM json_each(?))",
-                (self._scope.roots,),
-            ).fetchall()
+        rows = self._database.rows(
+            f"SELECT DISTINCT spelt FROM name WHERE spelt > '' AND root {AMONG}", self._scope.roots
+        )
         return [spelt for (spelt,) in rows]
 
     @cached_property
@@ -304,36 +280,26 @@ class KeptNames:
 
     def headed(self, spelt: str) -> list[tuple[Node, str]]:
         """Return the sections whose heading has these terms, and the loose forms of their names."""
-        with self._database.reading() as connection:
-            rows = connection.execute(
-                "SELECT document, section, fold FROM name WHERE root IN (SELECT value FROM json_each(?))"
-                " AND spelt = ?",
-                (self._scope.roots, spelt),
-            ).fetchall()
+        rows = self._database.rows(
+            f"SELECT document, section, fold FROM name WHERE root {AMONG} AND spelt = ?",
+            *(self._scope.roots, spelt),
+        )
         places = self._scope.places
         return sorted(((places[one], section), fold) for one, section, fold in rows if one in places)
 
     def is_unique(self, level: int, label: str) -> bool:
         """Tell whether one section alone has a label, at its level."""
-        with self._database.reading() as connection:
-            rows = connection.execute(
-                f"SELECT document FROM name WHERE fold = ? AND label = ? AND kind & {LEVEL} = ?",
-                (folded(label), label, level),
-            ).fetchall()
-        return sum(document in self._scope.places for (document,) in rows) == 1
+        found = self._nodes(f"fold = ? AND label = ? AND kind & {LEVEL} = ?", folded(label), label, level)
+        return len(found) == 1
 
     def _one(self, node: Node) -> tuple[int, str]:
-        with self._database.reading() as connection:
-            found = connection.execute(
-                "SELECT kind, fold FROM name WHERE document = ? AND section = ?",
-                (int(self._scope.documents[node[0]]), node[1]),
-            ).fetchone()
-        return found or (0, "")
+        rows = self._database.rows(
+            "SELECT kind, fold FROM name WHERE document = ? AND section = ?",
+            *(int(self._scope.documents[node[0]]), node[1]),
+        )
+        return rows[0] if rows else (0, "")
 
-    def _nodes(self, condition: str, *given: Any) -> list[Node]:
-        with self._database.reading() as connection:
-            rows = connection.execute(
-                f"SELECT document, section FROM name WHERE {condition}", given
-            ).fetchall()
+    def _nodes(self, condition: str, *given: object) -> list[Node]:
+        rows = self._database.rows(f"SELECT document, section FROM name WHERE {condition}", *given)
         places = self._scope.places
         return sorted((places[one], section) for one, section in rows if one in places)

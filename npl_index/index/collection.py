@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Collection as Collection_
 from contextlib import contextmanager
 from functools import cached_property
-from typing import Any
 
 from cachetools import LRUCache
 
@@ -17,7 +16,7 @@ from npl_index.errors import DocumentNotFoundError, UnreadableDocumentError
 from npl_index.index.asking import MOST_WORDS, KeptNames, KeptVocabulary, Scope, candidates, holders
 from npl_index.index.database import DamagedIndexError, Database
 from npl_index.index.driver import driver
-from npl_index.index.writing import unsealed
+from npl_index.index.writing import AMONG, unsealed
 from npl_index.library.documents import Document, Fingerprint, Found
 from npl_index.ranking.arrays import np
 from npl_index.ranking.indexing import Collection, ParsedDocument, Passages
@@ -105,7 +104,7 @@ class IndexedCollection(Collection):
 
     def passages(self, terms: Sequence[str], also: Collection_[int] = ()) -> Passages:
         """Return the sections of the documents that answer best, and of others that are asked for."""
-        with self.reading(), self.database.reading() as connection:
+        with self.reading():
             self._check()
             asked: dict[str, int] = {}
             for term in terms:
@@ -113,20 +112,16 @@ class IndexedCollection(Collection):
                 rows = [row] if row is not None else [row for row, _ in self.vocabulary.variants(term)]
                 pages = self.vocabulary.counts(np.array(rows, np.intp)).pages.tolist()
                 asked.update(zip(self.vocabulary.texts(rows), pages, strict=True))
-            best = candidates(connection, self.scope, list(asked.items()))
+            best = candidates(self.database, self.scope, list(asked.items()))
             chosen = list(dict.fromkeys([*best, *sorted(also)])) or [0]
             numbers = self.scope.documents[chosen].tolist()
-            packed = dict(
-                connection.execute(
-                    "SELECT id, terms FROM document WHERE id IN (SELECT value FROM json_each(?))",
-                    (json.dumps(numbers),),
-                ).fetchall()
-            )
+            select = f"SELECT id, terms FROM document WHERE id {AMONG}"
+            packed = dict(self.database.rows(select, json.dumps(numbers)))
             taken: dict[int, Sections] = {}
             words = 0
             for place, number in zip(chosen, numbers, strict=True):
                 if number not in packed:
-                    raise self.lost(place)
+                    raise self._lost(place)
                 words += len(packed[number]) // 4
                 if taken and words > MOST_WORDS and place not in also:
                     continue
@@ -136,33 +131,28 @@ class IndexedCollection(Collection):
 
     def holders(self, terms: Sequence[str]) -> Sequence[int]:
         """Return documents that hold all of some terms."""
-        with self.reading(), self.database.reading() as connection:
-            return holders(connection, self.scope, terms) if terms else ()
+        with self.reading():
+            return holders(self.database, self.scope, terms)
 
     def _check(self) -> None:
         """Make sure that the index has the documents that it had; others may have replaced some."""
-        with self.database.reading() as connection:
-            if self._is_current(connection):
-                return
-            there = connection.execute(
-                "SELECT count(*) FROM document WHERE id IN (SELECT value FROM json_each(?))",
-                (self.scope.numbers,),
-            ).fetchone()[0]
-        if there < len(self.scope.documents):
-            raise self.lost(0)
+        if not self._is_current():
+            ((there,),) = self.database.rows(
+                f"SELECT count(*) FROM document WHERE id {AMONG}", self.scope.numbers
+            )
+            if there < len(self.scope.documents):
+                raise self._lost(0)
 
-    def lost(self, place: int) -> DocumentChangedError:
+    def _lost(self, place: int) -> DocumentChangedError:
         """Return the error that says that the index has another content of a document by now."""
-        with self.database.reading() as connection:
-            self._changed(self._is_current(connection))
+        self._changed(self._is_current())
         return DocumentChangedError(self.founds[place].path)
 
-    def _is_current(self, connection: Any) -> bool:
+    def _is_current(self) -> bool:
         """Return whether the roots are as they were, so that whatever is missing is lost."""
-        rows = connection.execute(
-            "SELECT id, version FROM root WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id",
-            (self.scope.roots,),
-        ).fetchall()
+        rows = self.database.rows(
+            f"SELECT id, version FROM root WHERE id {AMONG} ORDER BY id", self.scope.roots
+        )
         return tuple(rows) == self.scope.version
 
     def sections(self, document: int) -> Sections:
@@ -170,24 +160,23 @@ class IndexedCollection(Collection):
         with self._lock:
             kept = self._sections.get(document)
         if kept is None:
-            kept = Sections.unpacked(self.part(document, "terms"))
+            kept = Sections.unpacked(self._part(document, "terms")[0])
             with self._lock:
                 self._sections[document] = kept
         return kept
 
     def tokens_of(self, document: int) -> array[int]:
         """Return what is kept of the tokens of a document's sections."""
-        return array("I", self.part(document, "tokens"))
+        return array("I", self._part(document, "tokens")[0])
 
-    def part(self, document: int, column: str) -> bytes:
-        """Return one part of what is indexed of a document."""
-        with self.reading(), self.database.reading() as connection:
-            found = connection.execute(
-                f"SELECT {column} FROM document WHERE id = ?", (int(self.scope.documents[document]),)
-            ).fetchone()
-            if found is None:
-                raise self.lost(document)
-            return unsealed(found[0])
+    def _part(self, document: int, column: str) -> tuple[bytes, str]:
+        """Return one part of what is indexed of a document, and the digest of its content."""
+        number = int(self.scope.documents[document])
+        with self.reading():
+            rows = self.database.rows(f"SELECT {column}, digest FROM document WHERE id = ?", number)
+            if not rows:
+                raise self._lost(document)
+            return unsealed(rows[0][0]), rows[0][1]
 
     def restored(self, place: int) -> ParsedDocument:
         """Return a document with its sections, which is kept for a while; its text is read on demand."""
@@ -196,11 +185,7 @@ class IndexedCollection(Collection):
         if kept is not None:
             return kept
         found, state, read = self.founds[place], self.states[place], self._read
-        with self.reading(), self.database.reading() as connection:
-            row = connection.execute("SELECT digest, record FROM document WHERE id = ?", (number,)).fetchone()
-            if row is None:
-                raise self.lost(place)
-            digest, record = row[0], unsealed(row[1])
+        record, digest = self._part(place, "record")
 
         def current() -> Document:
             try:

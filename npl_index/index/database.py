@@ -57,11 +57,6 @@ class Database:
         self._memory: Any = None
         self._closed = False
 
-    @property
-    def in_memory(self) -> bool:
-        """Whether the index has no file."""
-        return self.path is None
-
     @contextmanager
     def reading(self) -> Iterator[Any]:
         """Yield a connection in a transaction: all it reads is of one state. A thread's transactions nest."""
@@ -77,6 +72,12 @@ class Database:
             finally:
                 self._mine.connection = None
                 connection.execute("COMMIT")
+
+    def rows(self, statement: str, *given: object) -> list[Any]:
+        """Return the rows that a statement reads, in the transaction of the thread if there is one."""
+        with self.reading() as connection:
+            found: list[Any] = connection.execute(statement, given).fetchall()
+        return found
 
     @contextmanager
     def writing(self) -> Iterator[Any]:

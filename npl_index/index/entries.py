@@ -16,7 +16,7 @@ from npl_index.ranking.names import Name
 from npl_index.ranking.postings import Sections
 from npl_index.ranking.storing import dump_sections
 from npl_index.tokens.estimated import estimator
-from npl_index.tokens.sections import NOTHING, kept_counts
+from npl_index.tokens.sections import NOTHING, TokenCounts
 
 FILES = 64
 """Files of a batch at most."""
@@ -60,7 +60,7 @@ class Content(NamedTuple):
     :param heading: name of its first section.
     :param terms: ascending; the rows of ``sections`` are theirs.
     :param record: its sections (:func:`~npl_index.ranking.storing.dump_sections`).
-    :param tokens: their counts (:func:`~npl_index.tokens.sections.kept_counts`).
+    :param tokens: their counts (:meth:`~npl_index.tokens.sections.TokenCounts.stored`).
     """
 
     title: str
@@ -119,7 +119,7 @@ class Indexer:
         """Return the token counts that are kept with a document: none if they take too long."""
         clock = Deadline(parsed.document.name, time.monotonic() + self.seconds)
         try:
-            return kept_counts(parsed.tree, estimator(self.vocabulary), clock).tobytes()
+            return TokenCounts(parsed.tree, estimator(self.vocabulary), clock).stored().tobytes()
         except DocumentTimeoutError:
             return NOTHING.tobytes()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ from npl_index.index import writing
 from npl_index.index.asking import Scope
 from npl_index.index.database import Database
 from npl_index.index.entries import Asked, Entry
+from npl_index.index.writing import AMONG
 from npl_index.library.documents import Fingerprint, Found
 from npl_index.ranking.arrays import NDArray, np
 
@@ -29,6 +31,8 @@ FEW = 64
 
 States = Sequence[tuple[Found, Fingerprint]]
 
+_Key = tuple[str, str]  # name of a root, path
+
 
 class OvertakenError(Exception):
     """Another process replaced documents of a set while it was looked at."""
@@ -40,10 +44,8 @@ def root_name(found: Found) -> str:
     return "\0".join(parts).rstrip("\0")
 
 
-def _root_names(states: States) -> set[str]:
-    """Return the names of the roots of some files."""
-    some = {(id(found.root), found.home): found for found, _ in states}
-    return set(map(root_name, some.values()))
+def _key(found: Found) -> _Key:
+    return root_name(found), found.path
 
 
 @dataclass(frozen=True)
@@ -81,10 +83,9 @@ class Members:
         """Tell whether files are certainly as they were."""
         return not self.unsettled and (states is self.states or list(states) == list(self.states))
 
-    def places(self) -> list[int]:
-        """Return the places of the files that are documents."""
-        found: list[int] = self.numbers.nonzero()[0].tolist()
-        return found
+    def documents(self) -> list[tuple[Found, Fingerprint]]:
+        """Return the files that are documents, with their states."""
+        return [self.states[place] for place in self.numbers.nonzero()[0].tolist()]
 
     def scope(self) -> Scope:
         """Return the documents as they are asked for.
@@ -110,87 +111,61 @@ class Update:
         if sum(state.size for _, state in states) > MOST_BYTES:
             raise _too_many(f"{MOST_BYTES >> 30} GiB of Markdown")
         self.states, self._database, self._whole = states, database, whole
-        self.numbers = np.zeros(len(states), np.int64)
         self._seen = {} if known is None else dict(known.version)
         self._unsettled: set[int] = set()
         self._failures: dict[str, tuple[Fingerprint, str]] = {}
-        self._asked: dict[int, Asked] = {}
-        self._look(known)
+        self._asked: dict[_Key, tuple[int, Asked]] = {}
+        self.numbers = np.array(_known_numbers(states, known), np.int64)
+        self._look({} if known is None else known.failures)
 
-    def _look(self, known: Members | None) -> None:
-        """Find the documents of the files that did not change."""
-        changed = range(len(self.states)) if known is None else self._take_over(known)
-        failures = {} if known is None else known.failures
-        rows = self._rows([self.states[place] for place in changed])
-        for place in changed:
+    def _look(self, failures: Mapping[str, tuple[Fingerprint, str]]) -> None:
+        """Find the documents of the files that are not known.
+
+        :param failures: files that could not be indexed before.
+        """
+        places = (self.numbers == 0).nonzero()[0].tolist()
+        rows = self._rows([self.states[place] for place in places])
+        for place in places:
             found, state = self.states[place]
-            row = rows.get((root_name(found), found.path))
+            row = rows.get(_key(found))
             before = failures.get(state.path)
             if row is not None and row[:4] == (state.mtime_ns, state.size, state.ctime_ns, 1):
                 self.numbers[place] = row[5]
             elif before is not None and before[0] == state:
                 self._failures[state.path] = before
             else:
-                if row is not None:
-                    self.numbers[place] = row[5]
-                self._asked[place] = Asked(found, state, None if row is None else row[4])
+                self.numbers[place] = 0 if row is None else row[5]
+                self._asked[_key(found)] = place, Asked(found, state, None if row is None else row[4])
 
-    def _take_over(self, known: Members) -> list[int]:
-        """Take over what is known of files that are the same objects; return the places of the others."""
-        old = [state for _, state in known.states]
-        new = [state for _, state in self.states]
-        begin, least = 0, min(len(old), len(new))
-        while begin < least and old[begin] is new[begin]:
-            begin += 1
-        end = 0
-        while end < least - begin and old[-1 - end] is new[-1 - end]:
-            end += 1
-        place_of = {id(old[at]): at for at in range(begin, len(old) - end)}
-        places = np.full(len(new), -1)
-        places[:begin] = np.arange(begin)
-        places[len(new) - end :] = np.arange(len(old) - end, len(old))
-        for at in range(begin, len(new) - end):
-            places[at] = place_of.get(id(new[at]), -1)
-        same = places >= 0
-        self.numbers[same] = known.numbers[places[same]]
-        again = {int(at) for at in same.nonzero()[0] if not self.numbers[at]} if known.failures else set()
-        again |= {int(at) for one in known.unsettled for at in (places == one).nonzero()[0]}
-        return sorted(
-            {*(~same).nonzero()[0].tolist(), *again, *(same & (self.numbers == 0)).nonzero()[0].tolist()}
+    def _rows(self, wanted: States) -> dict[_Key, tuple[Any, ...]]:
+        """Return what the index has of some files."""
+        select = (
+            "SELECT path, mtime, size, ctime, settled, digest, document FROM file"
+            " WHERE root = (SELECT id FROM root WHERE name = ?)"
         )
-
-    def _rows(self, wanted: States) -> dict[tuple[str, str], tuple[Any, ...]]:
-        """Return what the index has of some files, by root and path."""
-        run_out: dict[tuple[str, str], tuple[Any, ...]] = {}
-        columns = "path, mtime, size, ctime, settled, digest, document"
         by_root: dict[str, list[str]] = {}
         for found, _ in wanted:
             by_root.setdefault(root_name(found), []).append(found.path)
-        with self._database.reading() as connection:
+        rows: dict[_Key, tuple[Any, ...]] = {}
+        with self._database.reading():
             if not self._seen:
-                self._seen = dict(self._versions(connection)[0])
+                self._seen = dict(self._versions()[0])
             for name, paths in by_root.items():
-                select = f"SELECT {columns} FROM file WHERE root = (SELECT id FROM root WHERE name = ?)"
-                if len(paths) < FEW:
-                    rows = [
-                        row
-                        for path in paths
-                        for row in connection.execute(f"{select} AND path = ?", (name, path)).fetchall()
-                    ]
-                else:
-                    rows = connection.execute(select, (name,)).fetchall()
-                run_out.update(((name, path), tuple(row)) for path, *row in rows)
-        return run_out
+                asked = [(name, path) for path in paths] if len(paths) < FEW else [(name,)]
+                one = f"{select} AND path = ?" if len(paths) < FEW else select
+                every = (row for given in asked for row in self._database.rows(one, *given))
+                rows.update(((name, path), tuple(row)) for path, *row in every)
+        return rows
 
     @property
     def asked(self) -> list[Asked]:
         """The files that have to be read."""
-        return list(self._asked.values())
+        return [asked for _, asked in self._asked.values()]
 
     @property
     def size(self) -> int:
         """Bytes of the files that have to be indexed, as many as take that long; others are compared."""
-        return sum(one.state.size + 1024 for one in self._asked.values() if one.digest is None)
+        return sum(one.state.size + 1024 for one in self.asked if one.digest is None)
 
     def put(self, entries: Iterable[Entry]) -> dict[str, int]:
         """Write what came of some files.
@@ -201,29 +176,27 @@ class Update:
         by_root: dict[str, list[Entry]] = {}
         for one in entries:
             by_root.setdefault(root_name(one.found), []).append(one)
-        numbers: dict[tuple[str, str], int] = {}
+        written: dict[str, int] = {}
         for name, group in by_root.items():
             with self._changing(name) as (connection, root):
-                written = writing.put(connection, root, group)
-                sections = connection.execute("SELECT sections FROM root WHERE id = ?", (root,)).fetchone()[0]
+                numbers = writing.put(connection, root, group)
+                (sections,) = connection.execute("SELECT sections FROM root WHERE id = ?", (root,)).fetchone()
                 if sections > MOST_SECTIONS:
                     raise _too_many(f"{MOST_SECTIONS:,} sections")
-            numbers.update(((name, path), number) for path, number in written.items())
-        done = {(root_name(one.found), one.found.path): one for group in by_root.values() for one in group}
-        for place, asked in list(self._asked.items()):
-            key = root_name(asked.found), asked.found.path
-            entry = done.get(key)
-            if entry is None:
-                continue
-            del self._asked[place]
-            if entry.failure is not None:
-                self.numbers[place] = 0
-                self._failures[asked.state.path] = asked.state, entry.failure
-                continue
-            self.numbers[place] = numbers.get(key, self.numbers[place])
-            if not entry.settled:
-                self._unsettled.add(place)
-        return {done[key].state.path: number for key, number in numbers.items()}
+            for one in group:
+                path = one.found.path
+                if path in numbers:
+                    written[one.state.path] = numbers[path]
+                place, asked = self._asked.pop((name, path), (None, None))
+                if place is None or asked is None:
+                    continue
+                self.numbers[place] = numbers.get(path, self.numbers[place])
+                if one.failure is not None:
+                    self.numbers[place] = 0
+                    self._failures[asked.state.path] = asked.state, one.failure
+                elif not one.settled:
+                    self._unsettled.add(place)
+        return written
 
     @contextmanager
     def _changing(self, name: str) -> Iterator[tuple[Any, int]]:
@@ -235,23 +208,23 @@ class Update:
             if self._seen.get(root, 0) == before:
                 (self._seen[root],) = connection.execute(_VERSION, (root,)).fetchone()
 
-    def _versions(self, connection: Any) -> tuple[tuple[tuple[int, int], ...], bool]:
+    def _versions(self) -> tuple[tuple[tuple[int, int], ...], bool]:
         """Return the versions of the roots, and whether there are no other roots."""
-        names = _root_names(self.states)
-        every = connection.execute("SELECT id, name, version FROM root ORDER BY id").fetchall()
+        some = {(id(found.root), found.home): found for found, _ in self.states}
+        names = set(map(root_name, some.values()))
+        every = self._database.rows("SELECT id, name, version FROM root ORDER BY id")
         version = tuple((root, number) for root, name, number in every if name in names)
         return version, len(version) == len(every)
 
-    def _check(self, connection: Any, numbers: NDArray[Any]) -> None:
+    def _check(self, numbers: NDArray[Any]) -> None:
         """Make sure that the index has the documents as it had them.
 
         :raises OvertakenError: another process replaced some of them.
         """
-        rows = connection.execute("SELECT name, path, document FROM file JOIN root ON root.id = root")
+        rows = self._database.rows("SELECT name, path, document FROM file JOIN root ON root.id = root")
         there = {(name, path): number for name, path, number in rows}
-        for place, number in enumerate(numbers.tolist()):
-            found = self.states[place][0]
-            if number and there.get((root_name(found), found.path)) != number:
+        for (found, _), number in zip(self.states, numbers.tolist(), strict=True):
+            if number and there.get(_key(found)) != number:
                 raise OvertakenError
 
     def result(self) -> Members:
@@ -260,15 +233,13 @@ class Update:
         :raises OvertakenError: another process replaced some of the documents meanwhile.
         """
         numbers = self.numbers.copy()
-        numbers[list(self._asked)] = 0
-        with self._database.reading() as connection:
-            version, alone = self._versions(connection)
+        numbers[[place for place, _ in self._asked.values()]] = 0
+        with self._database.reading():
+            version, alone = self._versions()
             if dict(version) != self._seen:
-                self._check(connection, numbers)
-            there = sum(
-                connection.execute("SELECT count(*) FROM file WHERE root = ?", (root,)).fetchone()[0]
-                for root, _ in version
-            )
+                self._check(numbers)
+            roots = json.dumps([root for root, _ in version])
+            ((there,),) = self._database.rows(f"SELECT count(*) FROM file WHERE root {AMONG}", roots)
         present = int(np.count_nonzero(numbers))
         if there > present and not self._asked and self._purged():
             return self.result()
@@ -289,23 +260,26 @@ class Update:
             paths.setdefault(root_name(found), set()).add(found.path)
         purged = False
         for name, own in paths.items():
-            with self._database.reading() as connection:
-                rows = connection.execute(
-                    "SELECT path FROM file WHERE root = (SELECT id FROM root WHERE name = ?)", (name,)
-                ).fetchall()
-            extra = [path for (path,) in rows if path not in own]
+            select = "SELECT path FROM file WHERE root = (SELECT id FROM root WHERE name = ?)"
+            extra = [path for (path,) in self._database.rows(select, name) if path not in own]
             if not self._whole:
                 folder = name.partition("\0")[0]
-                extra = [
-                    path
-                    for path in extra
-                    if os.path.isabs(folder) and not os.path.lexists(f"{folder}/{path}")  # noqa: PTH117
-                ]
+                is_folder = os.path.isabs(folder)  # noqa: PTH117
+                extra = [path for path in extra if is_folder and not os.path.lexists(f"{folder}/{path}")]
             if extra:
                 with self._changing(name) as (connection, root):
                     writing.remove(connection, root, extra)
                 purged = True
         return purged
+
+
+def _known_numbers(states: States, known: Members | None) -> list[int]:
+    """Return the numbers of the documents that files were before and certainly are; 0 for others."""
+    if known is None:
+        return [0] * len(states)
+    every = enumerate(zip(known.states, known.numbers.tolist(), strict=True))
+    number_of = {id(state): number for place, ((_, state), number) in every if place not in known.unsettled}
+    return [number_of.get(id(state), 0) for _, state in states]
 
 
 def _too_many(what: str) -> DocumentTooLargeError:

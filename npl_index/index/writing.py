@@ -22,6 +22,9 @@ _FILE = (
     " pages, words) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 
+AMONG = "IN (SELECT value FROM json_each(?))"
+"""Condition of a column whose values are given as JSON."""
+
 _SEED = 0x4E504C
 """Else the checksum of nothing would be 0, as lost bytes often are."""
 
@@ -76,11 +79,7 @@ def remove_root(connection: Any, root: int) -> None:
 def texts_of(connection: Any, numbers: Iterable[int]) -> dict[int, str]:
     """Return the texts of terms by their numbers."""
     asked = json.dumps(list(numbers))
-    return dict(
-        connection.execute(
-            "SELECT id, text FROM term WHERE id IN (SELECT value FROM json_each(?))", (asked,)
-        ).fetchall()
-    )
+    return dict(connection.execute(f"SELECT id, text FROM term WHERE id {AMONG}", (asked,)).fetchall())
 
 
 class _Changes:
@@ -195,11 +194,7 @@ def _numbers(connection: Any, terms: set[str]) -> dict[str, int]:
         " WHERE NOT EXISTS (SELECT 1 FROM term WHERE text = value)",
         (asked,),
     )
-    return dict(
-        connection.execute(
-            "SELECT text, id FROM term WHERE text IN (SELECT value FROM json_each(?))", (asked,)
-        ).fetchall()
-    )
+    return dict(connection.execute(f"SELECT text, id FROM term WHERE text {AMONG}", (asked,)).fetchall())
 
 
 def _texts(sections: Sections, terms: Sequence[str]) -> list[str]:

@@ -10,8 +10,7 @@ from __future__ import annotations
 import json
 import zlib
 from array import array
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 
 from npl_index.markdown.sections import SectionTree, Span
 from npl_index.markdown.state import NO_DEADLINE, Deadline
@@ -29,39 +28,6 @@ NOTHING = array("I")
 
 dumped = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 """Writes compact JSON; characters outside ASCII stay as they are."""
-
-
-@dataclass(frozen=True, slots=True)
-class TokenCounts:
-    """Tokens of each section's own text, by section index.
-
-    :param counter: name of the counter they come from.
-    :param followed: with the blank line that separates it from more text.
-    :param last: without it.
-    :param costs: upper bound of both; packing adds these up.
-    :param largest: the highest of the costs; 0 where they are worked out one by one.
-    :param escaped: with the blank line, escaped as in JSON; 0 where nobody has counted it yet.
-    """
-
-    counter: str
-    followed: Sequence[int]
-    last: Sequence[int]
-    costs: Sequence[int]
-    largest: int
-    escaped: array[int]
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of memory the counts take."""
-        return 200 + 4 * self.escaped.itemsize * len(self.escaped)
-
-    def total(self, sections: Iterable[int]) -> int:
-        """Return the tokens of several sections' own texts in order, joined by blank lines."""
-        count, final = 0, None
-        for index in sections:
-            count += self.followed[index]
-            final = index
-        return count if final is None else count - self.followed[final] + self.last[final]
 
 
 def trimmed_text(tree: SectionTree, lines: Span) -> str:
@@ -84,64 +50,23 @@ def measure(text: str, counter: TokenCounter, clock: Deadline = NO_DEADLINE) -> 
     return last + (counter.count(tail + "\n") - counter.count(tail) if tail else 0), last
 
 
-def count_sections(tree: SectionTree, counter: TokenCounter, clock: Deadline = NO_DEADLINE) -> TokenCounts:
-    """Count the own text of every section.
-
-    :raises DocumentTimeoutError: the deadline has passed.
-    """
-    followed, last = array("I"), array("I")
-    for section in tree.sections:
-        both = measure(trimmed_text(tree, section.own), counter, clock)
-        followed.append(both[0])
-        last.append(both[1])
-    costs = array("I", map(counter.upper_bound, map(max, followed, last)))
-    return TokenCounts(counter.name, followed, last, costs, max(costs), array("I", bytes(4 * len(costs))))
-
-
-def kept_counts(tree: SectionTree, counter: TokenCounter, clock: Deadline = NO_DEADLINE) -> array[int]:
-    """Return the counts of every section's own text as they are kept: whose they are, ``followed``, ``last``.
-
-    :raises DocumentTimeoutError: the deadline has passed.
-    """
-    counts = count_sections(tree, counter, clock)
-    return array("I", [_number_of(counter), *counts.followed, *counts.last])
-
-
-def _number_of(counter: TokenCounter) -> int:
-    return zlib.crc32(counter.name.encode())
-
-
 def escaped_tokens(text: str, counter: TokenCounter) -> int:
     """Return the tokens of a text inside a JSON string, with the blank line before it."""
     return counter.count(dumped("\n" + text)[1:-1])
 
 
-def count_ahead(tree: SectionTree, counts: TokenCounts, counter: TokenCounter, clock: Deadline) -> None:
-    """Count what :attr:`TokenCounts.escaped` lacks, so that no answer waits for it.
+class KnownCounts:
+    """Tokens of a document's sections as far as they are known, by section index.
 
-    :raises DocumentTimeoutError: the deadline has passed.
-    """
-    if len(tree.source) > _AHEAD or 0 not in counts.escaped:
-        return
-    for index, section in enumerate(tree.sections):
-        if not counts.escaped[index]:
-            clock.check()
-            counts.escaped[index] = escaped_tokens(trimmed_text(tree, section.own), counter)
+    :param sections: number of sections.
+    :param stored: what :meth:`TokenCounts.stored` returned for the document; else it is ignored.
 
-
-class Unmeasured:
-    """Counts of a document's sections that are made one by one, when an answer needs them.
-
-    A set has many documents, and an answer needs a few sections of each.
-
-    :param sections: how many there are.
-    :param counter: counts them.
-    :param kept: what :func:`kept_counts` returned for the document; of another counter it says nothing.
+    ``escaped`` is 0 where it is unknown; the others are known where ``measured`` is 1.
     """
 
-    def __init__(self, sections: int, counter: TokenCounter, kept: array[int] = NOTHING) -> None:
-        known = len(kept) == 2 * sections + 1 and kept[0] == _number_of(counter)
-        numbers = array("I", kept[1:].tobytes() if known else bytes(8 * sections))
+    def __init__(self, sections: int, counter: TokenCounter, stored: array[int] = NOTHING) -> None:
+        known = len(stored) == 2 * sections + 1 and stored[0] == _number_of(counter)
+        numbers = array("I", stored[1:].tobytes() if known else bytes(8 * sections))
         self.followed, self.last = numbers[:sections], numbers[sections:]
         self.escaped = array("I", bytes(4 * sections))
         self.measured = bytearray([known]) * sections
@@ -151,45 +76,88 @@ class Unmeasured:
         """Bytes of memory the counts take."""
         return 200 + 13 * len(self.measured)
 
-    def counts(self, tree: SectionTree, counter: TokenCounter, clock: Deadline) -> TokenCounts:
-        """Return the counts, to be asked for section by section.
 
-        :param clock: when counting one gives up.
-        """
+class TokenCounts:
+    """Tokens of each section's own text. A section is counted when it is first asked for.
 
-        def measured(index: int) -> int:
-            if not self.measured[index]:
-                text = trimmed_text(tree, tree.sections[index].own)
-                self.followed[index], self.last[index] = measure(text, counter, clock)
-                self.measured[index] = 1
-            return index
+    Each method raises :class:`DocumentTimeoutError` if it counts and the deadline has passed.
 
-        def cost(index: int) -> int:
-            index = measured(index)
-            return counter.upper_bound(max(self.followed[index], self.last[index]))
+    :param clock: the deadline.
+    :param known: earlier counts of the document, which get the new ones.
+    """
 
-        size = len(self.measured)
-        followed: Sequence[int] = self.followed
-        last: Sequence[int] = self.last
-        if not all(self.measured):
-            followed = _Column(size, lambda index: self.followed[measured(index)])
-            last = _Column(size, lambda index: self.last[measured(index)])
-        return TokenCounts(counter.name, followed, last, _Column(size, cost), 0, self.escaped)
+    def __init__(
+        self,
+        tree: SectionTree,
+        counter: TokenCounter,
+        clock: Deadline = NO_DEADLINE,
+        known: KnownCounts | None = None,
+    ) -> None:
+        self._tree, self._counter, self._clock = tree, counter, clock
+        self._known = known or KnownCounts(len(tree.sections), counter)
+
+    def followed(self, index: int) -> int:
+        """Return the tokens of a section with the blank line that separates it from more text."""
+        return self._measured(index).followed[index]
+
+    def last(self, index: int) -> int:
+        """Return its tokens without the blank line."""
+        return self._measured(index).last[index]
+
+    def escaped(self, index: int) -> int:
+        """Return its tokens with the blank line, escaped as in JSON."""
+        escaped = self._known.escaped
+        if not escaped[index]:
+            self._clock.check()
+            escaped[index] = escaped_tokens(self._text(index), self._counter)
+        return escaped[index]
+
+    def total(self, sections: Iterable[int]) -> int:
+        """Return the tokens of several sections' own texts in order, joined by blank lines."""
+        count, final = 0, None
+        for index in sections:
+            count += self.followed(index)
+            final = index
+        return count if final is None else count - self.followed(final) + self.last(final)
+
+    def count_ahead(self) -> None:
+        """Count all sections of a document that is not long, so that no later answer waits for it."""
+        known = self._known
+        if (0 in known.escaped or 0 in known.measured) and len(self._tree.source) <= _AHEAD:
+            for index in range(len(self._tree.sections)):
+                self._measured(index)
+                self.escaped(index)
+
+    def stored(self) -> array[int]:
+        """Return all counts as they are kept: whose they are, ``followed``, ``last``."""
+        for index in range(len(self._tree.sections)):
+            self._measured(index)
+        return array("I", [_number_of(self._counter), *self._known.followed, *self._known.last])
+
+    def _measured(self, index: int) -> KnownCounts:
+        known = self._known
+        if not known.measured[index]:
+            both = measure(self._text(index), self._counter, self._clock)
+            known.followed[index], known.last[index] = both
+            known.measured[index] = 1
+        return known
+
+    def _text(self, index: int) -> str:
+        return trimmed_text(self._tree, self._tree.sections[index].own)
 
 
-class _Column(Sequence[int]):
-    """Numbers that are worked out when they are asked for."""
+def count_sections(tree: SectionTree, counter: TokenCounter, clock: Deadline = NO_DEADLINE) -> TokenCounts:
+    """Count the own text of every section.
 
-    def __init__(self, size: int, at: Callable[[int], int]) -> None:
-        self._size, self._at = size, at
+    :raises DocumentTimeoutError: the deadline has passed.
+    """
+    counts = TokenCounts(tree, counter, clock)
+    counts.stored()
+    return counts
 
-    def __len__(self) -> int:
-        return self._size
 
-    def __getitem__(self, index: int) -> int:  # type: ignore[override]
-        if not -self._size <= index < self._size:
-            raise IndexError(index)
-        return self._at(index)
+def _number_of(counter: TokenCounter) -> int:
+    return zlib.crc32(counter.name.encode())
 
 
 def _tail(text: str) -> str:

@@ -25,7 +25,7 @@ from npl_index.markdown.state import NO_DEADLINE, Deadline
 from npl_index.ranking.indexing import Collection, IndexedDocument
 from npl_index.selectors.grammar import Selector
 from npl_index.tokens.counting import TokenCounter
-from npl_index.tokens.sections import TokenCounts, count_ahead
+from npl_index.tokens.sections import TokenCounts
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.files import Files, lies_in, real_paths
 from npl_mcp.core.library_documents import LibraryDocuments
@@ -369,18 +369,16 @@ class App(Files):
         self, collection: Collection, clock: Deadline = NO_DEADLINE
     ) -> tuple[TokenCounter, Callable[[int], TokenCounts]]:
         """Return the counter, and the counts it made of each document of a collection."""
-        counter, alone = self.counter, len(collection.documents) == 1
+        counter = self.counter
 
         @cache
         def counts(document: int) -> TokenCounts:
             own = collection.documents[document]
-            if alone:
-                return self.state.token_counts(own, counter, clock)
-            return self.state.section_counts(own, counter, clock, lambda: collection.tokens_of(document))
+            return self.state.token_counts(own, counter, clock, lambda: collection.tokens_of(document))
 
-        if alone:
+        if len(collection.documents) == 1:
             # Who asks about one file asks again, and no later question should wait for its counts.
-            count_ahead(collection.documents[0].tree, counts(0), counter, clock)
+            counts(0).count_ahead()
         return counter, counts
 
     def name_of(self, ref: DocumentRef, gathered: Gathered) -> str:

@@ -207,15 +207,15 @@ class DocumentSets:
             self.database.discard()
 
     def _set_of(self, members: Members, live: _Live, read: Read) -> IndexedSet:
-        scope, places = members.scope(), members.places()
-        founds = tuple(members.states[place][0] for place in places)
-        states = [members.states[place][1] for place in places]
+        scope, documents = members.scope(), members.documents()
+        founds = tuple(found for found, _ in documents)
+        states = [state for _, state in documents]
 
         def changed(damaged: bool) -> None:
             self._changed(live, damaged=damaged)
 
         collection = IndexedCollection(self.database, scope, founds, states, read, self._documents, changed)
-        missing = len(members.states) - len(places) - len(members.failures)
+        missing = len(members.states) - len(founds) - len(members.failures)
         return IndexedSet(founds, collection, members.unreadable, missing)
 
     def _index(self, update: Update, read: Read, apart: Reader | None, done: Indexing | None = None) -> None:

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from npl_index.answer.document_set import DocumentSet
 from npl_index.answer.nowhere import nowhere
+from npl_index.answer.packing import MORE_POINTERS
 from npl_index.answer.pointers import LINE_CHARACTERS, matching_line
-from npl_index.answer.room import MORE_POINTERS
 from npl_index.errors import NotFoundError, NPLError, OutsideRootError
 from npl_index.library.documents import DocumentRef
 from npl_index.library.documents import Found as FoundDocument

@@ -17,7 +17,7 @@ from npl_index.ranking.indexing import IndexedDocument, ParsedDocument
 from npl_index.tokens.counting import TokenCounter
 from npl_index.tokens.estimated import estimator
 from npl_index.tokens.exact import best_counter
-from npl_index.tokens.sections import NOTHING, TokenCounts, Unmeasured, count_sections
+from npl_index.tokens.sections import NOTHING, KnownCounts, TokenCounts
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.document_sets import DocumentSets
 from npl_mcp.core.library_documents import Listings
@@ -28,10 +28,6 @@ from npl_mcp.documents.tickets import Tickets
 from npl_mcp.stores.data_folder import Stores
 
 _COUNTS_BYTES = 16 * 1024 * 1024
-
-
-def _counted(indexed: ParsedDocument, counter: TokenCounter) -> tuple[str, str, str]:
-    return indexed.document.digest, indexed.tree.dialect, counter.name
 
 
 class SharedState:
@@ -58,8 +54,8 @@ class SharedState:
         self.lock = threading.Lock()
         folder = None if settings.cache_mode == "memory" else settings.data_folder
         self.sets = DocumentSets(indexer, folder, settings.cache_bytes, settings.index_bytes)
-        self._token_counts: LRUCache[tuple[str, str, str], TokenCounts | Unmeasured] = LRUCache(
-            _COUNTS_BYTES, lambda counts: counts.nbytes
+        self._token_counts: LRUCache[tuple[str, str, str], KnownCounts] = LRUCache(
+            _COUNTS_BYTES, lambda known: known.nbytes
         )
         self._counter: TokenCounter | None = None
         self._counter_lock = threading.Lock()
@@ -83,41 +79,25 @@ class SharedState:
         return self._counter
 
     def token_counts(
-        self, indexed: ParsedDocument, counter: TokenCounter, clock: Deadline = NO_DEADLINE
-    ) -> TokenCounts:
-        """Return the token counts of a document's sections.
-
-        :raises DocumentTimeoutError: the deadline has passed.
-        """
-        key = _counted(indexed, counter)
-        with self.lock:
-            kept = self._token_counts.get(key)
-        if not isinstance(kept, TokenCounts):
-            kept = count_sections(indexed.tree, counter, clock)
-            with self.lock:
-                if kept.nbytes <= self._token_counts.maxsize:
-                    self._token_counts[key] = kept
-        return kept
-
-    def section_counts(
         self,
         document: ParsedDocument,
         counter: TokenCounter,
         clock: Deadline = NO_DEADLINE,
-        kept_with_set: Callable[[], array[int]] = lambda: NOTHING,
+        stored: Callable[[], array[int]] = lambda: NOTHING,
     ) -> TokenCounts:
-        """Return the token counts of a document of a set, which are made section by section.
+        """Return the token counts of a document's sections.
 
-        :param kept_with_set: returns those that its set has, where none are in memory.
+        :param clock: when counting ends in an error.
+        :param stored: returns those of the index, if none are in memory.
         """
-        key = _counted(document, counter)
+        key = document.document.digest, document.tree.dialect, counter.name
         with self.lock:
-            kept = self._token_counts.get(key)
-            if kept is None:
-                kept = self._token_counts[key] = Unmeasured(
-                    len(document.tree.sections), counter, kept_with_set()
-                )
-        return kept if isinstance(kept, TokenCounts) else kept.counts(document.tree, counter, clock)
+            known = self._token_counts.get(key)
+            if known is None:
+                known = KnownCounts(len(document.tree.sections), counter, stored())
+                if known.nbytes <= self._token_counts.maxsize:
+                    self._token_counts[key] = known
+        return TokenCounts(document.tree, counter, clock, known)
 
     def close(self) -> None:
         """Close the index and the database; index nothing any longer."""

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from npl_index.answer.forms import Form
 from npl_index.answer.overview import overview
-from npl_index.answer.plain import Plain
 from npl_index.answer.tailoring import TailorRequest
 from npl_index.answer.values import Tailored
 from npl_index.library.documents import DocumentRef
@@ -50,7 +50,7 @@ async def content_tailored(
         depth=depth,
         default_budget=app.settings.token_budget,
     )
-    return (await written(app, ref, request, Plain())).value
+    return (await written(app, ref, request, Form())).value
 
 
 @waits

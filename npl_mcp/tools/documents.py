@@ -298,7 +298,7 @@ def _rows(parsed: ParsedDocument, file: str, counts: TokenCounts) -> list[Row]:
             start_line=section.own.start + 1,
             end_line=section.own.stop + 1,
             tokens=counts.total(tree.subtree(section.index)),
-            own_tokens=counts.last[section.index],
+            own_tokens=counts.last(section.index),
             words=section.own_traits.word_count,
             traits=held(section.own_traits),
         )

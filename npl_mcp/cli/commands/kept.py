@@ -9,7 +9,7 @@ from typing import Any
 
 from npl_index.errors import DocumentNotFoundError, InvalidRequestError
 from npl_index.index.database import NAME, Database
-from npl_index.index.upkeep import Root, problems, roots
+from npl_index.index.upkeep import IndexedRoot, problems, roots
 from npl_index.library.documents import DocumentRef
 from npl_mcp.cli.terminal.arguments import JSON, add
 from npl_mcp.cli.terminal.outcome import Outcome, counted
@@ -103,11 +103,11 @@ def run_cache(given: argparse.Namespace, settings: Settings) -> Outcome:
         database.close()
 
 
-def _used(one: Root) -> str:
+def _used(one: IndexedRoot) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(one.used_at))
 
 
-def _line(one: Root) -> str:
+def _line(one: IndexedRoot) -> str:
     held = f"{one.files:>9,} files {one.sections:>11,} sections {_size(one.size):>9}"
     return f"{held}  used {_used(one)}  {one.name}"
 

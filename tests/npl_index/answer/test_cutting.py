@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from npl_index.answer.cutting import cut
-from npl_index.answer.document_set import DocumentSet
+from npl_index.answer.document_set import DocumentSet, Part
 from npl_index.answer.frames import Stretch
 from npl_index.answer.tailoring import TailorRequest, tailor
 from npl_index.errors import DocumentTimeoutError
@@ -33,12 +33,17 @@ BLOCKS = [
 ]
 
 
+def cost(piece: Part) -> int:
+    """Return the tokens of a piece's text at most."""
+    return estimator().upper_bound(max(piece.size))
+
+
 def wanting(on: DocumentSet, question: str) -> DocumentSet:
     return replace(on, wanted=extract_keywords(question).weights)
 
 
 def kept(on: DocumentSet, room: int, question: str = "", section: int = 1) -> str:
-    pieces = cut(wanting(on, question), on.part((0, section), chosen=False), room)
+    pieces = cut(wanting(on, question), on.part((0, section)), room, cost)
     return "" if pieces is None else on.part_text(pieces[0])
 
 
@@ -176,11 +181,15 @@ def test_pieces_are_the_whole(blocks: list[str], room: int, question: str, exact
     """What is kept fits, and with what stands before and behind it nothing is lost or there twice."""
     counter = exact_counter() if exact else estimator()
     on = wanting(document_set({"x.md": "# T\n\n" + "".join(blocks)}, counter), question)
-    part = on.part((0, 1), chosen=False)
-    pieces = cut(on, part, room)
+    part = on.part((0, 1))
+
+    def price(piece: Part) -> int:
+        return counter.upper_bound(max(piece.size))
+
+    pieces = cut(on, part, room, price)
     if pieces is None:
         return
-    assert pieces[0].size.cost <= room
+    assert price(pieces[0]) <= room
     tree = on.tree(0)
     inside = sorted((piece.lines.start, piece.lines.stop) for piece in pieces)
     covered = {line for start, stop in inside for line in range(start, stop)}
@@ -220,7 +229,7 @@ def test_what_is_counted_depends_on_the_room_alone(kind: str) -> None:
         on = document_set({"x.md": "# T\n\n" + text}, meter)
         part = on.part((0, 1), chosen=False)
         meter.shown = 0
-        assert cut(wanting(on, "greenfly"), part, 50)
+        assert cut(wanting(on, "greenfly"), part, 50, cost)
         shown.append(meter.shown)
     assert max(shown) < 3_000
 
@@ -232,10 +241,10 @@ def test_a_line_that_does_not_fit_is_not_read_to_its_end(line: str) -> None:
     on = document_set({"x.md": f"# T\n\nShort.\n\n{line}\n"}, meter)
     part = on.part((0, 1), chosen=False)
     meter.shown = 0
-    pieces = cut(wanting(on, "word x"), part, 50)
+    pieces = cut(wanting(on, "word x"), part, 50, cost)
     assert pieces
     assert on.part_text(pieces[0]).startswith("# T\n\n")
-    assert pieces[0].size.cost <= 50
+    assert cost(pieces[0]) <= 50
     assert meter.shown < 30_000
 
 
@@ -244,7 +253,7 @@ def test_cutting_looks_at_the_clock() -> None:
     on = document_set({"x.md": "# T\n\n" + words(KINDS["items"], 100)})
     late = replace(on, clock=Deadline("x.md", -1.0))
     with pytest.raises(DocumentTimeoutError):
-        cut(late, on.part((0, 1), chosen=False), 50)
+        cut(late, on.part((0, 1)), 50, cost)
 
 
 HEAD = "| name | what it does |\n|:--|:--|\n"
@@ -291,9 +300,9 @@ def test_the_caller_says_what_a_piece_costs() -> None:
     part = on.part((0, 1), chosen=False)
     sizes = []
     for factor in (1, 2, 5):
-        pieces = cut(on, part, 300, lambda piece, factor=factor: factor * piece.size.cost)  # type: ignore[misc]
+        pieces = cut(on, part, 300, lambda piece, factor=factor: factor * cost(piece))  # type: ignore[misc]
         assert pieces
-        sizes.append(factor * pieces[0].size.cost)
+        sizes.append(factor * cost(pieces[0]))
     assert all(200 < size <= 300 for size in sizes)
 
 
@@ -301,6 +310,6 @@ def test_the_beginning_is_left_out_where_it_is_not_asked_for() -> None:
     """Something is found and has no room: another piece says nothing of it."""
     on = document_set({"x.md": f"# T\n\nFirst.\n\n{words(KINDS['paragraphs'], 90)}{'siphon ' * 3}\n"})
     part = on.part((0, 1), chosen=False)
-    assert cut(wanting(on, "siphon"), part, 8, or_beginning=False) is None
-    assert cut(wanting(on, "siphon"), part, 8)
-    assert cut(wanting(on, "greenfly"), part, 8, or_beginning=False)
+    assert cut(wanting(on, "siphon"), part, 8, cost, or_beginning=False) is None
+    assert cut(wanting(on, "siphon"), part, 8, cost)
+    assert cut(wanting(on, "greenfly"), part, 8, cost, or_beginning=False)

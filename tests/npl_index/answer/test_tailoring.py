@@ -24,11 +24,11 @@ from npl_index.errors import (
     SectionNotFoundError,
 )
 from npl_index.markdown.sections import Span
-from npl_index.markdown.state import NO_DEADLINE, Deadline
+from npl_index.markdown.state import Deadline
 from npl_index.selectors.grammar import compile_selector
 from npl_index.selectors.selection import select_in
 from npl_index.tokens.estimated import estimator
-from npl_index.tokens.sections import count_ahead, count_sections
+from npl_index.tokens.sections import count_sections
 from tests.conftest import every
 from tests.npl_index.conftest import document_set, exact_counter
 
@@ -368,13 +368,13 @@ def test_later_answers_wait_for_no_counts() -> None:
     meter = Meter()
     text = "".join(f"## Bed {bed}\n\n{'The tulips need water. ' * 100}\n\n" for bed in range(5))
     on = document_set({"garden.md": text}, meter)
-    count_ahead(on.tree(0), on.counts(0), meter, NO_DEADLINE)
+    on.counts(0).count_ahead()
     before = meter.shown
     answer = ask(on, context="water for tulips", token_budget=20_000)
     assert len(answer.sections) == 5
     assert meter.shown - before < len(text) / 3
     before = meter.shown
-    count_ahead(on.tree(0), on.counts(0), meter, NO_DEADLINE)
+    on.counts(0).count_ahead()
     assert meter.shown == before
 
 

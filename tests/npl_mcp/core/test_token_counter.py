@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from npl_index import section_index
-from npl_index.answer import files
+from npl_index import api, section_index
 from npl_index.tokens import exact
 from npl_mcp.cli.commands.doctor import examine
 from npl_mcp.cli.transports.in_process import InProcess
@@ -68,11 +67,11 @@ def test_settings_and_library_look_where_tiktoken_does(
     put(tmp_path / "cache", hashlib.sha1(exact._FILES["o200k_base"][0].encode()).hexdigest())
     monkeypatch.setenv(variable, str(tmp_path / "cache"))
     assert tmp_path / "cache" in Settings.from_env().vocabulary_folders
-    files._default_counter.cache_clear()
+    api._default_counter.cache_clear()
     try:
         (node,) = section_index(docs / "plants" / "roses.md")
     finally:
-        files._default_counter.cache_clear()
+        api._default_counter.cache_clear()
     text = (docs / "plants" / "roses.md").read_text(encoding="utf-8")
     assert node.token_count == SMALL["o200k_base"].count(text.strip())
 

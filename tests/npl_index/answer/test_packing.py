@@ -1,0 +1,95 @@
+"""Promises of :mod:`npl_index.answer.packing`, for sections of known lengths."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from npl_index.answer.document_set import DocumentSet, Unit
+from npl_index.answer.forms import Form, Json, Markdown
+from npl_index.answer.packing import Further, Packed, Wanted, pack
+from npl_index.answer.tailoring import TailorRequest, write
+from tests.npl_index.conftest import document_set
+
+WORD = "water "
+FORMS = [Json(), Markdown()]
+
+
+def sections(*words: int) -> DocumentSet:
+    """Sections of one document, each of so many words, four a line."""
+    texts = (f"## Bed {number}\n\n{_body(some)}\n" for number, some in enumerate(words))
+    return document_set({"garden.md": "\n".join(texts)})
+
+
+def _body(words: int) -> str:
+    lines = [WORD * 4] * (words // 4) + [WORD * (words % 4)]
+    return "".join(f"{line.strip()}.\n\n" for line in lines if line)
+
+
+def packed(
+    on: DocumentSet,
+    token_budget: int | None,
+    form: Form,
+    most: int | None = None,
+    units: Sequence[Unit] | None = None,
+) -> Packed:
+    """Pack all sections, the first one best."""
+    nothing = write(TailorRequest.parse(context="nothing like it"), on, form).value
+    numbers = range(1, len(on.tree(0).sections))
+    units = units or [Unit((on.part((0, number)),), 1 - number / 100) for number in numbers]
+    wanted = Wanted(units, most, (), frozenset({(0, 1)}), 4)
+    return pack(wanted, Further((), ()), on, form, nothing, token_budget, held=(), brief=True)
+
+
+def numbers(units: Sequence[Unit]) -> list[int]:
+    return [place[1] for unit in units for place in unit.places]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_better_unit_is_cut_before_a_lesser_one_is_kept(form: Form) -> None:
+    found = packed(sections(20, 800, 4), 500, form)
+    assert numbers(found.kept)[:2] == [1, 2]
+    assert found.kept[1].cut
+    assert numbers(found.rests) == [2]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_long_text_is_cut_to_what_one_may_have(form: Form) -> None:
+    """The next one gets its place."""
+    found = packed(sections(600, 20), 1000, form, most=100)
+    assert numbers(found.kept) == [1, 2]
+    assert 50 < found.kept[0].tokens <= 100
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_sections_that_do_not_fit_together_are_tried_one_by_one(form: Form) -> None:
+    """A section with its subsections is one unit only as long as it fits."""
+    on = document_set({"garden.md": f"# Beds\n\n{_body(40)}## One\n\n{_body(40)}## Two\n\n{_body(600)}"})
+    family = [Unit(tuple(on.part((0, number), chosen=True) for number in (1, 2, 3)), 1.0)]
+    assert packed(on, 3_000, form, units=family).kept == family
+    found = packed(on, 500, form, units=family)
+    assert numbers(found.kept)[:2] == [1, 2]
+    assert all(len(unit.parts) == 1 for unit in found.kept)
+
+
+@settings(deadline=None)
+@given(
+    words=st.lists(st.integers(1, 300), min_size=1, max_size=12),
+    token_budget=st.one_of(st.none(), st.integers(1, 2_000)),
+    form=st.sampled_from(FORMS),
+)
+def test_nothing_is_lost(words: list[int], token_budget: int | None, form: Form) -> None:
+    """What is kept, left out and remains of what was cut is together what is wanted."""
+    on = sections(*words)
+    found = packed(on, token_budget, form)
+    assert {*numbers(found.kept), *numbers(found.dropped)} == set(range(1, len(words) + 1))
+    assert not set(numbers(found.kept)) & set(numbers(found.dropped))
+    assert token_budget is not None or not found.truncated
+    assert bool(found.pointers) >= found.truncated
+    better = [unit for unit in found.dropped if found.kept and unit.score > found.kept[-1].score]
+    assert len(better) <= len(found.pointers)
+    scores = [unit.score for unit in found.kept]
+    assert scores == sorted(scores, reverse=True)
