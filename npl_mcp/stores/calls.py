@@ -12,8 +12,9 @@ from datetime import timedelta
 from hashlib import blake2b
 from typing import Any, Literal
 
-from npl_mcp.stores.base.database import Database, Row, Transaction, filled, json_of, values_of
+from npl_mcp.stores.base.database import Database, Row, Transaction, json_of
 from npl_mcp.stores.base.paging import Page, Slice, later
+from npl_mcp.stores.base.values import conditions, filled, values_of
 
 MOST_CALLS = 100_000
 """Rows that are kept: some 30 MB with what they offered."""
@@ -170,18 +171,18 @@ class Seen:
 
     def where(self, tx: Transaction) -> tuple[str, dict[str, Any]]:
         """Return a condition of SQL, and its parameters."""
-        parts, values = ["created_at >= :since"], dict[str, Any](since=_oldest(tx))
-        for name in ("tool", "owner", "who"):
-            value = getattr(self, name)
-            if value is not None:
-                parts.append(f"{name} = :{name}")
-                values[name] = value
+        domains = None
         if self.domains is not None:
             there = [row["domains"] for row in tx.all("SELECT DISTINCT domains FROM tool_call")]
-            parts.append("domains IN :domains")
             # No statement takes an empty list.
-            values["domains"] = [one for one in there if one and self.domains >= {*one.split()}] or ["-"]
-        return " AND ".join(parts), values
+            domains = [one for one in there if one and self.domains >= {*one.split()}] or ["-"]
+        return conditions(
+            since=("created_at >= :since", _oldest(tx)),
+            tool=("tool = :tool", self.tool),
+            owner=("owner = :owner", self.owner),
+            who=("who = :who", self.who),
+            domains=("domains IN :domains", domains),
+        )
 
 
 class CallStore:

@@ -11,10 +11,11 @@ import string
 from dataclasses import dataclass
 
 from npl_index.library.references import near_names
-from npl_mcp.stores.base.database import Row, Transaction, filled
+from npl_mcp.stores.base.database import Row, Transaction
 from npl_mcp.stores.base.errors import AlreadyExistsError, ClosedError, SessionNotFoundError
 from npl_mcp.stores.base.paging import Page, Slice
 from npl_mcp.stores.base.totals import add_total, read_total
+from npl_mcp.stores.base.values import conditions, filled
 
 STATUSES = ("active", "completed", "archived")
 SHOWN = 200
@@ -198,10 +199,10 @@ def listed(tx: Transaction, part: Slice, status: str | None) -> Page[Session]:
 
     :param status: only those; ``None``: all.
     """
-    where, name = ("", "session") if status is None else ("WHERE status = :status ", f"session:{status}")
-    sql = f"SELECT {_COLUMNS} FROM session {where}ORDER BY number DESC LIMIT :limit OFFSET :offset"
-    values = {} if status is None else {"status": status}
-    return tx.page(Session, sql, read_total(tx, name), part, **values)
+    where, values = conditions(status=("status = :status", status))
+    sql = f"SELECT {_COLUMNS} FROM session WHERE {where} ORDER BY number DESC LIMIT :limit OFFSET :offset"
+    total = read_total(tx, f"session:{status}" if status else "session")
+    return tx.page(Session, sql, total, part, **values)
 
 
 def update(tx: Transaction, session_id: str, title: str | None, status: str | None) -> Session:

@@ -12,8 +12,8 @@ from typing import Annotated
 
 from npl_mcp.core.app import App
 from npl_mcp.core.calls import identity
-from npl_mcp.stores.base.database import filled
 from npl_mcp.stores.base.paging import Slice
+from npl_mcp.stores.base.values import filled
 from npl_mcp.stores.calls import KEPT_DAYS, MOST_CALLS, CallEntry, Figures, Seen, Span
 from npl_mcp.tools.parameters import Name
 from npl_mcp.tools.spec import ToolSpec

@@ -15,8 +15,9 @@ from typing import TypeVar
 from npl_index.errors import DocumentNotFoundError, UnreadableDocumentError
 from npl_index.library.references import near_names
 from npl_mcp.stores.base import checks
-from npl_mcp.stores.base.database import Database, Row, Transaction, digest_of, filled, values_of
+from npl_mcp.stores.base.database import Database, Row, Transaction, digest_of
 from npl_mcp.stores.base.errors import RESTORE, ConflictError, DatabaseError, RecordNotFoundError
+from npl_mcp.stores.base.values import filled, values_of
 from npl_mcp.stores.library.names import check_library, check_path, sound_path
 
 T = TypeVar("T")

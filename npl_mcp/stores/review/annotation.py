@@ -1,6 +1,4 @@
-"""Comments on places in a file: how locations are written, the lines of a section, and texts with all comments
-as footnotes.
-"""
+"""Comments on places in a file: how locations are written, and texts with all comments as footnotes."""
 
 from __future__ import annotations
 
@@ -17,7 +15,7 @@ from npl_index.markdown.sections import parse_sections
 from npl_index.selectors.grammar import Selector, compile_selector
 from npl_index.selectors.selection import select
 from npl_mcp.stores.base import checks
-from npl_mcp.stores.base.database import values_of
+from npl_mcp.stores.base.values import values_of
 
 FORMS = "write line:<n>, line:<first>-<last>, @x:<n>,y:<n> or a selector"
 PLACEHOLDER = "[Add overall review here]"

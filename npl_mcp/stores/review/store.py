@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import PurePath
-from typing import Any
 
 from npl_index.errors import InvalidRequestError
 from npl_index.selectors.grammar import Selector
 from npl_mcp.stores.artifact.files import RevisionDraft, as_text, check_filename
 from npl_mcp.stores.artifact.store import ArtifactStore, Revision, Stored, require, require_open
 from npl_mcp.stores.base import checks
-from npl_mcp.stores.base.database import Row, Transaction, columns, damaged
+from npl_mcp.stores.base.database import Row, Transaction, damaged
 from npl_mcp.stores.base.errors import (
     ClosedError,
     NotAllowedError,
@@ -25,6 +24,7 @@ from npl_mcp.stores.base.errors import (
 )
 from npl_mcp.stores.base.extras import is_installed
 from npl_mcp.stores.base.paging import LARGEST_PAGE, Page, Slice
+from npl_mcp.stores.base.values import columns, conditions
 from npl_mcp.stores.review.annotation import (
     FORMS,
     Lines,
@@ -136,9 +136,12 @@ def listed(
     :param status: only those.
     :param session_id: only of artifacts that are linked to this session.
     """
-    asked = {"artifact": artifact_id, "persona": reviewer_persona, "status": status, "session": session_id}
-    values: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
-    where = " AND ".join(_FILTERS[name] for name in values) or "TRUE"
+    where, values = conditions(
+        artifact=("review.artifact_id = :artifact", artifact_id),
+        persona=("review.reviewer_persona = :persona", reviewer_persona),
+        status=("review.status = :status", status),
+        session=(_OF_SESSION, session_id),
+    )
     if artifact_id is not None:
         require(tx, artifact_id)
     total = tx.value(f"SELECT count(*) FROM review WHERE {where}", **values)
@@ -269,13 +272,10 @@ _REVIEWS = """
 SELECT reviewer_persona AS reviewer, overall_comment FROM review WHERE revision_id = :revision ORDER BY id
 """
 
-_FILTERS = {
-    "artifact": "review.artifact_id = :artifact",
-    "persona": "review.reviewer_persona = :persona",
-    "status": "review.status = :status",
-    "session": "review.artifact_id IN (SELECT session_artifact.artifact_id FROM session_artifact"
-    " JOIN session ON session.number = session_artifact.session_number WHERE session.id = :session)",
-}
+_OF_SESSION = """
+review.artifact_id IN (SELECT session_artifact.artifact_id FROM session_artifact
+JOIN session ON session.number = session_artifact.session_number WHERE session.id = :session)
+"""
 
 _LIST = """
 SELECT review.id, review.artifact_id, review.revision_id, revision.revision_num, review.reviewer_persona,
