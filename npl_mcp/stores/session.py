@@ -53,24 +53,32 @@ class Session:
 
 
 @dataclass(frozen=True, slots=True)
-class SessionRoom:
-    """A room of a session.
+class RoomName:
+    """A room, what it is called and what it is for.
 
     :param id: the room.
     :param name: its name.
     :param created_at: UTC, ISO 8601.
     :param description: what it is for.
-    :param session_id: the session.
+    :param session_id: the session it belongs to.
     :param event_count: events in it.
-    :param member_count: members.
     """
 
     id: int
     name: str
     created_at: str
     description: str | None
-    session_id: str
+    session_id: str | None
     event_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRoom(RoomName):
+    """A room of a session.
+
+    :param member_count: members.
+    """
+
     member_count: int
 
 
@@ -162,14 +170,10 @@ def link_artifact(tx: Transaction, number: int, artifact_id: int) -> None:
 
     :raises ClosedError: the session is archived.
     """
-    made = tx.run(
-        "INSERT INTO session_artifact (session_number, artifact_id, linked_at)"
-        " VALUES (:number, :artifact, :now) ON CONFLICT DO NOTHING",
-        number=number,
-        artifact=artifact_id,
-        now=tx.now,
-    )
-    touch(tx, number, artifacts=made)
+    key = "session_number, artifact_id"
+    row = {"session_number": number, "artifact_id": artifact_id, "linked_at": tx.now}
+    made = tx.insert("session_artifact", "artifact_id", key, **row)
+    touch(tx, number, artifacts=0 if made is None else 1)
 
 
 def create(tx: Transaction, session_id: str | None, title: str | None) -> Session:

@@ -96,6 +96,7 @@ def worklog_log(
     :raises SessionNotFoundError: there is no such session.
     :raises ClosedError: the session takes no more entries.
     """
+    # Checked, data, tags and refs are JSON in texts, as they are stored.
     values = {
         "agent_id": agent_id,
         "agent_type": agent_type or "unknown",

@@ -123,7 +123,7 @@ class Transaction:
         """Insert a row and return some of its columns, by name.
 
         :param returning: names of the columns.
-        :param unique: a column of which another row may have the same value; then nothing is inserted and
+        :param unique: columns of which another row may have the same values; then nothing is inserted and
             ``None`` returned.
         """
         conflict = f" ON CONFLICT ({unique}) DO NOTHING" if unique else ""

@@ -65,24 +65,12 @@ class NewRoom:
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class Room(session.RoomName):
     """A room as it is listed.
 
-    :param id: the room.
-    :param name: its name.
-    :param created_at: UTC, ISO 8601.
-    :param description: what it is for.
-    :param session_id: the session it belongs to.
-    :param event_count: events in it.
     :param members: personas, in the order in which they joined.
     """
 
-    id: int
-    name: str
-    created_at: str
-    description: str | None
-    session_id: str | None
-    event_count: int
     members: tuple[str, ...]
 
 

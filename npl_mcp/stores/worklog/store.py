@@ -251,7 +251,7 @@ def new_id(session_id: str, parameter: str) -> str:
 
 def tags_text(tags: Sequence[str], parameter: str) -> str:
     """Check the tags of an entry, and write them as JSON."""
-    checks.few(tags, parameter, TAGS)
+    each = enumerate(checks.few(tags, parameter, TAGS))
     # Empty ones are kept: a list with a comma too many is stored as it was typed.
-    clean = [checks.line(tag, f"{parameter}[{at}]") if tag.strip() else "" for at, tag in enumerate(tags)]
+    clean = [checks.line(tag, f"{parameter}[{at}]") if tag.strip() else "" for at, tag in each]
     return checks.json_text(clean, parameter)
