@@ -19,7 +19,7 @@ import pytest
 
 from npl_index.markdown.state import find_lines
 from npl_mcp.config.toml import read_toml
-from npl_mcp.stores.review.annotation import Lines, Remark, annotate
+from npl_mcp.stores.review.annotation import Remark, annotate
 from tests.bounded import INPUT, READERS
 from tests.hostile.attacks import png
 
@@ -167,7 +167,7 @@ def turns(work: Callable[[], object]) -> int:
     return count
 
 
-REMARK = Remark(1, "alice", "alice", Lines(1, 1), "Why?")
+REMARK = Remark(1, 1, "alice", "alice", "", "Why?", "line:1", None, 1, 1, None, None)
 
 
 @pytest.mark.parametrize(

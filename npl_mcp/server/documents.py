@@ -22,7 +22,7 @@ from npl_mcp.core.app import App
 from npl_mcp.core.calls import seen
 from npl_mcp.core.lanes import lane
 from npl_mcp.server.protocol import MARKDOWN, protocol_errors
-from npl_mcp.tools.content import content_map
+from npl_mcp.tools.npl import content_map
 from npl_mcp.tools.responses import within
 
 DOMAIN = "npl"

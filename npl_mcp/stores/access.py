@@ -141,7 +141,8 @@ class AccessStore:
                         f"{row['name']!r} has a token already", hint="revoke it, or choose another name"
                     )
             ends = None if lifetime is None else later(tx.now, lifetime)
-            tx.run(_ADD, now=tx.now, ends=ends, **values)
+            tx.run("DELETE FROM access_token WHERE name = :name", name=clean)
+            tx.insert("access_token", "name", created_at=tx.now, expires_at=ends, **values)
         return token
 
     def list(self) -> tuple[TokenEntry, ...]:
@@ -183,14 +184,6 @@ class AccessStore:
 _SELECT = """
 SELECT name, digest, domains, read_only, roots, libraries, created_at, expires_at, revoked_at
 FROM access_token
-"""
-
-_ADD = """
-INSERT INTO access_token (name, digest, domains, read_only, roots, libraries, created_at, expires_at)
-VALUES (:name, :digest, :domains, :read_only, :roots, :libraries, :now, :ends)
-ON CONFLICT (name) DO UPDATE SET digest = excluded.digest, domains = excluded.domains,
-    read_only = excluded.read_only, roots = excluded.roots, libraries = excluded.libraries,
-    created_at = excluded.created_at, expires_at = excluded.expires_at, revoked_at = NULL
 """
 
 

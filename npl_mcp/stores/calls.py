@@ -6,14 +6,15 @@ It is off unless somebody turns it on, and bounded: the oldest rows make room, b
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from hashlib import blake2b
 from typing import Any, Literal
 
-from npl_mcp.stores.base.database import Database, Row, Transaction, filled, json_of
+from npl_mcp.stores.base.database import Database, Row, Transaction, json_of
 from npl_mcp.stores.base.paging import Page, Slice, later
+from npl_mcp.stores.base.values import conditions, filled, values_of
 
 MOST_CALLS = 100_000
 """Rows that are kept: some 30 MB with what they offered."""
@@ -170,18 +171,18 @@ class Seen:
 
     def where(self, tx: Transaction) -> tuple[str, dict[str, Any]]:
         """Return a condition of SQL, and its parameters."""
-        parts, values = ["created_at >= :since"], dict[str, Any](since=_oldest(tx))
-        for name in ("tool", "owner", "who"):
-            value = getattr(self, name)
-            if value is not None:
-                parts.append(f"{name} = :{name}")
-                values[name] = value
+        domains = None
         if self.domains is not None:
             there = [row["domains"] for row in tx.all("SELECT DISTINCT domains FROM tool_call")]
-            parts.append("domains IN :domains")
             # No statement takes an empty list.
-            values["domains"] = [one for one in there if one and self.domains >= {*one.split()}] or ["-"]
-        return " AND ".join(parts), values
+            domains = [one for one in there if one and self.domains >= {*one.split()}] or ["-"]
+        return conditions(
+            since=("created_at >= :since", _oldest(tx)),
+            tool=("tool = :tool", self.tool),
+            owner=("owner = :owner", self.owner),
+            who=("who = :who", self.who),
+            domains=("domains IN :domains", domains),
+        )
 
 
 class CallStore:
@@ -207,7 +208,7 @@ class CallStore:
     def list(self, seen: Seen, part: Slice) -> Page[CallEntry]:
         """Return calls, the latest first."""
         if not self._database.is_made():
-            return Page((), 0, part.limit, part.offset)
+            return part.page((), 0)
         with self._database.read() as tx:
             where, values = seen.where(tx)
             total = tx.value(f"SELECT count(*) FROM tool_call WHERE {where}", **values)
@@ -218,8 +219,7 @@ class CallStore:
                 offset=part.offset,
             )
             offers = _offers(tx, [row["id"] for row in rows])
-        entries = tuple(_entry(row, offers.get(row["id"])) for row in rows)
-        return Page(entries, total, part.limit, part.offset)
+        return part.page((_entry(row, offers.get(row["id"])) for row in rows), total)
 
     def figures(self, seen: Seen, span: Span) -> dict[str, Figures]:
         """Return sums by hour or day, the first of them first."""
@@ -261,32 +261,22 @@ SELECT {at} AS at,
     sum(CASE WHEN kind = 'more' AND followed_by IS NOT NULL THEN 1 END) AS more_followed
 FROM tool_call JOIN tool_call_offer ON call_id = id WHERE {where} GROUP BY {at}"""
 
-_COLUMNS = tuple(one.name for one in fields(Logged) if one.name not in ("wanted", "offered"))
-
-_ADD = f"""
-INSERT INTO tool_call ({", ".join(_COLUMNS)}) VALUES ({", ".join(f":{name}" for name in _COLUMNS)})
-RETURNING id"""
-
-_OFFER = """
-INSERT INTO tool_call_offer (call_id, number, kind, digest, selector)
-VALUES (:call_id, :number, :kind, :digest, :selector)"""
-
 _FOLLOW = """
 UPDATE tool_call_offer SET followed_by = :call_id WHERE digest IN :digests AND followed_by IS NULL"""
 
 
 def _add(tx: Transaction, call: Logged) -> None:
-    values = {name: value for name, value in asdict(call).items() if name in _COLUMNS}
-    taken = None if call.taken is None else json.dumps(call.taken[:TAKEN])
-    call_id = tx.value(_ADD, **{**values, "taken": taken})
-    if call.wanted:
-        digests = [_digest(call, selector) for selector in call.wanted]
-        tx.run(_FOLLOW, call_id=call_id, digests=digests)
+    values = values_of(call)
+    wanted, offered, taken = (values.pop(name) for name in ("wanted", "offered", "taken"))
+    taken = None if taken is None else json.dumps(taken[:TAKEN])
+    call_id = tx.insert("tool_call", "id", **values, taken=taken)["id"]
+    if wanted:
+        tx.run(_FOLLOW, call_id=call_id, digests=[_digest(call, selector) for selector in wanted])
     offers = [
         {"number": number, "kind": kind, "digest": _digest(call, selector), "selector": selector}
-        for number, (kind, selector) in enumerate(call.offered)
+        for number, (kind, selector) in enumerate(offered)
     ]
-    tx.run_many(_OFFER, [{"call_id": call_id, **one} for one in offers])
+    tx.insert_many("tool_call_offer", [{"call_id": call_id, **one} for one in offers])
 
 
 def _digest(call: Logged, selector: str) -> str:
@@ -301,17 +291,13 @@ def _oldest(tx: Transaction) -> str:
 
 def _offers(tx: Transaction, ids: Sequence[int]) -> dict[int, list[Offer]]:
     found: dict[int, list[Offer]] = {}
-    for row in _rows(tx, ids):
-        found.setdefault(row["call_id"], []).append(Offer(row["kind"], row["selector"], row["followed_by"]))
-    return found
-
-
-def _rows(tx: Transaction, ids: Sequence[int]) -> Iterator[Row]:
     for at in range(0, len(ids), _AT_ONCE):
-        yield from tx.all(
+        for row in tx.all(
             "SELECT * FROM tool_call_offer WHERE call_id IN :ids ORDER BY call_id, number",
             ids=ids[at : at + _AT_ONCE],
-        )
+        ):
+            found.setdefault(row["call_id"], []).append(filled(Offer, row))
+    return found
 
 
 def _entry(row: Row, offers: Sequence[Offer] | None) -> CallEntry:

@@ -45,7 +45,7 @@ def _changed(database: Database, found: TableRow) -> Iterator[str]:
 
 def _unreadable(found: TableRow) -> Iterator[str]:
     for column, value in found.row.items():
-        read = _READERS.get((found.table, column)) or (_time if column in _TIMES else None)
+        read = _READERS.get((found.table, column)) or (_time if _TIMES.fullmatch(column) else None)
         if value is None or read is None:
             continue
         try:
@@ -77,28 +77,8 @@ def _filename(value: str) -> bool:
     return check_filename(value) == value
 
 
-_TIMES = frozenset(
-    {
-        "created_at",
-        "updated_at",
-        "linked_at",
-        "archived_at",
-        "lease_until",
-        "joined_at",
-        "timestamp",
-        "changed_at",
-        "read_at",
-        "completed_at",
-        "created",
-        "closed",
-        "last_entry",
-        "imported_at",
-        "ts",
-        "last_read",
-        "expires_at",
-        "revoked_at",
-    }
-)
+_TIMES = re.compile(r"\w+_at|timestamp|ts|created|closed|lease_until|last_entry|last_read")
+"""Names of columns that hold times."""
 
 _READERS: Mapping[tuple[str, str], Callable[[Any], bool]] = {
     ("access_token", "domains"): _json,

@@ -78,10 +78,9 @@ def _pages(tx: Transaction, table: Table) -> Iterator[list[Row]]:
 
 
 def _copy_table(here: Transaction, there: Transaction, table: Table) -> int:
-    values = ", ".join(f":{name}" for name in table.columns)
     count = 0
     for page in _pages(here, table):
-        there.run_many(f"INSERT INTO {table.name} ({', '.join(table.columns)}) VALUES ({values})", page)
+        there.insert_many(table.name, page)
         count += len(page)
     return count
 

@@ -6,7 +6,6 @@ The ranking is measured with them; see ``benchmarks/relevance``.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,11 +14,11 @@ from npl_index.errors import InvalidRequestError
 from npl_index.library.files import FileTooLargeError, Folder
 from npl_mcp.stores.base.errors import StorageError
 from npl_mcp.stores.base.folder import FILE, FOLDER, LABEL_FOLDER, private_folder
+from npl_mcp.stores.base.values import values_of
 
 MOST_BYTES = 16 * 1024 * 1024
 """Of one file: tens of thousands of questions. Each is added by writing the file whole."""
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _PATIENCE = 10
 """Seconds to wait for another one who saves a question."""
 
@@ -61,15 +60,9 @@ class LabelStore:
         """Add a question to a list.
 
         :returns: the file, and how many questions it has now.
-        :raises InvalidRequestError: the name cannot be used, or the list is full.
+        :raises InvalidRequestError: the list is full.
         :raises StorageError: it cannot be written.
         """
-        if not _NAME.fullmatch(name):
-            raise InvalidRequestError(
-                f"the name {name[:64]!r} cannot be used",
-                parameter="name",
-                hint="use up to 64 letters, digits, - and _",
-            )
         file = f"{name}.jsonl"
         added = "".join(_lines(question)).encode("utf-8", "replace")
         try:
@@ -94,12 +87,10 @@ class LabelStore:
 def _lines(question: LabelledQuestion) -> Iterator[str]:
     """Return a line for each folder that the right sections lie in: such a folder is what is asked."""
     for folder in dict.fromkeys(one.folder for one in question.right):
+        own = (values_of(one) for one in question.right if one.folder == folder)
         relevant = [
-            {"file": one.file, "line": one.line}
-            if one.heading is None
-            else {"file": one.file, "heading": one.heading}
-            for one in question.right
-            if one.folder == folder
+            {name: value for name, value in one.items() if name != "folder" and value is not None}
+            for one in own
         ]
         row = {"query": question.query, "relevant": relevant, "corpus": folder}
         yield json.dumps(row, ensure_ascii=False) + "\n"

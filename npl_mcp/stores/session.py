@@ -11,10 +11,11 @@ import string
 from dataclasses import dataclass
 
 from npl_index.library.references import near_names
-from npl_mcp.stores.base.database import Row, Transaction, filled
+from npl_mcp.stores.base.database import Row, Transaction
 from npl_mcp.stores.base.errors import AlreadyExistsError, ClosedError, SessionNotFoundError
 from npl_mcp.stores.base.paging import Page, Slice
 from npl_mcp.stores.base.totals import add_total, read_total
+from npl_mcp.stores.base.values import conditions, filled
 
 STATUSES = ("active", "completed", "archived")
 SHOWN = 200
@@ -52,24 +53,32 @@ class Session:
 
 
 @dataclass(frozen=True, slots=True)
-class SessionRoom:
-    """A room of a session.
+class RoomName:
+    """A room, what it is called and what it is for.
 
     :param id: the room.
     :param name: its name.
     :param created_at: UTC, ISO 8601.
     :param description: what it is for.
-    :param session_id: the session.
+    :param session_id: the session it belongs to.
     :param event_count: events in it.
-    :param member_count: members.
     """
 
     id: int
     name: str
     created_at: str
     description: str | None
-    session_id: str
+    session_id: str | None
     event_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRoom(RoomName):
+    """A room of a session.
+
+    :param member_count: members.
+    """
+
     member_count: int
 
 
@@ -161,14 +170,10 @@ def link_artifact(tx: Transaction, number: int, artifact_id: int) -> None:
 
     :raises ClosedError: the session is archived.
     """
-    made = tx.run(
-        "INSERT INTO session_artifact (session_number, artifact_id, linked_at)"
-        " VALUES (:number, :artifact, :now) ON CONFLICT DO NOTHING",
-        number=number,
-        artifact=artifact_id,
-        now=tx.now,
-    )
-    touch(tx, number, artifacts=made)
+    key = "session_number, artifact_id"
+    row = {"session_number": number, "artifact_id": artifact_id, "linked_at": tx.now}
+    made = tx.insert("session_artifact", "artifact_id", key, **row)
+    touch(tx, number, artifacts=0 if made is None else 1)
 
 
 def create(tx: Transaction, session_id: str | None, title: str | None) -> Session:
@@ -198,10 +203,10 @@ def listed(tx: Transaction, part: Slice, status: str | None) -> Page[Session]:
 
     :param status: only those; ``None``: all.
     """
-    where, name = ("", "session") if status is None else ("WHERE status = :status ", f"session:{status}")
-    sql = f"SELECT {_COLUMNS} FROM session {where}ORDER BY number DESC LIMIT :limit OFFSET :offset"
-    values = {} if status is None else {"status": status}
-    return tx.page(Session, sql, read_total(tx, name), part, **values)
+    where, values = conditions(status=("status = :status", status))
+    sql = f"SELECT {_COLUMNS} FROM session WHERE {where} ORDER BY number DESC LIMIT :limit OFFSET :offset"
+    total = read_total(tx, f"session:{status}" if status else "session")
+    return tx.page(Session, sql, total, part, **values)
 
 
 def update(tx: Transaction, session_id: str, title: str | None, status: str | None) -> Session:

@@ -11,13 +11,14 @@ from npl_index.errors import InvalidRequestError
 from npl_mcp.stores import session
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.activity import Count, Unit, unit_for
-from npl_mcp.stores.base.database import Row, Transaction, filled
+from npl_mcp.stores.base.database import Row, Transaction
 from npl_mcp.stores.base.paging import LARGEST_PAGE, Slice
+from npl_mcp.stores.base.values import conditions, filled
 from npl_mcp.stores.changes import Topic
 from npl_mcp.stores.chat import feed
 from npl_mcp.stores.chat.feed import Event
 from npl_mcp.stores.worklog import rows
-from npl_mcp.stores.worklog.format import Entry
+from npl_mcp.stores.worklog.rows import Entry
 
 T = TypeVar("T")
 
@@ -248,9 +249,9 @@ class _Source:
         key = "worklog" if kind == "worklog" else "number"
         self._values: dict[str, Any] = {key: scope[key]}
         self._all = f"FROM ({_SOURCES[kind]}) AS found"
-        self._which = "TRUE" if who is None else "found.who = :who"
+        self._which, named = conditions(who=("found.who = :who", who))
         self._theirs = f"{self._all} WHERE {self._which}"
-        self._named = {**self._values, **({} if who is None else {"who": who})}
+        self._named = {**self._values, **named}
 
     @cached_property
     def ends(self) -> Row:

@@ -32,8 +32,8 @@ from npl_mcp.stores.artifact.store import (
     Stored,
 )
 from npl_mcp.stores.base import checks
-from npl_mcp.stores.base.database import filled
 from npl_mcp.stores.base.paging import LARGEST_PAGE, Page, Slice
+from npl_mcp.stores.base.values import filled
 from npl_mcp.stores.review.annotation import count_lines, split_lines
 from npl_mcp.tools.parameters import Check, Name, RowId, Text, Whole
 from npl_mcp.tools.spec import ToolSpec

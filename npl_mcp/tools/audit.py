@@ -24,6 +24,7 @@ from npl_mcp.core.app import App
 from npl_mcp.core.waiting import waits
 from npl_mcp.stores.labels import LabelledQuestion, RightSection
 from npl_mcp.tools.npl import Count, File, Format, Item, Kind, companions, found_in
+from npl_mcp.tools.parameters import ShortName
 from npl_mcp.tools.responses import ENVELOPE
 from npl_mcp.tools.spec import ToolSpec
 
@@ -143,7 +144,7 @@ class LabelReply:
 async def npl_label(
     app: App,
     right: Annotated[list[str], "Selectors of the sections that answer the question"],
-    name: Annotated[str, "Of the list of questions: letters, digits, - and _"] = "questions",
+    name: Annotated[ShortName, "Of the list of questions: letters, digits, - and _"] = "questions",
     context: Annotated[str | None, "As it was asked"] = None,
     topics: list[str] | None = None,
     selectors: Annotated[list[str] | None, "They may name further documents"] = None,

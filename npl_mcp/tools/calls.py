@@ -6,21 +6,20 @@ folders or libraries sees their own calls alone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Annotated
 
 from npl_mcp.core.app import App
 from npl_mcp.core.calls import identity
-from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.paging import Slice
+from npl_mcp.stores.base.values import filled
 from npl_mcp.stores.calls import KEPT_DAYS, MOST_CALLS, CallEntry, Figures, Seen, Span
+from npl_mcp.tools.parameters import Name
 from npl_mcp.tools.spec import ToolSpec
 
-Who = Annotated[str | None, "Caller"]
-Tool = Annotated[str | None, "Name"]
-
-_SPANS: tuple[Span, ...] = ("hour", "day")
+Who = Annotated[Name | None, "Caller"]
+Tool = Annotated[Name | None, "Name"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +35,7 @@ class CallList:
     :param most: how many are kept.
     """
 
-    items: tuple[CallEntry, ...]
+    items: Sequence[CallEntry]
     total: int
     limit: int
     offset: int
@@ -70,15 +69,7 @@ def calls_list(
     :raises InvalidRequestError: an argument cannot be used.
     """
     page = app.stores.calls.list(_seen(app, who, tool), Slice.parse(limit, offset))
-    return CallList(
-        tuple(page.items),
-        page.total,
-        page.limit,
-        page.offset,
-        app.settings.log_calls,
-        KEPT_DAYS,
-        MOST_CALLS,
-    )
+    return filled(CallList, page, recording=app.settings.log_calls, days=KEPT_DAYS, most=MOST_CALLS)
 
 
 def calls_figures(app: App, who: Who = None, tool: Tool = None, span: Span = "day") -> CallFigures:
@@ -87,7 +78,6 @@ def calls_figures(app: App, who: Who = None, tool: Tool = None, span: Span = "da
     :returns: sums over calls.
     :raises InvalidRequestError: an argument cannot be used.
     """
-    checks.choice(span, "span", _SPANS)
     seen = _seen(app, who, tool)
     spans = app.stores.calls.figures(seen, span)
     names = [field.name for field in fields(Figures)]
@@ -100,11 +90,7 @@ def _seen(app: App, who: str | None, tool: str | None) -> Seen:
     caller, sight = identity(), app.sight
     limited = sight.roots is not None or sight.libraries is not None
     owner = caller.name if caller is not None and limited else None
-    return Seen(sight.domains, _line(tool, "tool"), owner, _line(who, "who"))
-
-
-def _line(text: str | None, parameter: str) -> str | None:
-    return None if text is None else checks.line(text, parameter)
+    return Seen(sight.domains, tool, owner, who)
 
 
 TOOLS = (ToolSpec(calls_list, listed=False), ToolSpec(calls_figures, listed=False))

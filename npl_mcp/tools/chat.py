@@ -15,7 +15,7 @@ from npl_mcp.core.waiting import waits, when_new
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.paging import LARGEST_PAGE, Page, Slice
 from npl_mcp.stores.changes import Topic
-from npl_mcp.stores.chat import feed, handoffs, inbox, messages, rooms, todos
+from npl_mcp.stores.chat import feed, inbox, messages, rooms, todos
 from npl_mcp.stores.chat.feed import Event
 from npl_mcp.stores.chat.inbox import MarkedRead, Notification
 from npl_mcp.stores.chat.messages import Message, Reaction, Share
@@ -75,7 +75,7 @@ def chat_send_message(
     message: Text,
     reply_to_id: RowId | None = None,
     kind: Annotated[
-        str | None, "handoff, or ack of the one replied to", Check(checks.choice, handoffs.KINDS)
+        str | None, "handoff, or ack of the one replied to", Check(checks.choice, messages.KINDS)
     ] = None,
     to: Annotated[Name | None, "Who gets a handoff"] = None,
 ) -> Message:

@@ -1,4 +1,7 @@
-"""Change requests (CRs): Markdown files of a project, read and changed by section and by attribute."""
+"""Change requests (CRs): Markdown files of a project, read and changed by section and by attribute.
+
+:raises InvalidRequestError: an argument cannot be used.
+"""
 
 from __future__ import annotations
 
@@ -25,6 +28,7 @@ from npl_mcp.documents.creating import template
 from npl_mcp.documents.format import KEY_LISTS, PRIORITIES, TYPES, Status, Type
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.paging import LARGEST_PAGE, Page, Slice
+from npl_mcp.stores.base.values import filled
 from npl_mcp.tools.spec import ToolSpec
 
 
@@ -68,7 +72,6 @@ def get_cr(
     :param project: code; by default the key's, or the current project.
     :param mode: text and attributes, the attributes alone, or key metadata.
     :returns: a change request, or the part that was asked for.
-    :raises InvalidRequestError: an argument cannot be used.
     :raises ProjectNotFoundError: there is no such project.
     :raises ChangeNotFoundError: there is no such change request.
     :raises ConflictError: several files have its code, or another program is writing it.
@@ -92,7 +95,7 @@ def manage_cr_sections(
     :param expect: digest that was read; refused if the section is another by now.
     :returns: sections of a change request: a list, the content of one, or what was changed.
     :raises MissingRequestError: the operation needs a section or a content.
-    :raises InvalidRequestError: an argument cannot be used, or the content cannot stand there.
+    :raises InvalidRequestError: the content cannot stand there.
     :raises ProjectNotFoundError: there is no such project.
     :raises ChangeNotFoundError: there is no such change request.
     :raises SectionNotFoundError: no section is called so, or several are; the message has paths that work.
@@ -121,7 +124,6 @@ def create_cr(
 
     :returns: a new change request.
     :raises MissingRequestError: there is no title.
-    :raises InvalidRequestError: an argument cannot be used.
     :raises ProjectNotFoundError: there is no such project.
     :raises ClosedError: there is no number left.
     :raises StorageError: the file cannot be written.
@@ -136,7 +138,6 @@ def update_cr_status(
 
     :param expect: digest that was read; refused if the file is another by now.
     :returns: a change of status.
-    :raises InvalidRequestError: an argument cannot be used.
     :raises ProjectNotFoundError: there is no such project.
     :raises ChangeNotFoundError: there is no such change request.
     :raises ConflictError: it is not as expected, several files have its code, or it is being written.
@@ -175,7 +176,6 @@ def delete_cr(app: App, key: str, project: Project = None, expect: Expect = None
 
     :param expect: digest that was read; refused if the file is another by now.
     :returns: a deleted change request.
-    :raises InvalidRequestError: an argument cannot be used.
     :raises ProjectNotFoundError: there is no such project.
     :raises ChangeNotFoundError: there is no such change request.
     :raises ConflictError: it is not as expected, several files have its code, or it is being written.
@@ -199,7 +199,6 @@ def list_crs(
     :param filters: by ``status``, ``type``, ``priority``, ``assignee`` or ``phaseEpic``; a list of values
         allows each.
     :returns: a page; each item is a line of a list of change requests.
-    :raises InvalidRequestError: an argument cannot be used.
     :raises ProjectNotFoundError: there is no such project.
     """
     return app.changes.list(project, filters, limit, offset)
@@ -209,7 +208,6 @@ def suggest_cr_improvements(app: App, key: str, project: Project = None) -> Sugg
     """Suggest what a CR lacks.
 
     :returns: what a change request lacks.
-    :raises InvalidRequestError: an argument cannot be used.
     :raises ProjectNotFoundError: there is no such project.
     :raises ChangeNotFoundError: there is no such change request.
     """
@@ -220,14 +218,11 @@ def list_projects(app: App, limit: int | None = None, offset: int | None = None)
     """List projects with CRs.
 
     :returns: projects with change requests, a page of them.
-    :raises InvalidRequestError: the limit or the offset is out of range.
     :raises StorageError: a folder cannot be listed.
     """
     part = Slice.parse(limit, offset, LARGEST_PAGE)
-    found = app.changes.list_projects()
-    page = found[part.offset : part.offset + part.limit]
-    problems = app.changes.projects.problems() or None
-    return ProjectList(page, len(found), part.limit, part.offset, problems)
+    page = part.cut(app.changes.list_projects())
+    return filled(ProjectList, page, problems=app.changes.projects.problems() or None)
 
 
 def get_project_info(app: App, key: Annotated[str, "Project code"]) -> ProjectInfo:
@@ -249,7 +244,6 @@ def board_crs(
     """Show a project's CRs by status.
 
     :returns: a project's change requests by their status.
-    :raises InvalidRequestError: an argument cannot be used.
     :raises ProjectNotFoundError: there is no such project.
     """
     return app.changes.board(project, filters, limit)

@@ -18,9 +18,7 @@ def directive_files_list(app: App, limit: int | None = None, offset: int | None 
     :raises DocumentTooLargeError: there are too many files.
     """
     part = Slice.parse(limit, offset, LARGEST_PAGE)
-    files = Directive(app.library).files()
-    page = files[part.offset : part.offset + part.limit]
-    return Page(page, len(files), part.limit, part.offset)
+    return part.cut(Directive(app.library).files())
 
 
 def directive_file_get(app: App, path: str) -> TextFile:

@@ -6,7 +6,7 @@ These tools are called by name and not listed.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from annotated_types import Ge
@@ -70,9 +70,9 @@ class Folder:
     sections: int
     tokens: int | None
     token_counter: str
-    map: Area | None
-    unreadable: tuple[str, ...] | None
-    missing_files: int | None
+    map: Area | None = None
+    unreadable: tuple[str, ...] | None = None
+    missing_files: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +190,7 @@ async def documents_look(
     :raises SectionNotFoundError: it selects nothing.
     """
     if file is None:
-        return Look(folder=await _roots(app, offset, limit))
+        return Look(folder=_listed(app, (), [one async for one in tops(app)], offset, limit))
     ref = DocumentRef.parse(file)
 
     async def look() -> Look:
@@ -202,46 +202,38 @@ async def documents_look(
     return await app.unchanging(look)
 
 
-async def _roots(app: App, offset: int, limit: int) -> Folder:
-    every = [one async for one in tops(app)]
+def _folder(app: App, file: str, gathered: Gathered, offset: int, limit: int) -> Folder:
+    files = measured(app, gathered)
+    every = tuple(entries(file, gathered, files))
+    crumbs = above(file, gathered.founds)
+    folder = _listed(app, crumbs, every, offset, limit)
+    return replace(
+        folder,
+        address=file,
+        map=areas_of_files(crumbs[-1], gathered, files) if folder.tokens else None,
+        unreadable=gathered.unreadable or None,
+        missing_files=gathered.missing or None,
+    )
+
+
+def _listed(app: App, crumbs: tuple[Crumb, ...], every: Sequence[Entry], offset: int, limit: int) -> Folder:
+    """Return a folder with a page of what lies in it.
+
+    :param crumbs: the way to it, itself included; empty for all roots and libraries.
+    """
+    tokens = [one.tokens for one in every]
     return Folder(
-        name="",
+        name=crumbs[-1].name if crumbs else "",
         address="",
-        crumbs=(),
+        crumbs=crumbs[:-1],
         items=tuple(every[offset : offset + limit]),
         total=len(every),
         limit=limit,
         offset=offset,
         files=sum(one.files for one in every),
         sections=sum(one.sections for one in every),
-        tokens=None if any(one.tokens is None for one in every) else sum(one.tokens or 0 for one in every),
+        tokens=None if None in tokens else sum(filter(None, tokens)),
         token_counter=app.counter.name,
-        map=None,
-        unreadable=None,
-        missing_files=None,
-    )
-
-
-def _folder(app: App, file: str, gathered: Gathered, offset: int, limit: int) -> Folder:
-    files = measured(app, gathered)
-    every = tuple(entries(file, gathered, files))
-    tokens = None if any(one.tokens is None for one in every) else sum(one.tokens or 0 for one in every)
-    crumbs = above(file, gathered.founds)
-    return Folder(
-        name=crumbs[-1].name,
-        address=file,
-        crumbs=crumbs[:-1],
-        items=every[offset : offset + limit],
-        total=len(every),
-        limit=limit,
-        offset=offset,
-        files=len(gathered.founds),
-        sections=sum(one.sections for one in every),
-        tokens=tokens,
-        token_counter=app.counter.name,
-        map=areas_of_files(crumbs[-1], gathered, files) if tokens else None,
-        unreadable=gathered.unreadable or None,
-        missing_files=gathered.missing or None,
     )
 
 

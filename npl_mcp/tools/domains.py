@@ -22,11 +22,8 @@ if TYPE_CHECKING:
 UNLISTED: Mapping[str, str | None] = {
     "items": "npl",
     "survey": "npl",
-    "content": "npl",
     "audit": "npl",
     "documents": "npl",
-    "editing": "npl",
-    "newest": "search",
     "calls": None,
 }
 """Further modules of tools that only command lines and pages call, and of those that a setting lists, each

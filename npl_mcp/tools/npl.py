@@ -1,4 +1,7 @@
-"""Prompts by section: browse a document, load what a task needs, load whole items."""
+"""Prompts by section: browse a document, load what a task needs, load whole items, change a section.
+
+The command line calls further tools by name, which show content alone; they are not listed.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from annotated_types import Ge
 from npl_index.answer.document_set import DocumentSet
 from npl_index.answer.forms import Form, Json, Markdown, partial_note
 from npl_index.answer.marks import mark, tag_for
+from npl_index.answer.overview import overview
 from npl_index.answer.suggestions import Companions
 from npl_index.answer.tailoring import TailorRequest, write
 from npl_index.answer.values import Tailored, Written
@@ -21,12 +25,18 @@ from npl_index.library.documents import DocumentRef
 from npl_index.markdown.traits import TraitFilter
 from npl_mcp.core.app import App
 from npl_mcp.core.calls import identity
-from npl_mcp.core.section_edits import may_edit
+from npl_mcp.core.document_sets import NotIndexedError
+from npl_mcp.core.section_edits import EditedSection, Operation, may_edit, update_section
 from npl_mcp.core.waiting import waits
 from npl_mcp.tools.parameters import CommaList
 from npl_mcp.tools.responses import ENVELOPE
 from npl_mcp.tools.section_index import IndexReply, IndexRequest, section_index
 from npl_mcp.tools.spec import ToolSpec
+
+MOST_READ = 5_000
+"""Documents whose headings a map reads, half a second or so."""
+
+_DEEP = 4
 
 File = Annotated[
     str | None,
@@ -295,6 +305,88 @@ async def found_in(
         raise SectionNotFoundError(error.message, hint=partial_note(gathered.missing)) from None
 
 
+def npl_update_section(
+    app: App,
+    file: Annotated[str, "One Markdown file below a root"],
+    operation: Annotated[Operation, "delete: expect, no content; create: makes the file, no selector"],
+    selector: Annotated[str | None, "Of one section, subsections included; [depth=0] spares them"] = None,
+    content: str | None = None,
+    expect: Annotated[str | None, "Digest you got; refused if changed since"] = None,
+) -> EditedSection:
+    """Change a section of a Markdown file; content may begin with a new heading. Append to the section above
+    to add one.
+
+    :returns: a section that was changed.
+    :raises NotAllowedError: the server was started without --write, or the file lies below no root that
+        the user gave.
+    :raises AlreadyExistsError: the file that is to be made exists.
+    :raises InvalidRequestError: an argument cannot be used, or the content cannot stand there.
+    :raises SelectorSyntaxError: the selector cannot be read.
+    :raises DocumentNotFoundError: there is no such file.
+    :raises DocumentError: the file cannot be used.
+    :raises SectionNotFoundError: no section is meant, or several are; the message has selectors that work.
+    :raises ConflictError: the section is not as expected, or another program is writing the file.
+    :raises TooLargeError: the file would be too large to be read.
+    :raises StorageError: the file cannot be written.
+    """
+    return update_section(app, file, operation, selector or "", content or "", expect)
+
+
+@waits
+async def content_tailored(
+    app: App,
+    context: Annotated[str | None, "The question"] = None,
+    topics: Annotated[list[str] | None, "Likely headings"] = None,
+    selectors: Annotated[list[str] | None, "Sections wanted anyway"] = None,
+    token_budget: Annotated[Count | None, "Most tokens of the content"] = None,
+    file: File = None,
+    resource_type: Kind = None,
+    item: Item = None,
+    depth: Annotated[Count | None, "Subsection levels a selected section brings"] = None,
+) -> Tailored:
+    """Load the sections that a task needs; the budget bounds their text.
+
+    :returns: the answer.
+    :raises NPLError: as :func:`~npl_mcp.tools.npl.npl_load_tailored` does.
+    """
+    ref = DocumentRef.parse(file, resource_type, item)
+    request = TailorRequest.parse(
+        context=context,
+        topics=topics,
+        selectors=selectors,
+        token_budget=token_budget,
+        depth=depth,
+        default_budget=app.settings.token_budget,
+    )
+    return (await written(app, ref, request, Form())).value
+
+
+@waits
+async def content_map(
+    app: App, file: File = None, without: Annotated[str | None, "Absolute path of a file to leave out"] = None
+) -> str:
+    """Show folders, names of documents and rare words of their headings.
+
+    :returns: a map of documents, as Markdown.
+    :raises DocumentNotFoundError: there is none.
+    :raises NotIndexedError: some are not indexed, and the call has waited enough.
+    """
+
+    async def drawn() -> str:
+        gathered = await app.gathered(DocumentRef.parse(file))
+        if gathered.missing:
+            raise NotIndexedError(gathered.missing)
+        step = -(-len(gathered.founds) // MOST_READ)
+        found: dict[str, list[str]] = {}
+        for number, one in enumerate(gathered.founds):
+            tree = gathered.collection.documents[number].tree if number % step == 0 else None
+            texts = [part.title for part in tree.sections if part.level < _DEEP] if tree else []
+            found |= {} if one.absolute == without else {gathered.files[number]: texts}
+        return overview(*zip(*sorted(found.items()), strict=True)) if found else ""
+
+    return await app.unchanging(drawn)
+
+
 TOOLS = (
     ToolSpec(
         npl_load_tailored,
@@ -307,4 +399,15 @@ TOOLS = (
     ToolSpec(npl_load_meta, title="Load Metadata"),
     ToolSpec(npl_load_style, title="Load Style Guides"),
     ToolSpec(npl_load_agent, title="Load Agent"),
+    ToolSpec(
+        npl_update_section,
+        title="Update Section",
+        read_only=False,
+        idempotent=False,
+        destructive=True,
+        listed=False,
+        switch="write",
+    ),
+    ToolSpec(content_tailored, lane="heavy", listed=False),
+    ToolSpec(content_map, lane="heavy", listed=False),
 )

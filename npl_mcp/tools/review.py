@@ -14,12 +14,12 @@ from npl_mcp.stores.base.paging import Page, Slice
 from npl_mcp.stores.review import store
 from npl_mcp.stores.review.annotation import Spot, parse_place
 from npl_mcp.stores.review.overlay import MOST_PIXELS
-from npl_mcp.stores.review.places import Places
 from npl_mcp.stores.review.values import (
     AnnotatedRevision,
     Completion,
     NewComment,
     NewReview,
+    Places,
     ReviewContent,
     ReviewEntry,
 )

@@ -1,4 +1,4 @@
-"""One search over everything that the other tools are about."""
+"""One search over everything that the other tools are about, and what is new in it."""
 
 from __future__ import annotations
 
@@ -7,17 +7,20 @@ from dataclasses import dataclass
 from itertools import groupby, islice
 from typing import Annotated
 
+from annotated_types import Interval
+
 from npl_index.answer.forms import partial_note
 from npl_index.answer.marks import in_mark
 from npl_index.answer.values import Written
-from npl_index.errors import InvalidRequestError, MissingRequestError
+from npl_index.errors import MissingRequestError
 from npl_index.library.documents import DocumentRef
-from npl_index.library.references import near_names
 from npl_index.tokens.counting import TokenCounter
 from npl_mcp.core.app import App
-from npl_mcp.core.searching import KINDS, Hit, snippet, words_of
+from npl_mcp.core.places import Crumb, places_of
+from npl_mcp.core.searching import KINDS, Hit, newest, snippet, words_of
 from npl_mcp.core.searching import search as find
 from npl_mcp.core.waiting import waits
+from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.paging import Slice
 from npl_mcp.tools.domain_names import domains_named
 from npl_mcp.tools.npl import Format
@@ -66,6 +69,20 @@ class Hits:
     not_searched: tuple[str, ...] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Newest:
+    """What is new.
+
+    :param items: the newest of each kind, newest first.
+    :param kinds: what the caller may search.
+    :param places: roots and libraries.
+    """
+
+    items: tuple[Hit, ...]
+    kinds: tuple[str, ...]
+    places: tuple[Crumb, ...]
+
+
 @waits
 async def search(
     app: App,
@@ -97,20 +114,20 @@ async def search(
     text = query.strip()[:LONGEST_QUERY]
     if not text:
         raise MissingRequestError("query is empty", parameter="query", hint="write some words")
-    page = Slice.parse(limit, offset, PAGE)
-    most = min(page.limit, LARGEST_PAGE)
-    wanted = _wanted(kinds)
+    page = Slice.parse(limit, offset, PAGE, LARGEST_PAGE)
+    named = (kind.strip() for kind in (kinds or "").split(","))
+    wanted = checks.choices([kind for kind in named if kind], "kinds", tuple(KINDS))
     ref = DocumentRef.parse(file, resource_type, item)
 
     async def found() -> Hits:
         every = await find(app, text, seen(app), wanted, None if ref == DocumentRef() else ref)
         absent = {} if every.missing else every.absent or {}  # what is missing may have it
-        items = [made() for made in islice(every.hits, page.offset, page.offset + most)]
+        items = [made() for made in islice(every.hits, page.offset, page.offset + page.limit)]
         return Hits(
             items=tuple(sorted(items, key=lambda hit: list(KINDS).index(hit.kind))),
             total=sum(every.counts.values()),
             counts=every.counts,
-            limit=most,
+            limit=page.limit,
             offset=page.offset,
             absent=tuple(absent) or None,
             near={word: near for word, near in absent.items() if near} or None,
@@ -176,14 +193,17 @@ def seen(app: App) -> tuple[str, ...]:
     return tuple(kind for kind, domain in KINDS.items() if domain in domains and app.sight.has_domain(domain))
 
 
-def _wanted(kinds: str | None) -> list[str]:
-    wanted = [kind.strip() for kind in (kinds or "").split(",") if kind.strip()]
-    for kind in wanted:
-        if kind not in KINDS:
-            near = near_names(kind[:64], KINDS)
-            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(KINDS)}"
-            raise InvalidRequestError(f"there is no kind {kind[:64]!r}", parameter="kinds", hint=hint)
-    return wanted
+def search_newest(
+    app: App, limit: Annotated[int, Interval(ge=1, le=LARGEST_PAGE), "Of each kind"] = 5
+) -> Newest:
+    """Show the newest messages, worklog entries and artifacts.
+
+    :returns: what is new.
+    :raises DatabaseError: the database cannot be used.
+    """
+    kinds = seen(app)
+    places = (Crumb(name, address) for _, name, address in places_of(app))
+    return Newest(tuple(newest(app, kinds, limit)), kinds, tuple(places) if "document" in kinds else ())
 
 
 TOOLS = (
@@ -194,4 +214,5 @@ TOOLS = (
         lane="search",
         implied=("file", "resource_type", "item", "format"),
     ),
+    ToolSpec(search_newest, listed=False),
 )

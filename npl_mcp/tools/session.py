@@ -16,14 +16,14 @@ from npl_mcp.core.app import App
 from npl_mcp.core.waiting import waits, when_new
 from npl_mcp.stores import session, timeline
 from npl_mcp.stores.base import checks
-from npl_mcp.stores.base.database import filled
 from npl_mcp.stores.base.paging import Page, Slice
+from npl_mcp.stores.base.values import filled
 from npl_mcp.stores.review.store import listed as reviews_of
 from npl_mcp.stores.review.values import ReviewEntry
 from npl_mcp.stores.session import Session, SessionArtifact, SessionRoom
 from npl_mcp.stores.timeline import SessionNews, Timeline
 from npl_mcp.stores.transcript import transcript
-from npl_mcp.stores.worklog.format import WorklogSession
+from npl_mcp.stores.worklog.rows import WorklogSession
 from npl_mcp.stores.worklog.store import called
 from npl_mcp.tools.parameters import Check, Name, ShortName, Wait, Whole
 from npl_mcp.tools.spec import ToolSpec

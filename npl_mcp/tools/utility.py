@@ -1,4 +1,9 @@
-"""The files of a git repository as git sees them: all their text, or the tree of their folders."""
+"""The files of a git repository as git sees them: all their text, or the tree of their folders.
+
+:raises OutsideRootError: the path lies outside the search roots.
+:raises UnreadableDocumentError: git refuses.
+:raises DocumentTimeoutError: it took longer than the limit.
+"""
 
 # Lists of many files are handled as plain strings, as in npl_index.library.documents.
 # ruff: noqa: PTH112, PTH117, PTH118, PTH119, PTH120
@@ -114,10 +119,7 @@ def dump_files(
     :returns: text files, one after the other.
     :raises InvalidRequestError: the path lies in no git repository, or the glob cannot be used.
     :raises DocumentNotFoundError: there is no such path, or git does not see the file.
-    :raises OutsideRootError: the path lies outside the search roots.
-    :raises UnreadableDocumentError: git refuses.
     :raises DocumentTooLargeError: there are too many files.
-    :raises DocumentTimeoutError: it took longer than the limit.
     """
     pattern = _pattern(glob_filter)
     target = _existing(app, path)
@@ -140,10 +142,7 @@ def git_tree(app: App, path: str = ".") -> TreeReply:
     :returns: a drawn tree.
     :raises InvalidRequestError: the path lies in no git repository, or is a file.
     :raises DocumentNotFoundError: there is no such path.
-    :raises OutsideRootError: the path lies outside the search roots.
-    :raises UnreadableDocumentError: git refuses.
     :raises DocumentTooLargeError: there are too many files.
-    :raises DocumentTimeoutError: it took longer than the limit.
     """
     names = visible(_existing_folder(app, path), path, app.settings.time_limit)
     content = _bounded([escaped(path), *_drawn(names)])
@@ -157,10 +156,7 @@ def git_tree_depth(app: App, path: str) -> DepthReply:
     :returns: folders and their depths.
     :raises InvalidRequestError: the path lies in no git repository, or is a file.
     :raises DocumentNotFoundError: there is no such path.
-    :raises OutsideRootError: the path lies outside the search roots.
-    :raises UnreadableDocumentError: git refuses.
     :raises DocumentTooLargeError: there are too many folders.
-    :raises DocumentTimeoutError: it took longer than the limit.
     """
     folders = sorted(_folders(visible(_existing_folder(app, path), path, app.settings.time_limit)))
     lines = [". 0", *(f"{escaped('/'.join(folder))} {len(folder)}" for folder in folders)]

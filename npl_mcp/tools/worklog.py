@@ -25,7 +25,7 @@ from npl_mcp.stores.base.errors import NotAllowedError
 from npl_mcp.stores.base.paging import Slice
 from npl_mcp.stores.worklog import files, store, viewing
 from npl_mcp.stores.worklog.files import Imported
-from npl_mcp.stores.worklog.format import Entry, WorklogSession
+from npl_mcp.stores.worklog.rows import Entry, WorklogSession
 from npl_mcp.stores.worklog.store import Closed, Logged, Opened, ReadEntries
 from npl_mcp.stores.worklog.viewing import Wanted, WorklogView
 from npl_mcp.tools.parameters import Check, Name, Text, Wait, Whole
@@ -96,6 +96,7 @@ def worklog_log(
     :raises SessionNotFoundError: there is no such session.
     :raises ClosedError: the session takes no more entries.
     """
+    # Checked, data, tags and refs are JSON in texts, as they are stored.
     values = {
         "agent_id": agent_id,
         "agent_type": agent_type or "unknown",

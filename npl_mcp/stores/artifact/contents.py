@@ -46,11 +46,7 @@ class Contents:
     def put(self, tx: Transaction, content: bytes) -> str:
         """Keep a content, in the transaction of its revision's row; return its digest."""
         digest = digest_of(content)
-        tx.run(
-            "INSERT INTO content (digest, data) VALUES (:digest, :data) ON CONFLICT (digest) DO NOTHING",
-            digest=digest,
-            data=content,
-        )
+        tx.insert("content", "digest", "digest", digest=digest, data=content)
         return digest
 
     def many(self, tx: Transaction, rows: Sequence[Row]) -> dict[str, bytes]:

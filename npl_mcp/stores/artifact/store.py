@@ -12,7 +12,7 @@ from pathlib import Path
 from npl_mcp.stores import session
 from npl_mcp.stores.artifact.contents import Contents
 from npl_mcp.stores.artifact.files import RevisionDraft, check_size, description
-from npl_mcp.stores.base.database import Database, Row, Transaction, columns, digest_of, filled
+from npl_mcp.stores.base.database import Database, Row, Transaction, digest_of
 from npl_mcp.stores.base.errors import (
     AlreadyExistsError,
     ArtifactNotFoundError,
@@ -21,6 +21,7 @@ from npl_mcp.stores.base.errors import (
 )
 from npl_mcp.stores.base.paging import Page, Slice
 from npl_mcp.stores.base.totals import add_total, read_total
+from npl_mcp.stores.base.values import columns, filled
 
 FIRST_PURPOSE = "Initial version"
 

@@ -10,10 +10,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from npl_index.errors import InvalidRequestError, MissingRequestError
 from npl_index.library.references import near_words
+
+T = TypeVar("T")
 
 _SHORT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
@@ -125,8 +127,8 @@ def lines(values: Sequence[str], parameter: str, most: int, longest: int = LINE)
 
     :param most: entries.
     """
-    few(values, parameter, most)
-    return tuple(dict.fromkeys(line(value, f"{parameter}[{at}]", longest) for at, value in enumerate(values)))
+    each = enumerate(few(values, parameter, most))
+    return tuple(dict.fromkeys(line(value, f"{parameter}[{at}]", longest) for at, value in each))
 
 
 def row_ids(values: Sequence[int], parameter: str, most: int) -> list[int]:
@@ -134,11 +136,11 @@ def row_ids(values: Sequence[int], parameter: str, most: int) -> list[int]:
 
     :param most: entries.
     """
-    few(values, parameter, most)
-    return list(dict.fromkeys(row_id(value, f"{parameter}[{at}]") for at, value in enumerate(values)))
+    each = enumerate(few(values, parameter, most))
+    return list(dict.fromkeys(row_id(value, f"{parameter}[{at}]") for at, value in each))
 
 
-def few(values: Sequence[object], parameter: str, most: int) -> None:
+def few(values: Sequence[T], parameter: str, most: int) -> Sequence[T]:
     """Check that a list is not too long.
 
     :param most: entries.
@@ -147,6 +149,7 @@ def few(values: Sequence[object], parameter: str, most: int) -> None:
         raise InvalidRequestError(
             f"{parameter} has {len(values):,} entries", parameter=parameter, hint=f"at most {most}"
         )
+    return values
 
 
 def json_text(value: object, parameter: str, longest: int = TEXT) -> str:

@@ -16,7 +16,6 @@ import json
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import fields
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, TypeVar
@@ -37,6 +36,7 @@ from npl_mcp.stores.base.errors import RESTORE, DatabaseError
 from npl_mcp.stores.base.migrating import HEAD as HEAD
 from npl_mcp.stores.base.migrating import RELEASED, migrate
 from npl_mcp.stores.base.paging import Page, Slice
+from npl_mcp.stores.base.values import filled, insertion
 
 T = TypeVar("T")
 
@@ -123,7 +123,7 @@ class Transaction:
         """Insert a row and return some of its columns, by name.
 
         :param returning: names of the columns.
-        :param unique: a column of which another row may have the same value; then nothing is inserted and
+        :param unique: columns of which another row may have the same values; then nothing is inserted and
             ``None`` returned.
         """
         conflict = f" ON CONFLICT ({unique}) DO NOTHING" if unique else ""
@@ -179,36 +179,6 @@ def damaged(what: str) -> DatabaseError:
     :param what: which, and what is wrong with it.
     """
     return DatabaseError(f"the database is damaged: {what}", hint=RESTORE)
-
-
-def filled(kind: type[T], source: Any, /, **more: object) -> T:
-    """Return a dataclass that takes its values from those of the same names.
-
-    :param source: a row, or another dataclass.
-    :param more: values of the other fields, and those that differ from the source's.
-    """
-    values = source if isinstance(source, Mapping) else values_of(source)
-    return kind(**{**{name: values[name] for name in _names(kind) if name in values}, **more})
-
-
-def values_of(source: Any) -> dict[str, Any]:
-    """Return the values of a dataclass by the names of its fields."""
-    return {name: getattr(source, name) for name in _names(source.__class__)}
-
-
-def _names(kind: Any) -> tuple[str, ...]:
-    return tuple(field.name for field in fields(kind))
-
-
-def columns(kind: type[Any]) -> str:
-    """Return the names of a dataclass's fields, as a statement lists columns."""
-    return ", ".join(_names(kind))
-
-
-def insertion(table: str, names: Iterable[str]) -> str:
-    """Return the statement that inserts a row with values of some columns."""
-    listed = tuple(names)
-    return f"INSERT INTO {table} ({', '.join(listed)}) VALUES ({', '.join(f':{name}' for name in listed)})"
 
 
 def json_of(text: Any, where: str) -> Any:

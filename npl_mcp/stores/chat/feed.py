@@ -11,8 +11,9 @@ from typing import Any
 
 from npl_index.errors import InvalidRequestError
 from npl_mcp.stores.base import checks
-from npl_mcp.stores.base.database import Row, Transaction, damaged, filled, json_of
+from npl_mcp.stores.base.database import Row, Transaction, damaged, json_of
 from npl_mcp.stores.base.paging import Page, Slice, stamp
+from npl_mcp.stores.base.values import filled
 
 _TIME = re.compile(
     r"(\d{4}-\d\d-\d\d)"

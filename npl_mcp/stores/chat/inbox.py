@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from npl_mcp.stores.base.database import Transaction, filled
+from npl_mcp.stores.base.database import Transaction
 from npl_mcp.stores.base.errors import RecordNotFoundError
 from npl_mcp.stores.base.paging import Page, Slice
+from npl_mcp.stores.base.values import conditions, filled
 from npl_mcp.stores.chat import feed, rooms
 from npl_mcp.stores.chat.rooms import Posted
 
@@ -144,8 +145,7 @@ def mark_read(tx: Transaction, notification_id: int, whose: str | None = None) -
     :param whose: only if it is that persona's.
     :raises RecordNotFoundError: there is no such notification.
     """
-    which = "id = :id" if whose is None else "id = :id AND persona = :whose"
-    values = {"id": notification_id} if whose is None else {"id": notification_id, "whose": whose}
+    which, values = conditions(id=("id = :id", notification_id), whose=("persona = :whose", whose))
     persona = tx.value(
         f"UPDATE notification SET read_at = :moment WHERE {which} AND read_at IS NULL RETURNING persona",
         moment=tx.now,

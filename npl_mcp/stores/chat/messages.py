@@ -1,16 +1,24 @@
-"""Messages, reactions and shared artifacts; the functions work inside a transaction of a caller."""
+"""Messages, handoffs, reactions and shared artifacts; the functions work inside a transaction of a caller.
+
+A handoff is a message by which one member gives something to another, who acknowledges that it has it. One
+that answers a todo gives away the todo: whoever acknowledges it is from that moment who is to do it.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from npl_index.errors import InvalidRequestError, MissingRequestError
 from npl_mcp.stores import session
 from npl_mcp.stores.artifact.store import require_revision
 from npl_mcp.stores.base.database import Transaction
-from npl_mcp.stores.base.errors import RecordNotFoundError
-from npl_mcp.stores.chat import handoffs, inbox, rooms
+from npl_mcp.stores.base.errors import ClosedError, NotAllowedError, RecordNotFoundError
+from npl_mcp.stores.chat import inbox, rooms, todos
 from npl_mcp.stores.chat.inbox import Delivered
 from npl_mcp.stores.chat.mentions import Mentions, mentioned
+from npl_mcp.stores.chat.rooms import Posted
+
+KINDS = ("message", "handoff", "ack")
 
 EMOJI = 32
 """Characters of a reaction."""
@@ -87,11 +95,11 @@ def send(
     """Write into a room; members the text mentions are notified.
 
     :param answered: an event of the same room.
-    :param kind: one of :data:`~npl_mcp.stores.chat.handoffs.KINDS`.
+    :param kind: one of :data:`KINDS`.
     :param to: who gets a handoff.
     :raises RecordNotFoundError: what is answered is not in the room.
     """
-    handoffs.check(kind, persona, to, answered)
+    _check(kind, persona, to, answered)
     if answered is not None or to is not None:  # who is no member is told that before all else
         rooms.require_member(tx, room_id, persona)
     if answered is not None and (there := rooms.room_of(tx, answered)) != room_id:
@@ -105,17 +113,77 @@ def send(
     if to is not None:
         rooms.require_member(tx, room_id, to)
         event = rooms.post(tx, room_id, persona, "handoff", data | {"to": to}, answered)
-        sent = handoffs.give(tx, event, to)
+        sent = _give(tx, event, to)
     elif kind == "ack" and answered is not None:
-        handoffs.require_open(tx, answered, persona)
+        _require_open(tx, answered, persona)
         event = rooms.post(tx, room_id, persona, "handoff_ack", data, answered)
-        sent = handoffs.take(tx, event, persona, answered)
+        sent = _take(tx, event, persona, answered)
     else:
         event = rooms.post(tx, room_id, persona, "message", data, answered)
     # Nobody gets two notifications for one event.
     told = {persona, *(one.persona for one in sent)}
     sent += inbox.deliver(tx, event, "mention", [name for name in found.members if name not in told])
     return Message(event.id, room_id, persona, message, found.members, sent, found.unknown or None)
+
+
+def _check(kind: str, persona: str, to: str | None, answered: int | None) -> None:
+    """Check what a message of a kind needs.
+
+    :param to: who gets a handoff.
+    :param answered: the event it answers.
+    :raises InvalidRequestError: something is missing, or too much.
+    """
+    if kind == "handoff" and to is None:
+        raise MissingRequestError("to is missing", parameter="to", hint="name the member it is handed to")
+    if kind != "handoff" and to is not None:
+        raise InvalidRequestError(
+            f"a message of the kind {kind} is to everybody",
+            parameter="to",
+            hint='give it with kind="handoff"',
+        )
+    if to == persona:
+        raise InvalidRequestError(
+            "nobody hands over to themselves", parameter="to", hint="name another member"
+        )
+    if kind == "ack" and answered is None:
+        raise MissingRequestError(
+            "reply_to_id is missing", parameter="reply_to_id", hint="give the event_id of the handoff"
+        )
+
+
+def _give(tx: Transaction, event: Posted, to: str) -> tuple[Delivered, ...]:
+    """Note that an event is a handoff, and tell who gets it."""
+    tx.insert("handoff", "event_id", event_id=event.id, persona=to)
+    return inbox.deliver(tx, event, "handoff", [to])
+
+
+def _require_open(tx: Transaction, event_id: int, persona: str) -> None:
+    """Refuse an acknowledgement of what is no handoff to a persona, or is acknowledged.
+
+    :raises InvalidRequestError: the event is no handoff.
+    :raises NotAllowedError: it is to somebody else.
+    :raises ClosedError: it was acknowledged before.
+    """
+    row = tx.one("SELECT persona, ack_event_id FROM handoff WHERE event_id = :event", event=event_id)
+    if row is None:
+        raise InvalidRequestError(
+            f"event {event_id} is no handoff", parameter="reply_to_id", hint="give the event_id of a handoff"
+        )
+    if row["persona"] != persona:
+        raise NotAllowedError(f"handoff {event_id} is to {row['persona']!r}")
+    if row["ack_event_id"] is not None:
+        raise ClosedError(f"handoff {event_id} was acknowledged by event {row['ack_event_id']}")
+
+
+def _take(tx: Transaction, event: Posted, persona: str, handoff_id: int) -> tuple[Delivered, ...]:
+    """Note that an event acknowledges a handoff, tell its sender, and move the todo it answers."""
+    tx.run("UPDATE handoff SET ack_event_id = :ack WHERE event_id = :event", ack=event.id, event=handoff_id)
+    given = tx.one("SELECT persona, reply_to_id FROM event WHERE id = :event", event=handoff_id)
+    assert given is not None
+    sent = inbox.deliver(tx, event, "handoff_ack", [given["persona"]])
+    if given["reply_to_id"] is not None:
+        todos.hand_over(tx, given["reply_to_id"], given["persona"], persona)
+    return sent
 
 
 def react(tx: Transaction, event_id: int, persona: str, emoji: str) -> Reaction:

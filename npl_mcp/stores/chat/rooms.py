@@ -24,6 +24,7 @@ from npl_mcp.stores.base.errors import (
 )
 from npl_mcp.stores.base.paging import Page, Slice
 from npl_mcp.stores.base.totals import add_total, read_total
+from npl_mcp.stores.base.values import filled
 
 MOST_MEMBERS = 1_000
 MOST_ROOMS = 100
@@ -64,24 +65,12 @@ class NewRoom:
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class Room(session.RoomName):
     """A room as it is listed.
 
-    :param id: the room.
-    :param name: its name.
-    :param created_at: UTC, ISO 8601.
-    :param description: what it is for.
-    :param session_id: the session it belongs to.
-    :param event_count: events in it.
     :param members: personas, in the order in which they joined.
     """
 
-    id: int
-    name: str
-    created_at: str
-    description: str | None
-    session_id: str | None
-    event_count: int
     members: tuple[str, ...]
 
 
@@ -292,14 +281,8 @@ def details(tx: Transaction, room_id: int) -> RoomDetails:
     :raises RoomNotFoundError: there is no such room.
     """
     require_room(tx, room_id)
-    row = tx.one(
-        "SELECT room.id, room.name, room.created_at, room.description, session.id AS session_id,"
-        " room.event_count, room.archived_at"
-        " FROM room LEFT JOIN session ON session.number = room.session_number WHERE room.id = :room",
-        room=room_id,
-    )
-    assert row is not None
-    return RoomDetails(**row, members=members(tx, room_id))
+    row = tx.one(f"{_SELECT} WHERE room.id = :room", room=room_id)
+    return filled(RoomDetails, row, members=members(tx, room_id))
 
 
 def read(tx: Transaction, persona: str | None, archived: bool, page: Slice) -> Page[Room]:
@@ -320,25 +303,26 @@ def read(tx: Transaction, persona: str | None, archived: bool, page: Slice) -> P
             f" WHERE member.persona = :persona AND {condition}"
         )
     total = read_total(tx, name)
-    rows = tx.all(_rooms(source), limit=page.limit, offset=page.offset, **values)
+    source += " ORDER BY id DESC LIMIT :limit OFFSET :offset"
+    rows = tx.all(
+        f"{_SELECT} WHERE room.id IN ({source}) ORDER BY room.id DESC",
+        limit=page.limit,
+        offset=page.offset,
+        **values,
+    )
     members: dict[int, list[str]] = {row["id"]: [] for row in rows}
     for row in tx.all(
         "SELECT room_id, persona FROM member WHERE room_id IN :rooms ORDER BY room_id, position",
         rooms=list(members),
     ):
         members[row["room_id"]].append(row["persona"])
-    return page.page((Room(**row, members=tuple(members[row["id"]])) for row in rows), total)
+    return page.page((filled(Room, row, members=tuple(members[row["id"]])) for row in rows), total)
 
 
-def _rooms(source: str) -> str:
-    return (
-        "SELECT room.id, room.name, room.created_at, room.description, session.id AS session_id,"
-        " room.event_count"
-        f" FROM ({source} ORDER BY id DESC LIMIT :limit OFFSET :offset) AS page"
-        " JOIN room ON room.id = page.id"
-        " LEFT JOIN session ON session.number = room.session_number"
-        " ORDER BY page.id DESC"
-    )
+_SELECT = """
+SELECT room.id, room.name, room.created_at, room.description, session.id AS session_id, room.event_count,
+    room.archived_at
+FROM room LEFT JOIN session ON session.number = room.session_number"""
 
 
 def post(

@@ -15,9 +15,10 @@ from datetime import timedelta
 from typing import Any
 
 from npl_index.errors import InvalidRequestError, MissingRequestError
-from npl_mcp.stores.base.database import Row, Transaction, filled
+from npl_mcp.stores.base.database import Row, Transaction
 from npl_mcp.stores.base.errors import ConflictError
 from npl_mcp.stores.base.paging import Page, Slice, later
+from npl_mcp.stores.base.values import filled
 from npl_mcp.stores.chat import feed, inbox, rooms
 from npl_mcp.stores.chat.inbox import Delivered
 

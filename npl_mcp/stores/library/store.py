@@ -17,6 +17,7 @@ from npl_index.library.references import near_names
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.database import Database, Row, Transaction, digest_of
 from npl_mcp.stores.base.errors import RESTORE, ConflictError, DatabaseError, RecordNotFoundError
+from npl_mcp.stores.base.values import filled, values_of
 from npl_mcp.stores.library.names import check_library, check_path, sound_path
 
 T = TypeVar("T")
@@ -158,8 +159,9 @@ class LibraryStore:
             moment, number = tx.now, number + 1
             library = _moved(tx, name, number, moment)
             _write_files(tx, library, number, files, found)
-            tx.run(
-                _INSERT,
+            tx.insert(
+                "library_revision",
+                "number",
                 library_id=library,
                 number=number,
                 created_at=moment,
@@ -188,7 +190,7 @@ class LibraryStore:
             row = _current(tx, name) if number is None else _numbered(tx, name, number)
             if row is None or not seen(name):
                 raise _missing(tx, name, number, seen)
-        return _revision(row)
+        return filled(LibraryRevision, row)
 
     def files(self, revision: LibraryRevision) -> Files:
         """Return the files of a revision, in the order of their paths."""
@@ -215,7 +217,7 @@ class LibraryStore:
                 " AND last_revision >= :before AND last_revision < :after AND first_revision <= :before",
                 **numbers,
             )
-        files = {sound_path(row["path"]): LibraryFile(row["digest"], row["size"]) for row in fresh}
+        files = {sound_path(row["path"]): filled(LibraryFile, row) for row in fresh}
         return files, {row["path"] for row in ended}.difference(files)
 
     def contents(self, digests: Collection[str]) -> dict[str, bytes]:
@@ -244,7 +246,7 @@ class LibraryStore:
     def list(self) -> Sequence[LibraryRevision]:
         """Return the current revision of each library, in the order of their names."""
         with self._database.read() as tx:
-            found = map(_revision, tx.all(_CURRENT))
+            found = (filled(LibraryRevision, row) for row in tx.all(_CURRENT))
         return sorted(found, key=lambda revision: revision.library)
 
     def log(self, name: str, limit: int | None = None) -> Sequence[LibraryRevision]:
@@ -257,12 +259,14 @@ class LibraryStore:
         most = STILL if limit is None else limit
         statement = f"{_REVISIONS} WHERE library.name = :name ORDER BY number DESC LIMIT :most"
         with self._database.read() as tx:
-            return [_revision(row) for row in tx.some(statement, name=name, most=most)]
+            return [filled(LibraryRevision, row) for row in tx.some(statement, name=name, most=most)]
 
     def check(self) -> Iterator[str]:
         """Read every content and every revision; return what is wrong, a line each."""
         with self._database.read() as tx:
-            every = [_revision(row) for row in tx.all(f"{_REVISIONS} ORDER BY library_id, number")]
+            every = [
+                filled(LibraryRevision, row) for row in tx.all(f"{_REVISIONS} ORDER BY library_id, number")
+            ]
         for one in every:
             try:
                 sound = _digest_of(self.files(one)) == one.digest
@@ -298,13 +302,6 @@ _REVISIONS = (
 )
 _CURRENT = f"{_REVISIONS} AND number = library.revision"
 
-_INSERT = """
-INSERT INTO library_revision (library_id, number, created_at, created_by, message, digest, files, bytes,
-    added, changed, removed)
-VALUES (:library_id, :number, :created_at, :created_by, :message, :digest, :files, :bytes,
-    :added, :changed, :removed)
-"""
-
 
 def _current(tx: Transaction, name: str) -> Row | None:
     return tx.one(f"{_CURRENT} WHERE library.name = :name", name=name)
@@ -313,10 +310,6 @@ def _current(tx: Transaction, name: str) -> Row | None:
 def _numbered(tx: Transaction, name: str, number: int) -> Row | None:
     statement = f"{_REVISIONS} WHERE library.name = :name AND number = :number"
     return tx.one(statement, name=name, number=number)
-
-
-def _revision(row: Row) -> LibraryRevision:
-    return LibraryRevision(**{name: value for name, value in row.items() if name != "library_id"})
 
 
 def _missing(
@@ -347,7 +340,7 @@ def _files(tx: Transaction, library: int, number: int) -> dict[str, LibraryFile]
     )
     # Databases sort by the language of their machine.
     rows.sort(key=lambda row: row["path"])
-    return {sound_path(row["path"]): LibraryFile(row["digest"], row["size"]) for row in rows}
+    return {sound_path(row["path"]): filled(LibraryFile, row) for row in rows}
 
 
 def _digest_of(files: Files) -> str:
@@ -381,7 +374,7 @@ def _write_contents(tx: Transaction, paths: Mapping[str, str], read: Callable[[s
                 problem = f"{paths[digest]!r} changed while it was pushed; nothing was pushed"
                 raise ConflictError(problem, hint="push again")
             rows.append({"digest": digest, "data": data})
-        tx.run_many("INSERT INTO library_content (digest, data) VALUES (:digest, :data)", rows)
+        tx.insert_many("library_content", rows)
 
 
 def _unknown(tx: Transaction, digests: Sequence[str]) -> Iterator[str]:
@@ -397,14 +390,17 @@ def _write_files(tx: Transaction, library: int, number: int, files: Files, found
         f" WHERE library_id = :library AND path = :path AND last_revision = {STILL}",
         gone,
     )
-    tx.run_many(
-        "INSERT INTO library_file (library_id, path, digest, size, first_revision, last_revision)"
-        f" VALUES (:library, :path, :digest, :size, {number}, {STILL})",
-        [
-            {"library": library, "path": path, "digest": files[path].digest, "size": files[path].size}
-            for path in (*found.added, *found.changed)
-        ],
-    )
+    rows = [
+        {
+            "library_id": library,
+            "path": path,
+            **values_of(files[path]),
+            "first_revision": number,
+            "last_revision": STILL,
+        }
+        for path in (*found.added, *found.changed)
+    ]
+    tx.insert_many("library_file", rows)
 
 
 def _parts(values: Sequence[T], size: int) -> Iterator[Sequence[T]]:

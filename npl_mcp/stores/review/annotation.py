@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import io
 import re
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any
 
-from npl_index.errors import InvalidRequestError
+from npl_index.errors import InvalidRequestError, SectionNotFoundError
+from npl_index.markdown.sections import parse_sections
 from npl_index.selectors.grammar import Selector, compile_selector
+from npl_index.selectors.selection import select
 from npl_mcp.stores.base import checks
+from npl_mcp.stores.base.values import values_of
 
 FORMS = "write line:<n>, line:<first>-<last>, @x:<n>,y:<n> or a selector"
 PLACEHOLDER = "[Add overall review here]"
 """What a reviewer's file has in place of an overall comment, if there is none."""
+
+SECONDS = 10.0
+"""How long a file may take to parse, as in a set of documents."""
 
 _LINES = re.compile(r"line:([0-9]{1,9})(?:-([0-9]{1,9}))?")
 _SPOT = re.compile(r"@x:([0-9]{1,9}),y:([0-9]{1,9})")
@@ -46,24 +55,54 @@ class Spot:
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """A comment of a review.
+    """A comment of a review, and its place.
 
-    :param reviewer: whose review it stands in.
-    :param persona: who wrote it.
-    :param selector: of the section it is about, whose lines the location holds.
+    :param id: the comment.
+    :param review_id: its review.
+    :param reviewer_persona: whose review that is.
+    :param persona: who wrote the comment.
+    :param created_at: UTC, ISO 8601.
+    :param comment: the text.
+    :param location: the place, as it is kept.
+    :param selector: of the section that has these lines, if the place was given so.
+    :param first: of a comment on lines: the first of them, from 1.
+    :param last: the last of them.
+    :param x: of a comment on a spot: pixels from the left.
+    :param y: pixels from the top.
     """
 
     id: int
-    reviewer: str
+    review_id: int
+    reviewer_persona: str
     persona: str
-    location: Lines | Spot
+    created_at: str
     comment: str
-    selector: str | None = None
+    location: str
+    selector: str | None
+    first: int | None
+    last: int | None
+    x: int | None
+    y: int | None
+
+    @classmethod
+    def placed(cls, **values: Any) -> Remark:
+        """Return a comment whose place is read from its location.
+
+        :param values: of the other fields.
+        :raises InvalidRequestError: the location is none.
+        """
+        places = dict.fromkeys(("first", "last", "x", "y"))
+        return cls(**{**values, **places, **values_of(parse_location(values["location"]))})
+
+    @property
+    def place(self) -> Lines | Spot:
+        """The lines or the spot."""
+        return parse_location(self.location)
 
     @property
     def where(self) -> str:
         """The place as a reader is told it."""
-        return str(self.location) if self.selector is None else f"{self.location} ({self.selector})"
+        return self.location if self.selector is None else f"{self.location} ({self.selector})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +140,36 @@ def parse_place(text: str) -> Lines | Spot | Selector:
     if text.lstrip().startswith(("line:", "@x:")):
         return parse_location(text)
     return compile_selector(checks.line(text, "location"))
+
+
+def section_lines(content: bytes, filename: str, selector: Selector) -> Lines:
+    """Return the lines of the section that a selector means, without blank ones at its end.
+
+    :raises SectionNotFoundError: it means none; names selectors that mean something.
+    :raises InvalidRequestError: it means several.
+    :raises DocumentError: the file is no text, or cannot be parsed.
+    """
+    tree = parse_sections(content, PurePath(filename).stem, deadline=time.monotonic() + SECONDS)
+    try:
+        matches = select([tree], selector)
+    except SectionNotFoundError as error:
+        # What looks like no heading was meant as one of the other forms.
+        raise SectionNotFoundError(error.message, near=error.near, hint=error.hint or FORMS) from None
+    if len(matches) > 1:
+        names = ", ".join(repr(tree.sections[match.head].name) for match in matches[:3])
+        raise InvalidRequestError(
+            f"{selector.text!r} selects {len(matches)} sections: {names}",
+            parameter="location",
+            hint="name the section above as well, e.g. 'guide > ## Usage'",
+        )
+    match = matches[0]
+    if match.lines is not None:
+        return Lines(match.lines.start + 1, match.lines.stop)
+    own = [tree.sections[index].own for index in match.sections]
+    first, last = own[0].start, own[-1].stop
+    while last > first + 1 and not tree.line(last - 1).strip():
+        last -= 1
+    return Lines(first + 1, max(last, first + 1))
 
 
 def split_lines(text: str) -> Iterator[str]:
@@ -143,7 +212,7 @@ def annotate(text: str, remarks: Sequence[Remark], marks: dict[int, str]) -> str
     by_id = {remark.id: remark for remark in remarks}
     placed: dict[int, list[tuple[str, Remark, Lines]]] = {}
     for key, label in marks.items():
-        if isinstance(place := by_id[key].location, Lines):
+        if isinstance(place := by_id[key].place, Lines):
             placed.setdefault(place.last, []).append((label, by_id[key], place))
     notes: list[str] = []
     pieces: list[str] = []
@@ -179,7 +248,7 @@ def reviewer_files(
         inline = "".join(
             f"[^{label}]: {remark.where}: {_indented(remark.comment)}\n\n"
             for key, label in marks.items()
-            if (remark := by_id[key]).reviewer == reviewer
+            if (remark := by_id[key]).reviewer_persona == reviewer
         )
         overall = [
             review.overall_comment
@@ -194,7 +263,7 @@ def reviewer_files(
 
 
 def _place(remark: Remark) -> tuple[int, int, int, int]:
-    where = remark.location
+    where = remark.place
     if isinstance(where, Lines):
         return 0, where.last, where.first, remark.id
     return 1, where.y, where.x, remark.id

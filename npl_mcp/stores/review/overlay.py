@@ -5,9 +5,7 @@ from __future__ import annotations
 import io
 import struct
 import threading
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from unicodedata import normalize
@@ -26,8 +24,8 @@ MOST_PIXELS = 16_000_000
 CANVAS_PIXELS = 18_000_000
 """Most pixels of a result: what is drawn on, widened so that comments can be read, and the legend."""
 
-PIXELS_AT_ONCE = 18_000_000
-"""Most pixels of the results that are drawn at the same time. Each takes eight bytes: picture and result."""
+TURN = threading.Lock()
+"""Held while a picture is drawn on: picture and result take eight bytes a pixel."""
 
 TURN_SECONDS = 60.0
 """How long a picture waits for others to be done."""
@@ -84,16 +82,20 @@ def picture_size(content: bytes) -> tuple[int, int]:
 def draw(content: bytes, marks: Sequence[Mark]) -> bytes:
     """Draw marks on a picture and a legend below it; equal input gives equal bytes.
 
-    The result's size is known from the picture's header. Nothing is decoded before it is allowed, and before
-    there is room for it beside what else is drawn.
+    The result's size is known from the picture's header. Nothing is decoded before it is allowed, and while
+    another picture is drawn on.
 
     :returns: a PNG for a PNG, a JPEG for a JPEG.
     :raises StoreError: the picture cannot be decoded, the result would be too large, or Pillow is not
         installed.
     """
     legend = _legend(picture_size(content), marks)
-    with _room.taken(legend.width * legend.bottom):
+    if not TURN.acquire(timeout=TURN_SECONDS):
+        raise StoreError("too many pictures are being drawn on", hint="try again")
+    try:
         return _drawn(content, marks[:MOST_MARKS], legend)
+    finally:
+        TURN.release()
 
 
 def _legend(size: tuple[int, int], marks: Sequence[Mark]) -> _Legend:
@@ -242,48 +244,6 @@ def _disc(pen: ImageDraw, at: tuple[int, int], radius: int, number: str, font: F
     inner = radius - ring
     pen.ellipse([x - inner, y - inner, x + inner, y + inner], fill=_MARK)
     pen.text((x, y), number, fill=_RING, font=font, anchor="mm")
-
-
-class Room:
-    """Lets as much be drawn at a time as memory is meant for it; who came first is served first."""
-
-    def __init__(self) -> None:
-        self._line = threading.Lock()
-        self._changed = threading.Condition()
-        self._taken = 0
-
-    @contextmanager
-    def taken(self, pixels: int) -> Iterator[None]:
-        """Take room for a result.
-
-        :raises StoreError: there is none for too long.
-        """
-        end = time.monotonic() + TURN_SECONDS
-        if not self._line.acquire(timeout=TURN_SECONDS):
-            raise _busy()
-        try:
-            with self._changed:
-                fits = self._changed.wait_for(
-                    lambda: self._taken + pixels <= PIXELS_AT_ONCE, max(0.0, end - time.monotonic())
-                )
-                if not fits:
-                    raise _busy()
-                self._taken += pixels
-        finally:
-            self._line.release()
-        try:
-            yield
-        finally:
-            with self._changed:
-                self._taken -= pixels
-                self._changed.notify()
-
-
-def _busy() -> StoreError:
-    return StoreError("too many pictures are being drawn on", hint="try again")
-
-
-_room = Room()
 
 
 class _Legend:

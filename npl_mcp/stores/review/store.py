@@ -6,15 +6,15 @@ Errors are those of :mod:`npl_mcp.stores.base.errors`, and ``InvalidRequestError
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import PurePath
-from typing import Any
 
 from npl_index.errors import InvalidRequestError
 from npl_index.selectors.grammar import Selector
 from npl_mcp.stores.artifact.files import RevisionDraft, as_text, check_filename
 from npl_mcp.stores.artifact.store import ArtifactStore, Revision, Stored, require, require_open
 from npl_mcp.stores.base import checks
-from npl_mcp.stores.base.database import Row, Transaction, columns, damaged
+from npl_mcp.stores.base.database import Row, Transaction, damaged
 from npl_mcp.stores.base.errors import (
     ClosedError,
     NotAllowedError,
@@ -23,8 +23,8 @@ from npl_mcp.stores.base.errors import (
     StoreError,
 )
 from npl_mcp.stores.base.extras import is_installed
-from npl_mcp.stores.base.paging import Page, Slice
-from npl_mcp.stores.review import places
+from npl_mcp.stores.base.paging import LARGEST_PAGE, Page, Slice
+from npl_mcp.stores.base.values import columns, conditions
 from npl_mcp.stores.review.annotation import (
     FORMS,
     Lines,
@@ -34,12 +34,10 @@ from npl_mcp.stores.review.annotation import (
     annotate,
     count_lines,
     labels,
-    parse_location,
     reviewer_files,
+    section_lines,
 )
 from npl_mcp.stores.review.overlay import Mark, draw, picture_format, picture_size
-from npl_mcp.stores.review.places import Places
-from npl_mcp.stores.review.sections import section_lines
 from npl_mcp.stores.review.values import (
     AnnotatedRevision,
     Comment,
@@ -47,6 +45,7 @@ from npl_mcp.stores.review.values import (
     NewComment,
     NewReview,
     Picture,
+    Places,
     ReviewContent,
     ReviewEntry,
 )
@@ -137,9 +136,12 @@ def listed(
     :param status: only those.
     :param session_id: only of artifacts that are linked to this session.
     """
-    asked = {"artifact": artifact_id, "persona": reviewer_persona, "status": status, "session": session_id}
-    values: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
-    where = " AND ".join(_FILTERS[name] for name in values) or "TRUE"
+    where, values = conditions(
+        artifact=("review.artifact_id = :artifact", artifact_id),
+        persona=("review.reviewer_persona = :persona", reviewer_persona),
+        status=("review.status = :status", status),
+        session=(_OF_SESSION, session_id),
+    )
     if artifact_id is not None:
         require(tx, artifact_id)
     total = tx.value(f"SELECT count(*) FROM review WHERE {where}", **values)
@@ -196,12 +198,12 @@ def annotated(artifacts: ArtifactStore, artifact_id: int, revision_id: int) -> A
         row = _revision(tx, artifact_id, revision_id)
         reviews = tx.all(_REVIEWS, revision=revision_id)
         _check_room(revision_id, tx.value(_REMARKS_SIZE, revision=revision_id))
-        remarks = [_remark(found) for found in tx.all(_REMARKS, revision=revision_id)]
+        remarks = [_remark(found) for found in tx.all(_REMARKS, revision=revision_id, most=checks.LARGEST_ID)]
     revision, content = artifacts.content(artifact_id, row["revision_num"])
     text = as_text(content)
     marks = labels(remarks, text or "")
     image, stored = (None, None) if text is not None else _drawn(artifacts, revision, content, remarks, marks)
-    about = [Review(found["reviewer_persona"], found["overall_comment"]) for found in reviews]
+    about = [Review(**found) for found in reviews]
     return AnnotatedRevision(
         artifact_id=artifact_id,
         artifact_name=revision.artifact_name,
@@ -225,8 +227,14 @@ def placed(artifacts: ArtifactStore, artifact_id: int, revision_id: int) -> Plac
     """
     with artifacts.database.read() as tx:
         number = _revision(tx, artifact_id, revision_id)["revision_num"]
-        items, total = places.read(tx, revision_id)
-    return Places(items, total, *places.size_of(artifacts.content(artifact_id, number)[1]))
+        total = tx.value(_REMARKS_COUNT, revision=revision_id)
+        items = tuple(map(_remark, tx.some(_REMARKS, revision=revision_id, most=LARGEST_PAGE)))
+    content = artifacts.content(artifact_id, number)[1]
+    size: tuple[int | None, int | None] = (None, None)
+    if picture_format(content) is not None:
+        with suppress(StoreError):  # damaged or too large: shown as far as a browser can
+            size = picture_size(content)
+    return Places(items, total, *size)
 
 
 def _drawn(
@@ -244,7 +252,7 @@ def _drawn(
     marks = [
         Mark(label.rpartition("-")[2], place.x, place.y, by_id[key].persona, by_id[key].comment)
         for key, label in labelled.items()
-        if isinstance(place := by_id[key].location, Spot)
+        if isinstance(place := by_id[key].place, Spot)
     ]
     said = "\n".join(f"{mark.number}. {mark.persona}: {mark.comment}" for mark in marks)
     draft = RevisionDraft(
@@ -260,15 +268,14 @@ def _drawn(
 
 _COUNT = "SELECT count(*) FROM review_comment WHERE review_id = :review"
 
-_REVIEWS = "SELECT reviewer_persona, overall_comment FROM review WHERE revision_id = :revision ORDER BY id"
+_REVIEWS = """
+SELECT reviewer_persona AS reviewer, overall_comment FROM review WHERE revision_id = :revision ORDER BY id
+"""
 
-_FILTERS = {
-    "artifact": "review.artifact_id = :artifact",
-    "persona": "review.reviewer_persona = :persona",
-    "status": "review.status = :status",
-    "session": "review.artifact_id IN (SELECT session_artifact.artifact_id FROM session_artifact"
-    " JOIN session ON session.number = session_artifact.session_number WHERE session.id = :session)",
-}
+_OF_SESSION = """
+review.artifact_id IN (SELECT session_artifact.artifact_id FROM session_artifact
+JOIN session ON session.number = session_artifact.session_number WHERE session.id = :session)
+"""
 
 _LIST = """
 SELECT review.id, review.artifact_id, review.revision_id, revision.revision_num, review.reviewer_persona,
@@ -283,18 +290,21 @@ SELECT {columns(Comment)} FROM review_comment
 WHERE review_id = :review ORDER BY id LIMIT :limit OFFSET :offset
 """
 
-_REMARKS = """
-SELECT review_comment.id, review.reviewer_persona, review_comment.persona, review_comment.location,
-    review_comment.comment, review_comment.selector
-FROM review JOIN review_comment ON review_comment.review_id = review.id
-WHERE review.revision_id = :revision ORDER BY review_comment.id
+_REMARKS_FROM = """
+FROM review JOIN review_comment ON review_comment.review_id = review.id WHERE review.revision_id = :revision
 """
 
-_REMARKS_SIZE = """
-SELECT coalesce((
-    SELECT sum(length(review_comment.comment)) FROM review
-    JOIN review_comment ON review_comment.review_id = review.id WHERE review.revision_id = :revision
-), 0) + coalesce((SELECT sum(length(overall_comment)) FROM review WHERE revision_id = :revision), 0)
+_REMARKS = f"""
+SELECT review_comment.id, review.id AS review_id, review.reviewer_persona, review_comment.persona,
+    review_comment.created_at, review_comment.comment, review_comment.location, review_comment.selector
+{_REMARKS_FROM} ORDER BY review_comment.id LIMIT :most
+"""
+
+_REMARKS_COUNT = f"SELECT count(*) {_REMARKS_FROM}"
+
+_REMARKS_SIZE = f"""
+SELECT coalesce((SELECT sum(length(review_comment.comment)) {_REMARKS_FROM}), 0)
+    + coalesce((SELECT sum(length(overall_comment)) FROM review WHERE revision_id = :revision), 0)
 """
 
 _REVIEW = """
@@ -378,17 +388,9 @@ def _check_place(place: Lines | Spot, content: bytes) -> None:
 
 def _remark(row: Row) -> Remark:
     try:
-        place = parse_location(row["location"])
+        return Remark.placed(**row)
     except (InvalidRequestError, TypeError):
         raise damaged(f"review_comment {row['id']}, column location holds no place") from None
-    return Remark(
-        row["id"],
-        row["reviewer_persona"],
-        row["persona"],
-        place,
-        row["comment"],
-        row["selector"],
-    )
 
 
 def _annotated_name(filename: str) -> str:

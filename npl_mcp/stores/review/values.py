@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from npl_mcp.stores.review.annotation import Remark
+
 
 @dataclass(frozen=True, slots=True)
 class NewReview:
@@ -191,3 +193,19 @@ class AnnotatedRevision:
     reviewer_files: Mapping[str, str]
     total_comments: int
     reviewers: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """The comments on a revision.
+
+    :param items: in the order in which they were written; the first 1,000.
+    :param total: comments there are.
+    :param width: of a PNG or JPEG: pixels.
+    :param height: pixels.
+    """
+
+    items: Sequence[Remark]
+    total: int
+    width: int | None = None
+    height: int | None = None

@@ -14,7 +14,7 @@ their place. Cursors are translated; where a number was used twice, an agent get
 not at all.
 
 A line of ``worklog.jsonl`` is one compact JSON object in ASCII: the fields in the order of
-:class:`~npl_mcp.stores.worklog.format.Entry` without those that are null, times with ``+00:00``.
+:class:`~npl_mcp.stores.worklog.rows.Entry` without those that are null, times with ``+00:00``.
 ``meta.json`` and the cursors are JSON objects too.
 """
 
@@ -40,12 +40,13 @@ from urllib.parse import quote, unquote
 from npl_index.errors import InvalidRequestError
 from npl_index.library.files import Folder, below_root
 from npl_mcp.stores.base import checks
-from npl_mcp.stores.base.database import Database, Transaction, values_of
+from npl_mcp.stores.base.database import Database, Transaction
 from npl_mcp.stores.base.errors import AlreadyExistsError, StorageError
 from npl_mcp.stores.base.folder import FOLDER
 from npl_mcp.stores.base.paging import stamp
+from npl_mcp.stores.base.values import values_of
 from npl_mcp.stores.worklog import rows
-from npl_mcp.stores.worklog.format import ARCHIVE, FILE_NAME, Cursor, Entry, WorklogSession
+from npl_mcp.stores.worklog.rows import ARCHIVE, FILE_NAME, Cursor, Entry, WorklogSession
 
 logger = logging.getLogger(__name__)
 

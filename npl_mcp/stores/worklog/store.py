@@ -13,11 +13,12 @@ from typing import Any
 
 from npl_index.errors import InvalidRequestError
 from npl_mcp.stores.base import checks
-from npl_mcp.stores.base.database import Row, Transaction, filled
+from npl_mcp.stores.base.database import Row, Transaction
 from npl_mcp.stores.base.paging import Slice
+from npl_mcp.stores.base.values import filled
 from npl_mcp.stores.changes import Topic
 from npl_mcp.stores.worklog import rows
-from npl_mcp.stores.worklog.format import ARCHIVE, FILE_NAME, Cursor, Entry, WorklogSession
+from npl_mcp.stores.worklog.rows import ARCHIVE, FILE_NAME, Cursor, Entry, WorklogSession
 
 TAGS = 64
 """Most tags of an entry."""
@@ -92,7 +93,7 @@ class Closed:
     :param session_id: its id.
     :param status: ``closed``.
     :param closed: when that was done.
-    :param archived_as: see :class:`~npl_mcp.stores.worklog.format.WorklogSession`.
+    :param archived_as: its name in the archive.
     :param entry_count: entries it has.
     """
 
@@ -250,7 +251,7 @@ def new_id(session_id: str, parameter: str) -> str:
 
 def tags_text(tags: Sequence[str], parameter: str) -> str:
     """Check the tags of an entry, and write them as JSON."""
-    checks.few(tags, parameter, TAGS)
+    each = enumerate(checks.few(tags, parameter, TAGS))
     # Empty ones are kept: a list with a comma too many is stored as it was typed.
-    clean = [checks.line(tag, f"{parameter}[{at}]") if tag.strip() else "" for at, tag in enumerate(tags)]
+    clean = [checks.line(tag, f"{parameter}[{at}]") if tag.strip() else "" for at, tag in each]
     return checks.json_text(clean, parameter)

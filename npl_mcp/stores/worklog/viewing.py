@@ -12,8 +12,9 @@ from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.activity import Count, unit_for
 from npl_mcp.stores.base.database import Row, Transaction, json_of
 from npl_mcp.stores.base.paging import LARGEST_PAGE, Slice
+from npl_mcp.stores.base.values import conditions
 from npl_mcp.stores.worklog import rows
-from npl_mcp.stores.worklog.format import Entry, WorklogSession
+from npl_mcp.stores.worklog.rows import Entry, WorklogSession
 
 MOST_LANES = 30
 """Agents that have a lane; those with most entries come first."""
@@ -35,17 +36,18 @@ class Wanted:
     action: str | None = None
     tag: str | None = None
 
-    def condition(self) -> tuple[str, dict[str, Any]]:
-        """Return the condition that entries meet, and its values."""
-        # A tag is a whole text of a list, so it stands in quotes; replacing it works alike in all databases.
-        written = None if self.tag is None else json.dumps(self.tag, ensure_ascii=False)
-        parts = {
-            "agent_id = :who": ("who", self.who),
-            "action = :action": ("action", self.action),
-            "replace(tags, :tag, '') != tags": ("tag", written),
-        }
-        used = {sql: pair for sql, pair in parts.items() if pair[1] is not None}
-        return " AND ".join(["session_number = :number", *used]), dict(used.values())
+    def condition(self, number: int) -> tuple[str, dict[str, Any]]:
+        """Return the condition that entries of a worklog meet, and its values.
+
+        :param number: of the worklog's row.
+        """
+        return conditions(
+            number=("session_number = :number", number),
+            who=("agent_id = :who", self.who),
+            action=("action = :action", self.action),
+            # A tag is a whole text of a list, so it stands in quotes; replacing it works alike everywhere.
+            tag=("replace(tags, :tag, '') != tags", self.tag and json.dumps(self.tag, ensure_ascii=False)),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +102,7 @@ def view(
     row = rows.chosen(tx, project, session_id)
     (about,) = rows.described(tx, project, [row])
     number = row["number"]
-    where, values = wanted.condition()
-    values["number"] = number
+    where, values = wanted.condition(number)
     end = checks.LARGEST_ID if before is None else before
     page = tx.some(
         f"SELECT {rows.ENTRY} FROM worklog_entry WHERE {where} AND seq < :before"
@@ -136,12 +137,11 @@ def view(
 
 def since(tx: Transaction, project: str, session_id: str, wanted: Wanted, seq: int) -> tuple[Entry, ...]:
     """Return entries that come after one, in order, without moving anybody's cursor."""
-    where, values = wanted.condition()
+    where, values = wanted.condition(rows.chosen(tx, project, session_id)["number"])
     found = tx.some(
         f"SELECT {rows.ENTRY} FROM worklog_entry WHERE {where} AND seq > :seq ORDER BY seq LIMIT :most",
         seq=seq,
         most=LARGEST_PAGE,
-        number=rows.chosen(tx, project, session_id)["number"],
         **values,
     )
     return tuple(map(rows.entry, found))

@@ -23,7 +23,7 @@ from npl_index.markdown.sections import parse_sections
 from npl_index.selectors.writing import selectors_of
 from npl_mcp.config.settings import Settings, corpus_folder
 from npl_mcp.core.app import App
-from npl_mcp.tools.editing import npl_update_section
+from npl_mcp.tools.npl import npl_update_section
 from tests.conftest import envelope, with_client
 
 TOOL = "npl_update_section"
@@ -604,7 +604,7 @@ import sys
 from pathlib import Path
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.app import App
-from npl_mcp.tools.editing import npl_update_section
+from npl_mcp.tools.npl import npl_update_section
 
 root = Path(sys.argv[1])
 app = App(Settings(cwd=root, home=root, roots=(root,), data_dir=root / "data", write=True))

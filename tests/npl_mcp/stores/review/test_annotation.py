@@ -69,7 +69,16 @@ def test_other_locations_are_refused(text: str) -> None:
 
 
 def remark(key: int, reviewer: str, location: str, comment: str, persona: str | None = None) -> Remark:
-    return Remark(key, reviewer, persona or reviewer, parse_location(location), comment)
+    return Remark.placed(
+        id=key,
+        review_id=1,
+        reviewer_persona=reviewer,
+        persona=persona or reviewer,
+        created_at="",
+        comment=comment,
+        location=location,
+        selector=None,
+    )
 
 
 RECORDED = [

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 import struct
-import threading
-import time
 import zlib
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -20,9 +18,7 @@ from npl_mcp.stores.review.overlay import (
     MOST_MARKS,
     MOST_PIXELS,
     NARROWEST,
-    PIXELS_AT_ONCE,
     Mark,
-    Room,
     _legend,
     draw,
     picture_format,
@@ -213,32 +209,14 @@ def test_marks_are_drawn_up_to_a_number() -> None:
     assert draw(picture(), [*marks, mark(0, 380, 280)]) == draw(picture(), [*marks, mark(0, 20, 20)])
 
 
-def test_pictures_drawn_at_once_share_a_bound() -> None:
-    """Whoever finds no room waits for those before."""
-    room, lock = Room(), threading.Lock()
-    taken, most = 0, 0
-
-    def work(pixels: int) -> None:
-        nonlocal taken, most
-        with room.taken(pixels):
-            with lock:
-                taken += pixels
-                most = max(most, taken)
-            time.sleep(0.002)
-            with lock:
-                taken -= pixels
-
-    sizes = [MOST_PIXELS, MOST_PIXELS // 3, 1_000] * 4
-    with ThreadPoolExecutor(len(sizes)) as pool:
-        list(pool.map(work, sizes))
-    assert MOST_PIXELS <= most <= PIXELS_AT_ONCE
-
-
-def test_whoever_waits_too_long_for_room_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A picture that needs more than there is gets it never."""
-    monkeypatch.setattr(overlay, "PIXELS_AT_ONCE", 10)
+def test_pictures_are_drawn_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of many callers gets its own picture; whoever waits too long for the others is told."""
+    places = [(20 * number, 15 * number) for number in range(1, 9)]
+    alone = [draw(picture(), [mark(1, *place)]) for place in places]
+    with ThreadPoolExecutor(len(places)) as pool:
+        assert list(pool.map(lambda place: draw(picture(), [mark(1, *place)]), places)) == alone
     monkeypatch.setattr(overlay, "TURN_SECONDS", 0.01)
-    with pytest.raises(StoreError, match="too many pictures"):
+    with overlay.TURN, pytest.raises(StoreError, match="too many pictures"):
         draw(picture(), [mark(1, 60, 50)])
 
 

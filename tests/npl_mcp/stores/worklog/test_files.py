@@ -15,7 +15,7 @@ import pytest
 from npl_mcp.stores.base.database import Database
 from npl_mcp.stores.base.errors import AlreadyExistsError, StorageError
 from npl_mcp.stores.worklog.files import LONGEST_LINE, Imported, cursor_name, line_of, parse_line
-from npl_mcp.stores.worklog.format import Entry
+from npl_mcp.stores.worklog.rows import Entry
 from tests import engines
 from tests.npl_mcp.stores.worklog.worklogs import Worklogs
 

@@ -1,0 +1,49 @@
+"""Values and statements made from each other: dataclasses from rows, lists of columns, conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+def filled(kind: type[T], source: Any, /, **more: object) -> T:
+    """Return a dataclass that takes its values from those of the same names.
+
+    :param source: a row, or another dataclass.
+    :param more: values of the other fields, and those that differ from the source's.
+    """
+    values = source if isinstance(source, Mapping) else values_of(source)
+    return kind(**{**{name: values[name] for name in _names(kind) if name in values}, **more})
+
+
+def values_of(source: Any) -> dict[str, Any]:
+    """Return the values of a dataclass by the names of its fields."""
+    return {name: getattr(source, name) for name in _names(source.__class__)}
+
+
+def _names(kind: Any) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind))
+
+
+def columns(kind: type[Any]) -> str:
+    """Return the names of a dataclass's fields, as a statement lists columns."""
+    return ", ".join(_names(kind))
+
+
+def insertion(table: str, names: Iterable[str]) -> str:
+    """Return the statement that inserts a row with values of some columns."""
+    listed = tuple(names)
+    return f"INSERT INTO {table} ({', '.join(listed)}) VALUES ({', '.join(f':{name}' for name in listed)})"
+
+
+def conditions(**named: tuple[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Return the condition that rows meet, and its values.
+
+    :param named: a condition with each parameter, and the parameter's value; ``None``: it does not count.
+    """
+    used = {name: part for name, part in named.items() if part[1] is not None}
+    where = " AND ".join(f"({sql})" for sql, _ in used.values()) or "TRUE"
+    return where, {name: value for name, (_, value) in used.items()}
