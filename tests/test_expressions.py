@@ -20,7 +20,7 @@ import pytest
 
 from npl_index.items import notation
 from npl_index.tokens.estimated import piece_pattern
-from npl_mcp.config import settings
+from npl_mcp.config import kinds
 from npl_mcp.stores.base import postgres
 from tests.expressions import Attacks, Matcher, TooManyStepsError
 
@@ -42,7 +42,7 @@ def glob(text: str) -> re.Pattern[str]:
     return re.compile(fnmatch.translate(text))
 
 
-SETTINGS = (settings._BUDGET, settings._PATIENCE, settings._PORT, settings._WEB_URL)
+KINDS = [kind for kind in vars(kinds).values() if isinstance(kind, kinds.Kind)]
 
 # Expressions that are put together when the program runs. Each is represented by all there are, or by
 # instances with everything that can be put in.
@@ -66,10 +66,7 @@ MADE = {
             for text in (r"(?<!\w)a\ b(?!\w)", r"(?<!\w)a(?!\w)|(?<!\w)aa(?!\w)|é")
         ],
     ),
-    "npl_mcp/config/settings.py": (
-        "fullmatch",
-        [re.compile(text) for text in (r"0*[1-9][0-9]{,14}", *(one[1] for one in SETTINGS))],
-    ),
+    "npl_mcp/config/kinds.py": ("fullmatch", [re.compile(kind.pattern) for kind in KINDS]),
     "npl_mcp/stores/base/postgres.py": (
         "search",
         [re.compile(part) for part, _ in (*postgres._LIMITS, *postgres._REFUSALS)],

@@ -17,8 +17,7 @@ import pytest
 import yaml
 
 from npl_mcp.__main__ import parser
-from npl_mcp.config import settings as variables
-from npl_mcp.config.settings import Settings
+from npl_mcp.config.settings import SETTINGS, Settings
 from npl_mcp.tools.domains import listed_tools
 from tests.conftest import calls
 from tests.packaging import bundling, contents, pythons
@@ -82,8 +81,8 @@ def test_the_registry_entry_is_about_this_package() -> None:
     assert entry["version"] == package["version"] == PROJECT["version"]
     given = [text for one in package["packageArguments"] for text in (one["name"], one.get("value", "x"))]
     parser().parse_args(given)
-    known = re.findall(r"``(\w+)``", variables.__doc__ or "")
-    assert {one["name"] for one in package["environmentVariables"]} <= set(known)
+    known = {setting.variable for setting in SETTINGS.values()}
+    assert {one["name"] for one in package["environmentVariables"]} <= known
 
 
 def test_a_bundle_starts_the_server_in_the_folder_that_was_chosen(tmp_path: Path) -> None:

@@ -18,6 +18,8 @@ import pytest
 from npl_mcp.config.child_processes import child_environment
 from npl_mcp.core.document_sets import APART
 
+pytestmark = pytest.mark.durability
+
 BIN = Path(sys.executable).parent
 
 LOADED = """
@@ -25,8 +27,6 @@ import json, runpy, sys
 before = {name.split(".")[0] for name in sys.modules}
 import npl_mcp.__main__, npl_mcp.cli.commands.load, npl_mcp.cli.commands.worklog, npl_mcp.cli.transports.stdio
 import npl_index.index.building, npl_mcp.http.listening, npl_mcp.server.server
-
-pytestmark = pytest.mark.durability
 print(json.dumps([sorted(before), sorted({name.split(".")[0] for name in sys.modules})]))
 """
 HELLO = {

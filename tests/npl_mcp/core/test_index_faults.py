@@ -35,6 +35,8 @@ from tests.npl_mcp.core.many import (
     write,
 )
 
+pytestmark = pytest.mark.durability
+
 FILES = 34
 
 
@@ -292,7 +294,6 @@ from npl_mcp.core.app import App
 from tests.npl_mcp.core import kills
 from tests.npl_mcp.core.many import fresh, parsed, put, settings_in, told
 
-pytestmark = pytest.mark.durability
 settings = settings_in(Path(place))
 app = App(settings)
 assert told(app) == fresh(settings)

