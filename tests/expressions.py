@@ -17,6 +17,8 @@ from collections.abc import Callable, Iterator
 from itertools import islice, product
 from typing import Any
 
+from tests.conftest import THOROUGH
+
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
     import sre_parse
@@ -27,7 +29,7 @@ INFINITE = 64
 MOST_ENDS = 8
 """Characters that end a text, at most; nearly any of them fits nowhere."""
 
-MOST_TEXTS = 300
+MOST_TEXTS = 300 if THOROUGH else 150
 """Texts for one expression; where beginnings, units and ends make more, some of them are drawn."""
 
 MOST_STEPS = 200_000
