@@ -21,7 +21,7 @@ from npl_mcp.cli.commands.doctor import PROBLEM, Finding, add_doctor, examine, r
 from npl_mcp.cli.commands.kept import add_kept, run_cache, run_index
 from npl_mcp.cli.commands.library import add_library, run_library
 from npl_mcp.cli.commands.token import add_token_command, run_token_command
-from npl_mcp.cli.terminal.arguments import JSON, SHELL, ProgramParser, add, with_flags
+from npl_mcp.cli.terminal.arguments import JSON, SHELL, ProgramParser, add
 from npl_mcp.cli.terminal.display import USAGE, Display, run_program
 from npl_mcp.cli.terminal.outcome import PROBLEMS, Outcome
 from npl_mcp.cli.terminal.progress import Progress
@@ -37,9 +37,6 @@ from npl_mcp.server.startup import lasting
 from npl_mcp.stores.data_folder import Stores
 
 NAME = "npl-mcp"
-
-FLAGS = {"message": "--message", "created_by": "--by", "session_id": "session"}
-"""What errors call parameters, as this command line names them."""
 
 _FOLDERS = ("--root", "--data-dir", "--project")
 """Options that name folders."""
@@ -74,6 +71,7 @@ def parser() -> ProgramParser:
     for words, inner in parsers_of(result).items():
         if words and isinstance(inner, ProgramParser):
             inner.share(options)
+            inner.set_defaults(parser=inner)
     return result
 
 
@@ -167,8 +165,7 @@ def _run(given: argparse.Namespace, settings: Settings, display: Display) -> int
         with closing(of_stores.stores_of(settings)) as stores, Progress(what):
             done = _done(given, stores, settings)
     except NPLError as error:
-        problem = with_flags(str(error), getattr(error, "parameter", None), FLAGS)
-        display.note(problem.replace("worklog_init, or give session_id", "npl-worklog init, or name one"))
+        display.note(given.parser.told(str(error), getattr(error, "parameter", None)))
         return USAGE
     except OSError as error:
         display.note(f"{error.filename or given.command}: {error.strerror or error}")

@@ -66,12 +66,12 @@ def check_name(value: str, parameter: str) -> None:
     :raises InvalidRequestError: it is empty, longer than 4,096 characters, or holds control characters.
     """
     if not value.strip():
-        raise InvalidRequestError(f"{parameter!r} is empty", parameter=parameter)
+        raise InvalidRequestError(f"{parameter} is empty", parameter=parameter)
     if len(value) > _MAX_ARGUMENT:
-        problem = f"{parameter!r} has {len(value):,} characters"
+        problem = f"{parameter} has {len(value):,} characters"
         raise InvalidRequestError(problem, parameter=parameter, hint=f"use at most {_MAX_ARGUMENT:,}")
     if UNSPEAKABLE.search(value) is not None:
-        raise InvalidRequestError(f"{parameter!r} holds control characters", parameter=parameter)
+        raise InvalidRequestError(f"{parameter} holds control characters", parameter=parameter)
 
 
 def document_name(path: str) -> str:

@@ -234,15 +234,11 @@ def _tool(spec: ToolSpec, app: App) -> str:
 
 
 def _parameters(spec: ToolSpec, signature: inspect.Signature) -> Iterator[str]:
-    told = parameters(spec.function)  # more than what the list of tools says
+    meanings = spec.meanings
     for parameter in list(signature.parameters.values())[1:]:
-        kind, meaning = parameter.annotation, ""
-        if typing.get_origin(kind) is typing.Annotated:
-            kind, *said = typing.get_args(kind)
-            meaning = next((one for one in said if isinstance(one, str)), "")
         required = " (required)" if parameter.default is inspect.Parameter.empty else ""
-        escaped = told.get(parameter.name, meaning).replace("|", r"\|")
-        yield f"| `{parameter.name}` | {_type(kind)}{required} | {escaped} |"
+        escaped = meanings.get(parameter.name, "").replace("|", r"\|")
+        yield f"| `{parameter.name}` | {_type(parameter.annotation)}{required} | {escaped} |"
 
 
 def _type(kind: Any) -> str:

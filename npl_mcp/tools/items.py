@@ -6,11 +6,11 @@ more than all the rest; the module imports no more than loading needs, for the s
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
-from npl_index.errors import InvalidRequestError
+from npl_index.errors import DocumentNotFoundError, InvalidRequestError
 from npl_index.items.loading import (
     Group,
     LoadedItem,
@@ -99,7 +99,8 @@ def items_raw(
     :returns: one item.
     :raises DocumentNotFoundError: there is no such item.
     """
-    return TextReply(load_raw(app.own, kind, name).content)
+    missing = "Main npl.md file not found" if name is None else f"{kind.capitalize()} not found: {name}"
+    return _text(missing, lambda: load_raw(app.own, kind, name).content)
 
 
 def items_agent(app: Files, name: str, definition: Annotated[bool, "Append its NPL"] = False) -> TextReply:
@@ -108,7 +109,16 @@ def items_agent(app: Files, name: str, definition: Annotated[bool, "Append its N
     :returns: one item.
     :raises DocumentNotFoundError: there is no such agent.
     """
-    return TextReply(load_agent(app.own, name, with_definition=definition).content)
+    missing = f"Agent not found: {name}"
+    return _text(missing, lambda: load_agent(app.own, name, with_definition=definition).content)
+
+
+def _text(missing: str, load: Callable[[], str]) -> TextReply:
+    """Return an item, or raise that it is missing in the words of the predecessor."""
+    try:
+        return TextReply(load())
+    except DocumentNotFoundError as error:
+        raise DocumentNotFoundError(missing, near=error.near) from None
 
 
 TOOLS = (

@@ -316,6 +316,13 @@ def npl_update_section(
     """Change a section of a Markdown file; content may begin with a new heading. Append to the section above
     to add one.
 
+    :param file: one Markdown file below a root.
+    :param operation: ``replace``, ``append``, ``prepend``, ``delete``, which takes no content, or ``create``,
+        which makes the file.
+    :param selector: selector of one section, with its subsections; ``[depth=0]`` excludes them. ``create``
+        takes none.
+    :param content: the text to write.
+    :param expect: digest of the section as it was read; nothing is written if the section has changed since.
     :returns: a section that was changed.
     :raises NotAllowedError: the server was started without --write, or the file lies below no root that
         the user gave.
@@ -336,16 +343,21 @@ def npl_update_section(
 async def content_tailored(
     app: App,
     context: Annotated[str | None, "The question"] = None,
-    topics: Annotated[list[str] | None, "Likely headings"] = None,
+    topics: Annotated[list[str] | None, "A likely heading (repeatable)"] = None,
     selectors: Annotated[list[str] | None, "Sections wanted anyway"] = None,
-    token_budget: Annotated[Count | None, "Most tokens of the content"] = None,
+    token_budget: Annotated[Count | None, "Most tokens of the content; 0 for no limit"] = None,
     file: File = None,
     resource_type: Kind = None,
     item: Item = None,
-    depth: Annotated[Count | None, "Subsection levels a selected section brings"] = None,
+    depth: Annotated[
+        Count | None, "Levels of subsections that a selected section brings; default: all"
+    ] = None,
 ) -> Tailored:
     """Load the sections that a task needs; the budget bounds their text.
 
+    :param resource_type: kind of the item: ``component``, ``meta``, ``style``, ``agent``, ``spec``,
+        ``prompt``, ``persona``, ``prd``, ``story`` or ``workflow``.
+    :param item: name of an item of that kind, or a pattern.
     :returns: the answer.
     :raises NPLError: as :func:`~npl_mcp.tools.npl.npl_load_tailored` does.
     """

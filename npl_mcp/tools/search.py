@@ -100,11 +100,15 @@ async def search(
 
     The selectors of its lines go back to ``npl_load_tailored``.
 
+    :param query: words, "phrases" and identifiers.
     :param kinds: some of ``document``, ``message``, ``worklog``, ``artifact`` and ``cr``, with commas between
         them; by default all.
-    :param file: documents that are searched, and nothing else; as for ``npl_section_index``.
-    :param resource_type: as for ``npl_section_index``.
-    :param item: as for ``npl_section_index``.
+    :param limit: most hits; 8 by default.
+    :param offset: hits to leave out before the first.
+    :param file: documents that are searched, and nothing else; as for ``npl_load_tailored``.
+    :param resource_type: kind of the item: ``component``, ``meta``, ``style``, ``agent``, ``spec``,
+        ``prompt``, ``persona``, ``prd``, ``story`` or ``workflow``.
+    :param item: name of an item of that kind, or a pattern.
     :returns: what was found.
     :raises MissingRequestError: the query is empty.
     :raises InvalidRequestError: a kind is unknown, or another argument cannot be used.

@@ -8,8 +8,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, get_args, get_origin
 
+from npl_mcp.config.docstrings import parameters
 from npl_mcp.tools.parameters import checked
 
 EXAMPLES = Path(__file__).parents[1] / "data" / "examples.json"
@@ -75,6 +76,17 @@ class ToolSpec:
         :raises InvalidRequestError: an argument cannot be used.
         """
         return self.function(app, **checked(self.function, arguments))
+
+    @property
+    def meanings(self) -> dict[str, str]:
+        """The meaning of each parameter for people: that of the docstring, or else the text agents read."""
+        annotations = inspect.signature(self.function, eval_str=True).parameters.items()
+        texts = {
+            name: next((text for text in get_args(one.annotation)[1:] if isinstance(text, str)), "")
+            for name, one in annotations
+            if get_origin(one.annotation) is Annotated
+        }
+        return {**texts, **parameters(self.function)}
 
     @property
     def example(self) -> Mapping[str, object]:

@@ -67,7 +67,8 @@ class ExportReply:
 def worklog_init(app: WorklogUser, session_id: NewId | None = None, task: Text | None = None) -> Opened:
     """Start or resume a worklog session; it becomes current.
 
-    :param session_id: by default today.
+    :param session_id: by default today's date (UTC).
+    :param task: purpose of the session.
     :returns: a session that was asked for.
     :raises AlreadyExistsError: the id is another's but for case.
     :raises ClosedError: the session is closed.
@@ -89,9 +90,14 @@ def worklog_log(
 ) -> Logged:
     """Append a worklog entry.
 
-    :param data: any JSON.
+    :param agent_id: name of the agent that reports.
+    :param action: kind of event, e.g. ``found``, ``decided``, ``done``.
+    :param summary: the event in words.
+    :param data: details, as any JSON.
+    :param tags: words to filter by.
     :param refs: e.g. ``{"files": ["a.py:3"]}``.
     :param session_id: by default the current one.
+    :param agent_type: kind of agent; by default ``unknown``.
     :returns: an entry that was written.
     :raises SessionNotFoundError: there is no such session.
     :raises ClosedError: the session takes no more entries.
@@ -122,7 +128,12 @@ async def worklog_read(
 ) -> ReadEntries:
     """Read worklog entries the agent has not seen; moves its cursor.
 
+    :param agent_id: name of the agent that reads.
+    :param peek: keep the cursor, so that the entries stay unread.
+    :param since: return the entries after this number instead.
     :param session_id: by default the current one.
+    :param limit: most entries of the answer.
+    :param wait: seconds to wait for an entry if there is no new one, from 0 to 60.
     :returns: entries an agent had not seen.
     :raises SessionNotFoundError: there is no such session, or no current one.
     """
@@ -166,6 +177,8 @@ def worklog_open(
 ) -> Opened:
     """Start a worklog session; an existing one is left as it is.
 
+    :param session_id: its id; by default today's date (UTC).
+    :param task: its purpose.
     :returns: a session that was asked for.
     :raises AlreadyExistsError: the id is another's but for case.
     """
@@ -200,6 +213,8 @@ def worklog_export(
 ) -> ExportReply:
     """Write a worklog session as files.
 
+    :param session_id: its id; by default the current session.
+    :param folder: a folder below this one; by default ``.npl/sessions`` and its id.
     :returns: files that were written.
     :raises SessionNotFoundError: there is no such session, or no current one.
     :raises OutsideRootError: the folder is not below the working directory.

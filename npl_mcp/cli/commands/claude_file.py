@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from npl_index.library.files import Folder, read_path
-from npl_mcp.cli.terminal.display import NOT_THERE, Display, exit_code
+from npl_mcp.cli.terminal.display import EXIT_CODES, NOT_THERE, Display
 from npl_mcp.cli.transports.connecting import Connection
 
 CURRENT, CHANGED, BEHIND, LOST = 0, 1, 2, 3
@@ -30,81 +30,67 @@ def run(given: Namespace, connection: Connection, display: Display) -> int:
         before = _read(Path(target))
     except (OSError, ValueError) as error:
         display.say(f"Error reading {target}: {error}")
-        return exit_code({"success": False, "error_code": "FILE_SYSTEM_ERROR"})
-    reply = connection.call("survey_versions", text=before)
-    if not reply["success"]:
-        return display.failed(reply)
-    rows: list[dict[str, Any]] = reply["data"]["sections"]
+        return EXIT_CODES["FILE_SYSTEM_ERROR"]
+    rows: list[dict[str, Any]] = connection.ask("survey_versions", text=before)["sections"]
+    behind = [row["name"] for row in rows if row["status"] in ("outdated", "missing")]
     if given.update is not None or given.update_all:
-        return _update(given, connection, display, target, before, rows)
+        names = [name for part in (given.update or "").split(",") if (name := part.strip())]
+        return _update(given, connection, display, before, names if given.update else behind)
     if any("installed_version" in row for row in rows):
         _show(rows, display, as_json=given.json)
-        behind = any(row["status"] in ("outdated", "missing") for row in rows)
         return BEHIND if behind else CURRENT
-    return _append(given, connection, display, target, before)
+    return _append(given, connection, display, before)
 
 
 def _update(
-    given: Namespace,
-    connection: Connection,
-    display: Display,
-    target: str,
-    before: str,
-    rows: Sequence[Mapping[str, Any]],
+    given: Namespace, connection: Connection, display: Display, before: str, names: Sequence[str]
 ) -> int:
-    named = given.update
-    if named:
-        names = [name for part in named.split(",") if (name := part.strip())]
-    else:
-        names = [row["name"] for row in rows if row["status"] in ("outdated", "missing")]
     if not names:
         display.text("No sections to update\n")
         return CURRENT
-    reply = connection.call("survey_versions", text=before, renewed=names)
-    if not reply["success"]:
-        return display.failed(reply)
-    data = reply["data"]
-    changes: list[dict[str, Any]] = data["changes"]
-    lost, unknown = data.get("lost", ()), data.get("unknown", ())
-    for name in lost:
+    data = connection.ask("survey_versions", text=before, renewed=names)
+    for name in data.get("lost", ()):
         display.say(f"Warning: Source not found for {name}")
-    _report_unknown(unknown, data, display)
-    if given.dry_run:
-        display.text("".join(f"{_line(change, 'Would update', 'Would add')}\n" for change in changes))
-        return CURRENT
-    if not changes:
+    if data.get("unknown"):
+        near = f"; near: {', '.join(data['near'])}" if data.get("near") else ""
+        display.note(f"no prompt has the section {', '.join(map(repr, data['unknown']))}{near}")
+    if not data["changes"] and not given.dry_run:
         display.text("No sections updated\n")
-        return LOST if lost else NOT_THERE if unknown and given.strict else CURRENT
-    if not _write(target, data["text"], display):
-        return exit_code({"success": False, "error_code": "FILE_SYSTEM_ERROR"})
-    for change in changes:
-        display.say(_line(change, "Updated", "Added"))
-    display.text(f"Updated {len(changes)} section(s) in {target}\n")
-    return CHANGED
+        return LOST if data.get("lost") else NOT_THERE if data.get("unknown") and given.strict else CURRENT
+    told = [_line(change, "Updated", "Added") for change in data["changes"]]
+    return _apply(given, display, data, told, f"Updated {len(told)} section(s) in {given.target}")
 
 
-def _append(given: Namespace, connection: Connection, display: Display, target: str, before: str) -> int:
+def _append(given: Namespace, connection: Connection, display: Display, before: str) -> int:
     """Append the prompts to the file."""
-    reply = connection.call("survey_versions", text=before, prompts=given.prompts or [])
-    if not reply["success"]:
-        return display.failed(reply)
-    data = reply["data"]
-    changes: list[dict[str, Any]] = data["changes"]
+    data = connection.ask("survey_versions", text=before, prompts=given.prompts or [])
     for name in data.get("unknown", ()):
         display.say(f"Prompt not found: {name}")
     if data.get("near"):
         display.say(f"near: {', '.join(data['near'])}")
-    if not changes:
-        display.text(f"No prompts added to {target}\n")
+    if not data["changes"]:
+        display.text(f"No prompts added to {given.target}\n")
         return NOT_THERE if given.strict else CURRENT
+    told = [f"Added {change['name']} to {given.target}" for change in data["changes"]]
+    return _apply(given, display, data, told, f"Added {len(told)} prompt(s) to {given.target}")
+
+
+def _apply(
+    given: Namespace, display: Display, data: Mapping[str, Any], told: Sequence[str], total: str
+) -> int:
+    """Write the changed text and report it, or show the changes of ``--dry-run``."""
     if given.dry_run:
-        display.text("".join(f"{_line(change, 'Would update', 'Would add')}\n" for change in changes))
+        lines = (_line(change, "Would update", "Would add") for change in data["changes"])
+        display.text("".join(f"{line}\n" for line in lines))
         return CURRENT
-    if not _write(target, data["text"], display):
-        return exit_code({"success": False, "error_code": "FILE_SYSTEM_ERROR"})
-    for change in changes:
-        display.say(f"Added {change['name']} to {target}")
-    display.text(f"Added {len(changes)} prompt(s) to {target}\n")
+    try:
+        _write(Path(given.target).resolve(), data["text"])
+    except OSError as error:
+        display.say(f"Error writing {given.target}: {error.strerror}")
+        return EXIT_CODES["FILE_SYSTEM_ERROR"]
+    for line in told:
+        display.say(line)
+    display.text(f"{total}\n")
     return CHANGED
 
 
@@ -112,12 +98,6 @@ def _line(change: Mapping[str, Any], updated: str, added: str) -> str:
     if "before" in change:
         return f"{updated}: {change['name']} ({change['before']} -> {change['after']})"
     return f"{added}: {change['name']} (v{change['after']})"
-
-
-def _report_unknown(unknown: Sequence[str], data: Mapping[str, Any], display: Display) -> None:
-    if unknown:
-        near = f"; near: {', '.join(data['near'])}" if data.get("near") else ""
-        display.note(f"no prompt has the section {', '.join(map(repr, unknown))}{near}")
 
 
 def _show(rows: Sequence[Mapping[str, Any]], display: Display, *, as_json: bool) -> None:
@@ -156,17 +136,10 @@ def _read(target: Path) -> str:
     return data.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def _write(target: str, text: str, display: Display) -> bool:
+def _write(path: Path, text: str) -> None:
     """Replace a file in one step, so that it is never half written, and keep its line endings and mode."""
-    path = Path(target).resolve()
-    try:
-        old = read_path(path, LARGEST)[0] if path.exists() else b""
-        data = text.encode("utf-8")
-        if b"\r\n" in old:
-            data = data.replace(b"\n", b"\r\n")
-        with Folder.opened(path.parent) as folder:
-            folder.replace(path.name, data)
-    except OSError as error:
-        display.say(f"Error writing {target}: {error.strerror}")
-        return False
-    return True
+    data = text.encode("utf-8")
+    if path.exists() and b"\r\n" in read_path(path, LARGEST)[0]:
+        data = data.replace(b"\n", b"\r\n")
+    with Folder.opened(path.parent) as folder:
+        folder.replace(path.name, data)

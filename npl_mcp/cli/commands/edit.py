@@ -10,6 +10,8 @@ import os
 import sys
 from argparse import Namespace
 from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 from npl_mcp.cli.commands.places import STANDARD_INPUT, located
@@ -17,12 +19,9 @@ from npl_mcp.cli.terminal.arguments import UsageError
 from npl_mcp.cli.terminal.display import Display
 from npl_mcp.cli.transports.connecting import connect
 
-_FLAGS = {"file": "FILE", "selector": "SELECTOR", "content": "--content", "expect": "--expect"}
-"""What errors call parameters, as this command names them."""
-
 
 def run(given: Namespace, display: Display) -> int:
-    """Change a section, and say what it is now."""
+    """Change a section, and print its new state."""
     if given.via not in (None, "auto", "direct"):
         given.parser.error("argument --via: the file is changed in this process; leave it out")
     if given.file == STANDARD_INPUT:
@@ -32,15 +31,13 @@ def run(given: Namespace, display: Display) -> int:
         given.parser.error("the following arguments are required: SELECTOR")
     there = os.path.dirname(given.file) or os.curdir if is_new else given.file  # noqa: PTH120
     places = located([there], given.root or (), given.parser.error)
-    connection = connect("direct", display.note, places.roots or (os.getcwd(),), must_see=True)  # noqa: PTH109
-    try:
+    roots = places.roots or (str(Path.cwd()),)
+    with closing(connect("direct", display.note, roots, must_see=True)) as connection:
         if given.operation == "delete" and given.expect is None:
             # An agent must show that it has read what it deletes; the owner of the files need not.
-            reply = connection.call("npl_load_tailored", file=places.file, selectors=[given.selector])
-            if not reply["success"]:
-                return display.failed(reply)
-            given.expect = reply["data"]["sections"][0]["digest"]
-        reply = connection.call(
+            read = connection.ask("npl_load_tailored", file=places.file, selectors=[given.selector])
+            given.expect = read["sections"][0]["digest"]
+        data = connection.ask(
             "npl_update_section",
             file=os.path.abspath(given.file) if is_new else places.file,  # noqa: PTH100
             selector=given.selector,
@@ -48,15 +45,10 @@ def run(given: Namespace, display: Display) -> int:
             content=_content(given, display),
             expect=given.expect,
         )
-    finally:
-        connection.close()
-    if not reply["success"]:
-        flags = _FLAGS if given.content is not None else {**_FLAGS, "content": "standard input"}
-        return display.failed(reply, flags)
     if given.json:
-        display.data(reply["data"], "json")
+        display.data(data, "json")
     else:
-        display.text(_report(reply["data"], given.operation))
+        display.text(_report(data, given.operation))
     return 0
 
 
@@ -67,9 +59,12 @@ def _content(given: Namespace, display: Display) -> str:
     if sys.stdin.isatty():
         display.hint("write the content; Ctrl-D ends it")
     try:
-        return sys.stdin.buffer.read().decode("utf-8")
+        text = sys.stdin.buffer.read().decode("utf-8")
     except UnicodeDecodeError as error:
         raise UsageError(f"standard input is not UTF-8: {error.reason} at byte {error.start}") from None
+    if not text.strip():
+        raise UsageError("standard input is empty; give some text, or use --operation delete")
+    return text
 
 
 def _report(data: Mapping[str, Any], operation: str) -> str:

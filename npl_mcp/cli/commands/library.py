@@ -32,7 +32,9 @@ def add_library(commands: Any) -> None:
     push.add_argument("folder", type=path, help="with subfolders; what is gone there goes here, too")
     push.add_argument("--name", help="of the library; by default the folder's")
     push.add_argument("-m", "--message", metavar="TEXT", help="what the revision is about")
-    push.add_argument("--by", metavar="NAME", help="who pushes; by default the user of this machine")
+    push.add_argument(
+        "--by", dest="created_by", metavar="NAME", help="who pushes; by default the user of this machine"
+    )
     push.add_argument("--dry-run", action="store_true", help="only show what would change")
     pull = steps.add_parser("pull", help="write the files of a library into a folder")
     pull.add_argument("name", help="the library, or a revision of it, e.g. docs@12")
@@ -86,7 +88,7 @@ def _push(given: argparse.Namespace, libraries: Libraries) -> Outcome:
     if not given.folder.is_dir():
         raise DocumentNotFoundError(f"{given.folder} is not a folder", hint="name an existing folder")
     name = given.folder.resolve().name if given.name is None else given.name
-    by = _user() if given.by is None else given.by
+    by = _user() if given.created_by is None else given.created_by
     done = libraries.push(given.folder, name, message=given.message, created_by=by, dry_run=given.dry_run)
     data = {"library": name, "revision": done.number, **asdict(done.difference)}
     return Outcome(_pushed(name, done, dry=given.dry_run), data)

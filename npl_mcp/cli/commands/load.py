@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from contextlib import closing
 
-from npl_mcp.cli.commands.load_arguments import FORMATS, PROGRAM, SECTION_COMMANDS, TYPES, parse
-from npl_mcp.cli.terminal.arguments import parser_of
-from npl_mcp.cli.terminal.display import NOT_THERE, Display, run_program
+from npl_mcp.cli.commands import claude_file, edit, map_block, notation, sections, whole
+from npl_mcp.cli.commands.load_arguments import PROGRAM, TYPES
+from npl_mcp.cli.terminal.display import NOT_THERE, Display, run_command
 from npl_mcp.cli.transports.connecting import Connection, connect
-from npl_mcp.config.completion import script
 
 _NAMES = r"""case $1 in
     agent) npl-load agent --list 2>/dev/null ;;
@@ -26,79 +25,40 @@ def main(words: Sequence[str] | None = None) -> int:
     :param words: the command line without the program's name, by default the process's.
     :returns: the exit code.
     """
-    return run_program(PROGRAM.name, lambda display: _run(parse(words), display))
+    return run_command(PROGRAM, words, _run)
 
 
 def _run(given: Namespace, display: Display) -> int:
     if given.command == "completion":
         named = dict.fromkeys((*TYPES, "agent"), ("",))
-        display.text(script(given.shell, parser_of(PROGRAM), _NAMES, named))
+        display.text(PROGRAM.completion(given.shell, _NAMES, named))
         return 0
-    if given.command == "edit":
-        from npl_mcp.cli.commands import edit
-
-        return edit.run(given, display)
-    if given.command == "map":
-        from npl_mcp.cli.commands import map_block
-
-        return map_block.run(given, display)
-    run = _command(given)
-    if given.command in SECTION_COMMANDS:
-        return _look(run, given, display)
-    connection = connect(given.via, display.note)
-    try:
-        return run(given, connection, display)
-    finally:
-        connection.close()
+    if given.command in PLACED:
+        return PLACED[given.command](given, display)
+    with closing(connect(given.via, display.note)) as connection:
+        if given.command not in TYPES:
+            return RUN.get(given.command, whole.run)(given, connection, display)
+        if given.selectors or given.index or given.filter:
+            return sections.run_items(given, connection, display)
+        return _items(given, connection, display)
 
 
-def _look(run: Run, given: Namespace, display: Display) -> int:
-    """Run a section command, which may look into folders of its own."""
-    from npl_mcp.cli.commands.places import read_places
+PLACED: dict[str, Callable[[Namespace, Display], int]] = {
+    "tailored": sections.run,
+    "search": sections.run,
+    "index": sections.run,
+    "edit": edit.run,
+    "map": map_block.run,
+}
+"""Commands that look into folders of their own."""
 
-    places = read_places(given)
-    try:
-        given.where = {"file": places.file, "resource_type": given.kind, "item": given.item}
-        display.target = given.output
-        connection = connect(given.via, display.note, places.roots, must_see=places.given)
-        try:
-            return run(given, connection, display)
-        finally:
-            connection.close()
-    finally:
-        places.close()
+RUN: dict[str, Callable[[Namespace, Connection, Display], int]] = {
+    "syntax": notation.run,
+    "init-claude": claude_file.run,
+}
 
 
-class Run(Protocol):
-    """Runs a command."""
-
-    def __call__(self, given: Namespace, connection: Connection, display: Display) -> int:
-        """Return the exit code."""
-        ...
-
-
-def _command(given: Namespace) -> Run:
-    """Return the function that runs a command; no other command's module is imported."""
-    if given.command in TYPES and not (given.select or given.index or given.filter):
-        return load_whole
-    if given.command in (*TYPES, *SECTION_COMMANDS):
-        from npl_mcp.cli.commands import sections
-
-        return sections.run
-    if given.command == "syntax":
-        from npl_mcp.cli.commands import notation
-
-        return notation.run
-    if given.command == "init-claude":
-        from npl_mcp.cli.commands import claude_file
-
-        return claude_file.run
-    from npl_mcp.cli.commands import whole
-
-    return whole.run
-
-
-def load_whole(given: Namespace, connection: Connection, display: Display) -> int:
+def _items(given: Namespace, connection: Connection, display: Display) -> int:
     """Print whole items of the types named, with one header for all.
 
     :returns: the exit code: 0, or with ``--strict`` 1 if an item is missing.
@@ -112,11 +72,8 @@ def load_whole(given: Namespace, connection: Connection, display: Display) -> in
     ]
     if not groups:
         return 0
-    reply = connection.call("items_load", groups=groups)
-    if not reply["success"]:
-        return display.failed(reply)
-    data = reply["data"]
-    if given.format != FORMATS[0]:
+    data = connection.ask("items_load", groups=groups)
+    if given.format != "text":
         display.data(data, given.format)
     else:
         display.text(data["header"] if given.quiet else data["header"] + data["content"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from argparse import Namespace
+from contextlib import closing
 
 from npl_index.errors import NPLError
 from npl_index.library.files import Folder
@@ -24,19 +25,14 @@ def run(given: Namespace, display: Display) -> int:
         given.parser.error("argument --check: needs --write FILE")
     target = os.path.realpath(given.write) if given.write else None
     places = located(given.words, given.root or (), given.parser.error)
-    connection = connect(given.via, display.note, places.roots, must_see=places.given)
-    try:
-        reply = connection.call("content_map", file=places.file, without=target)
-    finally:
-        connection.close()
-        places.close()
-    if not reply["success"]:
-        return display.failed(reply)
+    reach = connect(given.via, display.note, places.roots, must_see=places.given)
+    with closing(places), closing(reach) as connection:
+        text = connection.ask("content_map", file=places.file, without=target)
     if target is None:
-        display.text(reply["data"])
+        display.text(text)
         return 0
     try:
-        kept = _kept(target, reply["data"], write=not given.check)
+        kept = _kept(target, text, write=not given.check)
     except (OSError, UnicodeError, NPLError) as error:
         display.note(f"{given.write}: {error}")
         return EXIT_CODES["FILE_SYSTEM_ERROR" if isinstance(error, OSError) else "OPERATION_FAILED"]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from npl_index.errors import escaped
-from npl_mcp.cli.terminal.display import Display
+from npl_mcp.cli.terminal.display import USAGE, Display
 from npl_mcp.cli.transports.connecting import Connection
 
 SHOWN = 3
@@ -17,31 +17,23 @@ SHOWN = 3
 
 def run(given: Namespace, connection: Connection, display: Display) -> int:
     """Analyse a text, a file or standard input."""
-    name = given.file
-    if name:
-        try:
-            text = Path(name).read_text(encoding="utf-8")
-        except (OSError, ValueError) as error:
-            display.say(f"Error reading file {name}: {error}")
-            return 2
-    elif given.text == "-":
-        try:
-            text = sys.stdin.buffer.read().decode("utf-8")
-        except UnicodeDecodeError as error:
-            display.say(f"Error reading standard input: {error}")
-            return 2
-    elif given.text:
-        text = given.text
-    else:
+    source = f"file {given.file}" if given.file else "standard input"
+    try:
+        if given.file:
+            text = Path(given.file).read_text(encoding="utf-8")
+        else:
+            text = sys.stdin.buffer.read().decode("utf-8") if given.text == "-" else given.text
+    except (OSError, ValueError) as error:
+        display.say(f"Error reading {source}: {error}")
+        return USAGE
+    if not (text or given.file):
         display.say("Error: Must provide content, --file, or - for stdin")
         return 1
-    reply = connection.call("survey_notation", text=text, matches=SHOWN if given.matches else 0)
-    if not reply["success"]:
-        return display.failed(reply)
+    data = connection.ask("survey_notation", text=text, matches=SHOWN if given.matches else 0)
     if given.json:
-        display.data(reply["data"], "json")
+        display.data(data, "json")
     else:
-        display.text(_report(reply["data"]))
+        display.text(_report(data))
     return 0
 
 

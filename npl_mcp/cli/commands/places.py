@@ -48,7 +48,7 @@ def read_places(given: Namespace) -> Places:
     files: list[str] = given.file or []
     if given.command == "index":
         files, given.words = [*files, *given.words], []
-    elif not files and not (given.item or given.kind):
+    elif not files and not (given.item or given.resource_type):
         files = [word for word in given.words if _is_path(word)]
         given.words = [word for word in given.words if word not in files]
     return located(files, given.root or (), given.parser.error)

@@ -1,30 +1,19 @@
-"""Sections of documents: ``--select``, ``--index``, ``--filter``, ``tailored`` and ``search``."""
+"""Sections of documents: ``--select``, ``--index``, ``--filter``, ``tailored``, ``search`` and ``index``."""
 
 from __future__ import annotations
 
 import re
 from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from typing import Any
 
+from npl_mcp.cli.commands.places import read_places
 from npl_mcp.cli.terminal.display import Display
-from npl_mcp.cli.transports.connecting import Connection
+from npl_mcp.cli.transports.connecting import Connection, connect
 
 BETWEEN = "\n\n* * *\n\n"
 
-_OPTIONS = {
-    "file": "--file",
-    "item": "--item",
-    "resource_type": "--kind",
-    "token_budget": "--budget",
-    "topics": "--topic",
-    "selectors": "--select",
-    "depth": "--depth",
-    "filter": "--filter",
-}
-"""The options of this command line by the parameters of the tools."""
-
-_WHOLE_FORMATS = ("markdown", "yaml", "json")
 _TRAIT = re.compile(r"\[\s*has[-_](code|table|example|definition)(?:s|-lists?)?\s*\]", re.IGNORECASE)
 _FIELDS = {
     "code": "has_code",
@@ -40,34 +29,37 @@ _ATTRIBUTES = {
 }
 
 
-def run(given: Namespace, connection: Connection, display: Display) -> int:
-    """Run a command, or load a type by section."""
-    if given.command == "tailored":
-        return _tailored(given, connection, display)
-    if given.command == "search":
-        return _search(given, connection, display)
-    if given.command == "index":
-        return _listed(given, connection, display)
-    if given.index and given.select:
-        given.parser.error("--index prints headings and --select their text: use one of them")
-    if not all(text.strip() for text in given.select or ()):
-        given.parser.error("argument --select: it is empty; write a selector, e.g. '## Purpose'")
-    return _each(given, connection, display)
+def run(given: Namespace, display: Display) -> int:
+    """Run ``tailored``, ``search`` or ``index``, which may look into folders of their own."""
+    if (given.resource_type is None) != (given.item is None):
+        given.parser.error("--kind and --item name an item together: give both, or --file")
+    if given.file and given.item:
+        given.parser.error("--file and --item name a document each: give one of them")
+    with closing(read_places(given)) as places:
+        given.where = {"file": places.file, "resource_type": given.resource_type, "item": given.item}
+        display.target = given.output
+        answer = {"tailored": _tailored, "search": _search, "index": _listed}[given.command]
+        with closing(connect(given.via, display.note, places.roots, must_see=places.given)) as connection:
+            answer(given, connection, display)
+    return 0
 
 
-def _each(given: Namespace, connection: Connection, display: Display) -> int:
+def run_items(given: Namespace, connection: Connection, display: Display) -> int:
     """Print the sections of each item; an item that fails is reported, and the others are printed."""
+    if given.index and given.selectors:
+        given.parser.error("--index prints headings and --select their text: use one of them")
+    if not all(text.strip() for text in given.selectors or ()):
+        given.parser.error("argument --select: it is empty; write a selector, e.g. '## Purpose'")
     replies: list[tuple[str, dict[str, Any]]] = []
     code = 0
     for group in given.groups:
         for item in group.names:
-            where = {"resource_type": group.kind, "item": item}
             ask = _index if given.index else _selected
-            reply = ask(given, connection, where)
+            reply = ask(given, connection, {"resource_type": group.kind, "item": item})
             if reply["success"]:
                 replies.append((item, reply["data"]))
             else:
-                code = max(code, display.failed(reply, {**_OPTIONS, "item": "NAME"}))
+                code = max(code, display.failed(reply, given.parser))
     if given.format != "text":
         shown = [_tree(item, data) if given.index else data for item, data in replies]
         display.data(shown[0] if len(shown) == 1 else shown, given.format)
@@ -82,20 +74,16 @@ def _each(given: Namespace, connection: Connection, display: Display) -> int:
 
 def _selected(given: Namespace, connection: Connection, where: Mapping[str, str]) -> dict[str, Any]:
     conditions = "".join(given.filter or ())
-    selectors = given.select or ["// *"]
+    selectors = [f"{selector} {conditions}".strip() for selector in given.selectors or ["// *"]]
     return connection.call(
-        "npl_load_tailored",
-        selectors=[f"{selector} {conditions}".strip() for selector in selectors],
-        depth=_depth(given),
-        format="json",
-        **where,
+        "npl_load_tailored", selectors=selectors, depth=_depth(given), format="json", **where
     )
 
 
 def _index(given: Namespace, connection: Connection, where: Mapping[str, str]) -> dict[str, Any]:
-    conditions = _conditions(given)
+    conditions = _conditions(given) or None
     return connection.call(
-        "npl_section_index", filter=conditions or None, depth=_depth(given), format="json", **where
+        "npl_section_index", filter=conditions, depth=_depth(given), format="json", **where
     )
 
 
@@ -150,58 +138,62 @@ def _branches(headings: Sequence[Mapping[str, Any]], indent: str) -> Iterator[st
         yield from _branches(heading["children"], f"{indent}|   ")
 
 
-def _tailored(given: Namespace, connection: Connection, display: Display) -> int:
-    if not any(text.strip() for text in (*given.words, *(given.topic or ()), *(given.select or ()))):
+def _tailored(given: Namespace, connection: Connection, display: Display) -> None:
+    if not any(text.strip() for text in (*given.words, *(given.topics or ()), *(given.selectors or ()))):
         given.parser.error("there is nothing to look for: give a task, --topic or --select")
-    whole = given.format in _WHOLE_FORMATS
-    reply = connection.call(
-        "npl_load_tailored" if whole else "content_tailored",
+    request = {
         **given.where,
-        context=" ".join(given.words) or None,
-        topics=given.topic,
-        selectors=given.select,
-        token_budget=given.budget,
-        depth=_depth(given),
-        format=_form(given) if whole else None,
-    )
-    if not reply["success"]:
-        return display.failed(reply, _OPTIONS)
-    data = reply["data"]
-    if whole:
-        return _print(data, given, display)
+        "context": " ".join(given.words) or None,
+        "topics": given.topics,
+        "selectors": given.selectors,
+        "token_budget": given.token_budget,
+        "depth": _depth(given),
+    }
+    if given.format not in (None, "text"):
+        _print(connection.ask("npl_load_tailored", **request, format=_form(given)), given, display)
+        return
+    data = connection.ask("content_tailored", **request)
     if not given.quiet:
-        for line in _summary(data, given.budget):
+        for line in _summary(data, given.token_budget):
             display.say(line)
     if data["content"]:
         display.text(_ended(data["content"]))
-    return 0
 
 
 def _form(given: Namespace) -> str:
-    return "markdown" if given.format == "markdown" else "json"
+    """Return the form of an answer; without ``--format`` the one that agents get."""
+    return "json" if given.format in ("json", "yaml") else "markdown"
 
 
-def _print(data: Any, given: Namespace, display: Display) -> int:
+def _print(data: Any, given: Namespace, display: Display) -> None:
     """Print an answer whole: as the text that agents get, or as data."""
-    if given.format == "markdown":
+    if _form(given) == "markdown":
         display.text(_ended(data))
     else:
         display.data(data, given.format)
-    return 0
 
 
-def _listed(given: Namespace, connection: Connection, display: Display) -> int:
+def _listed(given: Namespace, connection: Connection, display: Display) -> None:
     """Print the outline of files as agents get it, or the index as data."""
-    given.format = "markdown" if given.format in (None, "text") else given.format
-    reply = connection.call(
+    data = connection.ask(
         "npl_section_index",
         **given.where,
         filter=_conditions(given) or None,
         depth=_depth(given),
-        token_budget=given.budget,
+        token_budget=given.token_budget,
         format=_form(given),
     )
-    return _print(reply["data"], given, display) if reply["success"] else display.failed(reply, _OPTIONS)
+    _print(data, given, display)
+
+
+def _search(given: Namespace, connection: Connection, display: Display) -> None:
+    """Print the lines that agents get, or the hits as data."""
+    if not any(word.strip() for word in given.words):
+        given.parser.error("there is nothing to look for: all words are paths or empty")
+    where = given.where if any(given.where.values()) else {"kinds": "document"}
+    query = " ".join(given.words)
+    data = connection.ask("search", query=query, limit=given.limit, format=_form(given), **where)
+    _print(data if _form(given) == "markdown" else data["items"], given, display)
 
 
 def _summary(data: Mapping[str, Any], budget: int | None) -> Iterator[str]:
@@ -227,17 +219,3 @@ def _summary(data: Mapping[str, Any], budget: int | None) -> Iterator[str]:
         yield f"  more: {selector}"
     for suggestion in data["suggestions"]:
         yield f"  see also: {suggestion['selector']}  ({suggestion['reason']})"
-
-
-def _search(given: Namespace, connection: Connection, display: Display) -> int:
-    """Print the lines that agents get, or the hits as data."""
-    if not any(word.strip() for word in given.words):
-        given.parser.error("there is nothing to look for: all words are paths or empty")
-    given.format = "markdown" if given.format in (None, "text") else given.format
-    where = given.where if any(given.where.values()) else {"kinds": "document"}
-    query = " ".join(given.words)
-    reply = connection.call("search", query=query, limit=given.limit, format=_form(given), **where)
-    if not reply["success"]:
-        return display.failed(reply, _OPTIONS)
-    data = reply["data"]
-    return _print(data if given.format == "markdown" else data["items"], given, display)

@@ -38,7 +38,9 @@ def add_stores(commands: Any) -> None:
     steps = worklog.add_subparsers(dest="step", metavar="import|export", required=True)
     steps.add_parser("import", help="import the worklogs of .npl/sessions that are not known yet")
     export = steps.add_parser("export", help="write a session's worklog as files")
-    export.add_argument("session", nargs="?", type=filled, help="its id; by default the current session")
+    export.add_argument(
+        "session_id", nargs="?", type=filled, metavar="session", help="its id; by default the current session"
+    )
     export.add_argument("folder", nargs="?", type=path, help="target; by default .npl/sessions/ID")
 
 
@@ -127,7 +129,7 @@ def run_worklog(given: argparse.Namespace, stores: Stores, project: Path) -> Out
     place = str(project)
     if given.step == "export":
         with stores.database.read() as tx:
-            return Outcome(f"written to {files.export(tx, place, given.session, given.folder)}")
+            return Outcome(f"written to {files.export(tx, place, given.session_id, given.folder)}")
     done = files.import_folder(stores.database, place)
     skipped = f"; {done.skipped_lines} lines are no entries" if done.skipped_lines else ""
     return Outcome(f"{done.sessions} sessions with {done.entries} entries taken over{skipped}")

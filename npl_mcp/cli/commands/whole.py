@@ -8,7 +8,7 @@ from typing import Any
 
 from npl_index.errors import InvalidRequestError, escaped
 from npl_index.items.agents import search_expression
-from npl_mcp.cli.terminal.display import Display
+from npl_mcp.cli.terminal.display import USAGE, Display, RefusedError
 from npl_mcp.cli.transports.connecting import Connection
 
 NO_MATCH = "No agents found matching the specified criteria"
@@ -17,54 +17,45 @@ NO_AGENTS = "No agents found in search paths"
 
 def run(given: Namespace, connection: Connection, display: Display) -> int:
     """Run one of the commands."""
+    if given.command == "agent" and given.list:
+        return _list(given, connection, display)
     if given.command == "agent":
-        if given.json and not given.list:
+        if given.json:
             given.parser.error("argument --json: needs --list")
-        return _list(given, connection, display) if given.list else _agent(given, connection, display)
-    name = given.name if given.command == "schema" else None
-    missing = "Main npl.md file not found" if name is None else f"Schema not found: {name}"
-    return _print(connection.call("items_raw", kind=given.command, name=name), missing, display)
-
-
-def _agent(given: Namespace, connection: Connection, display: Display) -> int:
-    if not given.name:
-        display.say("Error: agent_name is required when not using --list")
-        return 1
-    reply = connection.call("items_agent", name=given.name, definition=given.definition)
-    return _print(reply, f"Agent not found: {given.name}", display)
-
-
-def _print(reply: Mapping[str, Any], missing: str, display: Display) -> int:
+        if not given.item:
+            display.say("Error: agent_name is required when not using --list")
+            return 1
+        reply = connection.call("items_agent", name=given.item, definition=given.definition)
+    else:
+        name = given.item if given.command == "schema" else None
+        reply = connection.call("items_raw", kind=given.command, name=name)
     if reply["success"]:
         display.text(reply["data"]["content"])
         return 0
     if reply["error_code"] != "NOT_FOUND":
-        return display.failed(reply, {"item": "NAME", "name": "NAME"})
-    _, _, near = str(reply["error"]).partition("; ")
-    display.say(f"{missing}\n{near}" if near else missing)
-    return 2
+        return display.failed(reply, given.parser)
+    display.say(reply["error"])
+    return USAGE
 
 
 def _list(given: Namespace, connection: Connection, display: Display) -> int:
     """List agents; a condition that cannot be read is reported, and no agent matches it."""
-    search = given.search
     try:
-        expression = search_expression(search) if search else None
+        expression = search_expression(given.search) if given.search else None
+        data = connection.ask(
+            "survey_agents",
+            field=given.filter_meta or None,
+            category=given.category or None,
+            texts=expression is not None,
+        )
     except InvalidRequestError as error:
         display.say(str(error))
         return _show([], NO_MATCH, given, display)
-    reply = connection.call(
-        "survey_agents",
-        field=given.filter_meta or None,
-        category=given.category or None,
-        texts=expression is not None,
-    )
-    if not reply["success"] and reply["error_code"] != "INVALID_PARAMETER":
-        return display.failed(reply)
-    if not reply["success"]:
-        display.say(str(reply["error"]))
+    except RefusedError as refused:
+        if refused.reply["error_code"] != "INVALID_PARAMETER":
+            raise
+        display.say(refused.reply["error"])
         return _show([], NO_MATCH, given, display)
-    data = reply["data"]
     agents = [agent for agent in data["agents"] if expression is None or expression.search(agent["text"])]
     return _show(agents, NO_MATCH if data["total"] else NO_AGENTS, given, display)
 

@@ -6,26 +6,13 @@ import json
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from typing import Any
 
 from npl_index.errors import escaped
-from npl_mcp.cli.terminal.arguments import (
-    JSON,
-    SHELL,
-    VIA,
-    Command,
-    Program,
-    argument,
-    parser_of,
-    read_command,
-    read_rest,
-    switch,
-    version,
-    whole_number,
-)
-from npl_mcp.cli.terminal.display import Display, run_program
+from npl_mcp.cli.terminal.arguments import JSON, SHELL, VIA, Command, Program, argument, switch, whole_number
+from npl_mcp.cli.terminal.display import Display, RefusedError, run_command
 from npl_mcp.cli.transports.connecting import Connection, connect
-from npl_mcp.config.completion import script
 
 NO_SESSION = 1
 """Exit code if there is no session, or ``--data`` is no JSON."""
@@ -33,63 +20,85 @@ NO_SESSION = 1
 PAGE = 1_000
 """Entries that are read at a time."""
 
-_SESSION = argument("--session", metavar="ID", help="the session (default: the current one)")
+_SESSION = argument(
+    "--session", dest="session_id", metavar="ID", help="the session (default: the current one)"
+)
+_AGENT = argument("--agent", dest="agent_id", required=True, metavar="ID")
 
 COMMANDS: dict[str, Command] = {
     "init": Command(
         "start a session and print its id",
         (
-            argument("--id", metavar="ID", help="its id (default: today's date, UTC)"),
-            argument("--task", metavar="TEXT", help="what it is about"),
+            argument("--id", dest="session_id", metavar="ID"),
+            argument("--task", metavar="TEXT"),
         ),
+        (
+            "npl-worklog init                # named by today's date",
+            'npl-worklog init --id retry-audit --task "Find calls without a retry"',
+        ),
+        tool="worklog_open",
     ),
-    "current": Command("print the id of the current session"),
+    "current": Command(
+        "print the id of the current session", examples=("npl-worklog current || npl-worklog init",)
+    ),
     "log": Command(
         "append an entry",
         (
-            argument("--agent", required=True, metavar="ID", help="who reports"),
-            argument(
-                "--action", required=True, metavar="WORD", help="kind of event, e.g. found, decided, done"
-            ),
-            argument("--summary", required=True, metavar="TEXT", help="the event in words"),
-            argument("--type", metavar="TYPE", help="kind of agent (default: unknown)"),
-            argument("--data", metavar="JSON", help="details"),
-            argument("--tags", metavar="A,B", help="words to filter by"),
+            _AGENT,
+            argument("--action", required=True, metavar="WORD"),
+            argument("--summary", required=True, metavar="TEXT"),
+            argument("--type", dest="agent_type", metavar="TYPE"),
+            argument("--data", metavar="JSON"),
+            argument("--tags", metavar="A,B"),
             _SESSION,
         ),
+        (
+            'npl-worklog log --agent scout-1 --action done --summary "All read" --tags retry,pay',
+            "npl-worklog log --agent scout-1 --action found --summary x --data '{\"calls\": 14}'",
+        ),
+        tool="worklog_log",
     ),
     "read": Command(
         "print what an agent has not read yet",
         (
-            argument("--agent", required=True, metavar="ID", help="who reads"),
-            switch("--peek", help="do not mark it as read"),
-            argument("--since", type=whole_number, metavar="N", help="print what follows entry N instead"),
-            argument(
-                "--wait",
-                type=whole_number,
-                metavar="SECONDS",
-                help="wait for an entry, if there is no new one",
-            ),
+            _AGENT,
+            switch("--peek"),
+            argument("--since", type=whole_number, metavar="N"),
+            argument("--wait", type=whole_number, metavar="SECONDS"),
             _SESSION,
             JSON,
         ),
+        (
+            "npl-worklog read --agent main                    # continue where main stopped",
+            "npl-worklog read --agent main --since 0 --json   # everything from the beginning",
+        ),
+        tool="worklog_read",
     ),
-    "status": Command("describe a session", (_SESSION, JSON)),
+    "status": Command(
+        "describe a session", (_SESSION, JSON), ("npl-worklog status --session retry-audit --json",)
+    ),
     "list": Command(
         "list the sessions, the newest first; * marks the current one",
         (switch("--all", help="also the archived ones, by names that --session takes"), JSON),
+        ("npl-worklog list --all",),
     ),
     "close": Command(
-        "close a session for good", (switch("--archive", help="also move it to the archive"), _SESSION)
+        "close a session for good",
+        (switch("--archive", help="also move it to the archive"), _SESSION),
+        ("npl-worklog close --archive",),
     ),
     "export": Command(
         "write the files of a session, to .npl/sessions or FOLDER",
         (
-            argument("session", nargs="?", metavar="SESSION"),
+            argument("session_id", nargs="?", metavar="SESSION"),
             argument("folder", nargs="?", metavar="FOLDER"),
         ),
+        ("npl-worklog export retry-audit reports/retry",),
+        tool="worklog_export",
     ),
-    "import": Command("import the sessions of .npl/sessions that are not known yet"),
+    "import": Command(
+        "import the sessions of .npl/sessions that are not known yet", examples=("npl-worklog import",)
+    ),
     "completion": SHELL,
 }
 
@@ -99,8 +108,19 @@ PROGRAM = Program(
     "agent has read. The working directory is the project, or the folder that NPL_PROJECT names.",
     "npl-worklog [-h] [--via TRANSPORT] COMMAND ...",
     COMMANDS,
-    (version("npl-worklog"),),
+    (),
     (VIA,),
+    (
+        'npl-worklog init --task "Find calls without a retry"   # start a session for today',
+        'npl-worklog log --agent scout-1 --action found --summary "3 of 14 calls"',
+        "npl-worklog read --agent main                          # each entry is printed once",
+    ),
+    """\
+Exit codes: 0 done; 1 there is no such session, or --data is no JSON; 2 a command line or a value that cannot
+be used; 65 the session is closed; 69 no server answers; 70 a bug; 73 the id differs from an existing one only
+in case; 74 the database or a file cannot be used; 76 the server's reply was lost: check before you retry;
+77 not allowed; 130 interrupted; 141 nobody reads the output.
+""",
 )
 
 _NAMES = 'npl-worklog list --all 2>/dev/null | sed "s/^..//; s/ .*//"'
@@ -113,47 +133,38 @@ def main(words: Sequence[str] | None = None) -> int:
     :param words: the command line without the program's name, by default the process's.
     :returns: the exit code.
     """
-    return run_program(PROGRAM.name, lambda display: _run(read_rest(read_command(PROGRAM, words)), display))
+    return run_command(PROGRAM, words, _run)
 
 
 def _run(given: Namespace, display: Display) -> int:
     if given.command == "completion":
         named = dict.fromkeys(COMMANDS, ("--session",)) | {"export": ("",)}
-        display.text(script(given.shell, parser_of(PROGRAM), _NAMES, named))
+        display.text(PROGRAM.completion(given.shell, _NAMES, named))
         return 0
-    connection = connect(given.via, display.note)
-    try:
-        return RUN[given.command](given, connection, display) or 0
-    except _RefusedError as refused:
-        return _failed(refused.args[0], display, _SESSION_NAMES.get(given.command, "--session"))
-    finally:
-        connection.close()
+    with closing(connect(given.via, display.note)) as connection:
+        try:
+            return RUN[given.command](given, connection, display) or 0
+        except RefusedError as refused:
+            return _failed(refused.reply, given, display)
 
 
-class _RefusedError(Exception):
-    """A tool has failed; the argument is its reply."""
-
-
-def _call(connection: Connection, tool: str, **arguments: Any) -> Any:
-    """Return what a tool answers.
-
-    :raises _RefusedError: it failed.
-    """
-    reply = connection.call(tool, **arguments)
-    if not reply["success"]:
-        raise _RefusedError(reply)
-    return reply["data"]
+def _failed(reply: Mapping[str, Any], given: Namespace, display: Display) -> int:
+    """Report a tool that failed; missing sessions in the words of earlier versions."""
+    if reply["error_code"] != "SESSION_NOT_FOUND":
+        return display.failed(reply, given.parser)
+    display.say(f"Error: {reply['error']}" if given.session_id else "No active session")
+    return NO_SESSION
 
 
 def _init(given: Namespace, connection: Connection, display: Display) -> None:
-    data = _call(connection, "worklog_open", session_id=given.id, task=given.task)
+    data = connection.ask("worklog_open", session_id=given.session_id, task=given.task)
     if not data["new"]:
         display.say(f"Session already exists: {data['session_id']}")
     display.text(f"{data['session_id']}\n")
 
 
 def _current(_: Namespace, connection: Connection, display: Display) -> int:
-    data = _call(connection, "worklog_current")
+    data = connection.ask("worklog_current")
     if "session_id" not in data:
         display.say("No active session")
         return NO_SESSION
@@ -167,16 +178,13 @@ def _log(given: Namespace, connection: Connection, display: Display) -> int:
     except (ValueError, RecursionError) as error:
         display.say(f"Error: {error}")
         return NO_SESSION
-    logged = _call(
-        connection,
+    names = ("agent_id", "agent_type", "action", "summary")
+    logged = connection.ask(
         "worklog_log",
-        agent_id=given.agent,
-        agent_type=given.type,
-        action=given.action,
-        summary=given.summary,
+        **{name: getattr(given, name) for name in names},
         data=data,
         tags=[tag.strip() for tag in given.tags.split(",")] if given.tags else None,
-        session_id=given.session or None,
+        session_id=given.session_id or None,
     )
     display.text(f"Logged entry #{logged['seq']} to session {logged['session_id']}\n")
     return 0
@@ -184,23 +192,16 @@ def _log(given: Namespace, connection: Connection, display: Display) -> int:
 
 def _read(given: Namespace, connection: Connection, display: Display) -> int:
     """Print page after page: what the server marks as read has been printed, even if the next page fails."""
-    position = None if given.since is None else max(given.since, 0)
     entries: list[dict[str, Any]] = []
     code = 0
-    waiting = {} if given.wait is None else {"wait": given.wait}
+    asked: dict[str, Any] = {"wait": given.wait, "since": given.since and max(given.since, 0)}
+    session = given.session_id or None
     while True:
         reply = connection.call(
-            "worklog_read",
-            agent_id=given.agent,
-            peek=given.peek,
-            since=position,
-            session_id=given.session or None,
-            limit=PAGE,
-            **waiting,
+            "worklog_read", agent_id=given.agent_id, peek=given.peek, session_id=session, limit=PAGE, **asked
         )
-        waiting = {}  # what follows is there already
         if not reply["success"]:
-            code = _failed(reply, display)
+            code = _failed(reply, given, display)
             break
         page = reply["data"]
         if given.json:
@@ -209,7 +210,7 @@ def _read(given: Namespace, connection: Connection, display: Display) -> int:
             display.text("".join(map(_line, page["items"])))
         if not page["items"] or not page["remaining"]:
             break
-        position = page["items"][-1]["seq"]
+        asked = {"since": page["items"][-1]["seq"]}  # the rest is there already
     if given.json and (entries or not code):
         _print([{name: _field(entry, name) for name in ENTRY} for entry in entries], display)
     return code
@@ -238,7 +239,7 @@ def _print(value: object, display: Display) -> None:
 
 
 def _status(given: Namespace, connection: Connection, display: Display) -> None:
-    data = _call(connection, "worklog_status", session_id=given.session or None)
+    data = connection.ask("worklog_status", session_id=given.session_id or None)
     session = {name: _field(data, name) for name in SESSION}
     if given.json:
         _print(session, display)
@@ -259,7 +260,7 @@ def _described(session: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _list(given: Namespace, connection: Connection, display: Display) -> None:
-    sessions = _call(connection, "worklog_sessions", archived=given.all)["sessions"]
+    sessions = connection.ask("worklog_sessions", archived=given.all)["sessions"]
     if given.json:
         _print([_row(session) for session in sessions], display)
         return
@@ -280,19 +281,19 @@ def _name(session: Mapping[str, Any]) -> str:
 
 
 def _close(given: Namespace, connection: Connection, display: Display) -> None:
-    session = given.session or None
-    data = _call(connection, "worklog_close", archive=given.archive, session_id=session)
+    session = given.session_id or None
+    data = connection.ask("worklog_close", archive=given.archive, session_id=session)
     done = "archived" if given.archive else "closed"
     display.text(f"Session {data['session_id']} {done}\n")
 
 
 def _export(given: Namespace, connection: Connection, display: Display) -> None:
-    data = _call(connection, "worklog_export", session_id=given.session, folder=given.folder)
+    data = connection.ask("worklog_export", session_id=given.session_id, folder=given.folder)
     display.text(f"written to {data['folder']}\n")
 
 
 def _import(_: Namespace, connection: Connection, display: Display) -> None:
-    data = _call(connection, "worklog_import")
+    data = connection.ask("worklog_import")
     display.text(f"{data['sessions']} sessions with {data['entries']} entries taken over\n")
     if data["skipped_lines"]:
         display.note(f"{data['skipped_lines']} lines are no entries")
@@ -309,39 +310,6 @@ RUN: Mapping[str, Callable[[Namespace, Connection, Display], int | None]] = {
     "export": _export,
     "import": _import,
 }
-
-_SESSION_NAMES = {"init": "--id", "export": "SESSION"}
-"""How commands name their session that have no ``--session``."""
-
-FLAGS: Mapping[str, str] = {
-    "since": "--since",
-    "wait": "--wait",
-    "agent_id": "--agent",
-    "agent_type": "--type",
-    "action": "--action",
-    "summary": "--summary",
-    "tags": "--tags",
-    "data": "--data",
-    "task": "--task",
-    "folder": "FOLDER",
-}
-"""Parameters of the tools as this command line names them."""
-
-
-def _failed(reply: Mapping[str, Any], display: Display, session: str = "--session") -> int:
-    """Report a tool that failed; missing sessions in the words of earlier versions.
-
-    :param session: how the command names its session.
-    """
-    problem = str(reply["error"])
-    if reply["error_code"] in ("SESSION_NOT_FOUND", "NOT_FOUND"):  # earlier servers say NOT_FOUND
-        first, _, near = problem.partition("; ")
-        display.say(first if first == "No active session" else f"Error: {first}")
-        if near.startswith("near: "):
-            display.say(near)
-        return NO_SESSION
-    problem = problem.replace("worklog_init, without session_id", f"{PROGRAM.name} init")
-    return display.failed({**reply, "error": problem}, {**FLAGS, "session_id": session})
 
 
 if __name__ == "__main__":

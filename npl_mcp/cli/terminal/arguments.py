@@ -1,22 +1,19 @@
-"""The command lines of programs that have commands, read with argparse.
+"""The command lines of programs that have commands, read with argparse."""
 
-Only the parser of the command that is called is built: those of all commands would take longer than a server
-takes to answer.
-"""
-
-# Not "from __future__ import annotations": a NamedTuple compiles annotations that are texts, and the first
-# compilation costs a command two milliseconds.
+from __future__ import annotations
 
 import argparse
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from copy import copy
-from functools import partial
+from dataclasses import dataclass
 from typing import Any, NamedTuple, NoReturn
 
 from npl_mcp import __version__
-from npl_mcp.config.completion import SHELLS
+from npl_mcp.config.completion import SHELLS, parsers_of, script
 from npl_mcp.config.settings import SETTINGS
+from npl_mcp.tools.domains import tool_named
+
+Arguments = tuple["Argument", ...]
 
 
 class Argument(NamedTuple):
@@ -35,47 +32,18 @@ def argument(*names: str, **settings: Any) -> Argument:
     return Argument(names, settings)
 
 
-def switch(*names: str, help: str) -> Argument:
+def switch(*names: str, help: str | None = None, **settings: Any) -> Argument:
     """Return an option without a value."""
-    return Argument(names, {"action": "store_true", "help": help})
+    return Argument(names, {"action": "store_true", "help": help, **settings})
 
 
-class Command(NamedTuple):
-    """One command.
+def add(parser: argparse.ArgumentParser, *arguments: Argument, **settings: Any) -> None:
+    """Add arguments to a parser.
 
-    :param help: one line.
-    :param arguments: what it takes, beside the options of all commands.
-    :param usage: in place of the one that argparse writes.
+    :param settings: that replace those of each argument.
     """
-
-    help: str
-    arguments: tuple[Argument, ...] = ()
-    usage: str | None = None
-
-
-class Program(NamedTuple):
-    """A program with commands.
-
-    :param name: as it is called.
-    :param description: for its help.
-    :param usage: what may stand before the command.
-    :param commands: by name.
-    :param first: options that stand before the command.
-    :param common: options of every command, which may stand before it as well.
-    """
-
-    name: str
-    description: str
-    usage: str
-    commands: Mapping[str, Command]
-    first: tuple[Argument, ...]
-    common: tuple[Argument, ...]
-
-    def options(self, command: str | None = None) -> list[str]:
-        """Return the long options of a command, or those that may stand before one."""
-        own = self.first if command is None else self.commands[command].arguments
-        names = [name for one in (*own, *self.common) for name in one.names]
-        return [*(name for name in names if name.startswith("--")), "--help"]
+    for one in arguments:
+        parser.add_argument(*one.names, **{**one.settings, **settings})
 
 
 VIA = argument(
@@ -85,16 +53,6 @@ VIA = argument(
     help="call a server or run here: auto (default), http, stdio, direct",
 )
 JSON = switch("--json", help="print JSON")
-SHELL = Command(
-    "print a completion script for a shell",
-    (argument("shell", choices=SHELLS, metavar="|".join(SHELLS)),),
-)
-
-
-def add(parser: argparse.ArgumentParser, *arguments: Argument) -> None:
-    """Add arguments to a parser."""
-    for one in arguments:
-        parser.add_argument(*one.names, **one.settings)
 
 
 class UsageError(Exception):
@@ -109,26 +67,45 @@ class UsageError(Exception):
         super().__init__(problem)
 
 
-class ReportingParser(argparse.ArgumentParser):
-    """Reports what is wrong with a command line as :class:`UsageError`."""
+class ProgramParser(argparse.ArgumentParser):
+    """Reads the words of a program or of one of its commands, which are parsers of their own.
+
+    The parser that meets a word it does not know reports it. A command's words may stand between its options.
+    """
+
+    tool = ""
+    """Tool whose parameters the arguments are, by ``dest``."""
+
+    reader: Callable[[ProgramParser, list[str], argparse.Namespace], None] | None = None
+    """Reads the words in another way."""
+
+    names: Mapping[str, str] = {}
+    """Names of arguments that argparse does not read, by parameter."""
+
+    _reading = False
 
     def error(self, message: str) -> NoReturn:
         """Report a problem where all others are reported."""
         raise UsageError(message, f"{self.format_usage()}Try {self.prog} --help.")
-
-
-class ProgramParser(ReportingParser):
-    """Reads the words of a program whose commands are parsers of their own.
-
-    Whichever of them meets a word that it does not know reports it.
-    """
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         """Read words; see :meth:`argparse.ArgumentParser.parse_known_args`.
 
         :returns: the values, and no words.
         """
-        given, left = super().parse_known_args(args, namespace)
+        if self._reading:
+            return super().parse_known_args(args, namespace)
+        self._reading = True
+        try:
+            if self.reader is not None:
+                given, left = super().parse_known_args([], namespace)
+                self.reader(self, args, given)
+            elif self._subparsers is not None:
+                given, left = super().parse_known_args(args, namespace)
+            else:
+                given, left = self.parse_known_intermixed_args(args, namespace)
+        finally:
+            self._reading = False
         if left:
             self.error(f"unrecognized arguments: {' '.join(left)[:200]}")
         return given, left
@@ -136,8 +113,8 @@ class ProgramParser(ReportingParser):
     def share(self, options: Iterable[argparse.Action]) -> None:
         """Take options of the whole program behind the command, too, where it has none of the same name.
 
-        One that is given counts in the place of what stood before the command; help and usage of a command
-        show its own options alone.
+        One that is given replaces the value from before the command; help and usage of a command show its own
+        options alone.
         """
         for option in options:
             if not set(option.option_strings) & set(self._option_string_actions):
@@ -146,103 +123,126 @@ class ProgramParser(ReportingParser):
                 self._add_action(again)
         self.epilog = f"Options of {self.prog.split()[0]}, such as --root DIR, may stand here as well."
 
-
-_WORD = re.compile(r"'?\b(\w+)(?:\[(\d+)\])?'?")
-
-
-def with_flags(problem: str, parameter: str | None, flags: Mapping[str, str]) -> str:
-    """Return a message in the words of a command line.
-
-    :param problem: e.g. ``tags[0] is empty``.
-    :param parameter: that it is about; others stand in quotes.
-    :param flags: what is written on the command line, by parameter.
-    """
-    name = (parameter or "").partition("[")[0]
-    if name not in flags:
-        return problem
-
-    found = next((one for one in _WORD.finditer(problem) if one[1] == name), None)
-    if found is not None:
-        place = f" (word {int(found[2]) + 1})" if found[2] else ""
-        problem = problem[: found.start()] + flags[name] + place + problem[found.end() :]
-    return re.sub(r"'(\w+)'", lambda found: flags.get(found[1], found[0]), problem)
-
-
-class Parser(ReportingParser):
-    """Reads the words of one command, or those before it.
-
-    :param program: for its help.
-    :param command: ``None`` for what stands before a command.
-    """
-
-    def __init__(self, program: Program, command: str | None = None) -> None:
-        self._program, self._command = program, command
-        about = program.commands[command] if command else None
-        text = f"{about.help[:1].upper()}{about.help[1:]}." if about else program.description
-        super().__init__(
-            prog=f"{program.name} {command}" if command else program.name,
-            usage=about.usage if about else program.usage,
-            description=text,
-            # Without a width argparse imports shutil, with all its compression modules, at every argument.
-            formatter_class=partial(argparse.RawDescriptionHelpFormatter, width=110),
-        )
-        add(self, *(about.arguments if about else program.first), *program.common)
+    def describe(self) -> None:
+        """Give each argument without a text the meaning of the tool's parameter."""
+        meanings = tool_named(self.tool).meanings if self.tool else {}
+        for action in self._actions:
+            if action.help is None and (text := meanings.get(action.dest)):
+                text = text.removesuffix(".").replace("`", "").replace("%", "%%")
+                action.help = text[:1].lower() + text[1:]
 
     def format_help(self) -> str:
-        """Return the help, with examples and exit codes at its end."""
-        from npl_mcp.cli.terminal.help import epilog
-
-        commands = {name: command.help for name, command in self._program.commands.items()}
-        self.epilog = epilog(self._program.name, commands, self._command)
+        """Return the help."""
+        self.describe()
         return super().format_help()
 
+    def told(self, problem: str, parameter: str | None) -> str:
+        """Return an error in the words of this command line.
 
-def read_command(program: Program, words: Sequence[str] | None) -> argparse.Namespace:
-    """Read what stands before a command, and its name.
+        :param problem: of a tool; begins with the name of the parameter it is about.
+        :param parameter: e.g. ``tags[0]``.
+        """
+        name, _, index = (parameter or "").rstrip("]").partition("[")
+        names = {
+            one.dest: (one.option_strings or [str(one.metavar or one.dest)])[-1] for one in self._actions
+        }
+        flag = {**names, **self.names}.get(name)
+        if flag is None or parameter is None or not problem.startswith(parameter):
+            return problem
+        word = f" (word {int(index) + 1})" if index else ""
+        return f"{flag}{word}{problem.removeprefix(parameter)}"
 
-    :param words: without the program's name, by default the process's.
-    :returns: the options; ``command``; ``rest``, the words behind it; and ``parser``, which reads them, and
-        whose :meth:`Parser.error` reports what is wrong with their values.
-    :raises UsageError: it cannot be read.
+
+@dataclass(frozen=True)
+class Command:
+    """One command of a program.
+
+    :param help: one line.
+    :param arguments: of the command, besides the options of all commands.
+    :param examples: command lines, with their meaning behind ``#``.
+    :param tool: see :attr:`ProgramParser.tool`.
+    :param usage: instead of the one that argparse writes.
+    :param notes: lines of the help before the examples.
+    :param reader: see :attr:`ProgramParser.reader`.
     """
-    parser = Parser(program)
-    parser.add_argument("rest", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
-    given = parser.parse_args(words)
-    if not given.rest:
-        parser.error("the following arguments are required: command")
-    if given.rest[0] not in program.commands:
-        choices = ", ".join(map(repr, program.commands))
-        parser.error(f"argument command: invalid choice: {given.rest[0]!r} (choose from {choices})")
-    given.command, *given.rest = given.rest
-    given.parser = Parser(program, given.command)
-    return given
+
+    help: str
+    arguments: Arguments = ()
+    examples: tuple[str, ...] = ()
+    tool: str = ""
+    usage: str | None = None
+    notes: str = ""
+    reader: Callable[[ProgramParser, list[str], argparse.Namespace], None] | None = None
 
 
-def read_rest(given: argparse.Namespace) -> argparse.Namespace:
-    """Read the words behind a command.
+SHELL = Command(
+    "print a completion script for a shell",
+    (argument("shell", choices=SHELLS, metavar="|".join(SHELLS)),),
+    ("source <(PROGRAM completion bash)  # in ~/.bashrc",),
+)
 
-    :param given: what :func:`read_command` returned; the values are added to it.
-    :raises UsageError: they cannot be read.
+
+@dataclass(frozen=True)
+class Program:
+    """A program whose commands call tools.
+
+    :param name: name of the program.
+    :param description: for its help.
+    :param usage: the options that may stand before the command.
+    :param commands: by name.
+    :param first: options that stand before the command.
+    :param common: options of every command, which may stand before it as well.
+    :param examples: command lines, with their meaning behind ``#``.
+    :param exits: exit codes, for its help.
     """
-    parser: Parser = given.parser
-    parser.parse_intermixed_args(given.rest, given)  # words may stand between options
-    return given
 
+    name: str
+    description: str
+    usage: str
+    commands: Mapping[str, Command]
+    first: Arguments
+    common: Arguments
+    examples: tuple[str, ...]
+    exits: str
 
-def parser_of(program: Program) -> argparse.ArgumentParser:
-    """Return one parser for a program and all of its commands."""
-    parser = Parser(program)
-    commands = parser.add_subparsers(parser_class=ReportingParser)
-    for name, command in program.commands.items():
-        add(commands.add_parser(name, help=command.help), *command.arguments, *program.common)
-    return parser
+    def parser(self) -> ProgramParser:
+        """Return the parser of the program and all of its commands."""
+        form = argparse.RawDescriptionHelpFormatter
+        epilog = self._epilog("", self.examples)
+        result = ProgramParser(self.name, self.usage, self.description, epilog, formatter_class=form)
+        version = f"{self.name} {__version__}"
+        result.add_argument("--version", action="version", version=version, help="print the version")
+        add(result, *self.first, *self.common)
+        title = f"commands ({self.name} COMMAND --help has examples)"
+        commands = result.add_subparsers(
+            title=title, dest="command", metavar="command", required=True, prog=self.name
+        )
+        for name, command in self.commands.items():
+            inner = commands.add_parser(
+                name,
+                help=command.help,
+                usage=command.usage,
+                description=f"{command.help[:1].upper()}{command.help[1:]}.",
+                epilog=self._epilog(command.notes, command.examples),
+                formatter_class=form,
+            )
+            inner.tool, inner.reader = command.tool, command.reader
+            add(inner, *command.arguments)
+            add(inner, *self.common, default=argparse.SUPPRESS)
+            inner.set_defaults(parser=inner)
+        return result
 
+    def _epilog(self, notes: str, examples: Iterable[str]) -> str:
+        lines = "".join(f"  {line.replace('PROGRAM', self.name)}\n" for line in examples)
+        return "\n".join(filter(None, (notes, f"Examples:\n{lines}", self.exits)))
 
-def version(program: str) -> Argument:
-    """Return the option that prints the version."""
-    return argument(
-        "--version", action="version", version=f"{program} {__version__}", help="print the version"
-    )
+    def completion(self, shell: str, names: str, named: Mapping[str, Collection[str]]) -> str:
+        """Return the completion script; see :func:`~npl_mcp.config.completion.script`."""
+        parser = self.parser()
+        for inner in parsers_of(parser).values():
+            if isinstance(inner, ProgramParser):
+                inner.describe()
+        return script(shell, parser, names, named)
 
 
 def whole_number(text: str) -> int:

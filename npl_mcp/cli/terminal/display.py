@@ -6,14 +6,17 @@ terminal, what nobody can see in the content is printed as escapes; into a pipe 
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping
+from argparse import Namespace
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TextIO
 
 from npl_index.errors import escaped
-from npl_mcp.cli.terminal.arguments import UsageError, with_flags
+from npl_index.library.files import Folder
+from npl_mcp.cli.terminal.arguments import Program, ProgramParser, UsageError
 
 NOT_THERE = 1
 """Exit code of ``--strict`` if an item is missing."""
@@ -37,6 +40,17 @@ correct. The last two come from :mod:`npl_mcp.cli.transports.connecting`."""
 
 # Compiled when first used: few texts are no Unicode.
 _FILE_NAME_BYTES = "[^\ud800-\udc7f\udd00-\udfff]*"
+
+
+class RefusedError(Exception):
+    """A tool that failed.
+
+    :param reply: its envelope.
+    """
+
+    def __init__(self, reply: Mapping[str, Any]) -> None:
+        self.reply = reply
+        super().__init__(reply["error"])
 
 
 class Display:
@@ -63,8 +77,6 @@ class Display:
         _write(sys.stdout, shown)
 
     def _keep(self, text: str, target: str) -> None:
-        from npl_index.library.files import Folder  # most write no file
-
         try:
             if os.path.isfile(target) or not os.path.lexists(target):  # noqa: PTH113
                 # Where there is no room for the new one, the old one stays.
@@ -84,13 +96,10 @@ class Display:
         :param form: ``json`` or ``yaml``.
         :param ascii_only: write other characters as escapes in JSON.
         """
-        # Neither is needed for text, and both take their time.
         if form == "json":
-            import json
-
             self.text(json.dumps(value, ensure_ascii=ascii_only, indent=2) + "\n")
         else:
-            import yaml
+            import yaml  # 20 ms
 
             self.text(yaml.safe_dump(value, allow_unicode=True, sort_keys=False))
 
@@ -107,14 +116,13 @@ class Display:
         """Write a line to standard error."""
         _write(sys.stderr, escaped(line, lines=True) + "\n")
 
-    def failed(self, reply: Mapping[str, Any], flags: Mapping[str, str] = {}) -> int:
-        """Report a tool that failed.
+    def failed(self, reply: Mapping[str, Any], parser: ProgramParser) -> int:
+        """Report a tool that failed, and return the exit code.
 
         :param reply: its envelope.
-        :param flags: what is written on the command line, by the parameters of the tool.
-        :returns: the exit code.
+        :param parser: of the command, whose arguments have the names of the tool's parameters.
         """
-        self.note(with_flags(str(reply["error"]), reply.get("parameter"), flags))
+        self.note(parser.told(str(reply["error"]), reply.get("parameter")))
         return exit_code(reply)
 
 
@@ -162,6 +170,25 @@ def run_program(program: str, run: Callable[[Display], int]) -> int:
     except BrokenPipeError:
         silence()
         return BROKEN_PIPE
+
+
+def run_command(
+    program: Program, words: Sequence[str] | None, run: Callable[[Namespace, Display], int]
+) -> int:
+    """Run a command of a program whose commands call tools; see :func:`run_program`.
+
+    :param words: the command line without the program's name, by default the process's.
+    :param run: may raise :class:`RefusedError`.
+    """
+
+    def command(display: Display) -> int:
+        given = program.parser().parse_args(words)
+        try:
+            return run(given, display)
+        except RefusedError as refused:
+            return display.failed(refused.reply, given.parser)
+
+    return run_program(program.name, command)
 
 
 def silence() -> None:

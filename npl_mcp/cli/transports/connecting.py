@@ -9,7 +9,7 @@ from typing import Any
 
 from npl_index.errors import InvalidRequestError
 from npl_mcp.cli.terminal.arguments import UsageError
-from npl_mcp.cli.terminal.display import EXIT_CODES
+from npl_mcp.cli.terminal.display import EXIT_CODES, RefusedError
 from npl_mcp.cli.terminal.progress import Progress
 from npl_mcp.cli.transports.addresses import parse_address
 from npl_mcp.cli.transports.base import Transport, TransportError
@@ -50,6 +50,16 @@ class Connection:
                 self._note(f"{self._transport.name} {error.problem}; ran without a server")
                 self._transport, self._settings = InProcess(self._settings), None
                 return self._transport.call(tool, given)
+
+    def ask(self, tool: str, **arguments: object) -> Any:
+        """Call a tool, and return the data of its reply; see :meth:`call`.
+
+        :raises RefusedError: it failed.
+        """
+        reply = self.call(tool, **arguments)
+        if not reply["success"]:
+            raise RefusedError(reply)
+        return reply["data"]
 
     def close(self) -> None:
         """Release the resources of the transport."""

@@ -165,7 +165,7 @@ def chosen(tx: Transaction, project: str, session_id: str | None) -> Row:
         return find(tx, project, session_id)
     number = current(tx, project)
     if number is None:
-        raise SessionNotFoundError("No active session", hint="make one with worklog_init, or give session_id")
+        raise SessionNotFoundError("No active session", hint="start a session, or name one")
     return by_number(tx, number)
 
 
@@ -196,9 +196,7 @@ def must_be_open(row: Row) -> None:
     """
     if row["status"] != "active":
         state = "closed" if row["archived_as"] is None else "archived"
-        raise ClosedError(
-            f"Session {row['id']} is {state}", hint="make another with worklog_init, without session_id"
-        )
+        raise ClosedError(f"Session {row['id']} is {state}", hint="start another session")
 
 
 def create(tx: Transaction, project: str, session_id: str, task: str | None) -> Row:

@@ -11,7 +11,6 @@ import pytest
 
 from npl_mcp import __main__
 from npl_mcp.cli.commands import load, worklog
-from npl_mcp.cli.terminal.arguments import parser_of
 from npl_mcp.config.completion import parsers_of
 from npl_mcp.http import serving
 
@@ -66,8 +65,8 @@ def commands(program: str, inner: dict[str, argparse.ArgumentParser]) -> Iterato
 def test_every_option_is_tried() -> None:
     """The table above has each command that takes it."""
     taking = {
-        *commands("npl-load", parsers_of(parser_of(load.PROGRAM))),
-        *commands("npl-worklog", parsers_of(parser_of(worklog.PROGRAM))),
+        *commands("npl-load", parsers_of(load.PROGRAM.parser())),
+        *commands("npl-worklog", parsers_of(worklog.PROGRAM.parser())),
         *commands("npl-mcp", parsers_of(__main__.parser())),
         *commands("npl-mcp-server", parsers_of(serving.parser())),
     }

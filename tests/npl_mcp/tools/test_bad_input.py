@@ -53,7 +53,7 @@ FILES = {
     "link out": (link("out.md", "/etc/hostname"), "out.md", "PERMISSION_DENIED", "outside the search roots"),
     "link to nowhere": (link("void.md", "nowhere.md"), "void.md", "NOT_FOUND", "no document"),
     "not Markdown": (write("a.txt", b"text"), "a.txt", "", ""),
-    "empty name": (nothing, "", "INVALID_PARAMETER", "'file' is empty"),
+    "empty name": (nothing, "", "INVALID_PARAMETER", "file is empty"),
     "long name": (nothing, "x" * 5000, "INVALID_PARAMETER", "5,000 characters"),
     "backslashes": (nothing, "..\\guide.md", "NOT_FOUND", "no document"),
     "percent": (nothing, "%2e%2e/guide.md", "NOT_FOUND", "no document"),

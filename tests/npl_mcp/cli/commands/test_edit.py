@@ -56,7 +56,7 @@ def test_content_comes_from_standard_input(run: Run) -> None:
     """Subsections that are gone are named; what is no text changes nothing."""
     words = ("edit", "guide.md", "## Setup", "--operation", "replace")
     assert run(*words, typed=b"caf\xe9")[0] == 2
-    assert run(*words)[2].startswith("npl-load: standard input is empty; give some text; operation delete")
+    assert run(*words)[2].startswith("npl-load: error: standard input is empty; give some text")
     assert Path("guide.md").read_bytes() == GUIDE.encode()
     code, out, _ = run(*words, typed="Ein Café.\n".encode())
     assert code == 0

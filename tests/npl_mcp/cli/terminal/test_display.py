@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from npl_index.errors import NotFoundError, SelectorSyntaxError, escaped
+from npl_mcp.cli.terminal.arguments import ProgramParser
 from npl_mcp.cli.terminal.display import Display, exit_code
 from npl_mcp.tools.errors import ErrorCode
 
@@ -81,7 +82,9 @@ def test_text_that_is_no_unicode_is_written_all_the_same(capfdbinary: pytest.Cap
 
 def test_messages_go_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
     """With the program's name, without control characters, and with the code of the envelope."""
-    code = Display("npl-load").failed({"success": False, "error": "no\x1b", "error_code": "NOT_FOUND"})
+    code = Display("npl-load").failed(
+        {"success": False, "error": "no\x1b", "error_code": "NOT_FOUND"}, ProgramParser()
+    )
     shown = capsys.readouterr()
     assert (code, shown.out, shown.err) == (2, "", "npl-load: no\\x1b\n")
 
