@@ -10,69 +10,36 @@ if __name__ == "__main__":
 
 import argparse
 from collections.abc import Iterator, Sequence
-from contextlib import closing
 from pathlib import Path
 
 from npl_index.errors import NPLError
 from npl_mcp import __version__
-from npl_mcp.cli.commands import stores as of_stores
-from npl_mcp.cli.commands.config import add_config, run_config
-from npl_mcp.cli.commands.doctor import PROBLEM, Finding, add_doctor, examine, report
-from npl_mcp.cli.commands.kept import add_kept, run_cache, run_index
-from npl_mcp.cli.commands.library import add_library, run_library
-from npl_mcp.cli.commands.token import add_token_command, run_token_command
-from npl_mcp.cli.terminal.arguments import JSON, SHELL, ProgramParser, add
-from npl_mcp.cli.terminal.display import USAGE, Display, run_program
-from npl_mcp.cli.terminal.outcome import PROBLEMS, Outcome
+from npl_mcp.cli.commands import config, doctor, kept, library, stores, token
+from npl_mcp.cli.terminal.arguments import JSON, Command, Program, argument, command
+from npl_mcp.cli.terminal.display import USAGE, Display, Outcome, run_program
+from npl_mcp.cli.terminal.options import add_options, settings_of
 from npl_mcp.cli.terminal.progress import Progress
 from npl_mcp.config.arguments import path
 from npl_mcp.config.child_processes import find_program
 from npl_mcp.config.clients import HERE, READING, stdio_snippets
-from npl_mcp.config.completion import parsers_of, script
 from npl_mcp.config.settings import Settings
 from npl_mcp.projects.directive import scaffold
 from npl_mcp.server.logs import set_up_log
-from npl_mcp.server.options import add_options, settings_of
 from npl_mcp.server.startup import lasting
-from npl_mcp.stores.data_folder import Stores
 
 NAME = "npl-mcp"
 
+COMMANDS: dict[str, Command] = {
+    **stores.COMMANDS,
+    **kept.COMMANDS,
+    **doctor.COMMANDS,
+    **token.COMMANDS,
+    **library.COMMANDS,
+    **config.COMMANDS,
+}
+
 _FOLDERS = ("--root", "--data-dir", "--project")
 """Options that name folders."""
-
-
-def parser() -> ProgramParser:
-    """Describe the command line."""
-    result = ProgramParser(
-        prog=NAME,
-        usage=f"{NAME} [OPTION ...] [COMMAND ...]",
-        description="Serves Markdown documents by section to MCP clients over standard streams.",
-        epilog="Each option can be set in the environment or in npl.toml as well; see README.md.",
-    )
-    add_options(result)
-    result.add_argument("--version", action="version", version=f"{NAME} {__version__}")
-    options = [option for option in result._actions if option.dest != "help"]
-    commands = result.add_subparsers(
-        dest="command", metavar="COMMAND", prog=NAME, help="without one the server runs"
-    )
-    of_stores.add_stores(commands)
-    add_kept(commands)
-    add_doctor(commands)
-    add(commands.add_parser("completion", help=SHELL.help), *SHELL.arguments)
-    add_token_command(commands)
-    add_library(commands)
-    add_config(commands)
-    directive = commands.add_parser("directive", help="set up directive/ with templates")
-    steps = directive.add_subparsers(dest="step", metavar="init", required=True)
-    init = steps.add_parser("init", help="create what is missing in directive/; nothing is overwritten")
-    init.add_argument("folder", nargs="?", type=path, default=Path(), help="by default the working directory")
-    add(init, JSON)
-    for words, inner in parsers_of(result).items():
-        if words and isinstance(inner, ProgramParser):
-            inner.share(options)
-            inner.set_defaults(parser=inner)
-    return result
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -87,11 +54,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _main(words: Sequence[str], display: Display) -> int:
     given = parser().parse_args(words)
-    if given.command == "completion":
-        display.text(script(given.shell, parser()))
-        return 0
-    if given.command == "doctor":
-        return _doctor(given, display)
+    if given.command in ("completion", "doctor"):  # they work without settings, or with wrong ones
+        code: int = given.run(given, display) or 0
+        return code
     try:
         settings = settings_of(given)
     except NPLError as error:
@@ -114,16 +79,6 @@ def _main(words: Sequence[str], display: Display) -> int:
 
     serve_stdio(settings)
     return 0
-
-
-def _doctor(given: argparse.Namespace, display: Display) -> int:
-    try:
-        findings = examine(settings_of(given, check_roots=False))
-    except NPLError as error:
-        findings = iter([Finding("settings", PROBLEM, str(error))])
-    sound, done = report(findings)
-    done.write(display, as_json=given.json)
-    return 0 if sound else PROBLEMS
 
 
 def _introduction(words: Sequence[str]) -> str:
@@ -159,43 +114,49 @@ def _anywhere(words: Sequence[str]) -> Iterator[str]:
 
 
 def _run(given: argparse.Namespace, settings: Settings, display: Display) -> int:
-    what = " ".join(filter(None, (given.command, vars(given).get("step"))))
     try:
-        # A malformed address of the database is known here.
-        with closing(of_stores.stores_of(settings)) as stores, Progress(what):
-            done = _done(given, stores, settings)
+        with Progress(given.parser.prog.removeprefix(f"{NAME} ")):
+            done: Outcome = given.run(given, settings)
     except NPLError as error:
         display.note(given.parser.told(str(error), getattr(error, "parameter", None)))
         return USAGE
     except OSError as error:
         display.note(f"{error.filename or given.command}: {error.strerror or error}")
         return USAGE
-    return done.write(display, as_json=getattr(given, "json", False))
+    return display.outcome(done, as_json=getattr(given, "json", False))
 
 
-def _done(given: argparse.Namespace, stores: Stores, settings: Settings) -> Outcome:
-    """Run a command on the stores and return what it did."""
-    run = {
-        "backup": lambda: of_stores.run_backup(given, stores),
-        "check": lambda: of_stores.run_check(stores),
-        "migrate": lambda: of_stores.run_migrate(stores),
-        "copy": lambda: of_stores.run_copy(given, settings),
-        "worklog": lambda: of_stores.run_worklog(given, stores, settings.worklog_project),
-        "index": lambda: run_index(given, settings),
-        "cache": lambda: run_cache(given, settings),
-        "token": lambda: run_token_command(given, stores.access),
-        "library": lambda: run_library(given, stores.library, settings.limits),
-        "config": lambda: run_config(given, settings),
-        "directive": lambda: _directive(given.folder),
-    }
-    return run[given.command]()
-
-
-def _directive(folder: Path) -> Outcome:
-    done = scaffold(folder)
+@command(
+    COMMANDS,
+    "directive init",
+    argument("folder", nargs="?", type=path, default=Path(), help="by default the working directory"),
+    JSON,
+)
+def _directive(given: argparse.Namespace, _: Settings) -> Outcome:
+    """Create what is missing in directive/; nothing is overwritten."""
+    done = scaffold(given.folder)
     lines = [*(f"written: {path}" for path in done.made), *(f"kept:    {path}" for path in done.kept)]
     lines.append(f"{len(done.made)} files written, {len(done.kept)} were there")
     return Outcome("\n".join(lines), {"written": done.made, "kept": done.kept})
+
+
+PROGRAM = Program(
+    NAME,
+    f"{NAME} [OPTION ...] [COMMAND ...]",
+    "Serves Markdown documents by section to MCP clients over standard streams, or runs a command.",
+    COMMANDS,
+    settings=add_options,
+    groups={
+        "worklog": "import or export .npl/sessions of this folder",
+        "token": "say who may call a shared server, and what each sees",
+        "library": "keep Markdown in the database, for all who use it",
+        "config": "show the settings, and where each comes from",
+        "directive": "set up directive/ with templates",
+    },
+    exits="Each option, such as --root DIR, may stand behind a command, too, and can be set in the\n"
+    "environment or in npl.toml as well; see README.md.\n",
+)
+parser = PROGRAM.parser
 
 
 if __name__ == "__main__":

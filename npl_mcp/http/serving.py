@@ -15,8 +15,8 @@ from dataclasses import replace
 from npl_index.errors import NPLError
 from npl_mcp import __version__
 from npl_mcp.cli.terminal.arguments import JSON, SHELL, ProgramParser, add, switch
-from npl_mcp.cli.terminal.display import USAGE, Display, run_program
-from npl_mcp.cli.terminal.outcome import Outcome
+from npl_mcp.cli.terminal.display import USAGE, Display, Outcome, run_program
+from npl_mcp.cli.terminal.options import add_options, settings_of
 from npl_mcp.config.child_processes import inherited_environment
 from npl_mcp.config.clients import http_snippets
 from npl_mcp.config.completion import script
@@ -26,7 +26,6 @@ from npl_mcp.config.settings import DEFAULT_PORT, HTTP, Settings, add_flags
 from npl_mcp.http import service
 from npl_mcp.http.service import AlreadyRunningError
 from npl_mcp.server.logs import set_up_log
-from npl_mcp.server.options import add_options, settings_of
 from npl_mcp.server.startup import lasting
 
 NAME = "npl-mcp-server"
@@ -49,7 +48,7 @@ COMMANDS = {
     "status": f"show the server of the data folder; exit code {NOT_RUNNING} if none runs",
     "open": "open the pages of the running server in a browser",
     "config": "print what clients need to connect",
-    "completion": SHELL.help,
+    "completion": "print a completion script for a shell",
 }
 FORMER = {"web": "run", "unified": "run", "launcher": "start"}
 """Programs of earlier versions, ``npl-mcp-web`` and so on, each with the command that does the same."""
@@ -75,7 +74,7 @@ list of processes.
 _OWN = {
     "status": (JSON,),
     "config": (switch("--show-token", help="print the token"),),
-    "completion": SHELL.arguments,
+    "completion": (SHELL,),
 }
 """The options of single commands."""
 
@@ -313,7 +312,7 @@ def _status(settings: Settings, display: Display, *, as_json: bool) -> int:
     state = running_server(settings.data_folder)
     if state is None:
         none = {"state": "not running", "data_folder": str(settings.data_folder)}
-        Outcome(f"not running\ndata folder: {settings.data_folder}", none).write(display, as_json=as_json)
+        display.outcome(Outcome(f"not running\ndata folder: {settings.data_folder}", none), as_json=as_json)
         return NOT_RUNNING
     uptime = int(max(0.0, time.time() - state.since))
     rows: dict[str, object] = {
@@ -330,7 +329,7 @@ def _status(settings: Settings, display: Display, *, as_json: bool) -> int:
     told = {**rows, "uptime": _duration(uptime), "token": token}
     text = "\n".join(f"{name.replace('_', ' ')}: {value}" for name, value in told.items() if value)
     data = {**rows, "uptime_seconds": uptime, "token_needed": state.guarded}
-    return Outcome(text, data).write(display, as_json=as_json)
+    return display.outcome(Outcome(text, data), as_json=as_json)
 
 
 def _duration(seconds: int) -> str:

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from npl_index.library.files import Folder, read_path
+from npl_mcp.cli.terminal.arguments import Command, command, option, switch
 from npl_mcp.cli.terminal.display import EXIT_CODES, NOT_THERE, Display
-from npl_mcp.cli.transports.connecting import Connection
+from npl_mcp.cli.transports.connecting import Connection, connected
 
 CURRENT, CHANGED, BEHIND, LOST = 0, 1, 2, 3
 """Exit codes: nothing to do, file changed, newer prompts available, source not found."""
@@ -21,8 +22,22 @@ LARGEST = 16 * 1024 * 1024
 """Most bytes of the file, as of any document."""
 
 
-def run(given: Namespace, connection: Connection, display: Display) -> int:
-    """Compare or update the prompts of a file, or append them if it has none."""
+COMMANDS: dict[str, Command] = {}
+
+
+@command(
+    COMMANDS,
+    "init-claude",
+    option("--target", "FILE", "the file (default ./CLAUDE.md)", default="./CLAUDE.md"),
+    option("--prompts", "NAME", "prompts to append", nargs="*", action="extend"),
+    option("--update", "A,B", "update or add these sections"),
+    switch("--update-all", help="update or add all that are outdated or missing"),
+    switch("--dry-run", help="print what would change, and change nothing"),
+    switch("--json", help="print the versions as JSON"),
+)
+@connected
+def _init_claude(given: Namespace, connection: Connection, display: Display) -> int:
+    """Put versioned prompts into CLAUDE.md and keep them up to date."""
     target: str = given.target
     if not target or "\0" in target:
         given.parser.error("argument --target: nothing can have this path; write e.g. ./CLAUDE.md")

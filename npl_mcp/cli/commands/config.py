@@ -4,32 +4,19 @@ from __future__ import annotations
 
 import argparse
 from operator import attrgetter
-from typing import Any
 
 from npl_index.choices import Weights
 from npl_index.errors import escaped
-from npl_mcp.cli.terminal.arguments import JSON, add
-from npl_mcp.cli.terminal.outcome import Outcome
+from npl_mcp.cli.terminal.arguments import JSON, Command, command
+from npl_mcp.cli.terminal.display import Outcome
 from npl_mcp.config.settings import SETTINGS, Settings, given_settings
 
-
-def add_config(commands: Any) -> None:
-    """Add the command to those of ``npl-mcp``.
-
-    :param commands: what :meth:`argparse.ArgumentParser.add_subparsers` returned.
-    """
-    config = commands.add_parser("config", help="show the settings, and where each comes from")
-    steps = config.add_subparsers(dest="step", metavar="show", required=True)
-    show = steps.add_parser("show", help="show every setting: flag, variable, npl.toml or default")
-    add(show, JSON)
+COMMANDS: dict[str, Command] = {}
 
 
-def run_config(given: argparse.Namespace, settings: Settings) -> Outcome:
-    """Return every setting with its value and its source.
-
-    :param given: the command line.
-    :param settings: that follow from it.
-    """
+@command(COMMANDS, "config show", JSON)
+def _show(given: argparse.Namespace, settings: Settings) -> Outcome:
+    """Show every setting: flag, variable, npl.toml or default."""
     said = given_settings(flags=vars(given))
     rows = []
     for name, one in SETTINGS.items():

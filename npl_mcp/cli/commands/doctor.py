@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import importlib.util
 import json
 import os
@@ -10,7 +11,7 @@ import re
 import shlex
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,8 +24,9 @@ from npl_index.library.roots import Roots
 from npl_index.tokens.counting import base_vocabulary
 from npl_index.tokens.exact import best_counter, vocabulary_files
 from npl_mcp import __version__
-from npl_mcp.cli.terminal.arguments import JSON, add
-from npl_mcp.cli.terminal.outcome import Outcome
+from npl_mcp.cli.terminal.arguments import JSON, Command, command
+from npl_mcp.cli.terminal.display import PROBLEMS, Display, Outcome
+from npl_mcp.cli.terminal.options import settings_of
 from npl_mcp.cli.transports.addresses import parse_address
 from npl_mcp.cli.transports.base import TransportError
 from npl_mcp.cli.transports.http import greeted
@@ -60,17 +62,16 @@ class Finding(NamedTuple):
     fix: str | None = None
 
 
-def add_doctor(commands: Any) -> None:
-    """Add the command to those of ``npl-mcp``.
-
-    :param commands: what :meth:`argparse.ArgumentParser.add_subparsers` returned.
-    """
-    add(commands.add_parser("doctor", help="look whether everything is in order, and say what to do"), JSON)
+COMMANDS: dict[str, Command] = {}
 
 
-def report(findings: Iterable[Finding]) -> tuple[bool, Outcome]:
-    """Return whether nothing is a problem, and what to print."""
-    found = list(findings)
+@command(COMMANDS, "doctor", JSON)
+def _doctor(given: argparse.Namespace, display: Display) -> int:
+    """Look whether everything is in order, and say what to do."""
+    try:
+        found = list(examine(settings_of(given, check_roots=False)))
+    except NPLError as error:
+        found = [Finding("settings", PROBLEM, str(error))]
     states = [one.state for one in found]
     sound = PROBLEM not in states
     data = {"ok": sound, "version": __version__, "findings": [one._asdict() for one in found]}
@@ -81,7 +82,8 @@ def report(findings: Iterable[Finding]) -> tuple[bool, Outcome]:
         if one.fix:
             lines.append(f"{'':<{width + 11}}{one.fix}")
     lines.append(f"problems: {states.count(PROBLEM)}, warnings: {states.count(WARNING)}")
-    return sound, Outcome("\n".join(lines), data)
+    display.outcome(Outcome("\n".join(lines), data), as_json=given.json)
+    return 0 if sound else PROBLEMS
 
 
 def examine(settings: Settings) -> Iterator[Finding]:

@@ -14,14 +14,32 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from npl_mcp.cli.commands.load_options import ROOT
 from npl_mcp.cli.commands.places import STANDARD_INPUT, located
-from npl_mcp.cli.terminal.arguments import UsageError
-from npl_mcp.cli.terminal.display import Display
+from npl_mcp.cli.terminal.arguments import JSON, Command, UsageError, command, option
+from npl_mcp.cli.terminal.display import Display, Outcome
 from npl_mcp.cli.transports.connecting import connect
 
+OPERATIONS = ("replace", "append", "prepend", "delete", "create")
 
-def run(given: Namespace, display: Display) -> int:
-    """Change a section, and print its new state."""
+
+COMMANDS: dict[str, Command] = {}
+
+
+@command(
+    COMMANDS,
+    "edit",
+    option("file", "FILE"),
+    option("selector", "SELECTOR", nargs="?"),
+    option("--operation", "OP", choices=OPERATIONS, required=True),
+    option("--content", "TEXT", "the text; by default standard input"),
+    option("--expect", "DIGEST"),
+    ROOT,
+    JSON,
+    tool="npl_update_section",
+)
+def _edit(given: Namespace, display: Display) -> Outcome:
+    """Change or delete a section of a Markdown file, or create one."""
     if given.via not in (None, "auto", "direct"):
         given.parser.error("argument --via: the file is changed in this process; leave it out")
     if given.file == STANDARD_INPUT:
@@ -45,11 +63,7 @@ def run(given: Namespace, display: Display) -> int:
             content=_content(given, display),
             expect=given.expect,
         )
-    if given.json:
-        display.data(data, "json")
-    else:
-        display.text(_report(data, given.operation))
-    return 0
+    return Outcome(_report(data, given.operation), data)
 
 
 def _content(given: Namespace, display: Display) -> str:
@@ -77,4 +91,4 @@ def _report(data: Mapping[str, Any], operation: str) -> str:
         f" digest {data['digest']}",
         *(f"gone: {heading}" for heading in data.get("removed") or ()),
     ]
-    return "".join(f"{line}\n" for line in lines)
+    return "\n".join(lines)

@@ -5,40 +5,32 @@ from __future__ import annotations
 import argparse
 import time
 from dataclasses import replace
-from typing import Any
 
 from npl_index.errors import DocumentNotFoundError, InvalidRequestError
 from npl_index.index.database import NAME, Database
 from npl_index.index.upkeep import IndexedRoot, problems, roots
 from npl_index.library.documents import DocumentRef
-from npl_mcp.cli.terminal.arguments import JSON, add
-from npl_mcp.cli.terminal.outcome import Outcome, counted
+from npl_mcp.cli.terminal.arguments import JSON, Command, argument, command
+from npl_mcp.cli.terminal.display import Outcome, counted
 from npl_mcp.config.arguments import path
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.app import App
 
 STEPS = ("check", "clear")
+_STEPS = "check: whether they can be used; clear: remove them; servers index again what they need"
 
 
-def add_kept(commands: Any) -> None:
-    """Add the commands to those of ``npl-mcp``.
-
-    :param commands: what :meth:`argparse.ArgumentParser.add_subparsers` returned.
-    """
-    index = commands.add_parser("index", help="index folders ahead; servers with these roots need not")
-    index.add_argument("folders", nargs="*", type=path, metavar="FOLDER", help="by default the roots")
-    cache = commands.add_parser("cache", help="show which folders are kept indexed")
-    about = "check: whether they can be used; clear: remove them; servers index again what they need"
-    cache.add_argument("step", nargs="?", choices=STEPS, metavar="|".join(STEPS), help=about)
-    for one in (index, cache):
-        add(one, JSON)
+COMMANDS: dict[str, Command] = {}
 
 
-def run_index(given: argparse.Namespace, settings: Settings) -> Outcome:
-    """Index folders.
-
-    :raises NPLError: a folder cannot be indexed, or nothing is kept with these settings.
-    """
+@command(
+    COMMANDS,
+    "index",
+    argument("folders", nargs="*", type=path, metavar="FOLDER", help="by default the roots"),
+    JSON,
+)
+def _index(given: argparse.Namespace, settings: Settings) -> Outcome:
+    """Index folders ahead; servers with these roots need not."""
     for folder in given.folders:
         if not folder.is_dir():
             raise DocumentNotFoundError(f"{folder} is not a folder", hint="name an existing folder")
@@ -72,8 +64,14 @@ def run_index(given: argparse.Namespace, settings: Settings) -> Outcome:
     return Outcome(text, data, gathered.unreadable)
 
 
-def run_cache(given: argparse.Namespace, settings: Settings) -> Outcome:
-    """Show what is kept, check it, or remove it."""
+@command(
+    COMMANDS,
+    "cache",
+    argument("step", nargs="?", choices=STEPS, metavar="|".join(STEPS), help=_STEPS),
+    JSON,
+)
+def _cache(given: argparse.Namespace, settings: Settings) -> Outcome:
+    """Show which folders are kept indexed."""
     database = Database(settings.data_folder)
     try:
         every = roots(database)

@@ -4,71 +4,30 @@ from __future__ import annotations
 
 import argparse
 import getpass
-from collections.abc import Iterable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
-from typing import Any
 
 from npl_index.errors import DocumentNotFoundError, InvalidRequestError
-from npl_index.library.roots import Limits
-from npl_mcp.cli.terminal.arguments import JSON, add, count
-from npl_mcp.cli.terminal.outcome import Outcome
+from npl_mcp.cli.commands.stores import stores_of
+from npl_mcp.cli.terminal.arguments import JSON, Command, argument, command, count, option, switch
+from npl_mcp.cli.terminal.display import Outcome
 from npl_mcp.config.arguments import path
-from npl_mcp.core.libraries import Libraries, Pulled
+from npl_mcp.config.settings import Settings
+from npl_mcp.core.libraries import Libraries
 from npl_mcp.stores.library.names import LibraryRef, top_of
-from npl_mcp.stores.library.store import Difference, LibraryRevision, LibraryStore, Push
+from npl_mcp.stores.library.store import LibraryRevision, Push
 
 LOG = 20
 """Revisions that are shown unless more are asked for."""
 
-
-def add_library(commands: Any) -> None:
-    """Add the command to those of ``npl-mcp``.
-
-    :param commands: what :meth:`argparse.ArgumentParser.add_subparsers` returned.
-    """
-    library = commands.add_parser("library", help="keep Markdown in the database, for all who use it")
-    steps = library.add_subparsers(dest="step", metavar="push|pull|list|log", required=True)
-    push = steps.add_parser("push", help="make the Markdown of a folder the next revision of a library")
-    push.add_argument("folder", type=path, help="with subfolders; what is gone there goes here, too")
-    push.add_argument("--name", help="of the library; by default the folder's")
-    push.add_argument("-m", "--message", metavar="TEXT", help="what the revision is about")
-    push.add_argument(
-        "--by", dest="created_by", metavar="NAME", help="who pushes; by default the user of this machine"
-    )
-    push.add_argument("--dry-run", action="store_true", help="only show what would change")
-    pull = steps.add_parser("pull", help="write the files of a library into a folder")
-    pull.add_argument("name", help="the library, or a revision of it, e.g. docs@12")
-    pull.add_argument("folder", type=path, help="it is made if it is not there")
-    pull.add_argument("--force", action="store_true", help="replace files that were changed there, too")
-    listed = steps.add_parser("list", help="show the libraries")
-    log = steps.add_parser("log", help="show the revisions of a library, newest first")
-    log.add_argument("name", help="the library")
-    log.add_argument("--limit", type=count, default=LOG, metavar="N", help=f"by default {LOG}")
-    for step in (push, pull, listed, log):
-        add(step, JSON)
+COMMANDS: dict[str, Command] = {}
 
 
-def run_library(given: argparse.Namespace, store: LibraryStore, limits: Limits) -> Outcome:
-    """Run the command.
-
-    :param store: where libraries are kept.
-    :param limits: on the files of a folder.
-    :raises NPLError: it cannot be done.
-    """
-    libraries = Libraries(store, limits)
-    if given.step == "push":
-        return _push(given, libraries)
-    if given.step == "pull":
-        return _pulled(libraries.pull(_named(given.name, "docs or docs@12"), given.folder, force=given.force))
-    if given.step == "list":
-        found, line, nothing = store.list(), _line, "there is no library"
-    else:
-        ref = _named(given.name, "docs")
-        if ref.number is not None:
-            problem = f"{given.name[:64]!r} names a revision"
-            raise InvalidRequestError(problem, hint="write the library, e.g. docs")
-        found, line, nothing = store.log(ref.library, given.limit), _entry, ""
-    return Outcome("\n".join(map(line, found)) or nothing, [asdict(one) for one in found])
+@contextmanager
+def _libraries(settings: Settings) -> Iterator[Libraries]:
+    with stores_of(settings) as stores:
+        yield Libraries(stores.library, settings.limits)
 
 
 def _named(name: str, example: str) -> LibraryRef:
@@ -84,12 +43,25 @@ def _named(name: str, example: str) -> LibraryRef:
     return ref
 
 
-def _push(given: argparse.Namespace, libraries: Libraries) -> Outcome:
+@command(
+    COMMANDS,
+    "library push",
+    argument("folder", type=path, help="with subfolders; what is gone there goes here, too"),
+    argument("--name", help="of the library; by default the folder's"),
+    argument("-m", "--message", metavar="TEXT", help="what the revision is about"),
+    option("--by", "NAME", "who pushes; by default the user of this machine", dest="created_by"),
+    switch("--dry-run", help="only show what would change"),
+    JSON,
+)
+def _push(given: argparse.Namespace, settings: Settings) -> Outcome:
+    """Make the Markdown of a folder the next revision of a library."""
     if not given.folder.is_dir():
         raise DocumentNotFoundError(f"{given.folder} is not a folder", hint="name an existing folder")
     name = given.folder.resolve().name if given.name is None else given.name
     by = _user() if given.created_by is None else given.created_by
-    done = libraries.push(given.folder, name, message=given.message, created_by=by, dry_run=given.dry_run)
+    told = {"message": given.message, "created_by": by, "dry_run": given.dry_run}
+    with _libraries(settings) as libraries:
+        done = libraries.push(given.folder, name, **told)
     data = {"library": name, "revision": done.number, **asdict(done.difference)}
     return Outcome(_pushed(name, done, dry=given.dry_run), data)
 
@@ -104,31 +76,63 @@ def _user() -> str | None:
 def _pushed(name: str, done: Push, *, dry: bool) -> str:
     if not done.difference:
         return f"nothing is new: {top_of(name, done.number)} has just these files"
-    counts = _counts(done.difference)
+    marks = {"+": done.difference.added, "~": done.difference.changed, "-": done.difference.removed}
+    counts = _changes(*map(len, marks.values()))
     if not dry:
         return f"{top_of(name, done.number)}: {counts}"
-    return "\n".join([*_lines(done.difference), f"{top_of(name, done.number + 1)} would be new: {counts}"])
-
-
-def _lines(difference: Difference) -> Iterable[str]:
-    marks = {"+": difference.added, "~": difference.changed, "-": difference.removed}
-    return (f"{mark} {path}" for mark, paths in marks.items() for path in paths)
-
-
-def _counts(difference: Difference) -> str:
-    return _changes(len(difference.added), len(difference.changed), len(difference.removed))
+    lines = [f"{mark} {path}" for mark, paths in marks.items() for path in paths]
+    return "\n".join([*lines, f"{top_of(name, done.number + 1)} would be new: {counts}"])
 
 
 def _changes(added: int, changed: int, removed: int) -> str:
     return f"{added:,} added, {changed:,} changed, {removed:,} removed"
 
 
-def _pulled(done: Pulled) -> Outcome:
+@command(
+    COMMANDS,
+    "library pull",
+    argument("name", help="the library, or a revision of it, e.g. docs@12"),
+    argument("folder", type=path, help="it is made if it is not there"),
+    switch("--force", help="replace files that were changed there, too"),
+    JSON,
+)
+def _pull(given: argparse.Namespace, settings: Settings) -> Outcome:
+    """Write the files of a library into a folder."""
+    ref = _named(given.name, "docs or docs@12")
+    with _libraries(settings) as libraries:
+        done = libraries.pull(ref, given.folder, force=given.force)
     what = f"{len(done.written):,} written, {len(done.replaced):,} replaced, {len(done.removed):,} removed"
     kept = f", {len(done.kept):,} left as they were" if done.kept else ""
     name, number = done.revision.library, done.revision.number
     text = f"{top_of(name, number)}: {what}, {done.same:,} the same{kept}"
     return Outcome(text, {**asdict(done), "library": name, "revision": number}, done.kept)
+
+
+@command(COMMANDS, "library list", JSON)
+def _list(_: argparse.Namespace, settings: Settings) -> Outcome:
+    """Show the libraries."""
+    with stores_of(settings) as stores:
+        found = stores.library.list()
+    return Outcome("\n".join(map(_line, found)) or "there is no library", [asdict(one) for one in found])
+
+
+@command(
+    COMMANDS,
+    "library log",
+    argument("name", help="the library"),
+    option("--limit", "N", f"by default {LOG}", type=count, default=LOG),
+    JSON,
+)
+def _log(given: argparse.Namespace, settings: Settings) -> Outcome:
+    """Show the revisions of a library, newest first."""
+    ref = _named(given.name, "docs")
+    if ref.number is not None:
+        raise InvalidRequestError(
+            f"{given.name[:64]!r} names a revision", hint="write the library, e.g. docs"
+        )
+    with stores_of(settings) as stores:
+        found = stores.library.log(ref.library, given.limit)
+    return Outcome("\n".join(map(_entry, found)), [asdict(one) for one in found])
 
 
 def _line(one: LibraryRevision) -> str:

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Sequence
-from contextlib import closing
+from collections.abc import Sequence
 
 from npl_mcp.cli.commands import claude_file, edit, map_block, notation, sections, whole
-from npl_mcp.cli.commands.load_arguments import PROGRAM, TYPES
+from npl_mcp.cli.commands.groups import TYPES, read_groups
+from npl_mcp.cli.commands.load_options import AS_JSON, DEPTH, FILTER, FORMAT, SELECT
+from npl_mcp.cli.terminal.arguments import VIA, Command, Program, switch
 from npl_mcp.cli.terminal.display import NOT_THERE, Display, run_command
-from npl_mcp.cli.transports.connecting import Connection, connect
-
-_NAMES = r"""case $1 in
-    agent) npl-load agent --list 2>/dev/null ;;
-    *) npl-load --quiet "$1" "**.*" 2>/dev/null | sed -n "s/^@.*+=\"\(.*\)\"\$/\1/p" | tr , "\n" ;;
-    esac"""
-"""Lists the names that can follow a command, for the completion in shells."""
+from npl_mcp.cli.transports.connecting import Connection, connected
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -25,37 +20,15 @@ def main(words: Sequence[str] | None = None) -> int:
     :param words: the command line without the program's name, by default the process's.
     :returns: the exit code.
     """
-    return run_command(PROGRAM, words, _run)
+    return run_command(PROGRAM, words)
 
 
-def _run(given: Namespace, display: Display) -> int:
-    if given.command == "completion":
-        named = dict.fromkeys((*TYPES, "agent"), ("",))
-        display.text(PROGRAM.completion(given.shell, _NAMES, named))
-        return 0
-    if given.command in PLACED:
-        return PLACED[given.command](given, display)
-    with closing(connect(given.via, display.note)) as connection:
-        if given.command not in TYPES:
-            return RUN.get(given.command, whole.run)(given, connection, display)
-        if given.selectors or given.index or given.filter:
-            return sections.run_items(given, connection, display)
-        return _items(given, connection, display)
-
-
-PLACED: dict[str, Callable[[Namespace, Display], int]] = {
-    "tailored": sections.run,
-    "search": sections.run,
-    "index": sections.run,
-    "edit": edit.run,
-    "map": map_block.run,
-}
-"""Commands that look into folders of their own."""
-
-RUN: dict[str, Callable[[Namespace, Connection, Display], int]] = {
-    "syntax": notation.run,
-    "init-claude": claude_file.run,
-}
+@connected
+def _load(given: Namespace, connection: Connection, display: Display) -> int:
+    """Print items, whole or by section."""
+    if given.selectors or given.index or given.filter:
+        return sections.run_items(given, connection, display)
+    return _items(given, connection, display)
 
 
 def _items(given: Namespace, connection: Connection, display: Display) -> int:
@@ -84,6 +57,83 @@ def _items(given: Namespace, connection: Connection, display: Display) -> int:
     for problem in problems:
         display.note(problem)
     return NOT_THERE if problems and given.strict else 0
+
+
+_NOTES = """\
+  NAME                  names of items, separated by commas or spaces
+  --skip P [P ...]      names to leave out, * matches; up to the next option or type
+
+Several types can follow each other. A word that is a type begins one if the type before it has a name already
+and another word follows; with a comma it is always a name. --quiet goes before the command.
+
+"""
+_EXAMPLES = """\
+npl-load tailored "grade essays" --budget 900   # what a task needs, of the Markdown here
+npl-load tailored "deploy" --file docs --topic rollback > context.md    # from a folder
+npl-load tailored --kind component --item fences --select "## Purpose"  # by selector alone
+npl-load search "retry policy" --file docs --limit 3
+npl-load index docs/guide.md
+npl-load map --write AGENTS.md
+npl-load edit guide.md "## Setup" --operation replace < setup.md
+npl-load edit guide.md "## Log" --operation append --content "- done"
+npl-load c "syntax,fences"                      # names are separated by commas or blanks
+npl-load c "pumps.*"                            # one folder; **.* is everything
+npl-load c syntax --select "## Purpose" --depth 0         # one section without its subsections
+npl-load c syntax --filter "[has-table]"        # the sections with a table
+npl-load c syntax --skip "" m "persona.qa" --skip "x"     # several types, each with its own --skip
+npl-load schema nimps | sqlite3 new.db          # create the tables of a schema
+npl-load agent npl-grader --definition          # the agent, and the NPL that it relies on
+npl-load agent --list -v --search 'review|grade'          # agents whose file matches
+npl-load agent --list --filter-meta model:opus  # agents with this front matter
+npl-load syntax --file prompt.md --matches
+npl-load init-claude                            # append the usual prompts, or compare their versions
+npl-load init-claude --update-all --dry-run     # what would be updated
+"""
+_OPTIONS = (
+    SELECT,
+    switch("--index", help="print the tree of headings instead of the text"),
+    FILTER,
+    DEPTH,
+    FORMAT,
+    AS_JSON,
+    switch("--verbose", help="accepted for compatibility, no effect"),
+)
+_COMMANDS = {
+    **sections.COMMANDS,
+    **map_block.COMMANDS,
+    **edit.COMMANDS,
+    **whole.COMMANDS,
+    **notation.COMMANDS,
+    **claude_file.COMMANDS,
+}
+for _name, _what in TYPES.items():
+    _usage = f"npl-load [--quiet] {_name} [OPTION ...] [NAME ...]"
+    _COMMANDS[_name] = Command(
+        f"Load {_what}", _load, _OPTIONS, "content_tailored", _usage, _NOTES, read_groups
+    )
+_NAMES = r"""case $1 in
+    agent) npl-load agent --list 2>/dev/null ;;
+    *) npl-load --quiet "$1" "**.*" 2>/dev/null | sed -n "s/^@.*+=\"\(.*\)\"\$/\1/p" | tr , "\n" ;;
+    esac"""
+"""Lists the names that can follow a command, for the completion in shells."""
+
+PROGRAM = Program(
+    "npl-load",
+    "npl-load [-h] [--quiet] [--strict] [--via TRANSPORT] COMMAND ...",
+    "Load the sections of Markdown that a task needs, search it, or print NPL items whole, with the flags\n"
+    "that say what is loaded. The text goes to standard output, messages about it to standard error.",
+    _COMMANDS,
+    (switch("--strict", help="exit with 1 if an item is missing (default: report it, exit with 0)"), VIA),
+    (switch("--quiet", help="print the flags of what is loaded and not its text; goes before the command"),),
+    examples=_EXAMPLES,
+    exits="""\
+Exit codes: 0 also if an item is missing (it is reported on standard error), so that scripts written for the
+predecessor keep working; 1 with --strict, or an agent without a name; 2 a command line, a name or a selector
+that cannot be used; 65 to 77 as in sysexits.h; 130 interrupted; 141 nobody reads the output.
+init-claude: 0 nothing to do, 1 file changed, 2 newer prompts available, 3 source not found.
+""",
+    completed=(_NAMES, dict.fromkeys((*TYPES, "agent"), ("",))),
+)
 
 
 if __name__ == "__main__":

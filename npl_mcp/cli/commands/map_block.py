@@ -9,7 +9,9 @@ from contextlib import closing
 from npl_index.errors import NPLError
 from npl_index.library.files import Folder
 from npl_index.markdown.marked import with_map
+from npl_mcp.cli.commands.load_options import ROOT
 from npl_mcp.cli.commands.places import located
+from npl_mcp.cli.terminal.arguments import Command, command, option, switch
 from npl_mcp.cli.terminal.display import EXIT_CODES, Display
 from npl_mcp.cli.transports.connecting import connect
 
@@ -19,8 +21,19 @@ OLD = 1
 _MOST_BYTES = 16 << 20
 
 
-def run(given: Namespace, display: Display) -> int:
-    """Print the map, keep it in a file, or compare it with that of the file."""
+COMMANDS: dict[str, Command] = {}
+
+
+@command(
+    COMMANDS,
+    "map",
+    option("words", "DIR", "folders and files of the map", nargs="*"),
+    ROOT,
+    option("--write", "FILE", "keep the map in a marked block of this file, e.g. AGENTS.md"),
+    switch("--check", help="with --write: change nothing, exit with 1 if the block is old"),
+)
+def _map(given: Namespace, display: Display) -> int:
+    """Show folders, names of documents and rare words of their headings."""
     if given.check and not given.write:
         given.parser.error("argument --check: needs --write FILE")
     target = os.path.realpath(given.write) if given.write else None

@@ -9,14 +9,27 @@ from pathlib import Path
 from typing import Any
 
 from npl_index.errors import escaped
-from npl_mcp.cli.terminal.display import USAGE, Display
-from npl_mcp.cli.transports.connecting import Connection
+from npl_mcp.cli.terminal.arguments import JSON, Command, command, option, switch
+from npl_mcp.cli.terminal.display import USAGE, Display, Outcome
+from npl_mcp.cli.transports.connecting import Connection, connected
 
 SHOWN = 3
 
 
-def run(given: Namespace, connection: Connection, display: Display) -> int:
-    """Analyse a text, a file or standard input."""
+COMMANDS: dict[str, Command] = {}
+
+
+@command(
+    COMMANDS,
+    "syntax",
+    option("text", "TEXT", "the text, or - for standard input", nargs="?"),
+    option("--file", "F", "read the text from this file"),
+    switch("--matches", help="show some of them"),
+    JSON,
+)
+@connected
+def _notation(given: Namespace, connection: Connection, display: Display) -> Outcome | int:
+    """Count the NPL notations in a text."""
     source = f"file {given.file}" if given.file else "standard input"
     try:
         if given.file:
@@ -30,11 +43,7 @@ def run(given: Namespace, connection: Connection, display: Display) -> int:
         display.say("Error: Must provide content, --file, or - for stdin")
         return 1
     data = connection.ask("survey_notation", text=text, matches=SHOWN if given.matches else 0)
-    if given.json:
-        display.data(data, "json")
-    else:
-        display.text(_report(data))
-    return 0
+    return Outcome(_report(data), data)
 
 
 def _report(data: Mapping[str, Any]) -> str:
@@ -45,7 +54,7 @@ def _report(data: Mapping[str, Any]) -> str:
         "",
     ]
     if not data["used"]:
-        return "\n".join([*lines, "No NPL syntax elements found.", ""])
+        return "\n".join([*lines, "No NPL syntax elements found."])
     lines.append("## Syntax Elements Found:")
     for usage in data["used"]:
         lines.append(f"  {usage['name']}: {usage['count']}")
@@ -53,4 +62,4 @@ def _report(data: Mapping[str, Any]) -> str:
         if usage["matches"] and usage["count"] > SHOWN:
             lines.append(f"    ... and {usage['count'] - SHOWN} more")
         lines.append("")
-    return "\n".join([*lines, ""])
+    return "\n".join(lines)

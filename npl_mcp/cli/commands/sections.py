@@ -4,44 +4,45 @@ from __future__ import annotations
 
 import re
 from argparse import Namespace
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
+from functools import wraps
 from typing import Any
 
+from npl_mcp.cli.commands.load_options import BUDGET, DEPTH, FILTER, OUTPUT, SELECT, WHERE
 from npl_mcp.cli.commands.places import read_places
+from npl_mcp.cli.terminal.arguments import Command, Run, command, count, option, repeated
 from npl_mcp.cli.terminal.display import Display
 from npl_mcp.cli.transports.connecting import Connection, connect
 
 BETWEEN = "\n\n* * *\n\n"
 
 _TRAIT = re.compile(r"\[\s*has[-_](code|table|example|definition)(?:s|-lists?)?\s*\]", re.IGNORECASE)
-_FIELDS = {
-    "code": "has_code",
-    "table": "has_tables",
-    "example": "has_examples",
-    "definition": "has_definitions",
-}
-_ATTRIBUTES = {
-    "has_tables": "table",
-    "has_code": "code",
-    "has_examples": "example",
-    "has_definitions": "definition-list",
-}
+_TRAITS = {"table": "has_tables", "code": "has_code", "example": "has_examples"}
+_TRAITS["definition"] = "has_definitions"
+_SHOWN = {"definition": "definition-list"}
 
 
-def run(given: Namespace, display: Display) -> int:
-    """Run ``tailored``, ``search`` or ``index``, which may look into folders of their own."""
-    if (given.resource_type is None) != (given.item is None):
-        given.parser.error("--kind and --item name an item together: give both, or --file")
-    if given.file and given.item:
-        given.parser.error("--file and --item name a document each: give one of them")
-    with closing(read_places(given)) as places:
-        given.where = {"file": places.file, "resource_type": given.resource_type, "item": given.item}
-        display.target = given.output
-        answer = {"tailored": _tailored, "search": _search, "index": _listed}[given.command]
-        with closing(connect(given.via, display.note, places.roots, must_see=places.given)) as connection:
-            answer(given, connection, display)
-    return 0
+COMMANDS: dict[str, Command] = {}
+
+
+def _placed(run: Callable[[Namespace, Connection, Display], None]) -> Run:
+    """Return the runner of a command that may look into folders of its own."""
+
+    @wraps(run)
+    def command(given: Namespace, display: Display) -> None:
+        if (given.resource_type is None) != (given.item is None):
+            given.parser.error("--kind and --item name an item together: give both, or --file")
+        if given.file and given.item:
+            given.parser.error("--file and --item name a document each: give one of them")
+        with closing(read_places(given)) as places:
+            given.where = {"file": places.file, "resource_type": given.resource_type, "item": given.item}
+            display.target = given.output
+            reach = connect(given.via, display.note, places.roots, must_see=places.given)
+            with closing(reach) as connection:
+                run(given, connection, display)
+
+    return command
 
 
 def run_items(given: Namespace, connection: Connection, display: Display) -> int:
@@ -92,9 +93,9 @@ def _conditions(given: Namespace) -> dict[str, bool]:
     for text in given.filter or ():
         rest = _TRAIT.sub("", text).strip()
         if rest:
-            known = ", ".join(f"[has-{name}]" for name in _FIELDS)
+            known = ", ".join(f"[has-{name}]" for name in sorted(_TRAITS))
             given.parser.error(f"argument --filter: {rest!r}: --index takes {known}")
-        conditions |= {_FIELDS[found[1].lower()]: True for found in _TRAIT.finditer(text)}
+        conditions |= {_TRAITS[found[1].lower()]: True for found in _TRAIT.finditer(text)}
     return conditions
 
 
@@ -120,7 +121,7 @@ def _heading(node: Mapping[str, Any], above: str) -> dict[str, Any]:
         "level": node["level"],
         "name": node["name"],
         "path": path,
-        "attributes": [name for field, name in _ATTRIBUTES.items() if traits[field]],
+        "attributes": [_SHOWN.get(name, name) for name, field in _TRAITS.items() if traits[field]],
         "children": [_heading(child, path) for child in node["children"]],
     }
 
@@ -138,7 +139,21 @@ def _branches(headings: Sequence[Mapping[str, Any]], indent: str) -> Iterator[st
         yield from _branches(heading["children"], f"{indent}|   ")
 
 
+@command(
+    COMMANDS,
+    "tailored",
+    option("words", "CONTEXT", "the task or question", nargs="*"),
+    repeated("--topic", "T", dest="topics"),
+    BUDGET,
+    *WHERE,
+    SELECT,
+    DEPTH,
+    *OUTPUT,
+    tool="content_tailored",
+)
+@_placed
 def _tailored(given: Namespace, connection: Connection, display: Display) -> None:
+    """Load only the sections that a task needs, within a token budget."""
     if not any(text.strip() for text in (*given.words, *(given.topics or ()), *(given.selectors or ()))):
         given.parser.error("there is nothing to look for: give a task, --topic or --select")
     request = {
@@ -173,8 +188,20 @@ def _print(data: Any, given: Namespace, display: Display) -> None:
         display.data(data, given.format)
 
 
+@command(
+    COMMANDS,
+    "index",
+    option("words", "FILE", "the same as --file", nargs="*"),
+    BUDGET,
+    *WHERE,
+    FILTER,
+    DEPTH,
+    *OUTPUT,
+    tool="npl_section_index",
+)
+@_placed
 def _listed(given: Namespace, connection: Connection, display: Display) -> None:
-    """Print the outline of files as agents get it, or the index as data."""
+    """List the sections of files, with their sizes."""
     data = connection.ask(
         "npl_section_index",
         **given.where,
@@ -186,8 +213,18 @@ def _listed(given: Namespace, connection: Connection, display: Display) -> None:
     _print(data, given, display)
 
 
+@command(
+    COMMANDS,
+    "search",
+    option("words", "WORD", "the query", nargs="+"),
+    *WHERE,
+    option("--limit", "N", type=count),
+    *OUTPUT,
+    tool="search",
+)
+@_placed
 def _search(given: Namespace, connection: Connection, display: Display) -> None:
-    """Print the lines that agents get, or the hits as data."""
+    """List where words stand, one line a section."""
     if not any(word.strip() for word in given.words):
         given.parser.error("there is nothing to look for: all words are paths or empty")
     where = given.where if any(given.where.values()) else {"kinds": "document"}

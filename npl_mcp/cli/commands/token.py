@@ -10,10 +10,12 @@ from datetime import timedelta
 from typing import Any
 
 from npl_index.errors import InvalidRequestError
-from npl_mcp.cli.terminal.arguments import JSON, add
-from npl_mcp.cli.terminal.outcome import Outcome
+from npl_mcp.cli.commands.stores import stores_of
+from npl_mcp.cli.terminal.arguments import JSON, Command, argument, command, option, repeated, switch
+from npl_mcp.cli.terminal.display import Outcome
 from npl_mcp.config.arguments import path, words
-from npl_mcp.stores.access import AccessStore, Identity, Sight, TokenEntry
+from npl_mcp.config.settings import Settings
+from npl_mcp.stores.access import Identity, Sight, TokenEntry
 from npl_mcp.stores.library.names import check_library
 from npl_mcp.tools.access import NEEDS
 from npl_mcp.tools.domains import LISTED, domains_named
@@ -22,55 +24,41 @@ _LIFETIME = re.compile(r"([1-9][0-9]{0,4})([mhdw])")
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
-def add_token_command(commands: Any) -> None:
-    """Describe the command.
-
-    :param commands: what :meth:`argparse.ArgumentParser.add_subparsers` returned.
-    """
-    token = commands.add_parser("token", help="say who may call a shared server, and what each sees")
-    steps = token.add_subparsers(dest="step", metavar="add|list|revoke", required=True)
-    new = steps.add_parser("add", help="make a token and print it, once")
-    new.add_argument("name", help="whose it is; calls with it are made under this name and no other")
-    # Other names than those of the server's own options, which would be overwritten.
-    new.add_argument(
-        "--domains", dest="sees", type=words, metavar="NAMES", help="see only these domains of tools"
-    )
-    new.add_argument("--read-only", action="store_true", help="change nothing")
-    new.add_argument(
-        "--root",
-        dest="sees_roots",
-        action="append",
-        type=path,
-        metavar="DIR",
-        help="see only files below this folder (may be given several times)",
-    )
-    new.add_argument(
-        "--library",
-        dest="sees_libraries",
-        action="append",
-        metavar="NAME",
-        help="see only this library (may be given several times); with --root beside those files",
-    )
-    new.add_argument("--expires", metavar="TIME", help="after this time, e.g. 12h, 30d or 8w; else never")
-    listed = steps.add_parser("list", help="show whose tokens there are")
-    add(listed, JSON)
-    revoke = steps.add_parser("revoke", help="make a token useless, within seconds")
-    revoke.add_argument("name", help="whose it is")
+COMMANDS: dict[str, Command] = {}
 
 
-def run_token_command(given: argparse.Namespace, access: AccessStore) -> Outcome:
-    """Run the command.
+@command(
+    COMMANDS,
+    "token add",
+    argument("name", help="whose it is; calls with it are made under this name and no other"),
+    # Other names than those of the settings, which they would replace.
+    option("--domains", "NAMES", "see only these domains of tools", dest="sees", type=words),
+    switch("--read-only", help="change nothing"),
+    repeated("--root", "DIR", "see only files below this folder", dest="sees_roots", type=path),
+    repeated("--library", "NAME", "see only this library, and files below --root", dest="sees_libraries"),
+    option("--expires", "TIME", "after this time, e.g. 12h, 30d or 8w; else never"),
+)
+def _add(given: argparse.Namespace, settings: Settings) -> Outcome:
+    """Make a token and print it, once."""
+    sight, lifetime = _sight(given), _lifetime(given.expires)
+    with stores_of(settings) as stores:
+        return Outcome(stores.access.add(given.name, sight, read_only=given.read_only, lifetime=lifetime))
 
-    :raises NPLError: it cannot be done.
-    """
-    if given.step == "add":
-        sight, lifetime = _sight(given), _lifetime(given.expires)
-        return Outcome(access.add(given.name, sight, read_only=given.read_only, lifetime=lifetime))
-    if given.step == "revoke":
-        access.revoke(given.name)
-        return Outcome(f"revoked: {given.name}")
-    entries = access.list()
+
+@command(COMMANDS, "token list", JSON)
+def _list(_: argparse.Namespace, settings: Settings) -> Outcome:
+    """Show whose tokens there are."""
+    with stores_of(settings) as stores:
+        entries = stores.access.list()
     return Outcome(_table(entries), [_fields(entry) for entry in entries])
+
+
+@command(COMMANDS, "token revoke", argument("name", help="whose it is"))
+def _revoke(given: argparse.Namespace, settings: Settings) -> Outcome:
+    """Make a token useless, within seconds."""
+    with stores_of(settings) as stores:
+        stores.access.revoke(given.name)
+    return Outcome(f"revoked: {given.name}")
 
 
 def _sight(given: argparse.Namespace) -> Sight:

@@ -8,27 +8,58 @@ from typing import Any
 
 from npl_index.errors import InvalidRequestError, escaped
 from npl_index.items.agents import search_expression
+from npl_mcp.cli.terminal.arguments import Command, command, option, switch
 from npl_mcp.cli.terminal.display import USAGE, Display, RefusedError
-from npl_mcp.cli.transports.connecting import Connection
+from npl_mcp.cli.transports.connecting import Connection, connected
 
 NO_MATCH = "No agents found matching the specified criteria"
 NO_AGENTS = "No agents found in search paths"
 
 
-def run(given: Namespace, connection: Connection, display: Display) -> int:
-    """Run one of the commands."""
-    if given.command == "agent" and given.list:
+COMMANDS: dict[str, Command] = {}
+
+
+@command(COMMANDS, "schema", option("item", "NAME"))
+@connected
+def _schema(given: Namespace, connection: Connection, display: Display) -> int:
+    """Print the SQL of a schema."""
+    return _print(connection.call("items_raw", kind="schema", name=given.item), given, display)
+
+
+@command(COMMANDS, "init")
+@connected
+def _init(given: Namespace, connection: Connection, display: Display) -> int:
+    """Print the core reference, npl.md."""
+    return _print(connection.call("items_raw", kind="init"), given, display)
+
+
+@command(
+    COMMANDS,
+    "agent",
+    option("item", "NAME", nargs="?"),
+    switch("--list", help="list agents"),
+    switch("-v", "--verbose", help="with --list: version, description, model, location"),
+    option("--search", "REGEX", "with --list: agents whose file matches, ignoring case"),
+    option("--filter-meta", "FIELD:VALUE", "with --list: agents with this front matter"),
+    option("--category", "C", "with --list: agents of this category"),
+    switch("--json", help="with --list: print JSON"),
+    switch("--definition", help="append the NPL that the agent relies on"),
+)
+@connected
+def _agent(given: Namespace, connection: Connection, display: Display) -> int:
+    """Print an agent, or list agents."""
+    if given.list:
         return _list(given, connection, display)
-    if given.command == "agent":
-        if given.json:
-            given.parser.error("argument --json: needs --list")
-        if not given.item:
-            display.say("Error: agent_name is required when not using --list")
-            return 1
-        reply = connection.call("items_agent", name=given.item, definition=given.definition)
-    else:
-        name = given.item if given.command == "schema" else None
-        reply = connection.call("items_raw", kind=given.command, name=name)
+    if given.json:
+        given.parser.error("argument --json: needs --list")
+    if not given.item:
+        display.say("Error: agent_name is required when not using --list")
+        return 1
+    reply = connection.call("items_agent", name=given.item, definition=given.definition)
+    return _print(reply, given, display)
+
+
+def _print(reply: Mapping[str, Any], given: Namespace, display: Display) -> int:
     if reply["success"]:
         display.text(reply["data"]["content"])
         return 0

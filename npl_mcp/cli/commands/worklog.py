@@ -6,13 +6,23 @@ import json
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
+from functools import wraps
 from typing import Any
 
 from npl_index.errors import escaped
-from npl_mcp.cli.terminal.arguments import JSON, SHELL, VIA, Command, Program, argument, switch, whole_number
+from npl_mcp.cli.terminal.arguments import (
+    JSON,
+    VIA,
+    Command,
+    Program,
+    Run,
+    command,
+    option,
+    switch,
+    whole_number,
+)
 from npl_mcp.cli.terminal.display import Display, RefusedError, run_command
-from npl_mcp.cli.transports.connecting import Connection, connect
+from npl_mcp.cli.transports.connecting import Connection, connected
 
 NO_SESSION = 1
 """Exit code if there is no session, or ``--data`` is no JSON."""
@@ -20,111 +30,11 @@ NO_SESSION = 1
 PAGE = 1_000
 """Entries that are read at a time."""
 
-_SESSION = argument(
-    "--session", dest="session_id", metavar="ID", help="the session (default: the current one)"
-)
-_AGENT = argument("--agent", dest="agent_id", required=True, metavar="ID")
 
-COMMANDS: dict[str, Command] = {
-    "init": Command(
-        "start a session and print its id",
-        (
-            argument("--id", dest="session_id", metavar="ID"),
-            argument("--task", metavar="TEXT"),
-        ),
-        (
-            "npl-worklog init                # named by today's date",
-            'npl-worklog init --id retry-audit --task "Find calls without a retry"',
-        ),
-        tool="worklog_open",
-    ),
-    "current": Command(
-        "print the id of the current session", examples=("npl-worklog current || npl-worklog init",)
-    ),
-    "log": Command(
-        "append an entry",
-        (
-            _AGENT,
-            argument("--action", required=True, metavar="WORD"),
-            argument("--summary", required=True, metavar="TEXT"),
-            argument("--type", dest="agent_type", metavar="TYPE"),
-            argument("--data", metavar="JSON"),
-            argument("--tags", metavar="A,B"),
-            _SESSION,
-        ),
-        (
-            'npl-worklog log --agent scout-1 --action done --summary "All read" --tags retry,pay',
-            "npl-worklog log --agent scout-1 --action found --summary x --data '{\"calls\": 14}'",
-        ),
-        tool="worklog_log",
-    ),
-    "read": Command(
-        "print what an agent has not read yet",
-        (
-            _AGENT,
-            switch("--peek"),
-            argument("--since", type=whole_number, metavar="N"),
-            argument("--wait", type=whole_number, metavar="SECONDS"),
-            _SESSION,
-            JSON,
-        ),
-        (
-            "npl-worklog read --agent main                    # continue where main stopped",
-            "npl-worklog read --agent main --since 0 --json   # everything from the beginning",
-        ),
-        tool="worklog_read",
-    ),
-    "status": Command(
-        "describe a session", (_SESSION, JSON), ("npl-worklog status --session retry-audit --json",)
-    ),
-    "list": Command(
-        "list the sessions, the newest first; * marks the current one",
-        (switch("--all", help="also the archived ones, by names that --session takes"), JSON),
-        ("npl-worklog list --all",),
-    ),
-    "close": Command(
-        "close a session for good",
-        (switch("--archive", help="also move it to the archive"), _SESSION),
-        ("npl-worklog close --archive",),
-    ),
-    "export": Command(
-        "write the files of a session, to .npl/sessions or FOLDER",
-        (
-            argument("session_id", nargs="?", metavar="SESSION"),
-            argument("folder", nargs="?", metavar="FOLDER"),
-        ),
-        ("npl-worklog export retry-audit reports/retry",),
-        tool="worklog_export",
-    ),
-    "import": Command(
-        "import the sessions of .npl/sessions that are not known yet", examples=("npl-worklog import",)
-    ),
-    "completion": SHELL,
-}
+_SESSION = option("--session", "ID", "the session; by default the current one", dest="session_id")
+_AGENT = option("--agent", "ID", dest="agent_id", required=True)
 
-PROGRAM = Program(
-    "npl-worklog",
-    "What agents on one project report to each other: numbered entries in sessions, and how far each\n"
-    "agent has read. The working directory is the project, or the folder that NPL_PROJECT names.",
-    "npl-worklog [-h] [--via TRANSPORT] COMMAND ...",
-    COMMANDS,
-    (),
-    (VIA,),
-    (
-        'npl-worklog init --task "Find calls without a retry"   # start a session for today',
-        'npl-worklog log --agent scout-1 --action found --summary "3 of 14 calls"',
-        "npl-worklog read --agent main                          # each entry is printed once",
-    ),
-    """\
-Exit codes: 0 done; 1 there is no such session, or --data is no JSON; 2 a command line or a value that cannot
-be used; 65 the session is closed; 69 no server answers; 70 a bug; 73 the id differs from an existing one only
-in case; 74 the database or a file cannot be used; 76 the server's reply was lost: check before you retry;
-77 not allowed; 130 interrupted; 141 nobody reads the output.
-""",
-)
-
-_NAMES = 'npl-worklog list --all 2>/dev/null | sed "s/^..//; s/ .*//"'
-"""Lists the sessions, for the completion in shells."""
+COMMANDS: dict[str, Command] = {}
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -133,19 +43,21 @@ def main(words: Sequence[str] | None = None) -> int:
     :param words: the command line without the program's name, by default the process's.
     :returns: the exit code.
     """
-    return run_command(PROGRAM, words, _run)
+    return run_command(PROGRAM, words)
 
 
-def _run(given: Namespace, display: Display) -> int:
-    if given.command == "completion":
-        named = dict.fromkeys(COMMANDS, ("--session",)) | {"export": ("",)}
-        display.text(PROGRAM.completion(given.shell, _NAMES, named))
-        return 0
-    with closing(connect(given.via, display.note)) as connection:
+def _on_session(run: Callable[[Namespace, Connection, Display], int | None]) -> Run:
+    """Return the runner of a command; a missing session is reported in the words of earlier versions."""
+
+    @connected
+    @wraps(run)
+    def command(given: Namespace, connection: Connection, display: Display) -> int | None:
         try:
-            return RUN[given.command](given, connection, display) or 0
+            return run(given, connection, display)
         except RefusedError as refused:
             return _failed(refused.reply, given, display)
+
+    return command
 
 
 def _failed(reply: Mapping[str, Any], given: Namespace, display: Display) -> int:
@@ -156,14 +68,22 @@ def _failed(reply: Mapping[str, Any], given: Namespace, display: Display) -> int
     return NO_SESSION
 
 
+@command(
+    COMMANDS, "init", option("--id", "ID", dest="session_id"), option("--task", "TEXT"), tool="worklog_open"
+)
+@_on_session
 def _init(given: Namespace, connection: Connection, display: Display) -> None:
+    """Start a session and print its id."""
     data = connection.ask("worklog_open", session_id=given.session_id, task=given.task)
     if not data["new"]:
         display.say(f"Session already exists: {data['session_id']}")
     display.text(f"{data['session_id']}\n")
 
 
+@command(COMMANDS, "current")
+@_on_session
 def _current(_: Namespace, connection: Connection, display: Display) -> int:
+    """Print the id of the current session."""
     data = connection.ask("worklog_current")
     if "session_id" not in data:
         display.say("No active session")
@@ -172,7 +92,21 @@ def _current(_: Namespace, connection: Connection, display: Display) -> int:
     return 0
 
 
+@command(
+    COMMANDS,
+    "log",
+    _AGENT,
+    option("--action", "WORD", required=True),
+    option("--summary", "TEXT", required=True),
+    option("--type", "TYPE", dest="agent_type"),
+    option("--data", "JSON"),
+    option("--tags", "A,B"),
+    _SESSION,
+    tool="worklog_log",
+)
+@_on_session
 def _log(given: Namespace, connection: Connection, display: Display) -> int:
+    """Append an entry."""
     try:
         data = json.loads(given.data) if given.data else None
     except (ValueError, RecursionError) as error:
@@ -190,8 +124,21 @@ def _log(given: Namespace, connection: Connection, display: Display) -> int:
     return 0
 
 
+@command(
+    COMMANDS,
+    "read",
+    _AGENT,
+    switch("--peek"),
+    option("--since", "N", type=whole_number),
+    option("--wait", "SECONDS", type=whole_number),
+    _SESSION,
+    JSON,
+    tool="worklog_read",
+)
+@_on_session
 def _read(given: Namespace, connection: Connection, display: Display) -> int:
-    """Print page after page: what the server marks as read has been printed, even if the next page fails."""
+    """Print what an agent has not read yet."""
+    # Print page after page: what the server marks as read has been printed, even if the next page fails.
     entries: list[dict[str, Any]] = []
     code = 0
     asked: dict[str, Any] = {"wait": given.wait, "since": given.since and max(given.since, 0)}
@@ -238,7 +185,10 @@ def _print(value: object, display: Display) -> None:
     display.data(value, "json", ascii_only=True)
 
 
+@command(COMMANDS, "status", _SESSION, JSON)
+@_on_session
 def _status(given: Namespace, connection: Connection, display: Display) -> None:
+    """Describe a session."""
     data = connection.ask("worklog_status", session_id=given.session_id or None)
     session = {name: _field(data, name) for name in SESSION}
     if given.json:
@@ -259,7 +209,15 @@ def _described(session: Mapping[str, Any]) -> Iterator[str]:
         yield f"Last activity: {session['last_entry']}\n"
 
 
+@command(
+    COMMANDS,
+    "list",
+    switch("--all", help="also the archived ones, by names that --session takes"),
+    JSON,
+)
+@_on_session
 def _list(given: Namespace, connection: Connection, display: Display) -> None:
+    """List the sessions, the newest first; * marks the current one."""
     sessions = connection.ask("worklog_sessions", archived=given.all)["sessions"]
     if given.json:
         _print([_row(session) for session in sessions], display)
@@ -280,36 +238,74 @@ def _name(session: Mapping[str, Any]) -> str:
     return session["session_id"] if archived is None else f"archive/{archived}"
 
 
+@command(COMMANDS, "close", switch("--archive", help="also move it to the archive"), _SESSION)
+@_on_session
 def _close(given: Namespace, connection: Connection, display: Display) -> None:
+    """Close a session for good."""
     session = given.session_id or None
     data = connection.ask("worklog_close", archive=given.archive, session_id=session)
     done = "archived" if given.archive else "closed"
     display.text(f"Session {data['session_id']} {done}\n")
 
 
+@command(
+    COMMANDS,
+    "export",
+    option("session_id", "SESSION", nargs="?"),
+    option("folder", "FOLDER", nargs="?"),
+    tool="worklog_export",
+)
+@_on_session
 def _export(given: Namespace, connection: Connection, display: Display) -> None:
+    """Write the files of a session, to .npl/sessions or FOLDER."""
     data = connection.ask("worklog_export", session_id=given.session_id, folder=given.folder)
     display.text(f"written to {data['folder']}\n")
 
 
+@command(COMMANDS, "import")
+@_on_session
 def _import(_: Namespace, connection: Connection, display: Display) -> None:
+    """Import the sessions of .npl/sessions that are not known yet."""
     data = connection.ask("worklog_import")
     display.text(f"{data['sessions']} sessions with {data['entries']} entries taken over\n")
     if data["skipped_lines"]:
         display.note(f"{data['skipped_lines']} lines are no entries")
 
 
-RUN: Mapping[str, Callable[[Namespace, Connection, Display], int | None]] = {
-    "init": _init,
-    "current": _current,
-    "log": _log,
-    "read": _read,
-    "status": _status,
-    "list": _list,
-    "close": _close,
-    "export": _export,
-    "import": _import,
-}
+_EXAMPLES = """\
+npl-worklog init --task "Find calls without a retry"   # start a session for today
+npl-worklog init --id retry-audit                      # with a name
+npl-worklog current || npl-worklog init
+npl-worklog log --agent scout-1 --action found --summary "3 of 14 calls" --tags retry,pay
+npl-worklog log --agent scout-1 --action found --summary x --data '{"calls": 14}'
+npl-worklog read --agent main                          # each entry is printed once
+npl-worklog read --agent main --since 0 --json         # everything from the beginning
+npl-worklog status --session retry-audit --json
+npl-worklog list --all
+npl-worklog close --archive
+npl-worklog export retry-audit reports/retry
+npl-worklog import
+"""
+
+_NAMES = 'npl-worklog list --all 2>/dev/null | sed "s/^..//; s/ .*//"'
+"""Lists the sessions, for the completion in shells."""
+
+PROGRAM = Program(
+    "npl-worklog",
+    "npl-worklog [-h] [--via TRANSPORT] COMMAND ...",
+    "What agents on one project report to each other: numbered entries in sessions, and how far each\n"
+    "agent has read. The working directory is the project, or the folder that NPL_PROJECT names.",
+    COMMANDS,
+    (VIA,),
+    examples=_EXAMPLES,
+    exits="""\
+Exit codes: 0 done; 1 there is no such session, or --data is no JSON; 2 a command line or a value that cannot
+be used; 65 the session is closed; 69 no server answers; 70 a bug; 73 the id differs from an existing one only
+in case; 74 the database or a file cannot be used; 76 the server's reply was lost: check before you retry;
+77 not allowed; 130 interrupted; 141 nobody reads the output.
+""",
+    completed=(_NAMES, dict.fromkeys(COMMANDS, ("--session",)) | {"export": ("",)}),
+)
 
 
 if __name__ == "__main__":

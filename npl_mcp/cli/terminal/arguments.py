@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, NoReturn
 
 from npl_mcp import __version__
 from npl_mcp.config.completion import SHELLS, parsers_of, script
 from npl_mcp.config.settings import SETTINGS
 from npl_mcp.tools.domains import tool_named
-
-Arguments = tuple["Argument", ...]
 
 
 class Argument(NamedTuple):
@@ -32,9 +30,19 @@ def argument(*names: str, **settings: Any) -> Argument:
     return Argument(names, settings)
 
 
-def switch(*names: str, help: str | None = None, **settings: Any) -> Argument:
+def option(name: str, metavar: str, help: str | None = None, **settings: Any) -> Argument:
+    """Return an option with a value, or a word."""
+    return Argument((name,), {"metavar": metavar, "help": help, **settings})
+
+
+def repeated(name: str, metavar: str, help: str | None = None, **settings: Any) -> Argument:
+    """Return an option that may be given several times."""
+    return option(name, metavar, help and f"{help} (repeatable)", action="append", **settings)
+
+
+def switch(*names: str, help: str | None = None) -> Argument:
     """Return an option without a value."""
-    return Argument(names, {"action": "store_true", "help": help, **settings})
+    return Argument(names, {"action": "store_true", "help": help})
 
 
 def add(parser: argparse.ArgumentParser, *arguments: Argument, **settings: Any) -> None:
@@ -53,6 +61,7 @@ VIA = argument(
     help="call a server or run here: auto (default), http, stdio, direct",
 )
 JSON = switch("--json", help="print JSON")
+SHELL = argument("shell", choices=SHELLS, metavar="|".join(SHELLS))
 
 
 class UsageError(Exception):
@@ -121,7 +130,6 @@ class ProgramParser(argparse.ArgumentParser):
                 again = copy(option)
                 again.default = again.help = argparse.SUPPRESS
                 self._add_action(again)
-        self.epilog = f"Options of {self.prog.split()[0]}, such as --root DIR, may stand here as well."
 
     def describe(self) -> None:
         """Give each argument without a text the meaning of the tool's parameter."""
@@ -153,13 +161,17 @@ class ProgramParser(argparse.ArgumentParser):
         return f"{flag}{word}{problem.removeprefix(parameter)}"
 
 
+Run = Callable[[argparse.Namespace, Any], Any]
+"""Runs a command, given its arguments, and the display or the settings."""
+
+
 @dataclass(frozen=True)
 class Command:
     """One command of a program.
 
-    :param help: one line.
+    :param help: a sentence without a full stop.
+    :param run: runs it.
     :param arguments: of the command, besides the options of all commands.
-    :param examples: command lines, with their meaning behind ``#``.
     :param tool: see :attr:`ProgramParser.tool`.
     :param usage: instead of the one that argparse writes.
     :param notes: lines of the help before the examples.
@@ -167,82 +179,114 @@ class Command:
     """
 
     help: str
-    arguments: Arguments = ()
-    examples: tuple[str, ...] = ()
+    run: Run
+    arguments: tuple[Argument, ...]
     tool: str = ""
     usage: str | None = None
     notes: str = ""
     reader: Callable[[ProgramParser, list[str], argparse.Namespace], None] | None = None
 
 
-SHELL = Command(
-    "print a completion script for a shell",
-    (argument("shell", choices=SHELLS, metavar="|".join(SHELLS)),),
-    ("source <(PROGRAM completion bash)  # in ~/.bashrc",),
-)
+def command(
+    commands: dict[str, Command], name: str, *arguments: Argument, **more: Any
+) -> Callable[[Run], Run]:
+    """Make a function a command, whose help is the docstring; see :class:`Command`.
+
+    :param commands: gets the command.
+    """
+
+    def register(run: Run) -> Run:
+        text = " ".join((run.__doc__ or "").split()).removesuffix(".")
+        commands[name] = Command(text, run, arguments, **more)
+        return run
+
+    return register
 
 
 @dataclass(frozen=True)
 class Program:
-    """A program whose commands call tools.
+    """A program with commands.
 
     :param name: name of the program.
-    :param description: for its help.
     :param usage: the options that may stand before the command.
-    :param commands: by name.
-    :param first: options that stand before the command.
+    :param description: for its help.
+    :param commands: by name; the name of a command of a group begins with that of the group.
     :param common: options of every command, which may stand before it as well.
+    :param first: options that stand before the command.
+    :param settings: adds the flags of settings, which may stand anywhere, to a parser; with them the command
+        may be missing.
+    :param groups: meanings of the groups of commands.
     :param examples: command lines, with their meaning behind ``#``.
-    :param exits: exit codes, for its help.
+    :param exits: the end of each help.
+    :param completed: lines for ``sh`` that list the names behind a command, and the options and commands
+        before such names; see :func:`~npl_mcp.config.completion.script`.
     """
 
     name: str
-    description: str
     usage: str
+    description: str
     commands: Mapping[str, Command]
-    first: Arguments
-    common: Arguments
-    examples: tuple[str, ...]
-    exits: str
+    common: tuple[Argument, ...] = ()
+    first: tuple[Argument, ...] = ()
+    settings: Callable[[argparse.ArgumentParser], None] | None = None
+    groups: Mapping[str, str] = field(default_factory=dict)
+    examples: str = ""
+    exits: str = ""
+    completed: tuple[str, Mapping[str, Collection[str]]] = (":", {})
 
     def parser(self) -> ProgramParser:
         """Return the parser of the program and all of its commands."""
-        form = argparse.RawDescriptionHelpFormatter
-        epilog = self._epilog("", self.examples)
+        form, examples = argparse.RawDescriptionHelpFormatter, self.examples.splitlines()
+        epilog = self._epilog(examples)
         result = ProgramParser(self.name, self.usage, self.description, epilog, formatter_class=form)
+        if self.settings:
+            self.settings(result)
         version = f"{self.name} {__version__}"
         result.add_argument("--version", action="version", version=version, help="print the version")
+        shared = [one for one in result._actions if one.dest != "help"] if self.settings else []
         add(result, *self.first, *self.common)
-        title = f"commands ({self.name} COMMAND --help has examples)"
-        commands = result.add_subparsers(
-            title=title, dest="command", metavar="command", required=True, prog=self.name
-        )
-        for name, command in self.commands.items():
-            inner = commands.add_parser(
-                name,
-                help=command.help,
-                usage=command.usage,
-                description=f"{command.help[:1].upper()}{command.help[1:]}.",
-                epilog=self._epilog(command.notes, command.examples),
+        of_group: dict[str, Any] = {
+            "": result.add_subparsers(
+                title="commands",
+                dest="command",
+                metavar="COMMAND",
+                prog=self.name,
+                required=self.settings is None,
+            )
+        }
+        for group, meaning in self.groups.items():
+            inner = of_group[""].add_parser(group, help=meaning, description=f"{meaning}.")
+            steps = [name.split()[1] for name in self.commands if name.startswith(f"{group} ")]
+            of_group[group] = inner.add_subparsers(dest="step", metavar="|".join(steps), required=True)
+            inner.share(shared)
+        shell = Command("Print a completion script for a shell", self._complete, (SHELL,))
+        for name, one in {**self.commands, "completion": shell}.items():
+            group, _, last = name.rpartition(" ")
+            inner = of_group[group].add_parser(
+                last,
+                help=one.help[:1].lower() + one.help[1:],
+                usage=one.usage,
+                description=f"{one.help}.",
+                epilog=one.notes + self._epilog([line for line in examples if line.split()[1] == name]),
                 formatter_class=form,
             )
-            inner.tool, inner.reader = command.tool, command.reader
-            add(inner, *command.arguments)
+            inner.tool, inner.reader = one.tool, one.reader
+            inner.set_defaults(parser=inner, run=one.run)
+            add(inner, *one.arguments)
             add(inner, *self.common, default=argparse.SUPPRESS)
-            inner.set_defaults(parser=inner)
+            inner.share(shared)
         return result
 
-    def _epilog(self, notes: str, examples: Iterable[str]) -> str:
-        lines = "".join(f"  {line.replace('PROGRAM', self.name)}\n" for line in examples)
-        return "\n".join(filter(None, (notes, f"Examples:\n{lines}", self.exits)))
+    def _epilog(self, examples: Sequence[str]) -> str:
+        lines = examples or [f"{self.name} --help"]
+        return "\n  ".join(["Examples:", *lines]) + f"\n\n{self.exits}"
 
-    def completion(self, shell: str, names: str, named: Mapping[str, Collection[str]]) -> str:
-        """Return the completion script; see :func:`~npl_mcp.config.completion.script`."""
+    def _complete(self, given: argparse.Namespace, display: Any) -> None:
         parser = self.parser()
         for inner in parsers_of(parser).values():
             if isinstance(inner, ProgramParser):
                 inner.describe()
-        return script(shell, parser, names, named)
+        display.text(script(given.shell, parser, *self.completed))
 
 
 def whole_number(text: str) -> int:

@@ -10,8 +10,8 @@ import json
 import os
 import re
 import sys
-from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TextIO
 
 from npl_index.errors import escaped
@@ -20,6 +20,9 @@ from npl_mcp.cli.terminal.arguments import Program, ProgramParser, UsageError
 
 NOT_THERE = 1
 """Exit code of ``--strict`` if an item is missing."""
+
+PROBLEMS = 1
+"""Exit code of a command that found problems."""
 
 USAGE = 2
 INTERRUPTED = 130
@@ -51,6 +54,25 @@ class RefusedError(Exception):
     def __init__(self, reply: Mapping[str, Any]) -> None:
         self.reply = reply
         super().__init__(reply["error"])
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a command did.
+
+    :param text: for people, without the last line end.
+    :param data: the same for programs, as JSON can hold it.
+    :param problems: one line each.
+    """
+
+    text: str
+    data: object = None
+    problems: Sequence[str] = ()
+
+
+def counted(problems: Sequence[str]) -> str:
+    """Return the number of problems in words."""
+    return "1 problem" if len(problems) == 1 else f"{len(problems) or 'no'} problem{'s' if problems else ''}"
 
 
 class Display:
@@ -102,6 +124,16 @@ class Display:
             import yaml  # 20 ms
 
             self.text(yaml.safe_dump(value, allow_unicode=True, sort_keys=False))
+
+    def outcome(self, done: Outcome, *, as_json: bool) -> int:
+        """Write what a command did, and return the exit code; problems go to standard error."""
+        for problem in done.problems:
+            self.note(problem)
+        if as_json:
+            self.data(done.data, "json")
+        else:
+            self.text(f"{done.text}\n")
+        return PROBLEMS if done.problems else 0
 
     def note(self, line: str) -> None:
         """Write a message to standard error, after the program's name."""
@@ -172,21 +204,19 @@ def run_program(program: str, run: Callable[[Display], int]) -> int:
         return BROKEN_PIPE
 
 
-def run_command(
-    program: Program, words: Sequence[str] | None, run: Callable[[Namespace, Display], int]
-) -> int:
+def run_command(program: Program, words: Sequence[str] | None) -> int:
     """Run a command of a program whose commands call tools; see :func:`run_program`.
 
     :param words: the command line without the program's name, by default the process's.
-    :param run: may raise :class:`RefusedError`.
     """
 
     def command(display: Display) -> int:
         given = program.parser().parse_args(words)
         try:
-            return run(given, display)
+            done = given.run(given, display)
         except RefusedError as refused:
             return display.failed(refused.reply, given.parser)
+        return display.outcome(done, as_json=given.json) if isinstance(done, Outcome) else done or 0
 
     return run_program(program.name, command)
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import replace
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
 from npl_index.errors import InvalidRequestError
-from npl_mcp.cli.terminal.arguments import UsageError
-from npl_mcp.cli.terminal.display import EXIT_CODES, RefusedError
+from npl_mcp.cli.terminal.arguments import Run, UsageError
+from npl_mcp.cli.terminal.display import EXIT_CODES, Display, RefusedError
 from npl_mcp.cli.terminal.progress import Progress
 from npl_mcp.cli.transports.addresses import parse_address
 from npl_mcp.cli.transports.base import Transport, TransportError
@@ -103,6 +106,17 @@ def connect(
         note(f"a server of this data folder is not running; {hint}")
         raise SystemExit(EXIT_CODES["UNAVAILABLE"])
     return Connection(InProcess(settings), None, note)
+
+
+def connected(run: Callable[[Namespace, Connection, Display], Any]) -> Run:
+    """Return the runner of a command that needs a connection to the tools."""
+
+    @wraps(run)
+    def command(given: Namespace, display: Display) -> Any:
+        with closing(connect(given.via, display.note)) as connection:
+            return run(given, connection, display)
+
+    return command
 
 
 def _server(settings: Settings, *, insists: bool) -> Transport | None:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from npl_mcp.cli.commands.edit import OPERATIONS
 from npl_mcp.cli.commands.load import main
-from npl_mcp.cli.commands.load_arguments import OPERATIONS
 from npl_mcp.core import section_edits
 
 GUIDE = (

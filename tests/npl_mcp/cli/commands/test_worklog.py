@@ -162,7 +162,7 @@ def test_export_and_import(run: Run, project: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
-        ([], "the following arguments are required: command"),
+        ([], "the following arguments are required: COMMAND"),
         (["--quiet", "list"], "unrecognized arguments: --quiet"),
         (["nosuch"], "invalid choice: 'nosuch'"),
         (["log"], "the following arguments are required: --agent, --action, --summary"),
