@@ -15,7 +15,7 @@ from pathlib import Path
 from npl_index.errors import NPLError
 from npl_mcp import __version__
 from npl_mcp.cli.commands import config, doctor, kept, library, stores, token
-from npl_mcp.cli.terminal.arguments import JSON, Command, Program, argument, command
+from npl_mcp.cli.terminal.arguments import JSON, Commands, Program, argument
 from npl_mcp.cli.terminal.display import USAGE, Display, Outcome, run_program
 from npl_mcp.cli.terminal.options import add_options, settings_of
 from npl_mcp.cli.terminal.progress import Progress
@@ -29,14 +29,9 @@ from npl_mcp.server.startup import lasting
 
 NAME = "npl-mcp"
 
-COMMANDS: dict[str, Command] = {
-    **stores.COMMANDS,
-    **kept.COMMANDS,
-    **doctor.COMMANDS,
-    **token.COMMANDS,
-    **library.COMMANDS,
-    **config.COMMANDS,
-}
+COMMANDS = Commands()
+for _module in (stores, kept, doctor, token, library, config):
+    COMMANDS.update(_module.COMMANDS)
 
 _FOLDERS = ("--root", "--data-dir", "--project")
 """Options that name folders."""
@@ -126,8 +121,7 @@ def _run(given: argparse.Namespace, settings: Settings, display: Display) -> int
     return display.outcome(done, as_json=getattr(given, "json", False))
 
 
-@command(
-    COMMANDS,
+@COMMANDS.add(
     "directive init",
     argument("folder", nargs="?", type=path, default=Path(), help="by default the working directory"),
     JSON,

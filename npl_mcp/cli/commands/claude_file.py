@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from npl_index.library.files import Folder, read_path
-from npl_mcp.cli.terminal.arguments import Command, command, option, switch
+from npl_mcp.cli.terminal.arguments import Commands, option, switch
 from npl_mcp.cli.terminal.display import EXIT_CODES, NOT_THERE, Display
 from npl_mcp.cli.transports.connecting import Connection, connected
 
@@ -22,11 +22,10 @@ LARGEST = 16 * 1024 * 1024
 """Most bytes of the file, as of any document."""
 
 
-COMMANDS: dict[str, Command] = {}
+COMMANDS = Commands()
 
 
-@command(
-    COMMANDS,
+@COMMANDS.add(
     "init-claude",
     option("--target", "FILE", "the file (default ./CLAUDE.md)", default="./CLAUDE.md"),
     option("--prompts", "NAME", "prompts to append", nargs="*", action="extend"),

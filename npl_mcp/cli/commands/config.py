@@ -7,14 +7,14 @@ from operator import attrgetter
 
 from npl_index.choices import Weights
 from npl_index.errors import escaped
-from npl_mcp.cli.terminal.arguments import JSON, Command, command
+from npl_mcp.cli.terminal.arguments import JSON, Commands
 from npl_mcp.cli.terminal.display import Outcome
 from npl_mcp.config.settings import SETTINGS, Settings, given_settings
 
-COMMANDS: dict[str, Command] = {}
+COMMANDS = Commands()
 
 
-@command(COMMANDS, "config show", JSON)
+@COMMANDS.add("config show", JSON)
 def _show(given: argparse.Namespace, settings: Settings) -> Outcome:
     """Show every setting: flag, variable, npl.toml or default."""
     said = given_settings(flags=vars(given))

@@ -24,7 +24,7 @@ from npl_index.library.roots import Roots
 from npl_index.tokens.counting import base_vocabulary
 from npl_index.tokens.exact import best_counter, vocabulary_files
 from npl_mcp import __version__
-from npl_mcp.cli.terminal.arguments import JSON, Command, command
+from npl_mcp.cli.terminal.arguments import JSON, Commands
 from npl_mcp.cli.terminal.display import PROBLEMS, Display, Outcome
 from npl_mcp.cli.terminal.options import settings_of
 from npl_mcp.cli.transports.addresses import parse_address
@@ -62,10 +62,10 @@ class Finding(NamedTuple):
     fix: str | None = None
 
 
-COMMANDS: dict[str, Command] = {}
+COMMANDS = Commands()
 
 
-@command(COMMANDS, "doctor", JSON)
+@COMMANDS.add("doctor", JSON)
 def _doctor(given: argparse.Namespace, display: Display) -> int:
     """Look whether everything is in order, and say what to do."""
     try:

@@ -16,18 +16,17 @@ from typing import Any
 
 from npl_mcp.cli.commands.load_options import ROOT
 from npl_mcp.cli.commands.places import STANDARD_INPUT, located
-from npl_mcp.cli.terminal.arguments import JSON, Command, UsageError, command, option
+from npl_mcp.cli.terminal.arguments import JSON, Commands, UsageError, option
 from npl_mcp.cli.terminal.display import Display, Outcome
 from npl_mcp.cli.transports.connecting import connect
 
 OPERATIONS = ("replace", "append", "prepend", "delete", "create")
 
 
-COMMANDS: dict[str, Command] = {}
+COMMANDS = Commands()
 
 
-@command(
-    COMMANDS,
+@COMMANDS.add(
     "edit",
     option("file", "FILE"),
     option("selector", "SELECTOR", nargs="?"),
@@ -71,7 +70,7 @@ def _content(given: Namespace, display: Display) -> str:
     if given.content is not None or given.operation == "delete":
         return str(given.content or "")
     if sys.stdin.isatty():
-        display.hint("write the content; Ctrl-D ends it")
+        display.note("write the content; Ctrl-D ends it")
     try:
         text = sys.stdin.buffer.read().decode("utf-8")
     except UnicodeDecodeError as error:

@@ -10,7 +10,7 @@ from npl_index.errors import DocumentNotFoundError, InvalidRequestError
 from npl_index.index.database import NAME, Database
 from npl_index.index.upkeep import IndexedRoot, problems, roots
 from npl_index.library.documents import DocumentRef
-from npl_mcp.cli.terminal.arguments import JSON, Command, argument, command
+from npl_mcp.cli.terminal.arguments import JSON, Commands, argument
 from npl_mcp.cli.terminal.display import Outcome, counted
 from npl_mcp.config.arguments import path
 from npl_mcp.config.settings import Settings
@@ -20,11 +20,10 @@ STEPS = ("check", "clear")
 _STEPS = "check: whether they can be used; clear: remove them; servers index again what they need"
 
 
-COMMANDS: dict[str, Command] = {}
+COMMANDS = Commands()
 
 
-@command(
-    COMMANDS,
+@COMMANDS.add(
     "index",
     argument("folders", nargs="*", type=path, metavar="FOLDER", help="by default the roots"),
     JSON,
@@ -64,8 +63,7 @@ def _index(given: argparse.Namespace, settings: Settings) -> Outcome:
     return Outcome(text, data, gathered.unreadable)
 
 
-@command(
-    COMMANDS,
+@COMMANDS.add(
     "cache",
     argument("step", nargs="?", choices=STEPS, metavar="|".join(STEPS), help=_STEPS),
     JSON,

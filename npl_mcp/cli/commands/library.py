@@ -10,7 +10,7 @@ from dataclasses import asdict
 
 from npl_index.errors import DocumentNotFoundError, InvalidRequestError
 from npl_mcp.cli.commands.stores import stores_of
-from npl_mcp.cli.terminal.arguments import JSON, Command, argument, command, count, option, switch
+from npl_mcp.cli.terminal.arguments import JSON, Commands, argument, count, option, switch
 from npl_mcp.cli.terminal.display import Outcome
 from npl_mcp.config.arguments import path
 from npl_mcp.config.settings import Settings
@@ -21,7 +21,7 @@ from npl_mcp.stores.library.store import LibraryRevision, Push
 LOG = 20
 """Revisions that are shown unless more are asked for."""
 
-COMMANDS: dict[str, Command] = {}
+COMMANDS = Commands()
 
 
 @contextmanager
@@ -43,8 +43,7 @@ def _named(name: str, example: str) -> LibraryRef:
     return ref
 
 
-@command(
-    COMMANDS,
+@COMMANDS.add(
     "library push",
     argument("folder", type=path, help="with subfolders; what is gone there goes here, too"),
     argument("--name", help="of the library; by default the folder's"),
@@ -88,8 +87,7 @@ def _changes(added: int, changed: int, removed: int) -> str:
     return f"{added:,} added, {changed:,} changed, {removed:,} removed"
 
 
-@command(
-    COMMANDS,
+@COMMANDS.add(
     "library pull",
     argument("name", help="the library, or a revision of it, e.g. docs@12"),
     argument("folder", type=path, help="it is made if it is not there"),
@@ -108,7 +106,7 @@ def _pull(given: argparse.Namespace, settings: Settings) -> Outcome:
     return Outcome(text, {**asdict(done), "library": name, "revision": number}, done.kept)
 
 
-@command(COMMANDS, "library list", JSON)
+@COMMANDS.add("library list", JSON)
 def _list(_: argparse.Namespace, settings: Settings) -> Outcome:
     """Show the libraries."""
     with stores_of(settings) as stores:
@@ -116,8 +114,7 @@ def _list(_: argparse.Namespace, settings: Settings) -> Outcome:
     return Outcome("\n".join(map(_line, found)) or "there is no library", [asdict(one) for one in found])
 
 
-@command(
-    COMMANDS,
+@COMMANDS.add(
     "library log",
     argument("name", help="the library"),
     option("--limit", "N", f"by default {LOG}", type=count, default=LOG),

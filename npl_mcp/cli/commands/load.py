@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from npl_mcp.cli.commands import claude_file, edit, map_block, notation, sections, whole
 from npl_mcp.cli.commands.groups import TYPES, read_groups
 from npl_mcp.cli.commands.load_options import AS_JSON, DEPTH, FILTER, FORMAT, SELECT
-from npl_mcp.cli.terminal.arguments import VIA, Command, Program, switch
+from npl_mcp.cli.terminal.arguments import VIA, Command, Commands, Program, switch
 from npl_mcp.cli.terminal.display import NOT_THERE, Display, run_command
 from npl_mcp.cli.transports.connecting import Connection, connected
 
@@ -98,17 +98,12 @@ _OPTIONS = (
     AS_JSON,
     switch("--verbose", help="accepted for compatibility, no effect"),
 )
-_COMMANDS = {
-    **sections.COMMANDS,
-    **map_block.COMMANDS,
-    **edit.COMMANDS,
-    **whole.COMMANDS,
-    **notation.COMMANDS,
-    **claude_file.COMMANDS,
-}
+COMMANDS = Commands()
+for _module in (sections, map_block, edit, whole, notation, claude_file):
+    COMMANDS.update(_module.COMMANDS)
 for _name, _what in TYPES.items():
     _usage = f"npl-load [--quiet] {_name} [OPTION ...] [NAME ...]"
-    _COMMANDS[_name] = Command(
+    COMMANDS[_name] = Command(
         f"Load {_what}", _load, _OPTIONS, "content_tailored", _usage, _NOTES, read_groups
     )
 _NAMES = r"""case $1 in
@@ -122,7 +117,7 @@ PROGRAM = Program(
     "npl-load [-h] [--quiet] [--strict] [--via TRANSPORT] COMMAND ...",
     "Load the sections of Markdown that a task needs, search it, or print NPL items whole, with the flags\n"
     "that say what is loaded. The text goes to standard output, messages about it to standard error.",
-    _COMMANDS,
+    COMMANDS,
     (switch("--strict", help="exit with 1 if an item is missing (default: report it, exit with 0)"), VIA),
     (switch("--quiet", help="print the flags of what is loaded and not its text; goes before the command"),),
     examples=_EXAMPLES,

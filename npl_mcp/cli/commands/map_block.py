@@ -11,7 +11,7 @@ from npl_index.library.files import Folder
 from npl_index.markdown.marked import with_map
 from npl_mcp.cli.commands.load_options import ROOT
 from npl_mcp.cli.commands.places import located
-from npl_mcp.cli.terminal.arguments import Command, command, option, switch
+from npl_mcp.cli.terminal.arguments import Commands, option, switch
 from npl_mcp.cli.terminal.display import EXIT_CODES, Display
 from npl_mcp.cli.transports.connecting import connect
 
@@ -21,11 +21,10 @@ OLD = 1
 _MOST_BYTES = 16 << 20
 
 
-COMMANDS: dict[str, Command] = {}
+COMMANDS = Commands()
 
 
-@command(
-    COMMANDS,
+@COMMANDS.add(
     "map",
     option("words", "DIR", "folders and files of the map", nargs="*"),
     ROOT,

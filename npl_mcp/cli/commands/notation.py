@@ -9,18 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from npl_index.errors import escaped
-from npl_mcp.cli.terminal.arguments import JSON, Command, command, option, switch
+from npl_mcp.cli.terminal.arguments import JSON, Commands, option, switch
 from npl_mcp.cli.terminal.display import USAGE, Display, Outcome
 from npl_mcp.cli.transports.connecting import Connection, connected
 
 SHOWN = 3
 
 
-COMMANDS: dict[str, Command] = {}
+COMMANDS = Commands()
 
 
-@command(
-    COMMANDS,
+@COMMANDS.add(
     "syntax",
     option("text", "TEXT", "the text, or - for standard input", nargs="?"),
     option("--file", "F", "read the text from this file"),

@@ -11,7 +11,7 @@ from typing import Any
 
 from npl_mcp.cli.commands.load_options import BUDGET, DEPTH, FILTER, OUTPUT, SELECT, WHERE
 from npl_mcp.cli.commands.places import read_places
-from npl_mcp.cli.terminal.arguments import Command, Run, command, count, option, repeated
+from npl_mcp.cli.terminal.arguments import Commands, Run, count, option, repeated
 from npl_mcp.cli.terminal.display import Display
 from npl_mcp.cli.transports.connecting import Connection, connect
 
@@ -23,7 +23,7 @@ _TRAITS["definition"] = "has_definitions"
 _SHOWN = {"definition": "definition-list"}
 
 
-COMMANDS: dict[str, Command] = {}
+COMMANDS = Commands()
 
 
 def _placed(run: Callable[[Namespace, Connection, Display], None]) -> Run:
@@ -55,8 +55,7 @@ def run_items(given: Namespace, connection: Connection, display: Display) -> int
     code = 0
     for group in given.groups:
         for item in group.names:
-            ask = _index if given.index else _selected
-            reply = ask(given, connection, {"resource_type": group.kind, "item": item})
+            reply = _reply(given, connection, {"resource_type": group.kind, "item": item})
             if reply["success"]:
                 replies.append((item, reply["data"]))
             else:
@@ -73,19 +72,15 @@ def run_items(given: Namespace, connection: Connection, display: Display) -> int
     return code
 
 
-def _selected(given: Namespace, connection: Connection, where: Mapping[str, str]) -> dict[str, Any]:
-    conditions = "".join(given.filter or ())
-    selectors = [f"{selector} {conditions}".strip() for selector in given.selectors or ["// *"]]
-    return connection.call(
-        "npl_load_tailored", selectors=selectors, depth=_depth(given), format="json", **where
-    )
-
-
-def _index(given: Namespace, connection: Connection, where: Mapping[str, str]) -> dict[str, Any]:
-    conditions = _conditions(given) or None
-    return connection.call(
-        "npl_section_index", filter=conditions, depth=_depth(given), format="json", **where
-    )
+def _reply(given: Namespace, connection: Connection, where: Mapping[str, str]) -> dict[str, Any]:
+    """Return the reply about one item: its headings, or the sections that are wanted."""
+    if given.index:
+        asked: dict[str, Any] = {"filter": _conditions(given) or None}
+    else:
+        conditions = "".join(given.filter or ())
+        asked = {"selectors": [f"{one} {conditions}".strip() for one in given.selectors or ["// *"]]}
+    tool = "npl_section_index" if given.index else "npl_load_tailored"
+    return connection.call(tool, depth=_depth(given), format="json", **asked, **where)
 
 
 def _conditions(given: Namespace) -> dict[str, bool]:
@@ -139,8 +134,7 @@ def _branches(headings: Sequence[Mapping[str, Any]], indent: str) -> Iterator[st
         yield from _branches(heading["children"], f"{indent}|   ")
 
 
-@command(
-    COMMANDS,
+@COMMANDS.add(
     "tailored",
     option("words", "CONTEXT", "the task or question", nargs="*"),
     repeated("--topic", "T", dest="topics"),
@@ -188,8 +182,7 @@ def _print(data: Any, given: Namespace, display: Display) -> None:
         display.data(data, given.format)
 
 
-@command(
-    COMMANDS,
+@COMMANDS.add(
     "index",
     option("words", "FILE", "the same as --file", nargs="*"),
     BUDGET,
@@ -213,8 +206,7 @@ def _listed(given: Namespace, connection: Connection, display: Display) -> None:
     _print(data, given, display)
 
 
-@command(
-    COMMANDS,
+@COMMANDS.add(
     "search",
     option("words", "WORD", "the query", nargs="+"),
     *WHERE,

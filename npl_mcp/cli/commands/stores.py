@@ -7,7 +7,7 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 
 from npl_index.errors import InvalidRequestError
-from npl_mcp.cli.terminal.arguments import JSON, Command, argument, command
+from npl_mcp.cli.terminal.arguments import JSON, Commands, argument
 from npl_mcp.cli.terminal.display import Outcome, counted
 from npl_mcp.config.arguments import filled, path
 from npl_mcp.config.settings import Settings
@@ -20,7 +20,7 @@ PLACES = "a data folder, or postgresql://user@host/database"
 
 _POSTGRES = ("postgresql://", "postgres://")
 
-COMMANDS: dict[str, Command] = {}
+COMMANDS = Commands()
 
 
 def stores_of(settings: Settings) -> closing[Stores]:
@@ -31,7 +31,7 @@ def stores_of(settings: Settings) -> closing[Stores]:
     return closing(Stores(settings.data_folder, settings.max_artifact_bytes, settings.database_url))
 
 
-@command(COMMANDS, "backup", argument("folder", type=path, help="a new folder; use it with --data-dir"))
+@COMMANDS.add("backup", argument("folder", type=path, help="a new folder; use it with --data-dir"))
 def _backup(given: argparse.Namespace, settings: Settings) -> Outcome:
     """Copy the database and the artifacts, while servers may run."""
     with stores_of(settings) as stores:
@@ -40,7 +40,7 @@ def _backup(given: argparse.Namespace, settings: Settings) -> Outcome:
     return Outcome(text, problems=report.problems)
 
 
-@command(COMMANDS, "check", JSON)
+@COMMANDS.add("check", JSON)
 def _check(_: argparse.Namespace, settings: Settings) -> Outcome:
     """Check every row, every reference and every file."""
     with stores_of(settings) as stores:
@@ -50,7 +50,7 @@ def _check(_: argparse.Namespace, settings: Settings) -> Outcome:
     return Outcome(text, data, report.problems)
 
 
-@command(COMMANDS, "migrate")
+@COMMANDS.add("migrate")
 def _migrate(_: argparse.Namespace, settings: Settings) -> Outcome:
     """Bring the database to this version; servers do so when they open it."""
     with stores_of(settings) as stores:
@@ -59,8 +59,7 @@ def _migrate(_: argparse.Namespace, settings: Settings) -> Outcome:
     return Outcome(f"the schema {was} {after}")
 
 
-@command(
-    COMMANDS,
+@COMMANDS.add(
     "copy",
     argument("source", type=filled, help=f"the source: {PLACES}"),
     argument("target", type=filled, help=f"the target: {PLACES}"),
@@ -94,8 +93,7 @@ def _where(stores: Stores) -> tuple[Path, str]:
     return stores.folder.resolve(), stores.database.engine.name
 
 
-@command(
-    COMMANDS,
+@COMMANDS.add(
     "worklog export",
     argument("session_id", nargs="?", type=filled, metavar="session", help="by default the current one"),
     argument("folder", nargs="?", type=path, help="target; by default .npl/sessions/ID"),
@@ -107,7 +105,7 @@ def _export(given: argparse.Namespace, settings: Settings) -> Outcome:
         return Outcome(f"written to {files.export(tx, place, given.session_id, given.folder)}")
 
 
-@command(COMMANDS, "worklog import")
+@COMMANDS.add("worklog import")
 def _import(_: argparse.Namespace, settings: Settings) -> Outcome:
     """Import the worklogs of .npl/sessions that are not known yet."""
     with stores_of(settings) as stores:

@@ -11,7 +11,7 @@ from typing import Any
 
 from npl_index.errors import InvalidRequestError
 from npl_mcp.cli.commands.stores import stores_of
-from npl_mcp.cli.terminal.arguments import JSON, Command, argument, command, option, repeated, switch
+from npl_mcp.cli.terminal.arguments import JSON, Commands, argument, option, repeated, switch
 from npl_mcp.cli.terminal.display import Outcome
 from npl_mcp.config.arguments import path, words
 from npl_mcp.config.settings import Settings
@@ -24,11 +24,10 @@ _LIFETIME = re.compile(r"([1-9][0-9]{0,4})([mhdw])")
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
-COMMANDS: dict[str, Command] = {}
+COMMANDS = Commands()
 
 
-@command(
-    COMMANDS,
+@COMMANDS.add(
     "token add",
     argument("name", help="whose it is; calls with it are made under this name and no other"),
     # Other names than those of the settings, which they would replace.
@@ -45,7 +44,7 @@ def _add(given: argparse.Namespace, settings: Settings) -> Outcome:
         return Outcome(stores.access.add(given.name, sight, read_only=given.read_only, lifetime=lifetime))
 
 
-@command(COMMANDS, "token list", JSON)
+@COMMANDS.add("token list", JSON)
 def _list(_: argparse.Namespace, settings: Settings) -> Outcome:
     """Show whose tokens there are."""
     with stores_of(settings) as stores:
@@ -53,7 +52,7 @@ def _list(_: argparse.Namespace, settings: Settings) -> Outcome:
     return Outcome(_table(entries), [_fields(entry) for entry in entries])
 
 
-@command(COMMANDS, "token revoke", argument("name", help="whose it is"))
+@COMMANDS.add("token revoke", argument("name", help="whose it is"))
 def _revoke(given: argparse.Namespace, settings: Settings) -> Outcome:
     """Make a token useless, within seconds."""
     with stores_of(settings) as stores:

@@ -8,7 +8,7 @@ from typing import Any
 
 from npl_index.errors import InvalidRequestError, escaped
 from npl_index.items.agents import search_expression
-from npl_mcp.cli.terminal.arguments import Command, command, option, switch
+from npl_mcp.cli.terminal.arguments import Commands, option, switch
 from npl_mcp.cli.terminal.display import USAGE, Display, RefusedError
 from npl_mcp.cli.transports.connecting import Connection, connected
 
@@ -16,25 +16,24 @@ NO_MATCH = "No agents found matching the specified criteria"
 NO_AGENTS = "No agents found in search paths"
 
 
-COMMANDS: dict[str, Command] = {}
+COMMANDS = Commands()
 
 
-@command(COMMANDS, "schema", option("item", "NAME"))
+@COMMANDS.add("schema", option("item", "NAME"))
 @connected
 def _schema(given: Namespace, connection: Connection, display: Display) -> int:
     """Print the SQL of a schema."""
     return _print(connection.call("items_raw", kind="schema", name=given.item), given, display)
 
 
-@command(COMMANDS, "init")
+@COMMANDS.add("init")
 @connected
 def _init(given: Namespace, connection: Connection, display: Display) -> int:
     """Print the core reference, npl.md."""
     return _print(connection.call("items_raw", kind="init"), given, display)
 
 
-@command(
-    COMMANDS,
+@COMMANDS.add(
     "agent",
     option("item", "NAME", nargs="?"),
     switch("--list", help="list agents"),
@@ -79,13 +78,10 @@ def _list(given: Namespace, connection: Connection, display: Display) -> int:
             category=given.category or None,
             texts=expression is not None,
         )
-    except InvalidRequestError as error:
-        display.say(str(error))
-        return _show([], NO_MATCH, given, display)
-    except RefusedError as refused:
-        if refused.reply["error_code"] != "INVALID_PARAMETER":
+    except (InvalidRequestError, RefusedError) as error:
+        if isinstance(error, RefusedError) and error.reply["error_code"] != "INVALID_PARAMETER":
             raise
-        display.say(refused.reply["error"])
+        display.say(str(error))
         return _show([], NO_MATCH, given, display)
     agents = [agent for agent in data["agents"] if expression is None or expression.search(agent["text"])]
     return _show(agents, NO_MATCH if data["total"] else NO_AGENTS, given, display)

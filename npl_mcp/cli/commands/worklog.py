@@ -10,17 +10,7 @@ from functools import wraps
 from typing import Any
 
 from npl_index.errors import escaped
-from npl_mcp.cli.terminal.arguments import (
-    JSON,
-    VIA,
-    Command,
-    Program,
-    Run,
-    command,
-    option,
-    switch,
-    whole_number,
-)
+from npl_mcp.cli.terminal.arguments import JSON, VIA, Commands, Program, Run, option, switch, whole_number
 from npl_mcp.cli.terminal.display import Display, RefusedError, run_command
 from npl_mcp.cli.transports.connecting import Connection, connected
 
@@ -34,7 +24,7 @@ PAGE = 1_000
 _SESSION = option("--session", "ID", "the session; by default the current one", dest="session_id")
 _AGENT = option("--agent", "ID", dest="agent_id", required=True)
 
-COMMANDS: dict[str, Command] = {}
+COMMANDS = Commands()
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -68,9 +58,7 @@ def _failed(reply: Mapping[str, Any], given: Namespace, display: Display) -> int
     return NO_SESSION
 
 
-@command(
-    COMMANDS, "init", option("--id", "ID", dest="session_id"), option("--task", "TEXT"), tool="worklog_open"
-)
+@COMMANDS.add("init", option("--id", "ID", dest="session_id"), option("--task", "TEXT"), tool="worklog_open")
 @_on_session
 def _init(given: Namespace, connection: Connection, display: Display) -> None:
     """Start a session and print its id."""
@@ -80,7 +68,7 @@ def _init(given: Namespace, connection: Connection, display: Display) -> None:
     display.text(f"{data['session_id']}\n")
 
 
-@command(COMMANDS, "current")
+@COMMANDS.add("current")
 @_on_session
 def _current(_: Namespace, connection: Connection, display: Display) -> int:
     """Print the id of the current session."""
@@ -92,8 +80,7 @@ def _current(_: Namespace, connection: Connection, display: Display) -> int:
     return 0
 
 
-@command(
-    COMMANDS,
+@COMMANDS.add(
     "log",
     _AGENT,
     option("--action", "WORD", required=True),
@@ -124,8 +111,7 @@ def _log(given: Namespace, connection: Connection, display: Display) -> int:
     return 0
 
 
-@command(
-    COMMANDS,
+@COMMANDS.add(
     "read",
     _AGENT,
     switch("--peek"),
@@ -185,7 +171,7 @@ def _print(value: object, display: Display) -> None:
     display.data(value, "json", ascii_only=True)
 
 
-@command(COMMANDS, "status", _SESSION, JSON)
+@COMMANDS.add("status", _SESSION, JSON)
 @_on_session
 def _status(given: Namespace, connection: Connection, display: Display) -> None:
     """Describe a session."""
@@ -209,12 +195,7 @@ def _described(session: Mapping[str, Any]) -> Iterator[str]:
         yield f"Last activity: {session['last_entry']}\n"
 
 
-@command(
-    COMMANDS,
-    "list",
-    switch("--all", help="also the archived ones, by names that --session takes"),
-    JSON,
-)
+@COMMANDS.add("list", switch("--all", help="also the archived ones, by names that --session takes"), JSON)
 @_on_session
 def _list(given: Namespace, connection: Connection, display: Display) -> None:
     """List the sessions, the newest first; * marks the current one."""
@@ -238,7 +219,7 @@ def _name(session: Mapping[str, Any]) -> str:
     return session["session_id"] if archived is None else f"archive/{archived}"
 
 
-@command(COMMANDS, "close", switch("--archive", help="also move it to the archive"), _SESSION)
+@COMMANDS.add("close", switch("--archive", help="also move it to the archive"), _SESSION)
 @_on_session
 def _close(given: Namespace, connection: Connection, display: Display) -> None:
     """Close a session for good."""
@@ -248,8 +229,7 @@ def _close(given: Namespace, connection: Connection, display: Display) -> None:
     display.text(f"Session {data['session_id']} {done}\n")
 
 
-@command(
-    COMMANDS,
+@COMMANDS.add(
     "export",
     option("session_id", "SESSION", nargs="?"),
     option("folder", "FOLDER", nargs="?"),
@@ -262,7 +242,7 @@ def _export(given: Namespace, connection: Connection, display: Display) -> None:
     display.text(f"written to {data['folder']}\n")
 
 
-@command(COMMANDS, "import")
+@COMMANDS.add("import")
 @_on_session
 def _import(_: Namespace, connection: Connection, display: Display) -> None:
     """Import the sessions of .npl/sessions that are not known yet."""

@@ -187,20 +187,18 @@ class Command:
     reader: Callable[[ProgramParser, list[str], argparse.Namespace], None] | None = None
 
 
-def command(
-    commands: dict[str, Command], name: str, *arguments: Argument, **more: Any
-) -> Callable[[Run], Run]:
-    """Make a function a command, whose help is the docstring; see :class:`Command`.
+class Commands(dict[str, Command]):
+    """Commands by name. The name of a command of a group begins with that of the group."""
 
-    :param commands: gets the command.
-    """
+    def add(self, name: str, *arguments: Argument, **more: Any) -> Callable[[Run], Run]:
+        """Make a function a command, whose help is the docstring; see :class:`Command`."""
 
-    def register(run: Run) -> Run:
-        text = " ".join((run.__doc__ or "").split()).removesuffix(".")
-        commands[name] = Command(text, run, arguments, **more)
-        return run
+        def register(run: Run) -> Run:
+            text = " ".join((run.__doc__ or "").split()).removesuffix(".")
+            self[name] = Command(text, run, arguments, **more)
+            return run
 
-    return register
+        return register
 
 
 @dataclass(frozen=True)
@@ -210,7 +208,7 @@ class Program:
     :param name: name of the program.
     :param usage: the options that may stand before the command.
     :param description: for its help.
-    :param commands: by name; the name of a command of a group begins with that of the group.
+    :param commands: of the program.
     :param common: options of every command, which may stand before it as well.
     :param first: options that stand before the command.
     :param settings: adds the flags of settings, which may stand anywhere, to a parser; with them the command
@@ -225,7 +223,7 @@ class Program:
     name: str
     usage: str
     description: str
-    commands: Mapping[str, Command]
+    commands: Commands
     common: tuple[Argument, ...] = ()
     first: tuple[Argument, ...] = ()
     settings: Callable[[argparse.ArgumentParser], None] | None = None

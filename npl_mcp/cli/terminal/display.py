@@ -139,11 +139,6 @@ class Display:
         """Write a message to standard error, after the program's name."""
         self.say(f"{self.program}: {line}")
 
-    def hint(self, line: str) -> None:
-        """Write a message as :meth:`note` does, but only to a terminal: programs need none."""
-        if sys.stderr is not None and sys.stderr.isatty():
-            self.note(line)
-
     def say(self, line: str) -> None:
         """Write a line to standard error."""
         _write(sys.stderr, escaped(line, lines=True) + "\n")

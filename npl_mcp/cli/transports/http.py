@@ -69,7 +69,14 @@ class HttpTransport:
 
     def call(self, tool: str, arguments: dict[str, object]) -> dict[str, Any]:
         """Call a tool; see :meth:`Transport.call <npl_mcp.cli.transports.base.Transport.call>`."""
-        headers = {"Content-Type": b"application/json", "Connection": b"close", **self._caller(tool)}
+        headers = {"Content-Type": b"application/json", "Connection": b"close"}
+        if self._token:
+            if not self._token.isascii() or not self._token.isprintable():
+                raise TransportError("was not called: the token has characters that no token has")
+            headers["Authorization"] = b"Bearer " + self._token.encode("ascii")
+        # Another machine has other folders; its server uses its own.
+        if self.local:
+            headers["NPL-Cwd"] = _folder((tool.startswith(WORKLOG_TOOLS) and self._project) or Path.cwd())
         # In ASCII, so that half of a surrogate pair arrives as such and is refused, as it is in this process.
         body = json.dumps(arguments).encode("ascii")
         with closing(greeted(self.address)) as line:
@@ -89,18 +96,6 @@ class HttpTransport:
 
     def close(self) -> None:
         """Do nothing: each call has a connection of its own."""
-
-    def _caller(self, tool: str) -> dict[str, bytes]:
-        """Return the headers that say who calls, and from which folder, or for which."""
-        headers: dict[str, bytes] = {}
-        if self._token:
-            if not (self._token.isascii() and self._token.isprintable()) or " " in self._token:
-                raise TransportError("was not called: the token has characters that no token has")
-            headers["Authorization"] = b"Bearer " + self._token.encode("ascii")
-        # Another machine has other folders; its server uses its own.
-        if self.local:
-            headers["NPL-Cwd"] = _folder((tool.startswith(WORKLOG_TOOLS) and self._project) or Path.cwd())
-        return headers
 
 
 def greeted(address: Address) -> HTTPConnection:

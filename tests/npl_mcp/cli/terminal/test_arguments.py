@@ -1,0 +1,57 @@
+"""What the command lines share: one declaration for a flag, a call and a message."""
+
+from __future__ import annotations
+
+import pytest
+
+from npl_mcp import __main__
+from npl_mcp.cli.commands import load, worklog
+from npl_mcp.cli.terminal.arguments import Program, ProgramParser
+from npl_mcp.config.completion import parsers_of
+from npl_mcp.config.settings import SETTINGS
+from npl_mcp.tools.domain_names import LISTED, PRESETS
+from npl_mcp.tools.domains import tool_named
+
+PROGRAMS = (load.PROGRAM, worklog.PROGRAM, __main__.PROGRAM)
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda one: one.name)
+def test_every_option_says_what_it_is(program: Program) -> None:
+    """In its own words, or in those of the tool's parameter."""
+    for words, parser in parsers_of(program.parser()).items():
+        assert isinstance(parser, ProgramParser)
+        parser.describe()
+        options = [one for one in parser._actions if one.option_strings]
+        assert [one.option_strings for one in options if not one.help] == [], words
+
+
+def test_an_option_has_the_text_of_the_parameter() -> None:
+    """The help changes with the tool."""
+    parsers = parsers_of(worklog.PROGRAM.parser())
+    text = parsers["log"].format_help()
+    meanings = tool_named("worklog_log").meanings
+    for name in ("agent_id", "summary", "tags"):
+        assert meanings[name].removesuffix(".") in " ".join(text.split())
+
+
+@pytest.mark.parametrize(
+    ("problem", "parameter", "said"),
+    [
+        ("agent_id is empty; give a name", "agent_id", "--agent is empty; give a name"),
+        ("tags[1] is empty", "tags[1]", "--tags (word 2) is empty"),
+        ("there is no agent_id", "agent_id", "there is no agent_id"),
+        ("limit is 0", "limit", "limit is 0"),
+        ("the database is gone", None, "the database is gone"),
+    ],
+)
+def test_a_message_names_the_option(problem: str, parameter: str | None, said: str) -> None:
+    """If it begins with the name of a parameter that is an option here."""
+    parser = parsers_of(worklog.PROGRAM.parser())["log"]
+    assert isinstance(parser, ProgramParser)
+    assert parser.told(problem, parameter) == said
+
+
+def test_the_meaning_of_the_domains_names_all() -> None:
+    """Domains, and groups of them."""
+    text = SETTINGS["domains"].meaning
+    assert all(f"`{name}`" in text for name in (*LISTED, *PRESETS))
