@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar, Union, get_args, get_origin
 
 from npl_index.answer.values import Written
 from npl_index.errors import NPLError
-from npl_mcp.stores.review.values import Picture
+from npl_mcp.stores.base.values import Picture
 
 T = TypeVar("T")
 

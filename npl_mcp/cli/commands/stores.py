@@ -12,6 +12,7 @@ from npl_mcp.cli.terminal.display import Outcome, counted
 from npl_mcp.config.arguments import filled, path
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.maintenance import back_up, check
+from npl_mcp.stores.base import checks
 from npl_mcp.stores.copying import copy_stores
 from npl_mcp.stores.data_folder import Stores
 from npl_mcp.stores.worklog import files
@@ -101,6 +102,8 @@ def _where(stores: Stores) -> tuple[Path, str]:
 def _export(given: argparse.Namespace, settings: Settings) -> Outcome:
     """Write a session's worklog as files."""
     place = str(settings.worklog_project)
+    if given.session_id is not None:
+        checks.line(given.session_id, "session_id")
     with stores_of(settings) as stores, stores.database.read() as tx:
         return Outcome(f"written to {files.export(tx, place, given.session_id, given.folder)}")
 

@@ -24,7 +24,7 @@ from npl_mcp.stores.base.errors import (
 )
 from npl_mcp.stores.base.extras import is_installed
 from npl_mcp.stores.base.paging import LARGEST_PAGE, Page, Slice
-from npl_mcp.stores.base.values import columns, conditions
+from npl_mcp.stores.base.values import Picture, columns, conditions
 from npl_mcp.stores.review.annotation import (
     FORMS,
     Lines,
@@ -44,7 +44,6 @@ from npl_mcp.stores.review.values import (
     Completion,
     NewComment,
     NewReview,
-    Picture,
     Places,
     ReviewContent,
     ReviewEntry,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from npl_mcp.stores.base.values import Picture
 from npl_mcp.stores.review.annotation import Remark
 
 
@@ -143,24 +143,6 @@ class Completion:
     review_id: int
     status: str
     overall_comment: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Picture:
-    """An image in a tool's answer: its type and size are in the envelope, its bytes in a content block.
-
-    :param data: the file.
-    :param media_type: e.g. ``image/png``.
-    """
-
-    data: bytes
-    media_type: str
-
-    @classmethod
-    def __get_pydantic_json_schema__(cls, *_: object) -> dict[str, Any]:
-        """Return the schema of what the envelope holds."""
-        properties = {"media_type": {"type": "string"}, "bytes": {"type": "integer"}}
-        return {"type": "object", "properties": properties, "required": list(properties)}
 
 
 @dataclass(frozen=True, slots=True)
