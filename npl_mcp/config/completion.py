@@ -47,8 +47,6 @@ def script(
     lines = [whole.replace("@F", function).replace("@NAMES", names)]
     for command, inner in parsers_of(parser).items():
         own = set(named.get(command, ()))
-        if "" in own and all(action.option_strings for action in inner._actions):
-            inner.add_argument("name", nargs="*")
         if own:
             lines.append(each.replace("@F", function).replace("@COMMAND", command))
         offered = f"({function} {command})" if shell == "fish" else f"{function}_{command}"

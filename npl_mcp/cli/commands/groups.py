@@ -59,11 +59,10 @@ def read_groups(parser: ProgramParser, words: Sequence[str], given: argparse.Nam
     argparse reads one option at a time, with the words up to the next one, and leaves those that are not the
     option's value.
 
-    :param parser: of the first type.
+    :param parser: of the first type, whose argument ``item`` takes the words.
     :param words: behind it.
     :param given: gets the options, and ``groups``, a list of :class:`Group`.
     """
-    parser.names = {"item": "NAME"}
     given.groups = groups = [Group(parser.prog.split()[-1])]
     end = words.index("--") if "--" in words else len(words)
     starts = [0, *(at for at in range(end) if _is_option(words[at])), end]
@@ -72,7 +71,7 @@ def read_groups(parser: ProgramParser, words: Sequence[str], given: argparse.Nam
         if part and _is_skip(part[0]):
             left = _read_skip(part, groups[-1])
         else:
-            _, left = parser.parse_known_args(part, given)
+            left = [*parser.parse_known_args(part, given)[1], *given.item]
         if left and _is_option(left[0]):
             hint = f" (write {left[0]} before the command)" if left[0] == "--quiet" else ""
             parser.error(f"unrecognized arguments: {left[0]}{hint}")

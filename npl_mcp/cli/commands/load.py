@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from npl_mcp.cli.commands import claude_file, edit, map_block, notation, sections, whole
 from npl_mcp.cli.commands.groups import TYPES, read_groups
 from npl_mcp.cli.commands.load_options import AS_JSON, DEPTH, FILTER, FORMAT, SELECT
-from npl_mcp.cli.terminal.arguments import VIA, Command, Commands, Program, switch
+from npl_mcp.cli.terminal.arguments import VIA, Command, Commands, Program, option, switch
 from npl_mcp.cli.terminal.display import NOT_THERE, Display, run_command
 from npl_mcp.cli.transports.connecting import Connection, connected
 
@@ -60,7 +60,6 @@ def _items(given: Namespace, connection: Connection, display: Display) -> int:
 
 
 _NOTES = """\
-  NAME                  names of items, separated by commas or spaces
   --skip P [P ...]      names to leave out, * matches; up to the next option or type
 
 Several types can follow each other. A word that is a type begins one if the type before it has a name already
@@ -90,6 +89,7 @@ npl-load init-claude                            # append the usual prompts, or c
 npl-load init-claude --update-all --dry-run     # what would be updated
 """
 _OPTIONS = (
+    option("item", "NAME", "names of items, separated by commas or spaces", nargs="*"),
     SELECT,
     switch("--index", help="print the tree of headings instead of the text"),
     FILTER,

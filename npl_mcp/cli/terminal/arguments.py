@@ -88,9 +88,6 @@ class ProgramParser(argparse.ArgumentParser):
     reader: Callable[[ProgramParser, list[str], argparse.Namespace], None] | None = None
     """Reads the words in another way."""
 
-    names: Mapping[str, str] = {}
-    """Names of arguments that argparse does not read, by parameter."""
-
     _reading = False
 
     def error(self, message: str) -> NoReturn:
@@ -154,7 +151,7 @@ class ProgramParser(argparse.ArgumentParser):
         names = {
             one.dest: (one.option_strings or [str(one.metavar or one.dest)])[-1] for one in self._actions
         }
-        flag = {**names, **self.names}.get(name)
+        flag = names.get(name)
         if flag is None or parameter is None or not problem.startswith(parameter):
             return problem
         word = f" (word {int(index) + 1})" if index else ""
