@@ -302,7 +302,7 @@ def _declared(kind: type, inside: str = "") -> Iterator[kinds.Setting]:
     meanings = parameters(kind)
     for one in fields(kind):
         if "setting" in one.metadata:
-            meaning = meanings[one.name]
+            meaning = meanings.get(one.name, "")  # "python -OO" has no docstrings
             yield replace(one.metadata["setting"], attribute=inside + one.name, meaning=meaning)
         elif one.name == "listening":
             yield from _declared(Listening, "listening.")

@@ -51,7 +51,8 @@ def test_a_message_names_the_option(problem: str, parameter: str | None, said: s
     assert parser.told(problem, parameter) == said
 
 
-def test_the_meaning_of_the_domains_names_all() -> None:
-    """Domains, and groups of them."""
+def test_settings_have_a_meaning() -> None:
+    """That of the domains names all of them, and the groups."""
+    assert all(one.meaning for one in SETTINGS.values())
     text = SETTINGS["domains"].meaning
     assert all(f"`{name}`" in text for name in (*LISTED, *PRESETS))
