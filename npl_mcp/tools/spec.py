@@ -22,11 +22,10 @@ calls run in the order of the list of tools; ``values``, a valid value for each 
 class ToolSpec:
     """One tool.
 
-    :param function: takes the :class:`~npl_mcp.core.app.App` first and the tool's parameters by keyword,
-        checked as their types say; the declaration itself takes them unchecked. Its
-        name is the tool's name, the first paragraph of its docstring the description agents read. A call
-        of the tool calls it once, in a worker thread. One that waits is made by
-        :func:`~npl_mcp.core.waiting.waits`.
+    :param function: takes the :class:`~npl_mcp.core.app.App` first and the tool's parameters by keyword. The
+        declaration checks these as their types say before it calls the function. Its name is the tool's name,
+        the first paragraph of its docstring the description agents read. A call of the tool calls it once,
+        in a worker thread. One that waits is made by :func:`~npl_mcp.core.waiting.waits`.
     :param read_only: changes nothing.
     :param idempotent: a second equal call changes nothing more.
     :param destructive: may remove or overwrite what was there.
