@@ -110,7 +110,7 @@ def work() -> None:
     asked: SimpleQueue[Any] = SimpleQueue()
 
     def read() -> None:
-        with suppress(EOFError):
+        with suppress(EOFError, pickle.UnpicklingError):  # half of a batch, if that process was killed
             while True:
                 asked.put(pickle.load(sys.stdin.buffer))
         os._exit(0)

@@ -104,11 +104,12 @@ class Lines:
             if isinstance(content, bytes):
                 yield content
             else:
-                await self.write(content.answer.model_dump_json(by_alias=True, exclude_unset=True))
+                await self.write(content.answer.model_dump_json(by_alias=True, exclude_unset=True) + "\n")
 
     async def write(self, message: str) -> None:
-        """Send a message, and end the process where the client is gone: it may keep its side of standard
-        input open.
+        """Send a message and its line end; end the process where the client is gone.
+
+        Such a client may keep its side of standard input open.
         """
         await anyio.to_thread.run_sync(self._write, message)
 
@@ -146,7 +147,7 @@ class Lines:
             os._exit(0)
 
     def _framed(self, message: str) -> bytes:
-        return message.rstrip("\n").encode() + b"\n"
+        return message.encode()
 
 
 class Headers(Lines):
