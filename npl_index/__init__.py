@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from npl_index.choices import Weights
     from npl_index.errors import NPLError
     from npl_index.items.loading import Loaded, flag_header, load, load_agent
-    from npl_index.library.cache import BuildingCache, MemoryIndexCache
+    from npl_index.library.cache import BuildingCache
     from npl_index.library.catalog import Catalog, Root, places
     from npl_index.library.documents import Document, Library
     from npl_index.library.fingerprints import Fingerprint
@@ -53,7 +53,6 @@ __all__ = [
     "Library",
     "Limits",
     "Loaded",
-    "MemoryIndexCache",
     "NPLError",
     "OutlineNode",
     "Query",
@@ -100,7 +99,7 @@ _MODULES = {
     "choices": "Weights",
     "errors": "NPLError",
     "items.loading": "Loaded flag_header load load_agent",
-    "library.cache": "BuildingCache MemoryIndexCache",
+    "library.cache": "BuildingCache",
     "library.catalog": "Catalog Root places",
     "library.documents": "Document Library",
     "library.fingerprints": "Fingerprint",

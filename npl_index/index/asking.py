@@ -16,8 +16,7 @@ from npl_index.index.writing import AMONG, texts_of
 from npl_index.ranking.arrays import NDArray, np
 from npl_index.ranking.names import LEVEL, bits_of
 from npl_index.ranking.postings import Counts
-from npl_index.ranking.variants import variant_finder
-from npl_index.ranking.vocabulary import LAST
+from npl_index.ranking.vocabulary import LAST, variant_finder
 from npl_index.selectors.labels import fold as folded
 from npl_index.selectors.matching import Node
 

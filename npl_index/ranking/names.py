@@ -70,19 +70,15 @@ class Names(Register, Protocol):
 
     def spelt(self) -> Sequence[str]:
         """Return the different headings, spelt in terms."""
-        ...
 
     def headed(self, spelt: str) -> Sequence[tuple[Node, str]]:
         """Return the sections whose heading has these terms, and the loose forms of their names."""
-        ...
 
     def spelt_with(self, words: Collection[str]) -> Iterable[str]:
         """Return the headings, spelt in terms, that hold one of some words."""
-        ...
 
     def is_unique(self, level: int, label: str) -> bool:
         """Tell whether one section alone has a label, at its level."""
-        ...
 
 
 class KnownNames:
