@@ -32,7 +32,7 @@ EVERYTHING = [(0, 0), (0, 1), (0, 2), (0, 3), (0, 4), (1, 0), (1, 1), (1, 2), (1
     ],
 )
 def test_pool(step: str, context: list[Node], pool: list[Node]) -> None:
-    """A step chooses among children, descendants or sections that may have its name, each once and in order."""
+    """A step chooses among children, descendants or all that may have its name, once and in order."""
     assert Scope(TREES, [(), ()]).pool(compile_selector(step).steps[0], context) == pool
 
 
