@@ -39,7 +39,7 @@ def main() -> None:
         size = sum(path.stat().st_size for path in folder.iterdir())
         print(
             f"{files} files, {size / 1e6:.2f} MB: {(resident() - before) / 1e6:.1f} MB more; "
-            f"the cache counts {app.state.indices.memory.currsize / 1e6:.1f} MB"
+            f"the cache counts {app.state.indices.currsize / 1e6:.1f} MB"
         )
 
 

@@ -10,85 +10,47 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from npl_index.answer.document_set import DocumentSet
-    from npl_index.answer.outline import OutlineNode
-    from npl_index.answer.suggestions import Companions
-    from npl_index.answer.tailoring import TailorRequest, tailor
-    from npl_index.answer.values import Tailored
-    from npl_index.api import load_tailored, section_index
-    from npl_index.choices import Weights
-    from npl_index.errors import NPLError
-    from npl_index.items.loading import Loaded, flag_header, load, load_agent
-    from npl_index.library.cache import BuildingCache, MemoryIndexCache
-    from npl_index.library.catalog import Catalog, Root, places
-    from npl_index.library.documents import Document, Library
-    from npl_index.library.fingerprints import Fingerprint
-    from npl_index.library.references import DocumentRef
-    from npl_index.library.roots import Limits
-    from npl_index.markdown.sections import Section, SectionTree, Span, parse_sections
-    from npl_index.markdown.traits import TraitFilter, Traits
-    from npl_index.ranking.analysis import Keywords, extract_keywords
-    from npl_index.ranking.indexing import Collection, IndexedDocument, index_document
-    from npl_index.ranking.scoring import Hit, Query, Score, rank
-    from npl_index.selectors.grammar import Selector, compile_selector
-    from npl_index.selectors.selection import Selected, select
-    from npl_index.selectors.writing import selector_for
-    from npl_index.tokens.counting import TokenCounter
-    from npl_index.tokens.estimated import estimator
-    from npl_index.tokens.exact import load_vocabulary
-    from npl_index.tokens.sections import TokenCounts, count_sections
-
-__all__ = [
-    "BuildingCache",
-    "Catalog",
-    "Collection",
-    "Companions",
-    "Document",
-    "DocumentRef",
-    "DocumentSet",
-    "Fingerprint",
-    "Hit",
-    "IndexedDocument",
-    "Keywords",
-    "Library",
-    "Limits",
-    "Loaded",
-    "MemoryIndexCache",
-    "NPLError",
-    "OutlineNode",
-    "Query",
-    "Root",
-    "Score",
-    "Section",
-    "SectionTree",
-    "Selected",
-    "Selector",
-    "Span",
-    "TailorRequest",
-    "Tailored",
-    "TokenCounter",
-    "TokenCounts",
-    "TraitFilter",
-    "Traits",
-    "Weights",
-    "compile_selector",
-    "count_sections",
-    "estimator",
-    "extract_keywords",
-    "flag_header",
-    "index_document",
-    "load",
-    "load_agent",
-    "load_tailored",
-    "load_vocabulary",
-    "parse_sections",
-    "places",
-    "rank",
-    "section_index",
-    "select",
-    "selector_for",
-    "tailor",
-]
+    from npl_index.answer.document_set import DocumentSet as DocumentSet
+    from npl_index.answer.outline import OutlineNode as OutlineNode
+    from npl_index.answer.suggestions import Companions as Companions
+    from npl_index.answer.tailoring import TailorRequest as TailorRequest, tailor as tailor
+    from npl_index.answer.values import Tailored as Tailored
+    from npl_index.api import load_tailored as load_tailored, section_index as section_index
+    from npl_index.choices import Weights as Weights
+    from npl_index.errors import NPLError as NPLError
+    from npl_index.items.loading import (
+        Loaded as Loaded,
+        flag_header as flag_header,
+        load as load,
+        load_agent as load_agent,
+    )
+    from npl_index.library.cache import BuildingCache as BuildingCache
+    from npl_index.library.catalog import Catalog as Catalog, Root as Root, places as places
+    from npl_index.library.documents import Document as Document, Library as Library
+    from npl_index.library.fingerprints import Fingerprint as Fingerprint
+    from npl_index.library.references import DocumentRef as DocumentRef
+    from npl_index.library.roots import Limits as Limits
+    from npl_index.markdown.sections import (
+        Section as Section,
+        SectionTree as SectionTree,
+        Span as Span,
+        parse_sections as parse_sections,
+    )
+    from npl_index.markdown.traits import TraitFilter as TraitFilter, Traits as Traits
+    from npl_index.ranking.analysis import Keywords as Keywords, extract_keywords as extract_keywords
+    from npl_index.ranking.indexing import (
+        Collection as Collection,
+        IndexedDocument as IndexedDocument,
+        index_document as index_document,
+    )
+    from npl_index.ranking.scoring import Hit as Hit, Query as Query, Score as Score, rank as rank
+    from npl_index.selectors.grammar import Selector as Selector, compile_selector as compile_selector
+    from npl_index.selectors.selection import Selected as Selected, select as select
+    from npl_index.selectors.writing import selector_for as selector_for
+    from npl_index.tokens.counting import TokenCounter as TokenCounter
+    from npl_index.tokens.estimated import estimator as estimator
+    from npl_index.tokens.exact import load_vocabulary as load_vocabulary
+    from npl_index.tokens.sections import TokenCounts as TokenCounts, count_sections as count_sections
 
 _MODULES = {
     "answer.document_set": "DocumentSet",
@@ -100,7 +62,7 @@ _MODULES = {
     "choices": "Weights",
     "errors": "NPLError",
     "items.loading": "Loaded flag_header load load_agent",
-    "library.cache": "BuildingCache MemoryIndexCache",
+    "library.cache": "BuildingCache",
     "library.catalog": "Catalog Root places",
     "library.documents": "Document Library",
     "library.fingerprints": "Fingerprint",
@@ -119,11 +81,13 @@ _MODULES = {
     "tokens.exact": "load_vocabulary",
     "tokens.sections": "TokenCounts count_sections",
 }
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names.split()}
+
+__all__ = sorted(_MODULE_OF)
 
 
 def __getattr__(name: str) -> object:
     """Import a public name from its module."""
-    for module, names in _MODULES.items():
-        if name in names.split():
-            return getattr(importlib.import_module(f"{__name__}.{module}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_MODULE_OF[name]}"), name)

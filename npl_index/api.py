@@ -19,7 +19,7 @@ from npl_index.answer.outline import OutlineNode, outline
 from npl_index.answer.tailoring import TailorRequest, write
 from npl_index.answer.values import Tailored
 from npl_index.errors import DocumentError, DocumentNotFoundError
-from npl_index.library.cache import BuildingCache, MemoryIndexCache
+from npl_index.library.cache import BuildingCache
 from npl_index.library.catalog import Catalog, Root
 from npl_index.library.documents import Library
 from npl_index.library.references import DocumentRef, document_name
@@ -35,7 +35,7 @@ logger = logging.getLogger(__name__)
 _CACHE_BYTES = 64 << 20
 _default_counter = cache(best_counter)
 _indices: BuildingCache[IndexedDocument] = BuildingCache(
-    MemoryIndexCache(_CACHE_BYTES, lambda indexed: indexed.nbytes), index_document
+    index_document, _CACHE_BYTES, lambda indexed: indexed.nbytes
 )
 
 

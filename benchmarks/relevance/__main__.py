@@ -44,7 +44,7 @@ from npl_index.ranking.analysis import extract_keywords
 from npl_index.ranking.cut import cut
 from npl_index.ranking.indexing import IndexedDocument, index_document
 from npl_index.ranking.scoring import Query, look
-from npl_index.selectors.matching import Node
+from npl_index.selectors.names import Node
 
 HERE = Path(__file__).parent
 BUDGET = 3_000

@@ -28,7 +28,7 @@ from npl_index.ranking.analysis import extract_keywords
 from npl_index.ranking.coverage import FIRST
 from npl_index.ranking.indexing import Collection
 from npl_index.ranking.scoring import Query, look
-from npl_index.selectors.matching import Node
+from npl_index.selectors.names import Node
 
 THRESHOLDS = (0.7, 0.8, 0.9, 1.0, 1.1, 1.2)
 _NEARLY = 1 - 1e-9

@@ -8,7 +8,7 @@ import sqlite3
 from npl_index.markdown.sections import Span
 from npl_index.ranking.analysis import stop_words
 from npl_index.ranking.indexing import Collection
-from npl_index.selectors.matching import Node
+from npl_index.selectors.names import Node
 
 HEADING_WEIGHT = 4.0
 LIMIT = 80

@@ -30,15 +30,11 @@ def choose(
     :param known: is left out.
     :returns: the units, and the tokens of what was left out.
     """
-    chosen: dict[Place, list[Span]] = {}
-    for selected in selections:
-        for index in _within(documents.tree(selected.tree), selected, depth):
-            lines = selected.lines or documents.tree(selected.tree).sections[index].own
-            chosen.setdefault((selected.tree, index), []).append(lines)
+    chosen = selected_lines(documents, selections, depth)
     wanted = [
         (documents.part(place, chosen=True, lines=lines), 1.0)
         for place, spans in chosen.items()
-        for lines in _joined(spans)
+        for lines in spans
     ]
     places = ((hit, (hit.document, hit.section)) for hit in hits)
     wanted += [
@@ -77,14 +73,20 @@ def _within(tree: SectionTree, selected: Selected, depth: int | None) -> Iterabl
     return (index for index in selected.sections if len(tree.ancestors(index)) <= deepest)
 
 
-def known_lines(documents: DocumentSet, selections: Iterable[Selected]) -> Known:
-    """Return which lines of which sections are selected, in order."""
+def selected_lines(
+    documents: DocumentSet, selections: Iterable[Selected], depth: int | None = None
+) -> dict[Place, list[Span]]:
+    """Return which lines of which sections are selected, in order, each line once.
+
+    :param depth: levels below a selected section that come with it; ``None`` for all.
+    """
     found: dict[Place, list[Span]] = {}
     for selected in selections:
-        for index in selected.sections:
-            lines = selected.lines or documents.tree(selected.tree).sections[index].own
+        tree = documents.tree(selected.tree)
+        for index in _within(tree, selected, depth):
+            lines = selected.lines or tree.sections[index].own
             found.setdefault((selected.tree, index), []).append(lines)
-    return {place: sorted(spans, key=lambda span: span.start) for place, spans in found.items()}
+    return {place: _joined(spans) for place, spans in found.items()}
 
 
 def _without(documents: DocumentSet, part: Part, known: Sequence[Span]) -> Iterator[Part]:

@@ -16,7 +16,6 @@ from npl_index.answer.suggestions import Companions, Place
 from npl_index.answer.tailoring import Answered, Found, TailorRequest, answer, find
 from npl_index.answer.values import TailoredSection
 from npl_index.choices import Weights
-from npl_index.ranking.arrays import np
 from npl_index.ranking.scoring import DEFAULT_WEIGHTS, Score, shares_of, topic_terms
 from npl_index.selectors.grammar import compile_selector
 from npl_index.selectors.selection import select_in
@@ -291,25 +290,18 @@ class _View:
 
     def page(self, asked: AuditRequest) -> tuple[tuple[AuditedFile, ...], int]:
         """Return the files of a page, and how many rows there are on all pages."""
-        number = len(self._documents.collection.documents)
         wanted = self._by_document.keys() | (() if asked.matching else self._named(asked.opened))
-        order = np.array(sorted(wanted), np.int64) if asked.matching else np.arange(number)
-        rows = np.ones(len(order), np.int64)
-        shown = {document: self._shown_sections(document) for document in wanted}
-        at = np.searchsorted(order, sorted(wanted))
-        rows[at] += np.array([len(shown[document]) for document in sorted(wanted)], np.int64)
-        ends = rows.cumsum()
-        total = int(ends[-1]) if len(ends) else 0
-        last = asked.offset + asked.limit
-        first = int(ends.searchsorted(asked.offset, side="right"))
+        every = sorted(wanted) if asked.matching else range(len(self._documents.collection.documents))
+        end, last = 0, asked.offset + asked.limit
         files: list[AuditedFile] = []
-        for place in range(first, len(order)):
-            document, begin = int(order[place]), int(ends[place] - rows[place])
-            if begin >= last:
-                break
-            own = shown.get(document, ())[max(0, asked.offset - begin - 1) : max(0, last - begin - 1)]
-            files.append(self._file(document, own, document in wanted, begin < asked.offset))
-        return tuple(files), total
+        for document in every:
+            begin = end
+            rows = self._shown_sections(document) if document in wanted else ()
+            end += 1 + len(rows)
+            if begin < last and end > asked.offset:
+                own = rows[max(0, asked.offset - begin - 1) : max(0, last - begin - 1)]
+                files.append(self._file(document, own, document in wanted, begin < asked.offset))
+        return tuple(files), end
 
     def _named(self, names: Items[str]) -> set[int]:
         """Return the documents that answers call by one of some names."""

@@ -188,7 +188,7 @@ class DocumentSet:
             [tuple(path_ends(self.path(document))) for document in number],
             self.clock,
             [(document_name(self.path(one)), self.path(one), *aliases[one]) for one in number],
-            self.collection.names if len(number) > 1 else None,
+            self.collection.names,
         )
 
     def text(self, place: Place) -> str:

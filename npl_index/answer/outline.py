@@ -84,18 +84,6 @@ class OutlineNode:
     digest: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _View:
-    """What is needed to make the nodes of one document."""
-
-    tree: SectionTree
-    counts: TokenCounts
-    selector: Callable[[int], str]
-    matching: frozenset[int] | None
-    shown: frozenset[int] | None
-    digests: bool
-
-
 def outline(
     tree: SectionTree,
     counts: TokenCounts,
@@ -117,51 +105,47 @@ def outline(
     :param digests: give the digest of each heading's section.
     :returns: the node, and the number of headings that match; ``None`` without conditions.
     """
-    matching = shown = total = None
+    matching = shown = None
     if conditions != TraitFilter():
-        found = {
+        matching = {
             section.index
             for section in tree.sections
             if section.level and conditions.matches(section.whole_traits, section.level)
         }
-        matching = frozenset(found)
-        shown = frozenset(found.union(*(tree.ancestors(index) for index in found)))
-        total = len(matching)
-    view = _View(tree, counts, selector, matching, shown, digests)
-    return _node(view, tree.sections[0], depth, name), total
+        shown = matching.union(*(tree.ancestors(index) for index in matching))
 
+    def node(index: int, depth: int | None, name: str | None = None) -> OutlineNode:
+        section, inside = tree.sections[index], tree.subtree(index)
+        children = [child for child in section.children if shown is None or child in shown]
+        if depth is not None and index == tree.title:
+            depth += 1
+        deeper = None if depth is None else depth - 1
+        whole, tokens = section.whole_traits, counts.total(inside)
+        return OutlineNode(
+            name=name or section.name,
+            selector=selector(index),
+            level=section.level,
+            heading_level=section.level,
+            heading=section.heading,
+            start_line=section.whole.start + 1,
+            end_line=section.whole.stop + 1,
+            start_byte=section.whole_bytes.start,
+            end_byte=section.whole_bytes.stop,
+            has_examples=whole.has_examples,
+            has_tables=whole.has_tables,
+            has_code=whole.has_code,
+            has_definitions=whole.has_definitions,
+            word_count=whole.word_count,
+            token_count=tokens,
+            children=() if depth == 0 else tuple(node(child, deeper) for child in children),
+            own=_own(section, counts.last(index), tokens) if section.children else None,
+            version=section.version,
+            matches=False if matching is not None and section.level and index not in matching else None,
+            more=len(inside) - 1 if depth == 0 and children else None,
+            digest=section_digest(tree, index, whole=True) if digests and section.level else None,
+        )
 
-def _node(view: _View, section: Section, depth: int | None, name: str | None = None) -> OutlineNode:
-    tree, index = view.tree, section.index
-    inside = tree.subtree(index)
-    children = [child for child in section.children if view.shown is None or child in view.shown]
-    if depth is not None and index == tree.title:
-        depth += 1
-    deeper = None if depth is None else depth - 1
-    whole, tokens = section.whole_traits, view.counts.total(inside)
-    return OutlineNode(
-        name=name or section.name,
-        selector=view.selector(index),
-        level=section.level,
-        heading_level=section.level,
-        heading=section.heading,
-        start_line=section.whole.start + 1,
-        end_line=section.whole.stop + 1,
-        start_byte=section.whole_bytes.start,
-        end_byte=section.whole_bytes.stop,
-        has_examples=whole.has_examples,
-        has_tables=whole.has_tables,
-        has_code=whole.has_code,
-        has_definitions=whole.has_definitions,
-        word_count=whole.word_count,
-        token_count=tokens,
-        children=() if depth == 0 else tuple(_node(view, tree.sections[child], deeper) for child in children),
-        own=_own(section, view.counts.last(index), tokens) if section.children else None,
-        version=section.version,
-        matches=False if view.matching is not None and section.level and index not in view.matching else None,
-        more=len(inside) - 1 if depth == 0 and children else None,
-        digest=section_digest(tree, index, whole=True) if view.digests and section.level else None,
-    )
+    return node(0, depth, name), None if matching is None else len(matching)
 
 
 def _own(section: Section, tokens: int, whole_tokens: int) -> OwnTraits:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice, permutations
 
 from cachetools import LRUCache
@@ -25,12 +24,8 @@ _PARTNERS_KEPT = 12
 _COUNTED_PER_CALL = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Idea:
-    """A section that is suggested, and why."""
-
-    place: Place
-    reason: str
+Idea = tuple[Place, str]
+"""A section that is suggested, and why."""
 
 
 class Companions:
@@ -96,11 +91,11 @@ def _in_turn(sources: list[Iterator[Idea]], taken: set[Place]) -> Iterator[Idea]
     """Return one new idea of each source after the other."""
     while sources:
         for source in tuple(sources):
-            idea = next((idea for idea in source if idea.place not in taken), None)
+            idea = next((idea for idea in source if idea[0] not in taken), None)
             if idea is None:
                 sources.remove(source)
             else:
-                taken.add(idea.place)
+                taken.add(idea[0])
                 yield idea
 
 
@@ -108,13 +103,13 @@ def _asked_together(collection: Collection, kept: Sequence[Place], companions: C
     for place in kept[:3]:
         for partner, count in companions.of(collection, place):
             calls = "an earlier call" if count == 1 else f"{count} earlier calls"
-            yield Idea(partner, f"loaded together with {_quoted(collection, place)} in {calls}")
+            yield partner, f"loaded together with {_quoted(collection, place)} in {calls}"
 
 
 def _about_the_same(related: Iterable[tuple[Place, Sequence[str]]]) -> Iterator[Idea]:
     for place, words in related:
         if words:
-            yield Idea(place, f"adds {', '.join(words[:3])}")
+            yield place, f"adds {', '.join(words[:3])}"
 
 
 def _siblings(collection: Collection, kept: Sequence[Place]) -> Iterator[Idea]:
@@ -128,7 +123,7 @@ def _siblings(collection: Collection, kept: Sequence[Place]) -> Iterator[Idea]:
         at = family.index(index)
         for sibling in (*family[at + 1 : at + 2], *family[max(0, at - 1) : at], *family[at + 2 : at + 3]):
             if tree.sections[sibling].whole_traits.word_count > 0:
-                yield Idea((document, sibling), f"next to {_quoted(collection, place)}")
+                yield (document, sibling), f"next to {_quoted(collection, place)}"
 
 
 def _quoted(collection: Collection, place: Place) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate, islice
 from typing import NamedTuple
 
-from npl_index.answer.assembling import Known, choose, content_of, known_lines, row
+from npl_index.answer.assembling import Known, choose, content_of, row, selected_lines
 from npl_index.answer.document_set import DocumentSet, Unit
 from npl_index.answer.forms import Form, Json, Markdown, Prices
 from npl_index.answer.packing import BEST, MORE_POINTERS, POINTERS, Further, Packed, Wanted, pack, remarks
@@ -298,7 +298,7 @@ def find(request: TailorRequest, documents: DocumentSet, weights: Weights) -> Fo
     scope = documents.scope() if request.selectors or request.exclude else None
     selections, failures = _selected(scope, "selectors", request.selectors)
     excluded, others_failed = _selected(scope, "exclude", request.exclude)
-    known = known_lines(documents, excluded)
+    known = selected_lines(documents, excluded)
     query = Query(keywords, request.topics)
     looked = look(documents.collection, query, weights=weights)
     # A selector brings its sections alone; the context says what to show of them.
@@ -410,7 +410,7 @@ def _further(found: Found, documents: DocumentSet, companions: Companions) -> Fu
             break
     related = ((place, _held(documents, place, new)) for place in places[:NEIGHBOURS])
     ideas = suggest(documents.collection, wanted, taken, related, companions, neighbours=not found.used)
-    suggestions = [Suggestion(documents.selector(idea.place), idea.reason) for idea in ideas]
+    suggestions = [Suggestion(documents.selector(place), reason) for place, reason in ideas]
     return Further(found.keywords.words[:SHOWN_KEYWORDS], suggestions)
 
 

@@ -14,12 +14,10 @@ from typing import Any
 from npl_index.index.database import Database
 from npl_index.index.writing import AMONG, texts_of
 from npl_index.ranking.arrays import NDArray, np
-from npl_index.ranking.names import LEVEL, bits_of
 from npl_index.ranking.postings import Counts
-from npl_index.ranking.variants import variant_finder
-from npl_index.ranking.vocabulary import LAST
+from npl_index.ranking.vocabulary import LAST, variant_finder
 from npl_index.selectors.labels import fold as folded
-from npl_index.selectors.matching import Node
+from npl_index.selectors.names import LEVEL, Node, bits_of
 
 CANDIDATES = 200
 """Documents whose sections are ranked."""
@@ -207,7 +205,7 @@ class KeptVocabulary:
 
 
 class KeptNames:
-    """What the sections of a scope are called; see :class:`~npl_index.ranking.names.Names`."""
+    """What the sections of a scope are called; see :class:`~npl_index.selectors.names.Names`."""
 
     def __init__(self, database: Database, scope: Scope) -> None:
         self._database, self._scope = database, scope

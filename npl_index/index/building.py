@@ -38,11 +38,9 @@ class Reader(Protocol):
 
     def read(self, found: Found) -> Document:
         """Read a whole document."""
-        ...
 
     def sent(self, founds: Sequence[Found]) -> Reader:
         """Return what reads these documents in another process."""
-        ...
 
 
 def indexed(

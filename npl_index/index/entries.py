@@ -12,9 +12,9 @@ from npl_index.library.documents import Document, Fingerprint, Found
 from npl_index.library.fingerprints import is_settled
 from npl_index.markdown.state import Deadline
 from npl_index.ranking.indexing import IndexedDocument, ParsedDocument, index_document
-from npl_index.ranking.names import Name
 from npl_index.ranking.postings import Sections
 from npl_index.ranking.storing import dump_sections
+from npl_index.selectors.names import Name
 from npl_index.tokens.estimated import estimator
 from npl_index.tokens.sections import NOTHING, TokenCounts
 

@@ -155,8 +155,8 @@ class Group:
     """
 
     kind: str
-    items: str
-    skip: str = ""
+    items: str | Iterable[str]
+    skip: str | Iterable[str] | None = None
 
 
 def load_groups(library: Library, groups: Iterable[Group]) -> Loaded:
@@ -164,28 +164,8 @@ def load_groups(library: Library, groups: Iterable[Group]) -> Loaded:
 
     What cannot be used is reported in ``problems``, and the rest is loaded.
     """
-    texts: list[tuple[LoadedItem, str]] = []
-    missing: list[MissingItem] = []
-    skipped: list[str] = []
     problems: list[str] = []
-    taken: set[str] = set()
-    for group in groups:
-        kind = library.catalog.kind(group.kind)
-        picked = _pick(library, kind, split_items(group.items), _Skip.parse(group.skip), taken, problems)
-        texts += _read_all(library, kind, picked.found, problems)
-        missing += (replace(one, kind=kind.name) for one in picked.missing)
-        skipped += picked.skipped
-    names: dict[str, list[str]] = {}
-    for item, _ in texts:
-        names.setdefault(library.catalog.kind(item.kind).flag or "", []).append(item.name)
-    return Loaded(
-        content=_joined(texts),
-        flags={flag: ",".join(sorted(names[flag])) for flag in FLAGS if flag in names},
-        items=tuple(item for item, _ in texts),
-        missing=tuple(missing),
-        skipped=tuple(skipped),
-        problems=tuple(problems),
-    )
+    return replace(_loaded(library, groups, problems), problems=tuple(problems))
 
 
 def load(
@@ -201,21 +181,35 @@ def load(
     wanted = split_items(items)
     if not wanted:
         raise MissingRequestError("'items' names nothing", parameter="items", hint="name an item, or '*'")
-    of_kind = library.catalog.kind(kind)
-    picked = _pick(library, of_kind, wanted, _Skip.parse(skip))
-    read = tuple(_read_all(library, of_kind, picked.found))
-    names = [item.name for item, _ in read]
+    loaded = _loaded(library, [Group(kind, wanted, skip)])
+    return replace(loaded, missing=tuple(replace(one, kind=None) for one in loaded.missing))
+
+
+def _loaded(library: Library, groups: Iterable[Group], problems: list[str] | None = None) -> Loaded:
+    """Load items of several kinds.
+
+    :param problems: collects what cannot be used; without it the first error is raised.
+    """
+    texts: list[tuple[LoadedItem, str]] = []
+    missing: list[MissingItem] = []
+    skipped: list[str] = []
+    taken: set[str] = set()
+    names: dict[str, list[str]] = {}
+    for group in groups:
+        kind = library.catalog.kind(group.kind)
+        picked = _pick(library, kind, split_items(group.items), _Skip.parse(group.skip), taken, problems)
+        read = list(_read_all(library, kind, picked.found, problems))
+        names.setdefault(kind.flag or "", []).extend(item.name for item, _ in read)
+        texts += read
+        missing += (replace(one, kind=kind.name) for one in picked.missing)
+        skipped += picked.skipped
     return Loaded(
-        content=_joined(read),
-        flags={of_kind.flag: ",".join(sorted(names))} if names and of_kind.flag else {},
-        items=tuple(item for item, _ in read),
-        missing=picked.missing,
-        skipped=picked.skipped,
+        content=_SEPARATOR.join(f"# {item.name}:\n{text}\n" for item, text in texts),
+        flags={flag: ",".join(sorted(names[flag])) for flag in FLAGS if names.get(flag)},
+        items=tuple(item for item, _ in texts),
+        missing=tuple(missing),
+        skipped=tuple(skipped),
     )
-
-
-def _joined(texts: Iterable[tuple[LoadedItem, str]]) -> str:
-    return _SEPARATOR.join(f"# {item.name}:\n{text}\n" for item, text in texts)
 
 
 def load_raw(library: Library, kind: str, item: str | None = None) -> Loaded:

@@ -34,69 +34,6 @@ class _Entry(Generic[V]):
     value: V
 
 
-class MemoryIndexCache(Generic[V]):
-    """Least recently used values go first when ``maxsize`` bytes are exceeded.
-
-    :param maxsize: bound in bytes of what is kept, as ``size_of`` counts them.
-    :param size_of: bytes of memory a value takes.
-    :param clock: nanoseconds since the epoch.
-    """
-
-    def __init__(
-        self, maxsize: int, size_of: Callable[[V], int], clock: Callable[[], int] = time.time_ns
-    ) -> None:
-        self._size_of = size_of
-        self._clock = clock
-        self._lock = threading.Lock()
-        self._entries: LRUCache[str, _Entry[V]] = LRUCache(maxsize, getsizeof=lambda entry: entry.size)
-
-    @property
-    def currsize(self) -> int:
-        """Bytes kept now."""
-        return int(self._entries.currsize)
-
-    def peek(self, fingerprint: Fingerprint) -> V | None:
-        """Return the value if the fingerprint alone proves that the file is unchanged."""
-        with self._lock:
-            entry = self._entries.get(fingerprint.path)
-        if entry is None or not entry.settled or entry.fingerprint != fingerprint:
-            return None
-        return entry.value
-
-    def get(self, document: Document) -> V | None:
-        """Return the value made from exactly this content, or ``None``."""
-        with self._lock:
-            entry = self._entries.get(document.fingerprint.path)
-        if entry is None or entry.digest != document.digest:
-            return None
-        entry.fingerprint = document.fingerprint
-        entry.settled = self._is_settled(document.fingerprint)
-        return entry.value
-
-    def put(self, document: Document, value: V) -> None:
-        """Keep a value; it replaces what was kept for the path. One larger than the bound is not kept."""
-        path = document.fingerprint.path
-        entry = _Entry(
-            document.fingerprint,
-            document.digest,
-            self._is_settled(document.fingerprint),
-            self._size_of(value) + len(path),
-            value,
-        )
-        with self._lock:
-            self._entries.pop(path, None)
-            if entry.size <= self._entries.maxsize:
-                self._entries[path] = entry
-
-    def discard(self, path: str) -> None:
-        """Forget what is kept for a path, if anything."""
-        with self._lock:
-            self._entries.pop(path, None)
-
-    def _is_settled(self, fingerprint: Fingerprint) -> bool:
-        return is_settled(fingerprint.mtime_ns, self._clock())
-
-
 @dataclass(slots=True)
 class CacheStatistics:
     """How calls were served.
@@ -110,33 +47,36 @@ class CacheStatistics:
 
 
 class BuildingCache(Generic[V]):
-    """Memory in front, and a builder for what it has not.
+    """Values in memory, and a builder for those that it lacks. Safe for several threads.
 
+    Least recently used values go first when ``maxsize`` bytes are exceeded; a larger one is not kept.
     Concurrent requests for one state of a file share one build, or its failure. After a failure the file
     is not tried again until it changes.
 
-    :param memory: the first cache.
     :param build: makes a value from a document; may raise :class:`DocumentError`.
+    :param maxsize: bound in bytes of what is kept, as ``size_of`` counts them.
+    :param size_of: bytes of memory a value takes.
+    :param clock: nanoseconds since the epoch.
     """
 
     def __init__(
         self,
-        memory: MemoryIndexCache[V],
         build: Callable[[Document], V],
+        maxsize: int,
+        size_of: Callable[[V], int],
+        clock: Callable[[], int] = time.time_ns,
     ) -> None:
-        self.memory = memory
         self.statistics = CacheStatistics()
-        self._build = build
+        self._build, self._size_of, self._clock = build, size_of, clock
         self._lock = threading.Lock()
+        self._entries: LRUCache[str, _Entry[V]] = LRUCache(maxsize, getsizeof=lambda entry: entry.size)
         self._running: dict[Fingerprint, Future[V]] = {}
         self._failures: LRUCache[Fingerprint, tuple[str, DocumentError]] = LRUCache(_FAILURES_KEPT)
 
-    def peek(self, fingerprint: Fingerprint) -> V | None:
-        """Return the value if it is in memory and certainly current; never blocks, never reads the file."""
-        value = self.memory.peek(fingerprint)
-        if value is not None:
-            self.statistics.hits += 1
-        return value
+    @property
+    def currsize(self) -> int:
+        """Bytes kept now."""
+        return int(self._entries.currsize)
 
     def get(self, fingerprint: Fingerprint, read: Callable[[], Document]) -> V:
         """Return the value for the file as it is now.
@@ -145,10 +85,11 @@ class BuildingCache(Generic[V]):
         :param read: reads the file; called at most once.
         :raises DocumentError: what ``read`` or the builder raised.
         """
-        value = self.peek(fingerprint)
-        if value is not None:
-            return value
         with self._lock:
+            entry = self._entries.get(fingerprint.path)
+            if entry is not None and entry.settled and entry.fingerprint == fingerprint:
+                self.statistics.hits += 1
+                return entry.value
             running = self._running.get(fingerprint)
             if running is None:
                 mine: Future[V] = Future()
@@ -156,7 +97,7 @@ class BuildingCache(Generic[V]):
         if running is not None:
             return running.result()
         try:
-            value = self._make(read())
+            value = self._current(read())
         except BaseException as error:
             mine.set_exception(error)
             raise
@@ -167,21 +108,29 @@ class BuildingCache(Generic[V]):
             with self._lock:
                 del self._running[fingerprint]
 
-    def _make(self, document: Document) -> V:
-        value = self.memory.get(document)
-        if value is not None:
-            self.statistics.hits += 1
-            return value
+    def _current(self, document: Document) -> V:
+        """Return the kept value if it was made from exactly this content, else a new one."""
+        fingerprint, digest = document.fingerprint, document.digest
+        settled = is_settled(fingerprint.mtime_ns, self._clock())
         with self._lock:
-            failure = self._failures.get(document.fingerprint)
-        if failure is not None and failure[0] == document.digest:
+            entry = self._entries.get(fingerprint.path)
+            failure = self._failures.get(fingerprint)
+        if entry is not None and entry.digest == digest:
+            entry.fingerprint, entry.settled = fingerprint, settled
+            self.statistics.hits += 1
+            return entry.value
+        if failure is not None and failure[0] == digest:
             raise failure[1].with_traceback(None)
         try:
             value = self._build(document)
         except DocumentError as error:
             with self._lock:
-                self._failures[document.fingerprint] = (document.digest, error)
+                self._failures[fingerprint] = digest, error
             raise
         self.statistics.built += 1
-        self.memory.put(document, value)
+        size = self._size_of(value) + len(fingerprint.path)
+        with self._lock:
+            self._entries.pop(fingerprint.path, None)
+            if size <= self._entries.maxsize:
+                self._entries[fingerprint.path] = _Entry(fingerprint, digest, settled, size, value)
         return value

@@ -109,12 +109,10 @@ class Lines(Protocol):
     @property
     def source(self) -> str:
         r"""The text with ``\n`` line ends, byte order mark removed."""
-        ...
 
     @property
     def starts(self) -> array[int]:
         """Offset of each line's first character, and the length of the text."""
-        ...
 
 
 class KnownLines(NamedTuple):

@@ -49,7 +49,7 @@ from typing import Any, NamedTuple
 from npl_index.choices import Weights
 from npl_index.ranking.arrays import NDArray, np
 from npl_index.ranking.postings import begin_runs
-from npl_index.ranking.variants import Variants
+from npl_index.ranking.vocabulary import Variants
 from npl_index.ranking.weighing import Weighed, Weighing
 
 K1 = 1.6

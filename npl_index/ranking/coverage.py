@@ -22,8 +22,7 @@ from typing import Any, Literal, NamedTuple
 from npl_index.ranking.analysis import RARE, Keywords, Word, commonness, extract_keywords
 from npl_index.ranking.arrays import NDArray, np
 from npl_index.ranking.indexing import Passages
-from npl_index.ranking.variants import VARIANT_WEIGHT
-from npl_index.ranking.vocabulary import Vocabulary
+from npl_index.ranking.vocabulary import VARIANT_WEIGHT, Vocabulary
 from npl_index.ranking.weighing import BACKGROUND, idf
 
 MANY = 1_000

@@ -18,7 +18,7 @@ from npl_index.ranking.indexing import Collection, Passages
 from npl_index.ranking.reading import Texts, best_windows, counts_of
 from npl_index.ranking.weighing import FIELD_WEIGHTS, idf
 from npl_index.selectors.labels import fold
-from npl_index.selectors.matching import Node
+from npl_index.selectors.names import Node
 
 PAGE_SHARE = 0.25
 """What the best page adds to its sections, compared with the best section's own score."""

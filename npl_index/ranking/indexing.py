@@ -20,13 +20,13 @@ from npl_index.markdown.front_matter import texts_of
 from npl_index.markdown.headings import LONGEST
 from npl_index.markdown.sections import Section, SectionTree, Span, parse_sections
 from npl_index.priority import give_way
-from npl_index.ranking.analysis import terms
+from npl_index.ranking.analysis import terms, without_compounds
 from npl_index.ranking.arrays import NDArray, np
-from npl_index.ranking.names import KnownNames, Name, Names, names_of
 from npl_index.ranking.postings import FIELDS, Postings, Sections, sections_of
 from npl_index.ranking.vocabulary import KnownVocabulary, Vocabulary
 from npl_index.ranking.weighing import Weighing
 from npl_index.selectors.labels import heading_label
+from npl_index.selectors.names import KnownNames, Name, Names, names_of
 from npl_index.selectors.writing import steps_of
 from npl_index.tokens.sections import NOTHING
 
@@ -107,7 +107,7 @@ def index_document(document: Document, *, deadline: float | None = None) -> Inde
     words = sorted(set(chain.from_iterable(chain.from_iterable(fields))))[:MAX_TERMS]
     row_of = {term: row for row, term in enumerate(words)}
     rows = [[[row_of[term] for term in one if term in row_of] for one in section] for section in fields]
-    names = names_of(tree, [heading for heading, _, _ in fields])
+    names = names_of(tree, (" ".join(without_compounds(heading)) for heading, _, _ in fields))
     return IndexedDocument(document, tree, tuple(words), sections_of(tree, rows), names)
 
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from npl_index.markdown.sections import SectionTree
 from npl_index.ranking.arrays import NDArray, np
-from npl_index.ranking.names import LEVEL, held
+from npl_index.selectors.names import LEVEL, held
 
 FIELDS = 3
 BEGINS_PAGE = 128
@@ -35,7 +35,7 @@ class Sections(NamedTuple):
     :param parents: of each section; its own number where there is none, uint32.
     :param sizes: bytes of each section's own text; 0 where it is nothing but the heading, uint32.
     :param levels: heading level of each section, what its own text holds
-        (:func:`npl_index.ranking.names.held`), and :data:`BEGINS_PAGE`, uint8.
+        (:func:`npl_index.selectors.names.held`), and :data:`BEGINS_PAGE`, uint8.
     :param rows: the terms of all fields, one field after another, as rows of a vocabulary, uint32.
     """
 

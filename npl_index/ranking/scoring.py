@@ -154,7 +154,7 @@ from npl_index.ranking.indexing import Collection, Passages
 from npl_index.ranking.reading import Sought, Texts, read
 from npl_index.ranking.weighing import idf as weigh
 from npl_index.ranking.weighing import spread
-from npl_index.selectors.matching import Node
+from npl_index.selectors.names import Node
 
 logger = logging.getLogger(__name__)
 

@@ -1,16 +1,35 @@
-"""The terms of a collection, and how many of its sections hold each."""
+"""The terms of a collection: how many of its sections hold each, and which stand for a word of a query.
+
+These are the word itself, abbreviations, parts and corrected spellings.
+"""
 
 from __future__ import annotations
 
 import sys
 from bisect import bisect_left
-from collections.abc import Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property, lru_cache
 from typing import Any, Protocol
 
+from npl_index.ranking.analysis import RARE, commonness
 from npl_index.ranking.arrays import NDArray, np
 from npl_index.ranking.postings import Counts, Sections, counts_in
-from npl_index.ranking.variants import Variants, variant_finder
+
+LAST = chr(sys.maxunicode)
+"""The last character: what begins with a text lies before that text and this."""
+
+MIN_PART = 3
+MIN_SHARE = 0.3
+VARIANT_WEIGHT = 0.5
+"""A word can stand for another that begins with it, or that it ends with: it needs at least ``MIN_PART``
+letters and ``MIN_SHARE`` of the longer one's, and counts ``VARIANT_WEIGHT`` times the share it has."""
+
+MAX_EXTENSIONS = 24
+_CACHED = 4096
+_SHORT_WORD = 7
+
+Variants = tuple[tuple[int, float], ...]
+"""Rows of terms, each with its share of the weight of the query's term."""
 
 
 class Vocabulary(Protocol):
@@ -24,37 +43,29 @@ class Vocabulary(Protocol):
     @property
     def sections(self) -> int:
         """How many sections the collection has."""
-        ...
 
     @property
     def pages(self) -> int:
         """How many pages it has."""
-        ...
 
     @property
     def words(self) -> int:
         """How many terms all its bodies have."""
-        ...
 
     def row(self, term: str) -> int | None:
         """Return the row of a term, ``None`` where no section holds it."""
-        ...
 
     def between(self, low: str, high: str, most: int | None = None) -> Sequence[tuple[int, str]]:
         """Return rows and terms from ``low`` up to ``high``, the first ones, in the order of the terms."""
-        ...
 
     def texts(self, rows: Sequence[int]) -> list[str]:
         """Return the terms of some rows."""
-        ...
 
     def counts(self, rows: NDArray[Any]) -> Counts:
         """Return how many sections hold the terms of some rows."""
-        ...
 
     def variants(self, term: str) -> Variants:
         """Return the rows that stand for a query's term."""
-        ...
 
 
 class KnownVocabulary:
@@ -97,5 +108,65 @@ class KnownVocabulary:
         return totals
 
 
-LAST = chr(sys.maxunicode)
-"""The last character: what begins with a text lies before that text and this."""
+def variant_finder(vocabulary: Vocabulary) -> Callable[[str], Variants]:
+    """Return a function from a query's term to the terms that stand for it, the term itself first.
+
+    The term itself has share 1. Words that begin with it, and those it begins or ends with, have up to
+    ``VARIANT_WEIGHT``, less the more letters one has beyond the other: ``env`` and ``environ``, ``kube`` and
+    ``kuberay``. A word that is unknown has the words most like it, too. An identifier with marks or digits
+    that is there stands for itself only: who asks for ``zyxw3`` does not mean ``zyxw1``.
+    """
+
+    # Queries repeat their words, and looking for a misspelt one reads all words with its first letter.
+    @lru_cache(_CACHED)
+    def find(term: str) -> Variants:
+        row = vocabulary.row(term)
+        found = [] if row is None else [(row, 1.0)]
+        if row is not None and not term.isalpha():
+            return tuple(found)
+        if len(term) >= MIN_PART and term[0].isalpha():
+            others = dict(_parts(term, vocabulary))
+            others.update(_extensions(term, vocabulary))
+            if row is None:
+                others.update(dict.fromkeys(_misspelt(term, vocabulary), 1.0))
+            found += ((other, VARIANT_WEIGHT * share) for other, share in others.items())
+        return tuple(found)
+
+    return find
+
+
+def _parts(term: str, vocabulary: Vocabulary) -> Iterator[tuple[int, float]]:
+    """Find the words that a term begins with; and those a rare one ends with, since "network" is no work."""
+    length = len(term)
+    rare = commonness(term) <= RARE
+    for part_length in range(max(MIN_PART, int(length * MIN_SHARE)), length):
+        for part in (term[:part_length], term[-part_length:])[: 1 + rare]:
+            row = vocabulary.row(part)
+            if row is not None:
+                yield row, part_length / length
+
+
+def _extensions(term: str, vocabulary: Vocabulary) -> Iterator[tuple[int, float]]:
+    """Find the words that begin with a term."""
+    length = len(term)
+    for row, other in vocabulary.between(term, term + LAST, MAX_EXTENSIONS):
+        if len(other) > length and length >= MIN_SHARE * len(other) and other.isalpha():
+            yield row, length / len(other)
+
+
+def _misspelt(term: str, vocabulary: Vocabulary) -> list[int]:
+    """Find the words nearest to an unknown one.
+
+    They have the same first letter and nearly the same length; at most two letters are wrong, left out, added
+    or swapped (one in short words), by optimal string alignment. Common English words are no misspellings.
+    """
+    if len(term) == MIN_PART or commonness(term) > RARE:
+        return []
+    from rapidfuzz import process  # only unknown words need it, and it is slow to import
+    from rapidfuzz.distance import OSA
+
+    alike = vocabulary.between(term[0], term[0] + LAST)
+    near = {row: other for row, other in alike if abs(len(other) - len(term)) <= 1}
+    allowed = 1 if len(term) <= _SHORT_WORD else 2
+    matches = process.extract(term, near, scorer=OSA.distance, score_cutoff=allowed, limit=3)
+    return [row for _, distance, row in matches if distance == matches[0][1]]

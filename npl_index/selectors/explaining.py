@@ -9,7 +9,8 @@ from itertools import chain
 from npl_index.errors import SectionNotFoundError
 from npl_index.selectors.grammar import Selector, Step
 from npl_index.selectors.labels import fold, heading_label
-from npl_index.selectors.matching import Node, Scope
+from npl_index.selectors.matching import Scope
+from npl_index.selectors.names import Node
 from npl_index.selectors.predicates import KNOWN_PREDICATES
 from npl_index.selectors.writing import selector_for
 

@@ -2,52 +2,20 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain, groupby
 from operator import itemgetter
-from typing import Protocol
 
 from npl_index.markdown.sections import Section, SectionTree
 from npl_index.markdown.state import NO_DEADLINE, Deadline
 from npl_index.selectors.grammar import Step
 from npl_index.selectors.hierarchy import Hierarchy
 from npl_index.selectors.labels import fold, fold_document, heading_label, label
+from npl_index.selectors.names import KnownNames, Names, Node
 from npl_index.selectors.predicates import Conditions
-
-_MANY = 2_000
-"""Sections above which all names are put together once: most selectors then need not look at each of them."""
-
-Node = tuple[int, int]
-"""Position of a tree among those searched, and index of a section in it."""
-
-
-class Register(Protocol):
-    """What the sections of documents are called, for who does not want to read a thousand documents."""
-
-    def title(self, tree: int) -> tuple[str, str]:
-        """Return the names of a document and of its first section."""
-
-    def size(self, tree: int) -> int:
-        """Return how many sections a document has."""
-
-    def level(self, node: Node) -> int:
-        """Return the heading level of a section."""
-
-    def fold(self, node: Node) -> str:
-        """Return the loose form of a section's name."""
-
-    def called(self, fold: str) -> Iterable[Node]:
-        """Return the sections whose name, seen or written, has a loose form."""
-
-    def beginning(self, fold: str) -> Iterable[Node]:
-        """Return those whose name, seen or written, begins with it."""
-
-    def holding(self, level: int | None, traits: Sequence[str]) -> Iterable[Node]:
-        """Return the sections of a level whose own text has some traits, in document order."""
 
 
 class Scope:
@@ -58,8 +26,8 @@ class Scope:
     :param clock: when looking up ends in an error.
     :param addresses: names that lead to one document before any name of another does; the first of each is
         the one that messages use.
-    :param register: knows what sections are called. With it only the trees are asked for that hold a
-        section which may be meant; what is found is the same.
+    :param register: knows what sections are called, so that only the trees are asked for that hold a section
+        which may be meant; by default it is made of the trees.
     """
 
     def __init__(
@@ -68,16 +36,13 @@ class Scope:
         names: Sequence[Collection[str]],
         clock: Deadline = NO_DEADLINE,
         addresses: Sequence[Sequence[str]] = (),
-        register: Register | None = None,
+        register: Names | None = None,
     ) -> None:
         self.trees = trees
         self.clock = clock
-        self._register = register
+        self._register = register or KnownNames.of(trees)
         self.addresses = [tuple(map(label, own)) for own in addresses] or [()] * len(trees)
-        if register is None:
-            titles = [(tree.name, tree.sections[0].name) for tree in trees]
-        else:
-            titles = [register.title(tree) for tree in range(len(trees))]
+        titles = map(self._register.title, range(len(trees)))
         self.names = [
             tuple(dict.fromkeys(map(label, (*title, *sorted(more, key=len), *own))))
             for title, more, own in zip(titles, names, self.addresses, strict=True)
@@ -95,26 +60,6 @@ class Scope:
         return self._hierarchies[tree]
 
     @cached_property
-    def _nodes(self) -> list[Node]:
-        return self.everything(range(len(self.trees)))
-
-    @cached_property
-    def _all_seen(self) -> frozenset[str]:
-        return frozenset(map(self.seen, self._nodes)).union(*self.names)
-
-    @cached_property
-    def _all_written(self) -> frozenset[str]:
-        return frozenset(heading_label(self.section(node).heading) for node in self._nodes)
-
-    @cached_property
-    def _all_folds(self) -> list[str]:
-        return sorted(set(map(self.folded, self._nodes)))
-
-    @cached_property
-    def _all_loose(self) -> frozenset[str]:
-        return frozenset(self._all_folds).union(*self.folded_names)
-
-    @cached_property
     def folded_names(self) -> list[frozenset[str]]:
         """The loose forms of each document's names."""
         return [frozenset(map(fold_document, names)) for names in self.names]
@@ -130,14 +75,7 @@ class Scope:
 
     def everything(self, trees: Iterable[int]) -> list[Node]:
         """Return all sections of some trees, the documents included."""
-        return [(tree, index) for tree in trees for index in range(self._size(tree))]
-
-    def _size(self, tree: int) -> int:
-        return len(self.trees[tree].sections) if self._register is None else self._register.size(tree)
-
-    def level(self, node: Node) -> int:
-        """Return the level of a section's heading."""
-        return self.section(node).level if self._register is None else self._register.level(node)
+        return [(tree, index) for tree in trees for index in range(self._register.size(tree))]
 
     def follow(self, step: Step, context: Sequence[Node]) -> list[Node]:
         """Return the sections a step leads to, in document order.
@@ -158,22 +96,16 @@ class Scope:
         :param traits: of their own texts.
         :returns: ``None`` where the trees have to be asked.
         """
-        register = self._register
-        if register is None or step.name is not None or step.combinator == "child":
-            return None
-        if any(index for _, index in context):
+        if step.name is not None or step.combinator == "child" or any(index for _, index in context):
             return None
         self.clock.check()
         trees = {tree for tree, _ in context}
-        if step.combinator == "start":  # the documents and their parts, which alone have level 0
-            return [node for node in register.holding(0, traits) if node[0] in trees]
-        return [node for node in register.holding(step.level, traits) if node[1] and node[0] in trees]
+        is_start = step.combinator == "start"  # the documents and their parts, which alone have level 0
+        holding = self._register.holding(0 if is_start else step.level, traits)
+        return [node for node in holding if node[0] in trees and (is_start or node[1])]
 
     def pool(self, step: Step, context: Sequence[Node]) -> list[Node]:
-        """Return the sections among which a step chooses, in document order.
-
-        With a register those are left out that cannot have the step's name.
-        """
+        """Return the sections among which a step chooses and which may have its name, in document order."""
         self.clock.check()
         unnamed = self._unnamed(step, context)
         if unnamed is not None:
@@ -191,11 +123,11 @@ class Scope:
                 self._children(tree, heads, step) if step.combinator == "child" else self._below(tree, heads)
             )
             found += [(tree, index) for index in inside if near is None or (tree, index) in near]
-        return [node for node in found if step.level is None or self.level(node) == step.level]
+        return [node for node in found if step.level is None or self._register.level(node) == step.level]
 
     def _near(self, name: str | None) -> frozenset[Node] | None:
-        """Return the sections whose names may match or begin with a name; ``None`` where nobody knows."""
-        if self._register is None or name is None:
+        """Return the sections whose names may match or begin with a name; ``None`` without a name."""
+        if name is None:
             return None
         if name not in self._known_near:
             self._known_near[name] = frozenset(self._register.beginning(fold(heading_label(name))))
@@ -211,11 +143,8 @@ class Scope:
 
     def like(self, trees: Iterable[int], name: str) -> list[Node]:
         """Return the sections of some trees, the documents included, whose names may be like a name."""
-        near = self._near(name)
-        if near is None:
-            return self.everything(trees)
         searched = set(trees)
-        inside = {node for node in near if node[0] in searched}
+        inside = {node for node in self._near(name) or () if node[0] in searched}
         return sorted(inside.union((tree, 0) for tree in searched))
 
     def _children(self, tree: int, heads: Sequence[int], step: Step) -> Iterable[int]:
@@ -228,7 +157,7 @@ class Scope:
     def _below(self, tree: int, heads: Sequence[int]) -> Iterable[int]:
         stop = 0
         for head in heads:
-            inside = self.trees[tree].subtree(head) if head else range(self._size(tree))
+            inside = self.trees[tree].subtree(head) if head else range(self._register.size(tree))
             if inside.stop > stop:
                 yield from range(head + 1, inside.stop)
                 stop = inside.stop
@@ -248,14 +177,10 @@ class Scope:
 
     def called(self, pool: Sequence[Node], name: str) -> list[Node]:
         """Return the sections with a name: as readers see it, else as written, else compared loosely."""
-        register = self._register
-        if register is not None:
-            called = set(register.called(fold(heading_label(name))))
-            pool = [node for node in pool if node[1] == 0 or node in called]
-        for names, wanted, matches in self._comparisons(name):
+        called = set(self._register.called(fold(heading_label(name))))
+        pool = [node for node in pool if node[1] == 0 or node in called]
+        for matches in self._comparisons(name):
             self.clock.check()
-            if register is None and len(pool) > _MANY and wanted.isdisjoint(names()):
-                continue
             found = [node for node in pool if matches(node)]
             if found:
                 return self._best(found)
@@ -264,19 +189,10 @@ class Scope:
     def beginning(self, pool: Sequence[Node], name: str) -> list[Node]:
         """Return the sections whose names begin with a name."""
         start = fold(heading_label(name))
-        if self._register is None and len(pool) > _MANY:
-            at = bisect_left(self._all_folds, start)
-            if at == len(self._all_folds) or not self._all_folds[at].startswith(start):
-                return []
         return self._best([node for node in pool if start and self.folded(node).startswith(start)])
 
-    def _comparisons(
-        self, name: str
-    ) -> tuple[tuple[Callable[[], Collection[str]], set[str], Callable[[Node], bool]], ...]:
-        """Return ways to compare, the strictest first.
-
-        Each has all names there are, in its form, those of them that are wanted, and the comparison.
-        """
+    def _comparisons(self, name: str) -> tuple[Callable[[Node], bool], ...]:
+        """Return ways to compare, the strictest first."""
         wanted = heading_label(name)
         folded, document = fold(wanted), fold_document(name)
 
@@ -297,15 +213,11 @@ class Scope:
                 return document in self.folded_names[node[0]]
             return self.folded(node) == folded
 
-        return (
-            (lambda: self._all_seen, {name, wanted}, as_seen),
-            (lambda: self._all_written, {wanted}, as_written),
-            (lambda: self._all_loose, {folded, document}, loosely),
-        )
+        return as_seen, as_written, loosely
 
     def _best(self, nodes: Sequence[Node]) -> list[Node]:
         """Keep the documents, else the versioned sections, else the headings."""
-        ranks = [0 if node[1] == 0 else 1 if self.level(node) == 0 else 2 for node in nodes]
+        ranks = [0 if node[1] == 0 else 1 if self._register.level(node) == 0 else 2 for node in nodes]
         first = min(ranks, default=0)
         return [node for node, rank in zip(nodes, ranks, strict=True) if rank == first]
 
@@ -318,13 +230,11 @@ class Scope:
     def folded(self, node: Node) -> str:
         """Return the loose form of a section's name."""
         if node not in self._folds:
-            self._folds[node] = self._fold(node)
+            is_document = node[1] == 0
+            self._folds[node] = (
+                fold_document(self.names[node[0]][0]) if is_document else self._register.fold(node)
+            )
         return self._folds[node]
-
-    def _fold(self, node: Node) -> str:
-        if node[1] == 0:
-            return fold_document(self.names[node[0]][0])
-        return fold(self.seen(node)) if self._register is None else self._register.fold(node)
 
     def fulfils(self, node: Node, conditions: Conditions) -> bool:
         """Return whether a section fulfils a step's predicates."""

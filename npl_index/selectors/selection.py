@@ -9,7 +9,8 @@ from npl_index.errors import InvalidRequestError, SectionNotFoundError
 from npl_index.markdown.sections import SectionTree, Span
 from npl_index.selectors.explaining import Failure, shown, source_of
 from npl_index.selectors.grammar import Selector, Step
-from npl_index.selectors.matching import Node, Scope
+from npl_index.selectors.matching import Scope
+from npl_index.selectors.names import Node
 
 
 @dataclass(frozen=True, slots=True)

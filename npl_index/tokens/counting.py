@@ -34,16 +34,13 @@ class TokenCounter(Protocol):
     @property
     def name(self) -> str:
         """``tiktoken:<vocabulary>`` where counts are exact, ``estimate:<vocabulary>`` where they are not."""
-        ...
 
     @property
     def exact(self) -> bool:
         """Whether ``count`` returns the true number."""
-        ...
 
     def count(self, text: str) -> int:
         """Return the number of tokens, or the best estimate of it; special tokens count as plain text."""
-        ...
 
     def upper_bound(self, count: int) -> int:
         """Return a number that the true count of a text hardly ever exceeds.
@@ -52,7 +49,6 @@ class TokenCounter(Protocol):
 
         :param count: what :meth:`count` returned for the text.
         """
-        ...
 
 
 def windows(text: str) -> Iterator[str]:

@@ -10,7 +10,7 @@ from cachetools import LRUCache
 
 from npl_index.answer.suggestions import Companions
 from npl_index.index.entries import Indexer
-from npl_index.library.cache import BuildingCache, MemoryIndexCache
+from npl_index.library.cache import BuildingCache
 from npl_index.library.listing import FileListings
 from npl_index.markdown.state import NO_DEADLINE, Deadline
 from npl_index.ranking.indexing import IndexedDocument, ParsedDocument
@@ -44,11 +44,10 @@ class SharedState:
         self.companions = Companions()
         self.files = FileListings()
         self.tickets, self.editor = Tickets(), Editor()
-        memory: MemoryIndexCache[IndexedDocument] = MemoryIndexCache(
-            settings.cache_bytes, lambda indexed: indexed.nbytes
-        )
         indexer = Indexer(settings.time_limit, settings.vocabulary)
-        self.indices = BuildingCache(memory, indexer.index)
+        self.indices: BuildingCache[IndexedDocument] = BuildingCache(
+            indexer.index, settings.cache_bytes, lambda indexed: indexed.nbytes
+        )
         # Caches are not safe for several threads; what they keep is made outside of the lock, so that one
         # caller's work does not hold up the others. Two may then make the same value, which does no harm.
         self.lock = threading.Lock()

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from npl_index.errors import DocumentError, DocumentTimeoutError
-from npl_index.library.cache import BuildingCache, MemoryIndexCache
+from npl_index.library.cache import BuildingCache
 from npl_index.library.documents import Document, Fingerprint
 from npl_index.library.fingerprints import COARSEST_TIMESTAMP_NS
 
@@ -24,11 +24,9 @@ def document(
     return Document("a", "a.md", "given", fingerprint, data, f"digest of {text}", False)
 
 
-def memory(maxsize: int = 1000, clock: int = NOW) -> MemoryIndexCache[str]:
-    return MemoryIndexCache(maxsize, len, lambda: clock)
-
-
-def building(build: object = None, clock: int = NOW) -> tuple[BuildingCache[str], list[Document]]:
+def building(
+    build: object = None, clock: int = NOW, maxsize: int = 1000
+) -> tuple[BuildingCache[str], list[Document]]:
     """Make a cache of upper-cased texts that notes what it built."""
     built: list[Document] = []
 
@@ -36,39 +34,30 @@ def building(build: object = None, clock: int = NOW) -> tuple[BuildingCache[str]
         built.append(found)
         return found.data.decode().upper()
 
-    return BuildingCache(memory(clock=clock), build or upper), built  # type: ignore[arg-type]
+    return BuildingCache(build or upper, maxsize, len, lambda: clock), built  # type: ignore[arg-type]
 
 
-def test_a_kept_value_comes_back_for_the_same_content_only() -> None:
-    """A value is given for the content it was made from and for no other."""
-    cache = memory()
-    cache.put(document(), "A")
-    assert cache.get(document()) == "A"
-    assert cache.get(document(text="# B\n")) is None
-    cache.discard("/docs/a.md")
-    assert cache.get(document()) is None
+def never() -> Document:
+    raise AssertionError("read again")
 
 
 def test_the_least_recently_used_value_goes_first() -> None:
     """The bound in bytes holds, and what was used last stays."""
-    cache = memory(maxsize=60)
-    first, second, third = (document(path=f"/{name}") for name in "abc")
-    cache.put(first, "x" * 20)
-    cache.put(second, "y" * 20)
-    assert cache.peek(first.fingerprint) == "x" * 20
-    cache.put(third, "z" * 20)
-    assert cache.currsize <= 60
-    assert cache.peek(second.fingerprint) is None
-    assert cache.peek(first.fingerprint) == "x" * 20
+    cache, built = building(maxsize=60)
+    first, second, third = (document(path=f"/{name}", text="x" * 20) for name in "abc")
+    for found in (first, second, first, third, first, second):
+        assert cache.get(found.fingerprint, lambda found=found: found) == "X" * 20  # type: ignore[misc]
+        assert cache.currsize <= 60
+    assert built == [first, second, third, second]
 
 
 def test_a_value_larger_than_the_bound_is_not_kept() -> None:
     """One giant value does not drive everything else out."""
-    cache = memory(maxsize=30)
-    cache.put(document(), "x" * 10)
-    cache.put(document(path="/big"), "y" * 100)
-    assert cache.get(document()) == "x" * 10
-    assert cache.get(document(path="/big")) is None
+    cache, built = building(maxsize=30)
+    small, big = document(text="x" * 10), document(path="/big", text="y" * 100)
+    for found in (small, big, small, big):
+        cache.get(found.fingerprint, lambda found=found: found)  # type: ignore[misc]
+    assert built == [small, big, big]
 
 
 @pytest.mark.parametrize(
@@ -76,12 +65,17 @@ def test_a_value_larger_than_the_bound_is_not_kept() -> None:
     [(COARSEST_TIMESTAMP_NS + 1, True), (COARSEST_TIMESTAMP_NS, False), (-SECOND, False)],
 )
 def test_a_fresh_time_stamp_alone_proves_nothing(age_ns: int, trusted: bool) -> None:
-    """A file changed a moment ago, or in the future, is compared by content."""
-    cache = memory()
-    fresh = document(mtime_ns=NOW - age_ns)
-    cache.put(fresh, "A")
-    assert (cache.peek(fresh.fingerprint) == "A") is trusted
-    assert cache.get(fresh) == "A"
+    """A file changed a moment ago, or in the future, is read and compared by content."""
+    cache, built = building()
+    fresh, reads = document(mtime_ns=NOW - age_ns), []
+
+    def read() -> Document:
+        reads.append(fresh)
+        return fresh
+
+    assert cache.get(fresh.fingerprint, read) == cache.get(fresh.fingerprint, read) == "# A\n"
+    assert len(reads) == (1 if trusted else 2)
+    assert len(built) == 1
 
 
 def test_an_edit_that_keeps_time_and_size_is_seen_while_the_time_is_fresh() -> None:
@@ -101,14 +95,9 @@ def test_an_unchanged_file_is_not_read_again() -> None:
     cache, built = building()
     found = document()
     cache.get(found.fingerprint, lambda: found)
-
-    def never() -> Document:
-        raise AssertionError("read again")
-
     assert cache.get(found.fingerprint, never) == "# A\n".upper()
-    assert cache.peek(found.fingerprint) == "# A\n".upper()
     assert len(built) == 1
-    assert (cache.statistics.hits, cache.statistics.built) == (2, 1)
+    assert (cache.statistics.hits, cache.statistics.built) == (1, 1)
 
 
 def test_a_changed_file_replaces_what_was_kept() -> None:
@@ -117,7 +106,8 @@ def test_a_changed_file_replaces_what_was_kept() -> None:
     old, new = document(), document(text="# New\n", mtime_ns=NOW - 30 * SECOND)
     cache.get(old.fingerprint, lambda: old)
     assert cache.get(new.fingerprint, lambda: new) == "# NEW\n"
-    assert cache.peek(old.fingerprint) is None
+    assert cache.get(new.fingerprint, never) == "# NEW\n"
+    assert cache.get(old.fingerprint, lambda: old) == "# A\n"
 
 
 def test_concurrent_misses_build_once() -> None:

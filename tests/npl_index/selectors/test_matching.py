@@ -6,7 +6,8 @@ import pytest
 
 from npl_index.markdown.sections import parse_sections
 from npl_index.selectors.grammar import compile_selector
-from npl_index.selectors.matching import Node, Scope
+from npl_index.selectors.matching import Scope
+from npl_index.selectors.names import Node
 
 TREES = (
     parse_sections(b"# Alpha\n## Setup\n### Linux\n## *Usage*\n", "alpha"),
@@ -27,11 +28,11 @@ EVERYTHING = [(0, 0), (0, 1), (0, 2), (0, 3), (0, 4), (1, 0), (1, 1), (1, 2), (1
         ("### *", [(0, 0), (1, 0)], [(0, 3), (1, 3)]),
         ("*", [(0, 0), (1, 0)], [(0, 0), (1, 0)]),
         ("beta", [(0, 0), (1, 0)], [(1, 0)]),
-        ("Setup", [(0, 0), (1, 0)], EVERYTHING),
+        ("Setup", [(0, 0), (1, 0)], [(0, 0), (0, 2), (1, 0), (1, 1), (1, 3)]),
     ],
 )
 def test_pool(step: str, context: list[Node], pool: list[Node]) -> None:
-    """A step chooses among children, descendants or everything, of its level, each once and in order."""
+    """A step chooses among children, descendants or all that may have its name, once and in order."""
     assert Scope(TREES, [(), ()]).pool(compile_selector(step).steps[0], context) == pool
 
 

@@ -13,7 +13,8 @@ from npl_index.library.documents import Document, Fingerprint
 from npl_index.markdown.sections import SectionTree
 from npl_index.ranking.indexing import IndexedDocument, KnownCollection, index_document
 from npl_index.selectors.grammar import compile_selector
-from npl_index.selectors.matching import Register, Scope
+from npl_index.selectors.matching import Scope
+from npl_index.selectors.names import Names
 from npl_index.selectors.selection import select_in
 
 NAMES = [
@@ -92,7 +93,7 @@ def test_selectors_find_the_same_with_and_without_the_trees(
 ) -> None:
     """The same sections, the same errors with the same hints, in memory or in the index."""
     every = [indexed(path, documents[path]) for path in sorted(documents)]
-    names: Register = KnownCollection(every).names
+    names: Names = KnownCollection(every).names
     if stored:
         names = indexed_collection([one.document for one in every]).names
     trees, called = (

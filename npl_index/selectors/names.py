@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cached_property
+from itertools import repeat
 from typing import NamedTuple, Protocol
 
 from npl_index.markdown.sections import Section, SectionTree
-from npl_index.ranking.analysis import without_compounds
 from npl_index.selectors.labels import fold, heading_label
-from npl_index.selectors.matching import Node, Register
+
+Node = tuple[int, int]
+"""Position of a tree among those searched, and index of a section in it."""
 
 LEVEL = 7
 """Bits of a section's kind that hold its level; each bit above says that its text has a trait."""
@@ -50,39 +52,55 @@ def bits_of(traits: Iterable[str]) -> int:
     return sum((LEVEL + 1) << _TRAITS.index(name) for name in set(traits))
 
 
-def names_of(tree: SectionTree, headings: Sequence[Sequence[str]]) -> list[Name]:
+def names_of(tree: SectionTree, spelt: Iterable[str] = repeat("")) -> list[Name]:
     """Return what the sections of a document are called.
 
-    :param headings: terms of each.
+    :param spelt: the terms of each heading, where they are needed.
     """
     found = []
-    for section, words in zip(tree.sections, headings, strict=True):
+    for section, terms in zip(tree.sections, spelt, strict=False):
         label = heading_label(section.name)
         same = section.heading == section.name or not section.index
         written = "" if same else fold(heading_label(section.heading))
-        spelt = " ".join(without_compounds(words))
-        found.append(Name(section.level | held(section), label, fold(label), written, spelt))
+        found.append(Name(section.level | held(section), label, fold(label), written, terms))
     return found
 
 
-class Names(Register, Protocol):
-    """What the sections of a collection are called."""
+class Names(Protocol):
+    """What the sections of some documents are called, without reading a thousand documents."""
+
+    def title(self, tree: int) -> tuple[str, str]:
+        """Return the names of a document and of its first section."""
+
+    def size(self, tree: int) -> int:
+        """Return how many sections a document has."""
+
+    def level(self, node: Node) -> int:
+        """Return the heading level of a section."""
+
+    def fold(self, node: Node) -> str:
+        """Return the loose form of a section's name."""
+
+    def called(self, fold: str) -> Iterable[Node]:
+        """Return the sections whose name, seen or written, has a loose form."""
+
+    def beginning(self, fold: str) -> Iterable[Node]:
+        """Return those whose name, seen or written, begins with it."""
+
+    def holding(self, level: int | None, traits: Sequence[str]) -> Iterable[Node]:
+        """Return the sections of a level whose own text has some traits, in document order."""
 
     def spelt(self) -> Sequence[str]:
         """Return the different headings, spelt in terms."""
-        ...
 
     def headed(self, spelt: str) -> Sequence[tuple[Node, str]]:
         """Return the sections whose heading has these terms, and the loose forms of their names."""
-        ...
 
     def spelt_with(self, words: Collection[str]) -> Iterable[str]:
         """Return the headings, spelt in terms, that hold one of some words."""
-        ...
 
     def is_unique(self, level: int, label: str) -> bool:
         """Tell whether one section alone has a label, at its level."""
-        ...
 
 
 class KnownNames:
@@ -94,6 +112,11 @@ class KnownNames:
 
     def __init__(self, titles: Sequence[tuple[str, str]], names: Sequence[Sequence[Name]]) -> None:
         self._titles, self._names = titles, names
+
+    @classmethod
+    def of(cls, trees: Sequence[SectionTree]) -> KnownNames:
+        """Return the names in some documents, without the terms of headings."""
+        return cls([(tree.name, tree.sections[0].name) for tree in trees], list(map(names_of, trees)))
 
     def title(self, tree: int) -> tuple[str, str]:
         """Return the names of a document and of its first section."""
