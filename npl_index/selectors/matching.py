@@ -1,4 +1,4 @@
-"""One step of a selector against section trees: which sections it means."""
+"""Resolution of one step of a selector to sections of the searched trees."""
 
 from __future__ import annotations
 
@@ -18,48 +18,48 @@ from npl_index.selectors.hierarchy import Hierarchy
 from npl_index.selectors.labels import fold, fold_document, heading_label, label
 from npl_index.selectors.predicates import Conditions
 
-_MANY = 2_000
-"""Sections above which all names are put together once: most selectors then need not look at each of them."""
+_MIN_COLLECTED = 2_000
+"""Sections above which all names are collected once, so that most selectors need not check each section."""
 
 Node = tuple[int, int]
-"""Position of a tree among those searched, and index of a section in it."""
+"""Position of a tree among the searched trees, and index of a section in it."""
 
 
 class Register(Protocol):
-    """What the sections of documents are called, for who does not want to read a thousand documents."""
+    """An index of section names, which saves parsing all searched documents."""
 
     def title(self, tree: int) -> tuple[str, str]:
         """Return the names of a document and of its first section."""
 
     def size(self, tree: int) -> int:
-        """Return how many sections a document has."""
+        """Return the number of sections of a document."""
 
     def level(self, node: Node) -> int:
         """Return the heading level of a section."""
 
     def fold(self, node: Node) -> str:
-        """Return the loose form of a section's name."""
+        """Return the folded form of a section's name."""
 
     def called(self, fold: str) -> Iterable[Node]:
-        """Return the sections whose name, seen or written, has a loose form."""
+        """Return the sections whose name, visible or as written, has this folded form."""
 
     def beginning(self, fold: str) -> Iterable[Node]:
-        """Return those whose name, seen or written, begins with it."""
+        """Return the sections whose name, visible or as written, begins with this folded form."""
 
     def holding(self, level: int | None, traits: Sequence[str]) -> Iterable[Node]:
-        """Return the sections of a level whose own text has some traits, in document order."""
+        """Return the sections of a level whose own text has all given traits, in document order."""
 
 
 class Scope:
-    """The documents in which selectors are looked up; what one of them has worked out serves the next.
+    """The documents in which selectors are resolved; results are cached across selectors.
 
-    :param trees: their sections.
-    :param names: further names of each, besides the tree's own.
-    :param clock: when looking up ends in an error.
-    :param addresses: names that lead to one document before any name of another does; the first of each is
-        the one that messages use.
-    :param register: knows what sections are called. With it only the trees are asked for that hold a
-        section which may be meant; what is found is the same.
+    :param trees: section trees of the documents.
+    :param names: further names of each document, besides the tree's name.
+    :param clock: the deadline.
+    :param addresses: names of each document that take precedence over the names of other documents; messages
+        use the first one.
+    :param register: an index of section names. With it, only trees with a possible match are parsed; the
+        result is the same.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class Scope:
         self._known_near: dict[str, frozenset[Node]] = {}
 
     def hierarchy(self, tree: int) -> Hierarchy:
-        """Return parents and children of one tree."""
+        """Return the hierarchy of one tree."""
         if tree not in self._hierarchies:
             self.clock.check()
             self._hierarchies[tree] = Hierarchy(self.trees[tree])
@@ -116,16 +116,16 @@ class Scope:
 
     @cached_property
     def folded_names(self) -> list[frozenset[str]]:
-        """The loose forms of each document's names."""
+        """The folded forms of each document's names."""
         return [frozenset(map(fold_document, names)) for names in self.names]
 
     @cached_property
     def documents_called(self) -> Counter[str]:
-        """How many documents have each name."""
+        """Number of documents with each name."""
         return Counter(chain.from_iterable(self.names))
 
     def section(self, node: Node) -> Section:
-        """Return the section itself."""
+        """Return the section of a node."""
         return self.trees[node[0]].sections[node[1]]
 
     def everything(self, trees: Iterable[int]) -> list[Node]:
@@ -140,9 +140,9 @@ class Scope:
         return self.section(node).level if self._register is None else self._register.level(node)
 
     def follow(self, step: Step, context: Sequence[Node]) -> list[Node]:
-        """Return the sections a step leads to, in document order.
+        """Return the sections that a step selects, in document order.
 
-        :param context: what the step before found, in document order.
+        :param context: the previous step's sections, in document order.
         """
         conditions = step.conditions
         unnamed = self._unnamed(step, context, conditions.traits)
@@ -153,10 +153,10 @@ class Scope:
         return [node for node in named if self.fulfils(node, conditions)]
 
     def _unnamed(self, step: Step, context: Sequence[Node], traits: Sequence[str] = ()) -> list[Node] | None:
-        """Return the sections of whole documents that a step without a name leads to.
+        """Return the sections of whole documents that a step without a name selects.
 
-        :param traits: of their own texts.
-        :returns: ``None`` where the trees have to be asked.
+        :param traits: required traits of the sections' own text.
+        :returns: ``None`` if only the trees can answer.
         """
         register = self._register
         if register is None or step.name is not None or step.combinator == "child":
@@ -170,9 +170,9 @@ class Scope:
         return [node for node in register.holding(step.level, traits) if node[1] and node[0] in trees]
 
     def pool(self, step: Step, context: Sequence[Node]) -> list[Node]:
-        """Return the sections among which a step chooses, in document order.
+        """Return the sections from which a step selects, in document order.
 
-        With a register those are left out that cannot have the step's name.
+        A register excludes sections that cannot have the step's name.
         """
         self.clock.check()
         unnamed = self._unnamed(step, context)
@@ -194,7 +194,7 @@ class Scope:
         return [node for node in found if step.level is None or self.level(node) == step.level]
 
     def _near(self, name: str | None) -> frozenset[Node] | None:
-        """Return the sections whose names may match or begin with a name; ``None`` where nobody knows."""
+        """Return the sections whose names may match or begin with a name; ``None`` without a register."""
         if self._register is None or name is None:
             return None
         if name not in self._known_near:
@@ -202,7 +202,7 @@ class Scope:
         return self._known_near[name]
 
     def _starts(self, name: str | None, trees: Sequence[int]) -> list[Node]:
-        """Return the documents with a name, else every section; for ``*`` the documents and their parts."""
+        """Return the documents with a name, or else all sections; for ``*`` the documents and their parts."""
         if name is None:
             return [(tree, index) for tree in trees for index in (0, *self.hierarchy(tree).parts)]
         addressed = [(tree, 0) for tree in trees if name in self.addresses[tree]]
@@ -210,7 +210,7 @@ class Scope:
         return called or self.like(trees, name)
 
     def like(self, trees: Iterable[int], name: str) -> list[Node]:
-        """Return the sections of some trees, the documents included, whose names may be like a name."""
+        """Return the sections of some trees, the documents included, whose names may resemble a name."""
         near = self._near(name)
         if near is None:
             return self.everything(trees)
@@ -234,9 +234,9 @@ class Scope:
                 stop = inside.stop
 
     def named(self, pool: Sequence[Node], name: str | None) -> list[Node]:
-        """Return the sections that have a name, by the strictest comparison that finds any.
+        """Return the sections with a name, by the strictest comparison with a match.
 
-        A name that only begins others counts if it begins a single one.
+        A prefix counts as a name if it is the beginning of exactly one name.
         """
         if name is None:
             return list(pool)
@@ -247,14 +247,14 @@ class Scope:
         return found if len({self.folded(node) for node in found}) == 1 else []
 
     def called(self, pool: Sequence[Node], name: str) -> list[Node]:
-        """Return the sections with a name: as readers see it, else as written, else compared loosely."""
+        """Return the sections with a name: as visible, or else as written, or else compared loosely."""
         register = self._register
         if register is not None:
             called = set(register.called(fold(heading_label(name))))
             pool = [node for node in pool if node[1] == 0 or node in called]
         for names, wanted, matches in self._comparisons(name):
             self.clock.check()
-            if register is None and len(pool) > _MANY and wanted.isdisjoint(names()):
+            if register is None and len(pool) > _MIN_COLLECTED and wanted.isdisjoint(names()):
                 continue
             found = [node for node in pool if matches(node)]
             if found:
@@ -264,7 +264,7 @@ class Scope:
     def beginning(self, pool: Sequence[Node], name: str) -> list[Node]:
         """Return the sections whose names begin with a name."""
         start = fold(heading_label(name))
-        if self._register is None and len(pool) > _MANY:
+        if self._register is None and len(pool) > _MIN_COLLECTED:
             at = bisect_left(self._all_folds, start)
             if at == len(self._all_folds) or not self._all_folds[at].startswith(start):
                 return []
@@ -273,9 +273,9 @@ class Scope:
     def _comparisons(
         self, name: str
     ) -> tuple[tuple[Callable[[], Collection[str]], set[str], Callable[[Node], bool]], ...]:
-        """Return ways to compare, the strictest first.
+        """Return the comparisons, strictest first.
 
-        Each has all names there are, in its form, those of them that are wanted, and the comparison.
+        Each consists of all existing names in its form, the requested names, and the test of a section.
         """
         wanted = heading_label(name)
         folded, document = fold(wanted), fold_document(name)
@@ -289,7 +289,7 @@ class Scope:
             if node[1] == 0:
                 return False
             section = self.section(node)
-            # Most headings are read as they are written, and have been compared then.
+            # A heading without markup has already been compared by its visible name.
             return section.heading != section.name and heading_label(section.heading) == wanted
 
         def loosely(node: Node) -> bool:
@@ -316,7 +316,7 @@ class Scope:
         return self._labels[node]
 
     def folded(self, node: Node) -> str:
-        """Return the loose form of a section's name."""
+        """Return the folded form of a section's name."""
         if node not in self._folds:
             self._folds[node] = self._fold(node)
         return self._folds[node]
