@@ -1,7 +1,7 @@
 """Find, parse, select, rank and pack sections of Markdown for agents.
 
-``load_tailored`` and ``section_index`` are the short way in; the other names are the parts they are made of.
-Each is imported from its module when first used, so that a program pays only for what it needs.
+``load_tailored`` and ``section_index`` cover the common cases; the other names are their building blocks.
+Each name is imported from its module at its first use, so that a program loads only the modules it needs.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@
     ├── InvalidRequestError            an argument cannot be used as given
     │   ├── MissingRequestError        a required argument is missing
     │   └── SelectorSyntaxError        a selector cannot be read; shows the spot
-    ├── NotFoundError                  nothing has the name; carries near names
+    ├── NotFoundError                  the name does not exist; carries similar names
     │   ├── DocumentNotFoundError
     │   └── SectionNotFoundError
     └── DocumentError                  a document exists and cannot be used
@@ -15,8 +15,8 @@
         ├── DocumentTooLargeError      over a size limit
         └── DocumentTimeoutError       reading it took longer than the limit
 
-Each message says what is wrong and where, in one sentence without a final
-full stop; ``hint`` says what to write instead. No message holds an absolute
+Each message states the problem and its place, in one sentence without a final
+full stop; ``hint`` says what to write instead. No message contains an absolute
 path that the caller did not give.
 """
 
@@ -25,8 +25,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-# Control characters, line and paragraph separators, marks of direction, fillers, tags, and what else nobody
-# can see. Joiners and variation selectors stay: words of some languages and many emoji are made with them.
+# Control characters, line and paragraph separators, direction marks, fillers, tags, and other invisible
+# characters. Joiners and variation selectors stay: some languages and many emoji need them.
 _INVISIBLE = (
     "[\x00-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e"
     "\u2060-\u206f\u2800\u3164\ufeff\uffa0\ufff0-\ufffb\ud800-\udfff\U000e0000-\U000e0fff]"
@@ -34,23 +34,23 @@ _INVISIBLE = (
 
 
 def escaped(text: str, *, lines: bool = False) -> str:
-    """Return a text with what nobody can see as escapes, so that it cannot pretend to be another.
+    """Return a text with its invisible characters escaped, so that it cannot pass for a different text.
 
-    :param lines: the text may have several; line feeds and tabs stay.
+    :param lines: the text may have several lines; line feeds and tabs stay.
     """
     if text.isascii() and text.isprintable():
         return text
 
-    def escape(found: re.Match[str]) -> str:
-        return found[0] if lines and found[0] in "\n\t" else found[0].encode("unicode_escape").decode()
+    def escape(match: re.Match[str]) -> str:
+        return match[0] if lines and match[0] in "\n\t" else match[0].encode("unicode_escape").decode()
 
-    return re.sub(_INVISIBLE, escape, text)  # compiled when it is first needed: most processes do not
+    return re.sub(_INVISIBLE, escape, text)  # compiled at the first use: most processes never need it
 
 
 class NPLError(Exception):
-    """Base of all expected failures; the caller can act on each of them.
+    """Base class of all expected failures; the caller can act on each of them.
 
-    :param message: what is wrong, and where.
+    :param message: the problem and its place.
     :param hint: what to write or do instead.
     """
 
@@ -67,7 +67,7 @@ class NPLError(Exception):
 class InvalidRequestError(NPLError):
     """An argument cannot be used as given.
 
-    :param parameter: the argument's name, as the caller wrote it.
+    :param parameter: name of the argument, as the caller wrote it.
     """
 
     def __init__(self, message: str, *, parameter: str | None = None, hint: str | None = None) -> None:
@@ -82,12 +82,12 @@ class MissingRequestError(InvalidRequestError):
 class SelectorSyntaxError(InvalidRequestError):
     """A selector cannot be read.
 
-    The message holds the selector's line and a caret under the first
-    character that could not be read.
+    The message shows the selector and a caret under the first
+    unreadable character.
 
-    :param problem: what is wrong, without the position.
+    :param problem: the problem, without the position.
     :param selector: the whole selector text.
-    :param position: zero-based offset of the first character in question.
+    :param position: zero-based offset of the first unreadable character.
     """
 
     _WINDOW = 60
@@ -111,9 +111,9 @@ class SelectorSyntaxError(InvalidRequestError):
 
 
 class NotFoundError(NPLError):
-    """Nothing has the name that was given.
+    """The given name does not exist.
 
-    :param near: similar names that do exist, best first.
+    :param near: similar names that exist, best first.
     """
 
     def __init__(self, message: str, *, near: Sequence[str] = (), hint: str | None = None) -> None:
@@ -124,7 +124,7 @@ class NotFoundError(NPLError):
 
 
 class DocumentNotFoundError(NotFoundError):
-    """No document has the name or the path that was given."""
+    """No document has the given name or path."""
 
 
 class SectionNotFoundError(NotFoundError):
@@ -140,7 +140,7 @@ class OutsideRootError(DocumentError):
 
 
 class UnreadableDocumentError(DocumentError):
-    """Not Markdown, not UTF-8, not a regular file, no permission, or changed while it was read."""
+    """A file is not Markdown, not UTF-8, not regular or not readable, or it changed during reading."""
 
 
 class DocumentTooLargeError(DocumentError):
@@ -148,4 +148,4 @@ class DocumentTooLargeError(DocumentError):
 
 
 class DocumentTimeoutError(DocumentError):
-    """Reading or indexing a document took longer than the limit."""
+    """Reading or indexing a document took longer than the time limit."""

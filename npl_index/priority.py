@@ -1,7 +1,7 @@
-"""Priority of threads that answer over threads that compute, which Python's interpreter lock does not know.
+"""Priority of threads that answer over threads that compute, which Python's interpreter lock does not offer.
 
-A short answer takes the lock some ten times, and each time waits for every thread that computes. So threads
-that compute pause, where they check their deadline, while a thread with priority has something to do.
+A short answer acquires the lock about ten times, and each time it waits for every computing thread. So a
+computing thread pauses at each check of its deadline while a thread with priority is busy.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from threading import get_ident
 from typing import Any
 
 _PAUSE_SECONDS = 0.002
-_LONGEST_PAUSE_SECONDS = 0.05
+_MAX_PAUSE_SECONDS = 0.05
 _TURN_SECONDS = 0.002
 
 _answering: set[int] = set()
@@ -26,7 +26,7 @@ def give_way() -> None:
     global _turn_ends
     if not _answering or get_ident() in _answering or (began := time.monotonic()) < _turn_ends:
         return
-    while _answering and time.monotonic() < began + _LONGEST_PAUSE_SECONDS:
+    while _answering and time.monotonic() < began + _MAX_PAUSE_SECONDS:
         time.sleep(_PAUSE_SECONDS)
     _turn_ends = time.monotonic() + _TURN_SECONDS
 
@@ -42,10 +42,10 @@ def priority() -> Iterator[None]:
 
 
 class PrioritySelector(DefaultSelector):
-    """The selector of an event loop, which has priority except while it waits."""
+    """The selector of an event loop: its thread has priority except while it waits."""
 
     def select(self, timeout: float | None = None) -> Any:
-        """Wait as the event loop does."""
+        """Wait for events without priority."""
         _answering.discard(me := get_ident())
         try:
             return super().select(timeout)
@@ -53,6 +53,6 @@ class PrioritySelector(DefaultSelector):
             _answering.add(me)
 
     def close(self) -> None:
-        """End with the event loop."""
+        """Close the selector and give up the priority."""
         _answering.discard(get_ident())
         super().close()

@@ -1,4 +1,4 @@
-"""Choose among agents by their front matter and text."""
+"""Filters of agents by front matter and text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from npl_index.errors import InvalidRequestError
 def search_expression(text: str) -> re.Pattern[str]:
     """Compile a regular expression that ignores case.
 
-    :raises InvalidRequestError: it is no regular expression.
+    :raises InvalidRequestError: the text is not a valid regular expression.
     """
     try:
         return re.compile(text, re.IGNORECASE)
@@ -20,7 +20,7 @@ def search_expression(text: str) -> re.Pattern[str]:
 
 
 def field_condition(text: str) -> tuple[str, str]:
-    """Read ``field:value``.
+    """Split ``field:value`` into field and value.
 
     :raises InvalidRequestError: there is no colon.
     """
@@ -32,15 +32,15 @@ def field_condition(text: str) -> tuple[str, str]:
 
 
 def has_field(fields: Mapping[str, object], condition: tuple[str, str]) -> bool:
-    """Return whether a field of the front matter has a value; case does not matter."""
+    """Return whether a field of the front matter has a value; case is ignored."""
     name, value = condition
     return name in fields and str(fields[name]).lower() == value.lower()
 
 
 def in_category(fields: Mapping[str, object], category: str) -> bool:
-    """Return whether a category is in the list ``categories``, or part of it if that is one text."""
+    """Return whether the list ``categories`` contains a category; a single text may contain it as a part."""
     categories = fields.get("categories", ())
     if isinstance(categories, str):
         return category.lower() in categories.lower()
     listed: Iterable[object] = categories if isinstance(categories, list | tuple) else ()
-    return category.lower() in {str(one).lower() for one in listed}
+    return category.lower() in {str(value).lower() for value in listed}

@@ -1,7 +1,7 @@
 """The ``npl-instructions`` header of a prompt.
 
-A module of its own: loading an item needs it, but nothing of what compares and updates prompts, which takes
-long to import.
+A separate module: loading an item needs it, but not the code that compares and updates prompts, which is slow
+to import.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _BEFORE_HEADER = re.compile(r"\s*(?:\* \* \*[ \t]*\n\s*)?")
 
 
 def version_of(text: str) -> str | None:
-    """Return the version in a text's ``npl-instructions`` header, else in its front matter, as written.
+    """Return the version in a text's ``npl-instructions`` header, or else in its front matter, as written.
 
     :param text: with line feeds as line ends.
     """

@@ -1,7 +1,7 @@
 """Load whole items: components, styles, prompts, agents.
 
-The text, the flag names and the flag header are byte for byte what the command ``npl-load`` has always
-printed, because agents parse them::
+Agents parse the text, the flag names and the flag header, so these keep the format of the command
+``npl-load`` byte for byte::
 
     # Flag Update
 
@@ -71,15 +71,15 @@ _DECLARABLE = re.compile(r"[^\s/.{}<>()$|\\][^\s{}<>()$|\\]*")
 
 @dataclass(frozen=True, slots=True)
 class LoadedItem:
-    """Where one loaded item came from.
+    """Origin of one loaded item.
 
-    :param name: the item, as it was asked for or as a pattern found it.
+    :param name: the item's name, as requested or as matched by a pattern.
     :param kind: name of its kind.
-    :param root: label of the place that had it.
+    :param root: label of its root.
     :param path: path below its root.
-    :param version: what its header or front matter says, as written.
-    :param digest: BLAKE2b of its text and its patch's, 16 bytes, in hex.
-    :param patched: path of the patch in front of it, if there is one.
+    :param version: version in its header or front matter, as written.
+    :param digest: BLAKE2b of its text and of its patch's text, 16 bytes, in hex.
+    :param patched: path of the patch before its text, if it has one.
     """
 
     name: str
@@ -93,11 +93,11 @@ class LoadedItem:
 
 @dataclass(frozen=True, slots=True)
 class MissingItem:
-    """A name or pattern that nothing was found for.
+    """A requested name or pattern without a match.
 
-    :param name: as it was asked for.
-    :param near: names that do exist and look alike, best first.
-    :param kind: name of its kind, where several were asked for.
+    :param name: the name as requested.
+    :param near: similar names that exist, best first.
+    :param kind: name of its kind, in a request for several kinds.
     """
 
     name: str
@@ -107,14 +107,14 @@ class MissingItem:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """What one load returns.
+    """Result of one load.
 
     :param content: the text of all items.
     :param flags: sorted item names joined by commas, by flag name; empty if nothing was loaded.
-    :param items: where each item came from, in the order of ``content``.
-    :param missing: what was not found.
-    :param skipped: items left out because of ``skip``.
-    :param problems: why items could not be used, where a load goes on without them.
+    :param items: origin of each item, in the order of ``content``.
+    :param missing: names and patterns without a match.
+    :param skipped: items omitted because of ``skip``.
+    :param problems: errors of unusable items, if the load continued without them.
     """
 
     content: str
@@ -130,11 +130,11 @@ class AgentInfo:
     """One agent, for listings.
 
     :param name: its item name.
-    :param root: label of the place that has it.
+    :param root: label of its root.
     :param path: path below its root.
-    :param absolute: the file's absolute path; not for messages.
-    :param fields: its front matter, scalars as text; empty where the file cannot be read.
-    :param text: the whole file, or ``""``.
+    :param absolute: absolute path of the file; not for messages.
+    :param fields: its front matter, scalars as text; empty if the file cannot be read.
+    :param text: text of the whole file; ``""`` if the file cannot be read.
     """
 
     name: str
@@ -147,11 +147,11 @@ class AgentInfo:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """What to load of one kind.
+    """The items to load of one kind.
 
     :param kind: name or short name of the kind.
     :param items: names and patterns, separated by commas.
-    :param skip: patterns over names to leave out, separated by commas or blanks.
+    :param skip: patterns of names to omit, separated by commas or blanks.
     """
 
     kind: str
@@ -162,7 +162,7 @@ class Group:
 def load_groups(library: Library, groups: Iterable[Group]) -> Loaded:
     """Load items of several kinds, one group after the other; each item once.
 
-    What cannot be used is reported in ``problems``, and the rest is loaded.
+    Unusable items are reported in ``problems``, and all others are loaded.
     """
     problems: list[str] = []
     return replace(_loaded(library, groups, problems), problems=tuple(problems))
@@ -171,11 +171,11 @@ def load_groups(library: Library, groups: Iterable[Group]) -> Loaded:
 def load(
     library: Library, kind: str, items: str | Iterable[str], skip: str | Iterable[str] | None = None
 ) -> Loaded:
-    """Load items of one kind whole, each once, in the order of first mention.
+    """Load whole items of one kind, each once, in the order of first mention.
 
     :param kind: name or short name of the kind.
     :param items: names and patterns, separated by commas; ``syntax.*`` is one folder, ``**.*`` everything.
-    :param skip: patterns over item names (:mod:`fnmatch`, case-sensitive), separated by commas or blanks.
+    :param skip: patterns of item names (:mod:`fnmatch`, case-sensitive), separated by commas or blanks.
     :raises MissingRequestError: ``items`` names nothing.
     """
     wanted = split_items(items)
@@ -213,10 +213,10 @@ def _loaded(library: Library, groups: Iterable[Group], problems: list[str] | Non
 
 
 def load_raw(library: Library, kind: str, item: str | None = None) -> Loaded:
-    """Load one item with nothing around it, and no flag.
+    """Load the bare text of one item, without a flag.
 
-    :param item: its name; not needed if the kind has one item only.
-    :raises MissingRequestError: no name for a kind with many items.
+    :param item: its name; optional if the kind has only one item.
+    :raises MissingRequestError: the name is missing, and the kind has many items.
     """
     of_kind = library.catalog.kind(kind)
     name = item if item is not None else of_kind.only
@@ -227,11 +227,11 @@ def load_raw(library: Library, kind: str, item: str | None = None) -> Loaded:
 
 
 def load_agent(library: Library, name: str, *, with_definition: bool = False) -> Loaded:
-    """Load an agent, and on request the NPL it needs.
+    """Load an agent, on request with the NPL definition that it needs.
 
-    The definition has the core reference, the components every agent needs, and those the agent
-    declares, each once: as a command (``npl-load c "a,b"``) or as a tool call (``npl_load("c", "a,b")``,
-    ``npl_load_components("a,b")``).
+    The definition contains the core reference, the components that every agent needs, and the components
+    that this agent declares, each once. An agent declares components by a command (``npl-load c "a,b"``) or
+    by a tool call (``npl_load("c", "a,b")``, ``npl_load_components("a,b")``).
 
     :param name: the agent's item name.
     """
@@ -259,7 +259,7 @@ def load_agent(library: Library, name: str, *, with_definition: bool = False) ->
 
 
 def list_agents(library: Library) -> tuple[AgentInfo, ...]:
-    """Return all agents by name; of equal names the first root wins."""
+    """Return all agents, sorted by name; among equal names the first root wins."""
     found = library.find_items(library.catalog.kind("agent"), "**")
     return tuple(_agent(library, name, found[name]) for name in sorted(found))
 
@@ -274,18 +274,18 @@ def _agent(library: Library, name: str, found: Found) -> AgentInfo:
 
 
 def flag_header(flags: Mapping[str, str]) -> str:
-    """Return the header that tells an agent what was loaded, ``""`` if nothing was.
+    """Return the header that lists the loaded items for an agent; ``""`` without any.
 
-    :param flags: comma-joined names by flag name, of one or more loads.
+    :param flags: comma-joined names by flag name, from one or more loads.
     """
     lines = "".join(f'@{name}+="{flags[name]}"\n' for name in FLAGS if flags.get(name))
     return f"# Flag Update\n\n```🏳️\n\n{lines}\n\n```\n\n\n---\n" if lines else ""
 
 
 def split_items(items: str | Iterable[str]) -> tuple[str, ...]:
-    """Split names at commas, trim them, drop empty and repeated ones.
+    """Split names at commas, trim them, and drop empty and repeated names.
 
-    :raises InvalidRequestError: there are more than 256, or one cannot be a name.
+    :raises InvalidRequestError: there are more than 256 names, or one is not a valid name.
     """
     texts = [items] if isinstance(items, str) else items
     names = tuple(dict.fromkeys(name for text in texts for part in text.split(",") if (name := part.strip())))
@@ -298,7 +298,7 @@ def split_items(items: str | Iterable[str]) -> tuple[str, ...]:
 
 
 def declared_components(text: str) -> tuple[str, ...]:
-    """Return the components a text says it loads, in order; not placeholders such as ``{name}``."""
+    """Return the components that a text declares, in order, without placeholders such as ``{name}``."""
     lists = (match[2].split(",") for match in _DECLARATION.finditer(text))
     names = dict.fromkeys(name.strip() for names in lists for name in names)
     usable = (name for name in names if _DECLARABLE.fullmatch(name) and ".." not in name)
@@ -307,7 +307,7 @@ def declared_components(text: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Skip:
-    """Names not to load: literal ones, and patterns."""
+    """Names to omit from a load: literal names and patterns."""
 
     names: frozenset[str] = frozenset()
     patterns: tuple[re.Pattern[str], ...] = ()
@@ -347,10 +347,10 @@ def _pick(
     taken: set[str] | None = None,
     problems: list[str] | None = None,
 ) -> _Picked:
-    """Find what is wanted: a file once, in the order of first mention.
+    """Find items by name or pattern, each file once, in the order of first mention.
 
-    :param taken: absolute paths of files that are already loaded; those found are added.
-    :param problems: collects what is wrong with names; without it the first error is raised.
+    :param taken: absolute paths of the files already loaded; the paths of the picked files are added.
+    :param problems: list that collects errors; without it the first error is raised.
     """
     found: dict[str, Found] = {}
     absent: list[str] = []
@@ -383,10 +383,10 @@ def _pick(
 def _read_all(
     library: Library, kind: Kind, found: Mapping[str, Found], problems: list[str] | None = None
 ) -> Iterator[tuple[LoadedItem, str]]:
-    """Read items with their patches, as long as they stay below the limit together.
+    """Read items with their patches, up to a limit on their total size.
 
-    :param problems: collects why items cannot be read; without it the first error is raised.
-    :raises DocumentTooLargeError: together they are larger than the limit.
+    :param problems: list that collects errors; without it the first error is raised.
+    :raises DocumentTooLargeError: the items together exceed the limit.
     """
     size = 0
     for name, one in found.items():
@@ -405,7 +405,7 @@ def _read_all(
 
 
 def _read(library: Library, kind: Kind, name: str, found: Found) -> tuple[LoadedItem, str]:
-    """Read one item and put its patch in front of it."""
+    """Read one item and put its patch before its text."""
     document = library.read(found)
     text = text_of(document)
     patch = library.find_patch(kind, name)
@@ -420,9 +420,9 @@ def _read(library: Library, kind: Kind, name: str, found: Found) -> tuple[Loaded
 
 
 def _read_one(library: Library, kind: Kind, name: str) -> tuple[LoadedItem, str]:
-    """Read the item of exactly this name.
+    """Read the item with exactly this name.
 
-    :raises DocumentNotFoundError: there is none; carries near names.
+    :raises DocumentNotFoundError: no item has the name; carries similar names.
     """
     check_name(name, "item")
     found = library.find_item(kind, name)
@@ -432,9 +432,9 @@ def _read_one(library: Library, kind: Kind, name: str) -> tuple[LoadedItem, str]
 
 
 def text_of(document: Document) -> str:
-    """Decode a document; line ends become line feeds and a byte order mark goes.
+    """Decode a document with line feeds as line ends and without a byte order mark.
 
-    :raises UnreadableDocumentError: it is not UTF-8.
+    :raises UnreadableDocumentError: the document is not UTF-8.
     """
     try:
         text = document.data.decode("utf-8-sig")

@@ -1,12 +1,12 @@
-"""Which notation of NPL a text uses, and how often.
+"""Counts of the NPL notations that a text uses.
 
-A text is searched for each row of a table, so that what belongs to several rows is counted in each:
-``⟪📅: today⟫`` is a value placeholder and a directive. Counts and categories are those the command
-``npl-load syntax`` has always printed.
+A text is searched for each row of a table. A match for several rows counts in each of them:
+``⟪📅: today⟫`` is a value placeholder and a directive. The command ``npl-load syntax`` has always printed
+these counts and categories.
 
-An expression that needs an end mark has it in the group ``end``. If the end is missing, the group matches the
-empty text, the match is dropped and the search goes on after it. Otherwise a text with many unclosed marks
-would take quadratic time.
+An expression that needs an end mark has it in the group ``end``. If the end mark is missing, the group
+matches the empty text, the match is dropped, and the search continues after it. Otherwise a text with many
+unclosed marks would take quadratic time.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _END = "end"
 def _between(start: str, stop: str, inside: str) -> str:
     """Return the expression for a text between two marks.
 
-    :param inside: expression for the text between them; it cannot match the last mark.
+    :param inside: expression for the text between the marks; it cannot match the end mark.
     """
     return f"{start}{inside}(?P<{_END}>{stop}|)"
 
@@ -67,10 +67,10 @@ _TABLE: tuple[tuple[str, str, str], ...] = (
 class Usage:
     """One notation that a text uses.
 
-    :param name: of the notation.
+    :param name: name of the notation.
     :param category: its category.
     :param count: number of matches.
-    :param matches: the first few; the parts of one are joined by `` | ``.
+    :param matches: the first few matches; the parts of a match are joined by `` | ``.
     """
 
     name: str
@@ -82,11 +82,11 @@ class Usage:
 def analyse(text: str, most: int = 0) -> tuple[Usage, ...]:
     """Count the notations of NPL in a text.
 
-    :param most: number of matches to return for each.
-    :returns: those that are used, sorted by name.
+    :param most: maximum number of matches to return for each notation.
+    :returns: the notations with at least one match, sorted by name.
     """
-    found = (_usage(text, category, name, expression, most) for category, name, expression in _TABLE)
-    return tuple(sorted((usage for usage in found if usage.count), key=lambda usage: usage.name))
+    usages = (_usage(text, category, name, expression, most) for category, name, expression in _TABLE)
+    return tuple(sorted((usage for usage in usages if usage.count), key=lambda usage: usage.name))
 
 
 def _usage(text: str, category: str, name: str, expression: str, most: int) -> Usage:
@@ -99,14 +99,14 @@ def _usage(text: str, category: str, name: str, expression: str, most: int) -> U
 
 
 def _complete(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
-    """Return the matches whose end mark is there."""
+    """Yield the matches that have their end mark."""
     for match in pattern.finditer(text):
         if _END not in pattern.groupindex or match[_END]:
             yield match
 
 
 def _shown(match: re.Match[str]) -> str:
-    """Return the text between the marks of a match, or the whole match if there is none."""
+    """Return the text between the marks of a match, or the whole match if no text lies between marks."""
     end = match.re.groupindex.get(_END)
     parts = [part for number, part in enumerate(match.groups(), 1) if number != end]
     return " | ".join(part or "" for part in parts) if parts else match[0]

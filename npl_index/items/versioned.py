@@ -1,4 +1,4 @@
-"""Prompts with a version inside one file, such as an agent's ``CLAUDE.md``: compare and update them.
+"""Compare and update versioned prompts inside one file, such as an agent's ``CLAUDE.md``.
 
 A versioned section begins with a header and ends before a line ``* * *``, the next header, or the end of the
 file::
@@ -8,8 +8,8 @@ file::
        version: 1.5.0
     ---
 
-Lines inside a fence neither begin nor end a section, except a separator right before a header: prompts nest
-fences of equal length, so that a fence may only seem to be open.
+Lines inside a fence neither begin nor end a section, except a separator directly before a header: prompts
+nest fences of equal length, so a fence may only appear to be open.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
 class VersionedSection:
     """One versioned section of a text.
 
-    :param name: as its header says.
-    :param version: as its header says, ``0.0.0`` where it says none.
-    :param text: from its header to its last line that is not blank.
+    :param name: the name in its header.
+    :param version: the version in its header, ``0.0.0`` without one.
+    :param text: its text, from the header to the last line that is not blank.
     :param start: offset of its first character.
     :param stop: offset after its last character.
     """
@@ -50,10 +50,10 @@ class VersionedSection:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What a section can be updated from.
+    """The source of an update of a section.
 
-    :param section: the section.
-    :param location: where its file lies, for people.
+    :param section: the up-to-date section.
+    :param location: path of its file, for display.
     """
 
     section: VersionedSection
@@ -62,14 +62,14 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The installed version of one section beside that of its source.
+    """Comparison of one section's installed version with its source's version.
 
-    :param name: of the section.
-    :param source_version: of its source, ``None`` if there is none.
-    :param installed_version: ``None`` if it is not installed.
-    :param source_path: where the source lies.
-    :param status: ``current``, ``outdated`` (the source is newer), ``newer`` (the installed one is),
-        ``missing`` (not installed) or ``extra`` (no source).
+    :param name: name of the section.
+    :param source_version: version of its source, ``None`` without a source.
+    :param installed_version: ``None`` if the section is not installed.
+    :param source_path: location of the source.
+    :param status: ``current``, ``outdated`` (the source is newer), ``newer`` (the installed section is
+        newer), ``missing`` (not installed) or ``extra`` (no source).
     """
 
     name: str
@@ -81,11 +81,11 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One section that was replaced or added.
+    """One replaced or added section.
 
-    :param name: of the section.
-    :param before: the version before, ``None`` if the section was not installed.
-    :param after: the version now.
+    :param name: name of the section.
+    :param before: the previous version, ``None`` if the section was not installed.
+    :param after: the new version.
     """
 
     name: str
@@ -97,10 +97,10 @@ class Change:
 class Renewed:
     """A text with updated sections.
 
-    :param text: the whole of it.
-    :param changes: what was replaced or added.
-    :param lost: sections that are installed and have no source.
-    :param unknown: names that are neither installed nor have a source.
+    :param text: the whole text.
+    :param changes: the replaced and the added sections.
+    :param lost: installed sections without a source.
+    :param unknown: names without an installed section and without a source.
     """
 
     text: str
@@ -110,7 +110,7 @@ class Renewed:
 
 
 def versioned_sections(text: str) -> dict[str, VersionedSection]:
-    """Return the versioned sections of a text by name; of equal names the last one.
+    """Return the versioned sections of a text by name; among equal names the last section counts.
 
     :param text: with line feeds as line ends.
     """
@@ -127,7 +127,7 @@ def versioned_sections(text: str) -> dict[str, VersionedSection]:
 
 
 def _marks(text: str) -> Iterator[tuple[int, re.Match[str] | None]]:
-    """Return the offset of every header, and of every separator with ``None``."""
+    """Yield the offset and match of every header, and the offset of every separator with ``None``."""
     fence, at, after_separator = "", 0, False
     for line in text.splitlines(keepends=True):
         header = HEADER.match(text, at) if line.startswith("npl-instructions:") else None
@@ -149,11 +149,11 @@ def _header_follows(text: str, at: int) -> bool:
 
 
 def _fence_after(line: str, fence: str) -> str:
-    """Return the fence that is open after a line, ``""`` for none."""
-    found = _FENCE.match(line)
-    if found is None:
+    """Return the fence that is open after a line, ``""`` without one."""
+    match = _FENCE.match(line)
+    if match is None:
         return fence
-    marks, info = found[1], found[2].strip()
+    marks, info = match[1], match[2].strip()
     if not fence:
         return "" if marks[0] == "`" and "`" in info else marks
     return "" if marks.startswith(fence) and not info else fence
@@ -162,17 +162,17 @@ def _fence_after(line: str, fence: str) -> str:
 def compare(
     sources: Mapping[str, Source], installed: Mapping[str, VersionedSection]
 ) -> tuple[Comparison, ...]:
-    """Compare what is installed with the sources, by name."""
+    """Compare the installed sections with their sources, by name."""
     rows = []
     for name in sorted({*sources, *installed}):
-        source, there = sources.get(name), installed.get(name)
+        source, section = sources.get(name), installed.get(name)
         rows.append(
             Comparison(
                 name=name,
                 source_version=source.section.version if source else None,
-                installed_version=there.version if there else None,
+                installed_version=section.version if section else None,
                 source_path=source.location if source else None,
-                status=_status(source, there),
+                status=_status(source, section),
             )
         )
     return tuple(rows)
@@ -183,23 +183,25 @@ def _status(source: Source | None, installed: VersionedSection | None) -> str:
         return "extra"
     if installed is None:
         return "missing"
-    nothing = version_key(_NO_VERSION) or ((), ())
-    wanted = version_key(source.section.version) or nothing
-    present = version_key(installed.version) or nothing
-    return "current" if wanted == present else "outdated" if wanted > present else "newer"
+    lowest = version_key(_NO_VERSION) or ((), ())
+    latest = version_key(source.section.version) or lowest
+    present = version_key(installed.version) or lowest
+    return "current" if latest == present else "outdated" if latest > present else "newer"
 
 
 def renew(text: str, sources: Mapping[str, Source], names: Iterable[str]) -> Renewed:
-    """Replace sections by their sources, and add missing ones; nothing else changes.
+    """Replace sections with their sources, and add missing sections; all other text stays.
 
     :param text: with line feeds as line ends.
-    :param names: the sections, each once.
+    :param names: names of the sections; repeated names count once.
     """
     installed = versioned_sections(text)
-    wanted = tuple(dict.fromkeys(names))
-    present = sorted((name for name in wanted if name in installed), key=lambda name: installed[name].start)
+    requested = tuple(dict.fromkeys(names))
+    present = sorted(
+        (name for name in requested if name in installed), key=lambda name: installed[name].start
+    )
     replaced = [name for name in present if name in sources]
-    added = [name for name in wanted if name in sources and name not in installed]
+    added = [name for name in requested if name in sources and name not in installed]
     for name in reversed(replaced):
         text = text[: installed[name].start] + sources[name].section.text + text[installed[name].stop :]
     if added:
@@ -211,18 +213,18 @@ def renew(text: str, sources: Mapping[str, Source], names: Iterable[str]) -> Ren
             Change(name, versions.get(name), sources[name].section.version) for name in (*replaced, *added)
         ),
         lost=tuple(name for name in present if name not in sources),
-        unknown=tuple(name for name in wanted if name not in installed and name not in sources),
+        unknown=tuple(name for name in requested if name not in installed and name not in sources),
     )
 
 
 def append(text: str, prompts: Sequence[str]) -> str:
-    """Append prompts to a text, with separators before each."""
+    """Append prompts to a text, with a separator before each."""
     bodies = [without_separators(prompt) for prompt in prompts]
     return text + _BETWEEN * bool(text.strip() and bodies) + _BETWEEN.join(bodies)
 
 
 def without_separators(text: str) -> str:
-    """Return a text without blank lines and a separator at its beginning and its end."""
+    """Return a text without surrounding blank lines and without a separator at its start and its end."""
     text = text.strip()
     if text.startswith(SEPARATOR):
         text = text[len(SEPARATOR) :].lstrip("\n")

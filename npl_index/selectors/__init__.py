@@ -1,1 +1,1 @@
-"""Selectors: text to value, value to sections, sections back to text."""
+"""Selectors: compile them, select sections with them, and write the selector of a section."""

@@ -1,4 +1,4 @@
-"""Why a selector matches nothing, and which selectors would match."""
+"""Errors for selectors without a match, with similar selectors that match."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _MAX_SHOWN = 120
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A step of a selector that leads to no section.
+    """A step of a selector without a match.
 
-    :param path: the steps up to and including the one that fails.
+    :param path: the steps up to and including the failing step.
     :param rest: the steps after it.
-    :param context: what the step before it found.
+    :param context: the sections that the previous step selected.
     """
 
     scope: Scope
@@ -36,7 +36,7 @@ class Failure:
     context: Sequence[Node]
 
     def error(self) -> SectionNotFoundError:
-        """Return the error to raise: what is wrong, and selectors that do work in ``near``."""
+        """Return the error to raise; ``near`` holds selectors that match."""
         pool = self.scope.pool(self.step, self.context)
         named = self.scope.named(pool, self.step.name)
         if named:
@@ -54,16 +54,16 @@ class Failure:
 
     @property
     def step(self) -> Step:
-        """The step that fails."""
+        """The failing step."""
         return self.path[-1]
 
     @property
     def source(self) -> str:
-        """The step as written, without its predicates."""
+        """The failing step as written, without its predicates."""
         return self.selector.text[self.step.start : self.step.bracket].rstrip()
 
     def _problem(self) -> str:
-        """Return that no section has the name, and where it was looked for."""
+        """Describe the missing name and the place that was searched."""
         if self.step.combinator == "start":
             return f"no document and no heading is called {shown(self.source)}"
         where = "directly below" if self.step.combinator == "child" else "below"
@@ -75,7 +75,7 @@ class Failure:
         return f"no section matches {shown(self.source)} {where} {above}"
 
     def _unfulfilled(self, named: Sequence[Node]) -> SectionNotFoundError:
-        """Report that the predicates hold for none of the sections that have the name."""
+        """Return the error for predicates that hold for none of the sections with the name."""
         predicates = _shortened(self.selector.text[self.step.bracket : self.step.stop])
         if not self.source:
             what = "document" if self.step.combinator == "start" else "section"
@@ -88,7 +88,7 @@ class Failure:
         return SectionNotFoundError(problem, near=near, hint=self._unmet(named))
 
     def _unmet(self, named: Sequence[Node]) -> str | None:
-        """Return a hint: the known predicates if one is unknown, or the versions that exist."""
+        """Return a hint: the known predicates if one is unknown, or the existing versions."""
         conditions = self.step.conditions
         if conditions.unknown:
             return _unknown(conditions.unknown[0])
@@ -96,7 +96,7 @@ class Failure:
         return f"versions found: {', '.join(map(_shortened, versions[:_MAX_NEAR]))}" if versions else None
 
     def _alike(self) -> list[Node]:
-        """Return sections of the documents searched that have the name elsewhere, or a similar one."""
+        """Return sections of the searched documents with the name elsewhere, or with a similar name."""
         scope, step = self.scope, self.step
         if step.name is None:
             looser = replace(step, combinator="descendant")
@@ -126,7 +126,7 @@ class Failure:
         return [first[text] for text, _, _ in found]
 
     def _completed(self, node: Node) -> Node:
-        """Return where the rest of the path leads from a section like the missing one, or that section."""
+        """Follow the remaining steps from a similar section; return the section reached, or the given one."""
         context = [node]
         for step in self.rest:
             context = self.scope.follow(step, context)
@@ -135,7 +135,7 @@ class Failure:
         return context[0]
 
     def _selectors(self, nodes: Sequence[Node]) -> tuple[str, ...]:
-        """Return selectors that find these sections among all documents searched."""
+        """Return selectors that find these sections among all searched documents."""
         return tuple(dict.fromkeys(self._address(node) for node in nodes[:_MAX_NEAR]))
 
     def _address(self, node: Node) -> str:
@@ -147,7 +147,7 @@ class Failure:
         return selector_for(self.scope.trees[tree], index, document=document)
 
     def _misreadings(self) -> list[str]:
-        """Return hints on what in the step's name may have been meant as an operator."""
+        """Return hints about parts of the step's name that may be misread operators."""
         name, hints = self.step.name or "", []
         if "..." in name or "…" in name:
             hints.append("a range is written ## Start...## End")
@@ -157,7 +157,7 @@ class Failure:
 
 
 def _unknown(predicate: str) -> str:
-    """Return that a predicate is unknown, and which are known."""
+    """Describe an unknown predicate, and list the known ones."""
     # Only failures need it, and it is slow to import.
     from rapidfuzz import process
 
@@ -172,18 +172,18 @@ def source_of(selector: Selector, steps: Sequence[Step]) -> str:
 
 
 def shown(source: str) -> str:
-    """Return a part of a selector as messages show it: in quotes, and not too long."""
+    """Return a part of a selector as messages show it: quoted and shortened."""
     return _quoted(_shortened(source))
 
 
 def _shortened(text: str) -> str:
-    """Return a text without its middle if it is long."""
+    """Return a text, with the middle omitted if it is long."""
     half = _MAX_SHOWN // 2
     return text if len(text) <= _MAX_SHOWN else f"{text[:half]}…{text[-half:]}"
 
 
 def _quoted(text: str) -> str:
-    """Return a text in quotes of a kind it does not contain."""
+    """Return a text in quotation marks that it does not contain."""
     return f"`{text}`" if '"' in text else f'"{text}"'
 
 

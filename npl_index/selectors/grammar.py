@@ -17,7 +17,7 @@ Grammar in EBNF; spaces may stand between all elements::
     marks     = "#" | "##" | "###" | "####" | "#####" | "######" ;
     name      = quoted | plain ;
     quoted    = '"' , { character | '\"' | '\\' | '\>' | code } , '"' ;   (* or between single quotes *)
-    code      = "\x" , 2 hex | "\u" , 4 hex | "\U" , 8 hex ; (* of what nobody can see *)
+    code      = "\x" , 2 hex | "\u" , 4 hex | "\U" , 8 hex ; (* an invisible character *)
     predicate = "[" , ( trait | version | depth | lines | ordinal ) , "]" ;
     trait     = "has-code" | "has-definitions" | "has-examples" | "has-tables" ;
     version   = "version" , ( "=" | "!=" | ">" | ">=" | "<" | "<=" ) , number ;
@@ -25,26 +25,26 @@ Grammar in EBNF; spaces may stand between all elements::
     lines     = "lines=" , digits , "-" , digits ;           (* at the end of a selector *)
     ordinal   = digits ;                                     (* 1 is the first of equal headings *)
 
-- ``start`` is a document, a versioned section of one, or else a heading anywhere. A path in quotes is a
-  document too. A selector that starts with a predicate is about documents when it asks for a version,
-  and about any section when it asks for a trait.
-- ``>`` takes a direct child, ``//`` any descendant. ``marks`` take headings of exactly that level:
+- ``start`` is a document, a versioned section of a document, or else any heading. A path in quotes is also a
+  document. A selector that starts with a predicate selects documents by a version, and any section by a
+  trait.
+- ``>`` selects a direct child, ``//`` any descendant. ``marks`` select headings of exactly that level:
   direct children after ``>``, descendants otherwise. A document's title counts as the document, so
   the headings below the title are its direct children too.
 - ``[depth=0]`` selects a section's own text, ``[depth=1]`` its direct subsections as well, and so on.
-- ``[lines=10-20]`` selects those lines of the file, as far as they are the section's own text; they come
-  under the section's heading, and rows under the head of their table.
-- A range runs from the first section up to the end of the second one.
-- Traits are also known as ``has-table``, ``has-example``, ``has-definition`` and ``has-definition-list``,
-  and with ``_`` for ``-``. An unknown predicate is not a syntax error; no section fulfils it.
+- ``[lines=10-20]`` selects those lines of the file within the section's own text; an answer shows them
+  under the section's heading, and table rows under the head of their table.
+- A range runs from the start of the first section to the end of the second.
+- Traits have aliases: ``has-table``, ``has-example``, ``has-definition`` and ``has-definition-list``; ``_``
+  may replace ``-``. An unknown predicate is not a syntax error; no section fulfils it.
 
-A ``plain`` name runs up to the next operator, so that a heading's line works as it stands. Inside it
-these are text: code between backticks; ``>`` in ``<tag>``, ``->``, ``=>`` and ``>=``; ``//`` after a
-colon; ``#`` without a space before it, and a single one without a space after it; ``[`` unless a known
-predicate follows; ``...`` unless marks, ``//`` or the name of the selector's document follow. Marks that
-close a heading's line are dropped.
+A ``plain`` name ends at the next operator, so a copied heading line is a valid name. Inside it these are
+text: code between backticks; ``>`` in ``<tag>``, ``->``, ``=>`` and ``>=``; ``//`` after a colon; ``#``
+without a space before it, and a single ``#`` without a space after it; ``[`` unless a known predicate
+follows; ``...`` unless marks, ``//`` or the name of the selector's document follow. Closing marks of a
+heading line are dropped.
 
-Not part of the language: alternatives (give several selectors), negation, and patterns inside names.
+The language has no alternatives (give several selectors), no negation, and no patterns inside names.
 """
 
 from __future__ import annotations
@@ -59,20 +59,20 @@ from npl_index.selectors.labels import find_control, label, without_controls
 from npl_index.selectors.predicates import LIKELY, Conditions, read_predicate
 
 MAX_LENGTH = 4_096
-"""Longest selector, in characters."""
+"""Maximum characters of a selector."""
 
 MAX_STEPS = 32
-"""Most steps of one side of a selector."""
+"""Maximum steps of one side of a selector."""
 
-_HINT_QUOTES = 'put a name that goes on after a quotation in quotes as a whole, with \\" inside'
+_HINT_QUOTES = 'if the name continues after a quotation, put the whole name in quotes, with \\" inside'
 _HINT_ONE_OPERATOR = "write one > or // between two names"
 _HINT_INSIDE = (
     "write more # marks for the inner heading, ... for a range, quotes if the marks belong to the name, "
-    "and a selector of its own for each further section"
+    "and a separate selector for each further section"
 )
 
 _LIKELY_PREDICATE = re.compile(LIKELY, re.IGNORECASE)
-_PLAIN = re.compile(  # what _Reader.plain_end reads as one name, whatever follows
+_PLAIN = re.compile(  # a text that _Reader.plain_end reads as one name in any context
     r"""
     (?!["'\[]) (?!\*\s*(?:\[|\Z))
     (?: [^<>\[\]#/.…`] | (?<=\w)\#+ | /(?!/) | \.(?!\.\.) | <[^<>\[\]`\s]+> | (?!LIKELY)\[[^<>\[\]#/.…`]*\] )+
@@ -90,14 +90,14 @@ Combinator = Literal["start", "child", "descendant"]
 class Step:
     """One element of a path.
 
-    :param combinator: where to look: at documents first (``start``), among the direct children or
-        among all descendants of what the step before found (of all documents, if there is none).
+    :param combinator: the sections to search: documents first (``start``), the direct children, or all
+        descendants of the previous step's sections (of all documents in the first step).
     :param level: heading level, ``None`` for any.
     :param name: as :func:`label` returns it, ``None`` for any.
-    :param conditions: what else must hold.
+    :param conditions: its predicates.
     :param start: offset of the step in the selector's text.
-    :param bracket: offset of its first predicate, or ``stop``.
-    :param stop: offset after it.
+    :param bracket: offset of its first predicate, or ``stop`` without one.
+    :param stop: offset after the step.
     """
 
     combinator: Combinator
@@ -113,9 +113,9 @@ class Step:
 class Selector:
     """A compiled selector.
 
-    :param text: as written, line breaks and tabs as spaces.
+    :param text: the selector as written, with spaces for line breaks and tabs.
     :param steps: the path, never empty.
-    :param until: the path of the section that ends a range, else empty.
+    :param until: the path of the section that ends a range; empty without a range.
     """
 
     text: str
@@ -124,25 +124,25 @@ class Selector:
 
     @property
     def document(self) -> str | None:
-        """The name it starts with, which may be a document's; ``None`` if it starts otherwise."""
+        """The first name, which may be a document's; ``None`` if the selector does not start with a name."""
         return self.steps[0].name if self.steps[0].combinator == "start" else None
 
     @property
     def depth(self) -> int | None:
-        """How many levels of subsections are selected; ``None`` for all."""
+        """Number of selected levels of subsections; ``None`` for all."""
         conditions = self.steps[-1].conditions
         return conditions.depth if conditions.lines is None else 0
 
     @property
     def lines(self) -> tuple[int, int] | None:
-        """First and last line that are selected, from 1; ``None`` for all."""
+        """First and last selected line, from 1; ``None`` for all."""
         return self.steps[-1].conditions.lines
 
 
 def compile_selector(text: str) -> Selector:
-    """Parse a selector; the last 1,024 are cached.
+    """Parse a selector; the last 1,024 selectors are cached.
 
-    :raises SelectorSyntaxError: shows the character that cannot be read, and what was expected there.
+    :raises SelectorSyntaxError: shows the unreadable character, and the expected text.
     """
     if len(text) > MAX_LENGTH:
         problem = f"a selector may have {MAX_LENGTH} characters, more follow"
@@ -161,9 +161,9 @@ def _compile(text: str) -> Selector:
 
 
 def spell(name: str) -> str:
-    """Return a label as a name in a selector: as it stands where possible, else in quotes.
+    """Return a label as a name in a selector: unchanged where possible, otherwise in quotes.
 
-    It shows what nobody can see, and cannot end a comment of HTML: it stands in any form of an answer.
+    Invisible characters are escaped, and no name can end an HTML comment, so that any answer can contain it.
     """
     return name if escaped(name) == name and _PLAIN.fullmatch(name) else quoted(name)
 
@@ -175,7 +175,7 @@ def quoted(name: str) -> str:
 
 
 def _unescaped(escape: re.Match[str]) -> str:
-    """Return what an escape stands for; by its number, only a character that nobody can see."""
+    """Return the character of an escape; a numeric escape may only stand for an invisible character."""
     if escape[1]:
         return escape[1]
     character = chr(int(escape[0][2:], 16))
@@ -183,14 +183,14 @@ def _unescaped(escape: re.Match[str]) -> str:
 
 
 def _limit(step: Step) -> str | None:
-    """Return the name of the predicate that limits what a step selects, if it has one."""
+    """Return the name of the predicate that limits a step's selected text, or ``None`` without one."""
     if step.conditions.depth is not None:
         return "depth"
     return None if step.conditions.lines is None else "lines"
 
 
 class _Reader:
-    """Reads one selector from left to right."""
+    """A parser of one selector, from left to right."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -252,7 +252,7 @@ class _Reader:
         return self.step(combinator, marks or None, name, begin)
 
     def combinator(self) -> Combinator:
-        """Read what stands before a part's name or marks, if anything."""
+        """Read the combinator before a part's name or marks."""
         if self.text[self.at] == "#":
             return "descendant"
         sign = next((sign for sign in (">", "//") if self.text.startswith(sign, self.at)), "")
@@ -282,14 +282,14 @@ class _Reader:
             self.at += 1
             return None
         if quote in ('"', "'"):
-            found = self.quoted()
-            if found is None and quote == '"':
+            quotation = self.quoted()
+            if quotation is None and quote == '"':
                 raise self.error("the quotation mark is not closed")
-            # Behind marks, or with an apostrophe, it may be a heading that only begins with a quotation.
-            if found is not None and (self.follows(found[1]) or (quote == '"' and not marked)):
-                self.at = found[1]
+            # After marks, or with an apostrophe, it may be a heading that only begins with a quotation.
+            if quotation is not None and (self.follows(quotation[1]) or (quote == '"' and not marked)):
+                self.at = quotation[1]
                 self.drop_closing_marks(marked)
-                return label(found[0])
+                return label(quotation[0])
         self.at = self.plain_end()
         name = label(self.text[begin : self.at])
         if not name:
@@ -298,7 +298,7 @@ class _Reader:
         return name
 
     def quoted(self) -> tuple[str, int] | None:
-        """Read a quotation: its text and the offset behind it; ``None`` if it is not closed."""
+        """Read a quotation; return its text and the offset after it, or ``None`` if it is not closed."""
         quote, i = self.text[self.at], self.at + 1
         pieces: list[str] = []
         while i < len(self.text):
@@ -310,14 +310,14 @@ class _Reader:
         return None
 
     def plain_end(self) -> int:
-        """Find where the name without quotes ends that starts here."""
+        """Return the end of the unquoted name that starts here."""
         i = self.at
         while i < len(self.text) and not self.stops(i):
             i += self.literal(i)
         return i
 
     def literal(self, i: int) -> int:
-        """Count the characters of a name to take together because they only look like an operator."""
+        """Return the number of characters here that belong to a name although they resemble an operator."""
         if self.text[i] == "<":
             close = self.text.find(">", i)
             inner = self.text[i + 1 : max(close, 0)]
@@ -332,7 +332,7 @@ class _Reader:
         return 2 if self.text.startswith(("->", "=>", ">="), i) else 1
 
     def stops(self, i: int) -> bool:
-        """Return whether an operator or a predicate ends a name without quotes here."""
+        """Return whether an operator or a predicate ends an unquoted name here."""
         character = self.text[i]
         if character == ">":
             return not self.text.startswith(">=", i)
@@ -345,7 +345,7 @@ class _Reader:
         return self.text.startswith("//", i)
 
     def is_predicate(self, i: int) -> bool:
-        """Return whether a known predicate stands where a name may, too."""
+        """Return whether a known predicate begins here, where a name could also stand."""
         return _LIKELY_PREDICATE.match(self.text, i) is not None
 
     def is_mark(self, i: int) -> bool:
@@ -356,7 +356,7 @@ class _Reader:
         )
 
     def is_range(self, i: int) -> bool:
-        """Return whether ``...`` inside a name without quotes separates the ends of a range."""
+        """Return whether ``...`` inside an unquoted name separates the ends of a range."""
         if not self.ellipsis(i):
             return False
         behind = self.after_spaces(i + self.ellipsis(i))
@@ -374,11 +374,11 @@ class _Reader:
             self.at = behind
 
     def operator(self, i: int) -> bool:
-        """Return whether what stands here, outside of a name, can follow a name."""
+        """Return whether the text here, outside of a name, can follow a name."""
         return self.text[i] in ">#[" or self.text.startswith("//", i) or self.ellipsis(i) > 0
 
     def follows(self, i: int) -> bool:
-        """Return whether, after spaces, the selector ends or goes on with what can follow a name."""
+        """Return whether, after spaces, the selector ends or an operator follows."""
         i = self.after_spaces(i)
         return self.ended(i) or self.operator(i)
 
@@ -387,13 +387,13 @@ class _Reader:
         return i == len(self.text) or self.ellipsis(i) > 0
 
     def ellipsis(self, i: int) -> int:
-        """Return the length of the range operator here, else 0; of more dots the last three count."""
+        """Return the length of the range operator here, or 0; in a longer run the last three dots count."""
         if self.text.startswith("...", i) and not self.text.startswith("....", i):
             return 3
         return 1 if self.text.startswith("…", i) else 0
 
     def run(self, character: str, i: int) -> int:
-        """Count how often a character is repeated here."""
+        """Count the repetitions of a character here."""
         end = i
         while self.text.startswith(character, end):
             end += 1

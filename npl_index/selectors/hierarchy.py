@@ -1,7 +1,7 @@
-"""The section tree as selectors see it.
+"""The section tree that selectors use.
 
-The title of a document (or of a versioned section of one) merges with it: the sections below the title
-are direct children of both. Equal headings, of the same parent, level and text, are numbered.
+A document (or a versioned section) and its title count as one: the sections below the title are direct
+children of both. Equal headings, with the same parent, level and text, are numbered.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ class Hierarchy:
         return own if title is None else tuple(sorted(own + self.tree.sections[title].children))
 
     def parent(self, index: int) -> int | None:
-        """Return the parent: the document rather than its title."""
+        """Return the parent; the document in place of its title."""
         parent = self.tree.sections[index].parent
         return parent if parent is None else self._tops.get(parent, parent)
 
     def reach(self, head: int, depth: int | None) -> Iterable[int]:
-        """Return a section and its descendants down to some depth below it; ``None`` for all."""
+        """Return a section and its descendants down to a depth below it; ``None`` for all."""
         if depth is None:
             return self.tree.subtree(head)
         reached, newest = {head}, {head}
@@ -52,7 +52,7 @@ class Hierarchy:
         return sorted(reached)
 
     def number(self, index: int) -> tuple[int, int]:
-        """Return a section's number among equal headings, from 1, and how many there are."""
+        """Return a section's number among equal headings, from 1, and the number of equal headings."""
         parent = self.parent(index)
         if parent is None:
             return 1, 1
@@ -63,8 +63,8 @@ class Hierarchy:
     def version(self, index: int) -> str | None:
         """Return the version that applies to a section, as written.
 
-        It is 0.0.0 where none is given, except in a file of versioned sections: what stands outside of
-        them has no version.
+        Without a declared version it is 0.0.0. In a file of versioned sections, text outside of these
+        sections has no version.
         """
         sections = self.tree.sections
         top = index

@@ -1,4 +1,4 @@
-"""Names of headings and documents: the form that is written, and the form that is compared loosely."""
+"""Names of headings and documents: the written form, and the folded form for loose comparison."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import unicodedata
 from npl_index.markdown.headings import without_anchor
 
 NAME_LENGTH = 200
-"""Characters of a heading that are compared; longer names do not fit into a selector."""
+"""Characters of a heading that count in comparisons; longer names do not fit into a selector."""
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _WORD = re.compile(r"[^\s+#]+[+#]*")
@@ -20,7 +20,7 @@ def label(text: str) -> str:
 
 
 def heading_label(text: str) -> str:
-    """Return a heading's label without its anchor, cut to its first ``NAME_LENGTH`` characters."""
+    """Return a heading's label without its anchor, at most ``NAME_LENGTH`` characters."""
     return without_anchor(label(text))[:NAME_LENGTH].rstrip()
 
 
@@ -31,26 +31,26 @@ def without_controls(text: str, mark: str = "\ufffd") -> str:
 
 def find_control(text: str) -> int | None:
     """Return the offset of the first control character or lone surrogate."""
-    found = _CONTROL.search(text)
-    return found and found.start()
+    match = _CONTROL.search(text)
+    return match and match.start()
 
 
 def is_visible(text: str) -> bool:
-    """Return whether a text has a character that can be seen."""
+    """Return whether a text has a visible character."""
     return any(unicodedata.category(character)[0] not in "CZ" for character in text)
 
 
 def fold(text: str) -> str:
-    """Return the form in which names are compared loosely.
+    """Return the folded form of a name, for loose comparison.
 
     Case, punctuation, markup, emoji and compatibility forms do not count; ``-`` and ``_`` separate
-    words as spaces do. ``+`` and ``#`` after a word do count (C++, C#). A text that has no word is
-    compared by its symbols.
+    words like spaces. ``+`` and ``#`` after a word count (C++, C#). The folded form of a text without
+    words is its symbols.
     """
     if text.isascii() and (plain := " ".join(_WORD.findall(text.lower().translate(_ASCII)))):
         return plain  # the same, ten times as fast
     text = unicodedata.normalize("NFKC", text).casefold()
-    # Normalised again, because what is left out may have stood between a letter and its combining mark.
+    # Normalised again: an omitted character may have separated a letter and its combining mark.
     words = _WORD.findall(unicodedata.normalize("NFKC", "".join(map(_fold_character, text))))
     return " ".join(words) or "".join(c for c in text if not (c.isspace() or _is_form(c)))
 
@@ -64,7 +64,7 @@ def _fold_character(character: str) -> str:
 
 
 def _is_form(character: str) -> bool:
-    """Return whether it only changes how others look: a variation selector, a joiner, a direction mark."""
+    """Return whether a character only changes others: a variation selector, joiner or direction mark."""
     return "\ufe00" <= character <= "\ufe0f" or unicodedata.category(character) == "Cf"
 
 
@@ -72,5 +72,5 @@ _ASCII = {code: _fold_character(chr(code)) for code in range(128)}
 
 
 def fold_document(name: str) -> str:
-    """Return the loose form of a document's name or path; ``.md`` at the end does not count."""
+    """Return the folded form of a document's name or path; a final ``.md`` does not count."""
     return fold(name.removesuffix(".md"))

@@ -1,4 +1,4 @@
-"""One step of a selector against section trees: which sections it means."""
+"""Resolution of one step of a selector to sections of the searched trees."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Scope:
         self._known_near: dict[str, frozenset[Node]] = {}
 
     def hierarchy(self, tree: int) -> Hierarchy:
-        """Return parents and children of one tree."""
+        """Return the hierarchy of one tree."""
         if tree not in self._hierarchies:
             self.clock.check()
             self._hierarchies[tree] = Hierarchy(self.trees[tree])
@@ -61,16 +61,16 @@ class Scope:
 
     @cached_property
     def folded_names(self) -> list[frozenset[str]]:
-        """The loose forms of each document's names."""
+        """The folded forms of each document's names."""
         return [frozenset(map(fold_document, names)) for names in self.names]
 
     @cached_property
     def documents_called(self) -> Counter[str]:
-        """How many documents have each name."""
+        """Number of documents with each name."""
         return Counter(chain.from_iterable(self.names))
 
     def section(self, node: Node) -> Section:
-        """Return the section itself."""
+        """Return the section of a node."""
         return self.trees[node[0]].sections[node[1]]
 
     def everything(self, trees: Iterable[int]) -> list[Node]:
@@ -78,9 +78,9 @@ class Scope:
         return [(tree, index) for tree in trees for index in range(self._register.size(tree))]
 
     def follow(self, step: Step, context: Sequence[Node]) -> list[Node]:
-        """Return the sections a step leads to, in document order.
+        """Return the sections that a step selects, in document order.
 
-        :param context: what the step before found, in document order.
+        :param context: the previous step's sections, in document order.
         """
         conditions = step.conditions
         unnamed = self._unnamed(step, context, conditions.traits)
@@ -91,10 +91,10 @@ class Scope:
         return [node for node in named if self.fulfils(node, conditions)]
 
     def _unnamed(self, step: Step, context: Sequence[Node], traits: Sequence[str] = ()) -> list[Node] | None:
-        """Return the sections of whole documents that a step without a name leads to.
+        """Return the sections of whole documents that a step without a name selects.
 
-        :param traits: of their own texts.
-        :returns: ``None`` where the trees have to be asked.
+        :param traits: required traits of the sections' own text.
+        :returns: ``None`` if only the trees can answer.
         """
         if step.name is not None or step.combinator == "child" or any(index for _, index in context):
             return None
@@ -134,7 +134,7 @@ class Scope:
         return self._known_near[name]
 
     def _starts(self, name: str | None, trees: Sequence[int]) -> list[Node]:
-        """Return the documents with a name, else every section; for ``*`` the documents and their parts."""
+        """Return the documents with a name, or else all sections; for ``*`` the documents and their parts."""
         if name is None:
             return [(tree, index) for tree in trees for index in (0, *self.hierarchy(tree).parts)]
         addressed = [(tree, 0) for tree in trees if name in self.addresses[tree]]
@@ -142,7 +142,7 @@ class Scope:
         return called or self.like(trees, name)
 
     def like(self, trees: Iterable[int], name: str) -> list[Node]:
-        """Return the sections of some trees, the documents included, whose names may be like a name."""
+        """Return the sections of some trees, the documents included, whose names may resemble a name."""
         searched = set(trees)
         inside = {node for node in self._near(name) or () if node[0] in searched}
         return sorted(inside.union((tree, 0) for tree in searched))
@@ -163,9 +163,9 @@ class Scope:
                 stop = inside.stop
 
     def named(self, pool: Sequence[Node], name: str | None) -> list[Node]:
-        """Return the sections that have a name, by the strictest comparison that finds any.
+        """Return the sections with a name, by the strictest comparison with a match.
 
-        A name that only begins others counts if it begins a single one.
+        A prefix counts as a name if it is the beginning of exactly one name.
         """
         if name is None:
             return list(pool)
@@ -176,7 +176,7 @@ class Scope:
         return found if len({self.folded(node) for node in found}) == 1 else []
 
     def called(self, pool: Sequence[Node], name: str) -> list[Node]:
-        """Return the sections with a name: as readers see it, else as written, else compared loosely."""
+        """Return the sections with a name: as visible, or else as written, or else compared loosely."""
         called = set(self._register.called(fold(heading_label(name))))
         pool = [node for node in pool if node[1] == 0 or node in called]
         for matches in self._comparisons(name):
@@ -228,7 +228,7 @@ class Scope:
         return self._labels[node]
 
     def folded(self, node: Node) -> str:
-        """Return the loose form of a section's name."""
+        """Return the folded form of a section's name."""
         if node not in self._folds:
             is_document = node[1] == 0
             self._folds[node] = (

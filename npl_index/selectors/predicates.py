@@ -1,4 +1,4 @@
-"""Predicates of selectors: what stands in brackets after a name."""
+"""Predicates of selectors: the conditions in brackets after a name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ KNOWN_PREDICATES = (
 )
 
 LIKELY = r"\[\s*(?:has[-_]|(?:version|depth|lines)\s*[=!<>]|[1-9][0-9]*\s*(?:\]|\Z))"
-"""Source of an expression, to be used without regard to case: a bracket that is not part of a name."""
+"""Expression, to be compiled with case ignored, for a bracket that is not part of a name."""
 
 _TRAITS = {
     "has-code": "has_code",
@@ -35,13 +35,13 @@ _LINES = re.compile(r"(?P<first>[0-9]{1,9})\s*-\s*(?P<last>[0-9]{1,9})", re.ASCI
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """What a step asks of a section besides its name; all of it must hold.
+    """Conditions of a step besides the name; all of them must hold.
 
-    :param traits: attributes of ``Traits`` the section's own text must have.
+    :param traits: required traits of the section's own text, as attributes of ``Traits``.
     :param versions: comparisons with the version that applies to the section.
-    :param ordinal: place among headings of the same parent, level and text, from 1.
-    :param depth: how many levels of subsections are selected; ``None`` for all.
-    :param lines: first and last line of its own text to select, from 1; ``None`` for all.
+    :param ordinal: number among headings with the same parent, level and text, from 1.
+    :param depth: number of selected levels of subsections; ``None`` for all.
+    :param lines: first and last selected line of its own text, from 1; ``None`` for all.
     :param unknown: predicates that no section fulfils, as written.
     """
 
@@ -56,9 +56,9 @@ class Conditions:
 def read_predicate(text: str, begin: int, given: Conditions) -> tuple[Conditions, int]:
     """Read the predicate whose bracket opens at an offset of a selector.
 
-    :param given: the conditions read so far.
-    :returns: the conditions with this one, and the offset after the closing bracket.
-    :raises SelectorSyntaxError: it is not closed, or it is a known predicate that cannot be parsed.
+    :param given: the previous conditions.
+    :returns: the conditions including this one, and the offset after the closing bracket.
+    :raises SelectorSyntaxError: the bracket is not closed, or a known predicate has invalid syntax.
     """
     close = text.find("]", begin)
     if close < 0:
@@ -117,12 +117,12 @@ def _with_depth(given: Conditions, match: re.Match[str], text: str, start: int) 
 
 
 def _with_lines(given: Conditions, match: re.Match[str], text: str, start: int) -> Conditions:
-    found = _LINES.fullmatch(match["value"] or "") if match["operator"] == "=" else None
-    if found is None or not 0 < int(found["first"]) <= int(found["last"]):
-        hint = "[lines=10-20] is lines 10 to 20 of the file, as far as they are the section's own text"
+    numbers = _LINES.fullmatch(match["value"] or "") if match["operator"] == "=" else None
+    if numbers is None or not 0 < int(numbers["first"]) <= int(numbers["last"]):
+        hint = "[lines=10-20] is lines 10 to 20 of the file, within the section's own text"
         raise SelectorSyntaxError(
             "expected = and two line numbers", text, start + match.end("word"), hint=hint
         )
     if given.lines is not None:
         raise SelectorSyntaxError("[lines=…] is given twice", text, start)
-    return replace(given, lines=(int(found["first"]), int(found["last"])))
+    return replace(given, lines=(int(numbers["first"]), int(numbers["last"])))

@@ -1,4 +1,4 @@
-"""From a selector to the sections it means."""
+"""Selection of the sections that a selector matches."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from npl_index.selectors.names import Node
 class Selected:
     """One match of a selector.
 
-    :param tree: position of the tree among those given.
+    :param tree: position of the tree among the given trees.
     :param head: first section that matched.
     :param sections: the sections whose own text is selected, in document order, each once.
-    :param lines: of the head's own text, if not all of it is selected.
+    :param lines: the selected lines of the head's own text; ``None`` for all.
     """
 
     tree: int
@@ -35,23 +35,23 @@ def select(
     *,
     names: Sequence[Collection[str]] | None = None,
 ) -> tuple[Selected, ...]:
-    """Find the sections a selector means, in document order.
+    """Find the sections that a selector matches, in document order.
 
-    At each step names are compared as written; if no section has the name, loosely
-    (:func:`npl_index.selectors.labels.fold`); and if still none has, as the beginning of a single one. A
-    match inside what an earlier match selects is joined to that, so no section is selected twice.
+    Each step compares names as written. Without a match it compares them loosely
+    (:func:`npl_index.selectors.labels.fold`), and finally as the beginning of a single name. A match inside
+    an earlier match's selection is joined with it, so no section is selected twice.
 
-    :param trees: the documents to look in.
+    :param trees: the documents to search.
     :param names: further names of each document, such as its path.
-    :raises SectionNotFoundError: a step matches nothing, or begins several names (``near`` holds
-        selectors that do work), or no match has the lines asked for.
+    :raises SectionNotFoundError: a step matches nothing or is the beginning of several names (``near`` holds
+        selectors that match), or no match has the requested lines.
     :raises InvalidRequestError: a range ends before it starts.
     """
     return select_in(Scope(trees, names or [()] * len(trees)), selector)
 
 
 def select_in(scope: Scope, selector: Selector) -> tuple[Selected, ...]:
-    """Find the sections a selector means, as :func:`select` does, in a scope that serves several.
+    """Find the sections that a selector matches, like :func:`select`, in a scope for several selectors.
 
     :raises DocumentTimeoutError: the scope's deadline has passed.
     """
@@ -63,9 +63,9 @@ def select_in(scope: Scope, selector: Selector) -> tuple[Selected, ...]:
 
 
 def heads_in(scope: Scope, selector: Selector) -> tuple[Node, ...]:
-    """Return the sections that the path of a selector leads to, in document order.
+    """Return the sections that a selector's path matches, in document order.
 
-    One inside another counts, too: unlike in :func:`select_in` nothing is joined.
+    Unlike in :func:`select_in`, nested matches are not joined.
 
     :raises SectionNotFoundError: see :func:`select`.
     """
@@ -73,7 +73,7 @@ def heads_in(scope: Scope, selector: Selector) -> tuple[Node, ...]:
 
 
 def _ranges(scope: Scope, selector: Selector, starts: Iterable[Node]) -> tuple[Selected, ...]:
-    """Return one range per tree: from its first start up to the end of the first section that may end it."""
+    """Return one range per tree: from the first start to the end of the first possible end section."""
     first: dict[int, int] = {}
     for tree, index in starts:
         first.setdefault(tree, index)
@@ -95,15 +95,15 @@ def _find(scope: Scope, selector: Selector, steps: Sequence[Step], trees: Iterab
     """Walk a path from some documents."""
     context = [(tree, 0) for tree in trees]
     for number, step in enumerate(steps):
-        found = scope.follow(step, context)
-        if not found:
+        nodes = scope.follow(step, context)
+        if not nodes:
             raise Failure(scope, selector, steps[: number + 1], steps[number + 1 :], context).error()
-        context = found
+        context = nodes
     return context
 
 
 def _joined(scope: Scope, heads: Iterable[Node], depth: int | None) -> tuple[Selected, ...]:
-    """Return the matches with what each selects; a match inside another's share joins that share."""
+    """Return the matches with their selected sections; a match inside another's selection joins it."""
     shares: list[tuple[Node, set[int]]] = []
     owned: dict[Node, set[int]] = {}
     for node in heads:
@@ -123,7 +123,7 @@ def _joined(scope: Scope, heads: Iterable[Node], depth: int | None) -> tuple[Sel
 def _clipped(
     scope: Scope, selector: Selector, selected: Iterable[Selected], first: int, last: int
 ) -> tuple[Selected, ...]:
-    """Narrow matches to some lines, counted from 1; drop those that have none of them."""
+    """Narrow matches to some lines, counted from 1; drop the matches without any of them."""
     clipped = []
     for match in selected:
         own = scope.trees[match.tree].sections[match.head].own

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 VersionKey = tuple[tuple[int, ...], tuple[tuple[int, int, str], ...]]
-"""Numbers without zeros at the end, and the parts of a pre-release; compares by precedence."""
+"""Numbers without trailing zeros, and the parts of a pre-release; compares by precedence."""
 
 OPERATORS: dict[str, Callable[[VersionKey, VersionKey], bool]] = {
     "=": operator.eq,
@@ -39,7 +39,7 @@ class VersionTest:
 
 
 def version_key(text: str) -> VersionKey | None:
-    """Return a key that sorts versions by precedence, ``None`` for text that is not a version.
+    """Return a key that sorts versions by precedence; ``None`` for text that is not a version.
 
     The order is that of https://semver.org, item 11: numbers by value; a pre-release before its release;
     its parts one by one, numbers before words; build data ignored. Missing numbers count as 0, and a

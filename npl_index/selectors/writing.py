@@ -1,4 +1,4 @@
-"""From a section to the selector that finds it."""
+"""Selectors written for given sections."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from npl_index.selectors.labels import heading_label, label
 
 
 def selector_for(tree: SectionTree, index: int, *, document: str | None = None, own: bool = False) -> str:
-    """Return the selector of one section: it selects this section and no other of the document.
+    """Return the selector that selects one section and no other in the document.
 
-    It names all headings above the section, for readers who ask where that is.
+    It names all headings above the section, so that readers see its place.
 
     :param document: name of the document to use instead of the tree's own.
     :param own: the section's own text only.
@@ -22,16 +22,16 @@ def selector_for(tree: SectionTree, index: int, *, document: str | None = None, 
 
 
 def selectors_of(tree: SectionTree, document: str | None = None) -> tuple[str, ...]:
-    """Return the selectors of all sections, as :func:`selector_for` does, in linear time."""
+    """Return the selectors of all sections, like :func:`selector_for`, in linear time."""
     name = tree.name if document is None else document
     return tuple(qualified(name, steps) for steps in steps_of(tree, short=False))
 
 
 def steps_of(tree: SectionTree, *, short: bool = True) -> tuple[str, ...]:
-    """Return what follows the document's name in the selector of each section; nothing for the document.
+    """Return the part of each section's selector after the document's name; ``""`` for the document.
 
-    :param short: the shortest path that leads to one section alone: a heading that no other of its level
-        equals needs none of the headings above it.
+    :param short: use the shortest unique path: a heading without an equal on its level needs no headings
+        above it.
     """
     hierarchy = Hierarchy(tree)
     names = [heading_label(section.name) for section in tree.sections]
@@ -49,15 +49,15 @@ def steps_of(tree: SectionTree, *, short: bool = True) -> tuple[str, ...]:
 
 
 def qualified(document: str, steps: str) -> str:
-    """Return a selector whose document goes by some name."""
+    """Return a selector whose document has a given name."""
     return spell(label(document)) + steps
 
 
 def narrowed(selector: str, *, own: bool = False, lines: Span | None = None) -> str:
-    """Return the selector of a section, narrowed.
+    """Narrow the selector of a section.
 
     :param own: to the section's own text.
-    :param lines: to these lines of its own text.
+    :param lines: to some lines of its own text.
     """
     if lines is not None:
         return f"{selector} [lines={lines.start + 1}-{lines.stop}]"

@@ -1,1 +1,1 @@
-"""Token counts: exact, estimated, and of every section of a document."""
+"""Token counts: exact counts, estimates, and the counts of a document's sections."""

@@ -1,16 +1,16 @@
 """Token counts estimated without a vocabulary file.
 
 Both vocabularies first cut a text into pieces (a word with the space before it, up to three digits, a run of
-punctuation, white space) and then each piece into tokens. The estimator cuts into the same pieces. A piece
-on its list costs one token: the list holds strings from many texts for which tiktoken answered 1. Any other
-piece is cut into the longest listed strings from left to right, and in ASCII also from right to left and
-behind its first sign: the fewest count. A character that is on no list costs what tiktoken most often
-answered for it and its neighbours. Each cost is a whole number, so the estimate of a text is the sum over its
-pieces. ``benchmarks/train_tokens.py`` makes the lists.
+punctuation, white space) and then each piece into tokens. The estimator cuts a text into the same pieces. A
+listed piece costs one token: the list contains strings from many texts that tiktoken encodes as one token.
+Any other piece is cut into the longest listed strings from left to right; in ASCII also from right to left
+and after a leading punctuation mark. The lowest cost counts. An unlisted character has the most frequent cost
+that tiktoken gave to its block of characters. Each cost is a whole number, so the estimate of a text is the
+sum over its pieces. ``benchmarks/train_tokens.py`` makes the lists.
 
-Sections of documentation and code in English are met within 10 per cent 99 times in a hundred, too high as
-often as too low; everyday prose in other languages can be up to a fifth too high in ``o200k_base``, whose
-words of those languages are not all listed.
+For sections of English documentation and code, 99 of 100 estimates are within 10 per cent, too high as often
+as too low. Estimates of everyday prose in other languages can be up to 20 per cent too high in
+``o200k_base``, because the list does not contain all of its words of those languages.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from npl_index.tokens.counting import WINDOW, TokenCounter, base_vocabulary, che
 
 _DATA = Path(__file__).parents[1] / "data"
 
-# The classes are those of the Unicode standard, made small: capitals outside the Latin-1, Greek and
-# Cyrillic blocks count as small letters, and the marks are those of scripts in wide use.
+# The character classes of the Unicode standard, simplified: capitals outside the Latin-1, Greek and Cyrillic
+# blocks count as small letters, and only the marks of widely used scripts are included.
 _CAPITALS = "A-ZÀ-ÖØ-ÞΑ-ΡΣ-ΫЀ-Я"
 _MARKS = (
     "\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u064b-\u065f\u0670"
@@ -43,7 +43,7 @@ _UNICODE = {
     "lead": r"(?:[^\w\r\n]|_)",
     "sign": r"(?:[^\s\w]|_)",
 }
-_ASCII = {  # the same for ASCII texts, twice as fast
+_ASCII = {  # the same classes for ASCII texts, twice as fast
     "letter": "[A-Za-z]",
     "capital": "[A-Z]",
     "small": "[a-z]",
@@ -61,59 +61,59 @@ _PIECES = {
 
 
 def piece_pattern(model: str, *, ascii_only: bool = False) -> re.Pattern[str]:
-    """Return the pattern whose matches are the pieces of a text.
+    """Return the pattern that matches the pieces of a text.
 
     :param model: ``o200k_base`` or ``cl100k_base``.
-    :param ascii_only: the texts will be ASCII.
+    :param ascii_only: the texts contain only ASCII.
     """
     return re.compile(_PIECES[model].format_map(_ASCII if ascii_only else _UNICODE))
 
 
 _WORD_END = re.compile(r"(?:[^\W\d_\u0e00-\U0010ffff]|[\u0300-\u0dff])\Z")
-_LONGEST = 24  # characters of the longest listed strings,
-_LONGEST_WIDE = 8  # of those in Chinese, Japanese and Korean,
-_LONGEST_RUN = 128  # and of those that repeat one character
+_MAX_LISTED = 24  # characters of a listed string,
+_MAX_WIDE = 8  # of one in Chinese, Japanese or Korean,
+_MAX_RUN = 128  # and of one that repeats a single character
 _SAME = re.compile(r"(.)\1*", re.DOTALL)
-_CACHED = 200_000  # pieces, the listed ones included
-_LONGEST_CACHED = 64  # characters
+_MAX_PIECES = 200_000  # in the cache, listed strings included
+_MAX_CACHED = 64  # characters of a cached piece
 
 
 class PieceCosts(dict[str, int]):
-    """Tokens by piece: 1 for each listed string; those of other pieces are computed and cached.
+    """Tokens by piece: 1 for each listed string; the costs of other pieces are computed and cached.
 
     :param listed: strings that cost one token.
-    :param characters: a digit for each 64 code points from U+0000 up: the tokens of a character in that
-        block that is not listed. Beyond the last block a character costs 4.
-    :param sparse: the list holds only a part of the vocabulary's words of other languages than English.
-        Such a word is then cut too often, and costs one token less if it was cut into four or more; in
-        the scripts from Hebrew to Sinhala also a short one that was cut into three.
+    :param characters: one digit for each block of 64 code points from U+0000 up: the tokens of an unlisted
+        character in that block. Beyond the last block a character costs 4.
+    :param sparse: the list contains only some of the vocabulary's words in languages other than English.
+        Such a word is then cut too often. It costs one token less if it was cut into four or more strings;
+        in the scripts from Hebrew to Sinhala, a short word also if it was cut into three.
     """
 
     def __init__(self, listed: Iterable[str], characters: str, sparse: bool) -> None:
         super().__init__(dict.fromkeys(listed, 1))
         self._characters = characters
         self._sparse = sparse
-        self._longest: dict[str, int] = {}  # listed string with each first character
+        self._longest: dict[str, int] = {}  # length of the longest listed string, by first character
         for text in self:
             if len(text) > self._longest.get(text[0], 1):
                 self._longest[text[0]] = len(text)
 
     def __missing__(self, piece: str) -> int:
         cost = self.cut(piece)
-        if cost > 2 and piece.isascii() and len(piece) <= _LONGEST_CACHED:
+        if cost > 2 and piece.isascii() and len(piece) <= _MAX_CACHED:
             cost = min(cost, self._cut_from_end(piece))
         if cost > 2 and not piece[0].isalnum() and piece[1:].isalpha():
-            # A sign in front of a word is mostly a token of its own.
+            # A punctuation mark before a word is usually a separate token.
             cost = min(cost, self._character(piece[0]) + self[piece[1:]])
         if self._sparse and cost > 2 and not piece.isascii() and _WORD_END.search(piece):
             cost -= cost > 3 or (len(piece) < 6 and piece[-1] >= "\u0590")
-        if len(piece) <= _LONGEST_CACHED and len(self) < _CACHED:
+        if len(piece) <= _MAX_CACHED and len(self) < _MAX_PIECES:
             self[piece] = cost
         return cost
 
     def cut(self, piece: str) -> int:
-        """Cut a piece into the longest listed strings from left to right, and add up what they cost."""
-        # A space mostly shares the first token of a character that costs several.
+        """Cut a piece into the longest listed strings from left to right, and add up their costs."""
+        # A space usually shares the first token of a character that costs several.
         start = 1 if piece[0] == " " and len(piece) > 1 and self._character(piece[1]) > 1 else 0
         cost = 0
         while start < len(piece):
@@ -124,13 +124,13 @@ class PieceCosts(dict[str, int]):
         return cost
 
     def _cut_from_end(self, piece: str) -> int:
-        """Cut an ASCII piece into the longest listed strings from right to left, and add up what they cost.
+        """Cut an ASCII piece into the longest listed strings from right to left, and add up their costs.
 
-        Where an ending is what words share, this is the way that tiktoken goes.
+        For words with a common ending, tiktoken cuts this way.
         """
         stop, cost, get = len(piece), 0, self.get
         while stop:
-            for start in range(max(0, stop - _LONGEST), stop - 1):
+            for start in range(max(0, stop - _MAX_LISTED), stop - 1):
                 if get(piece[start:stop]) == 1:
                     cost += 1
                     break
@@ -141,13 +141,13 @@ class PieceCosts(dict[str, int]):
         return cost
 
     def _end_of_listed(self, piece: str, start: int) -> int:
-        window = piece[start : start + _LONGEST_RUN]
+        window = piece[start : start + _MAX_RUN]
         run = len(window) - len(window.lstrip(window[0]))
-        if run > _LONGEST:  # tiktoken joins equal characters in pairs, and pairs of pairs
+        if run > _MAX_LISTED:  # tiktoken joins equal characters in pairs, and pairs of pairs
             lengths: Iterable[int] = (1 << power for power in range(run.bit_length() - 1, 0, -1))
         else:
-            longest = _LONGEST if window[0] < "\u2e80" else _LONGEST_WIDE
-            if len(piece) > _LONGEST_CACHED:
+            longest = _MAX_LISTED if window[0] < "\u2e80" else _MAX_WIDE
+            if len(piece) > _MAX_CACHED:
                 longest = min(longest, self._longest.get(window[0], 1))
             lengths = range(min(len(window), longest), 1, -1)
         get = self.get
@@ -164,8 +164,8 @@ class PieceCosts(dict[str, int]):
 
 
 def _repeated(piece: str, start: int, stop: int) -> int:
-    """Count how often a string follows itself inside a long run of one character."""
-    if piece[start : start + _LONGEST] != piece[start] * _LONGEST:
+    """Count the consecutive repetitions of a string inside a long run of one character."""
+    if piece[start : start + _MAX_LISTED] != piece[start] * _MAX_LISTED:
         return 1
     run = _SAME.match(piece, start)
     return max(1, (run.end() - start) // (stop - start)) if run else 1
@@ -174,8 +174,7 @@ def _repeated(piece: str, start: int, stop: int) -> int:
 class Estimator:
     """The counter that :func:`estimator` returns.
 
-    :param model: the vocabulary whose way of cutting a text into pieces is taken: ``o200k_base`` or
-        ``cl100k_base``.
+    :param model: the vocabulary whose pattern cuts a text into pieces: ``o200k_base`` or ``cl100k_base``.
     """
 
     exact = False
@@ -187,7 +186,7 @@ class Estimator:
         self._pieces = piece_pattern(model).findall
 
     def count(self, text: str) -> int:
-        """Add up the pieces' costs."""
+        """Add up the costs of the pieces."""
         if len(text) > WINDOW:
             return sum(map(self.count, windows(text)))
         give_way()
@@ -195,23 +194,23 @@ class Estimator:
         return sum(map(self._costs.__getitem__, pieces))
 
     def upper_bound(self, count: int) -> int:
-        """Return the estimate and 6 per cent more, rounded up."""
+        """Return the estimate plus 6 per cent, rounded up."""
         return -(-count * 106 // 100)
 
 
 @cache
 def estimator(vocabulary: str = "o200k_base") -> TokenCounter:
-    """Return a counter that needs no vocabulary file; the same one each time.
+    """Return a counter that needs no vocabulary file; each call returns the same one.
 
-    Loading it takes about 25 ms and 15 MB of memory.
+    The first call takes about 25 ms and 15 MB of memory.
 
     :param vocabulary: one of :data:`~npl_index.choices.VOCABULARIES`.
     :raises InvalidRequestError: there is no such vocabulary.
     """
     check_vocabulary(vocabulary)
     model = base_vocabulary(vocabulary)
-    characters, *own = _read_strings(model)
-    costs = PieceCosts(own + _read_strings("both"), characters, sparse=model == "o200k_base")
+    characters, *strings = _read_strings(model)
+    costs = PieceCosts(strings + _read_strings("both"), characters, sparse=model == "o200k_base")
     return Estimator(vocabulary, model, costs)
 
 

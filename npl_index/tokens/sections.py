@@ -1,8 +1,8 @@
 """Token counts of all sections of a document, made once and added up for every answer.
 
-An answer is made of whole sections joined by blank lines. Where a section starts a token of its own, the
-tokens of the whole are the sum of the sections' tokens, each counted with the blank line that follows it
-(:mod:`~npl_index.tokens.counting`). The last one has no blank line behind it, so each section has two counts.
+An answer consists of sections joined by blank lines. Where each section starts a new token, the tokens of the
+answer are the sum of the sections' tokens, each counted with the following blank line
+(:mod:`~npl_index.tokens.counting`). No blank line follows the last section, so each section has two counts.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from npl_index.markdown.sections import SectionTree, Span
 from npl_index.markdown.state import NO_DEADLINE, Deadline
 from npl_index.tokens.counting import TokenCounter, count_tokens, starts_token
 
-_TAIL = 4_096
-"""Characters at a text's end that are counted a second time, at most; a token has 128 at most."""
+_MAX_TAIL = 4_096
+"""Maximum characters at the end of a text that are counted twice; a token has at most 128."""
 
-_AHEAD = 1 << 18
-"""Characters of a document whose sections are counted escaped, too, before one is asked for: some 30 ms. Of a
-longer one those are counted that an answer may bring."""
+_MAX_COUNTED_AHEAD = 1 << 18
+"""Maximum characters of a document whose sections are all counted in advance, escaped counts included: about
+30 ms. In a longer document, only candidates for an answer are counted."""
 
 NOTHING = array("I")
-"""Counts of a document of which none are kept."""
+"""Counts of a document without stored counts."""
 
 dumped = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
-"""Writes compact JSON; characters outside ASCII stay as they are."""
+"""Encodes compact JSON; characters outside ASCII are not escaped."""
 
 
 def trimmed_text(tree: SectionTree, lines: Span) -> str:
-    """Return lines as an answer has them: no blank lines around, no indentation before a first heading.
+    """Return lines as answers show them: no surrounding blank lines, no indentation before a first heading.
 
-    The first character of nearly every such text is therefore one that starts a token of its own.
+    Therefore nearly every such text begins with a character that starts a new token.
     """
     text = tree.text(lines).lstrip("\n")
     bare = text.lstrip(" ")
@@ -41,7 +41,7 @@ def trimmed_text(tree: SectionTree, lines: Span) -> str:
 
 
 def measure(text: str, counter: TokenCounter, clock: Deadline = NO_DEADLINE) -> tuple[int, int]:
-    """Return the tokens of a text with a blank line behind it, and without.
+    """Return the tokens of a text with a blank line after it, and without.
 
     :raises DocumentTimeoutError: the deadline has passed.
     """
@@ -51,17 +51,17 @@ def measure(text: str, counter: TokenCounter, clock: Deadline = NO_DEADLINE) -> 
 
 
 def escaped_tokens(text: str, counter: TokenCounter) -> int:
-    """Return the tokens of a text inside a JSON string, with the blank line before it."""
+    """Return the tokens of a text inside a JSON string, with a blank line before it."""
     return counter.count(dumped("\n" + text)[1:-1])
 
 
 class KnownCounts:
-    """Tokens of a document's sections as far as they are known, by section index.
+    """The known token counts of a document's sections, by section index.
 
     :param sections: number of sections.
-    :param stored: what :meth:`TokenCounts.stored` returned for the document; else it is ignored.
+    :param stored: result of :meth:`TokenCounts.stored` for the document; other numbers are ignored.
 
-    ``escaped`` is 0 where it is unknown; the others are known where ``measured`` is 1.
+    ``escaped`` is 0 for an unknown count; ``followed`` and ``last`` are known where ``measured`` is 1.
     """
 
     def __init__(self, sections: int, counter: TokenCounter, stored: array[int] = NOTHING) -> None:
@@ -73,17 +73,17 @@ class KnownCounts:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of memory the counts take."""
+        """Bytes of memory that the counts take."""
         return 200 + 13 * len(self.measured)
 
 
 class TokenCounts:
-    """Tokens of each section's own text. A section is counted when it is first asked for.
+    """Tokens of each section's own text. A section is counted at the first request for its count.
 
     Each method raises :class:`DocumentTimeoutError` if it counts and the deadline has passed.
 
     :param clock: the deadline.
-    :param known: earlier counts of the document, which get the new ones.
+    :param known: earlier counts of the document; new counts are added to them.
     """
 
     def __init__(
@@ -97,15 +97,15 @@ class TokenCounts:
         self._known = known or KnownCounts(len(tree.sections), counter)
 
     def followed(self, index: int) -> int:
-        """Return the tokens of a section with the blank line that separates it from more text."""
+        """Return the tokens of a section with the blank line that separates it from the next text."""
         return self._measured(index).followed[index]
 
     def last(self, index: int) -> int:
-        """Return its tokens without the blank line."""
+        """Return the tokens of a section without the blank line."""
         return self._measured(index).last[index]
 
     def escaped(self, index: int) -> int:
-        """Return its tokens with the blank line, escaped as in JSON."""
+        """Return the tokens of a section with the blank line, escaped as in JSON."""
         escaped = self._known.escaped
         if not escaped[index]:
             self._clock.check()
@@ -121,15 +121,15 @@ class TokenCounts:
         return count if final is None else count - self.followed(final) + self.last(final)
 
     def count_ahead(self) -> None:
-        """Count all sections of a document that is not long, so that no later answer waits for it."""
+        """Count all sections of a document that is not long, so that no later answer waits for the counts."""
         known = self._known
-        if (0 in known.escaped or 0 in known.measured) and len(self._tree.source) <= _AHEAD:
+        if (0 in known.escaped or 0 in known.measured) and len(self._tree.source) <= _MAX_COUNTED_AHEAD:
             for index in range(len(self._tree.sections)):
                 self._measured(index)
                 self.escaped(index)
 
     def stored(self) -> array[int]:
-        """Return all counts as they are kept: whose they are, ``followed``, ``last``."""
+        """Return all counts in their stored form: the counter's number, ``followed``, ``last``."""
         for index in range(len(self._tree.sections)):
             self._measured(index)
         return array("I", [_number_of(self._counter), *self._known.followed, *self._known.last])
@@ -161,12 +161,12 @@ def _number_of(counter: TokenCounter) -> int:
 
 
 def _tail(text: str) -> str:
-    """Return the end of a text from a place where a token surely begins.
+    """Return the end of a text, from a place where a token certainly begins.
 
-    What a blank line behind the text costs depends on its tail alone, so that only this is counted again. Of
-    a line that is longer than a window, only the end is.
+    The cost of a blank line after the text depends only on this tail, so only the tail is counted again. If
+    no such place is near enough, the tail is the last :data:`_MAX_TAIL` characters.
     """
-    first, at = max(0, len(text) - _TAIL), len(text)
+    first, at = max(0, len(text) - _MAX_TAIL), len(text)
     while (at := text.rfind("\n", first, at)) > 0:
         if at + 1 < len(text) and starts_token(text[at + 1 : at + 2]):
             return text[at + 1 :]

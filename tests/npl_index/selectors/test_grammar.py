@@ -151,7 +151,7 @@ a ## heading cannot lie inside a ## heading at character 6 of the selector
   ## A ## B
        ^
 write more # marks for the inner heading, ... for a range, quotes if the marks belong to the name, \
-and a selector of its own for each further section""",
+and a separate selector for each further section""",
     '## "A': """\
 the quotation mark is not closed at character 4 of the selector
   ## "A
@@ -160,7 +160,7 @@ the quotation mark is not closed at character 4 of the selector
 expected >, //, # marks, [ or ... at character 5 of the selector
   "A" B
       ^
-put a name that goes on after a quotation in quotes as a whole, with \\" inside""",
+if the name continues after a quotation, put the whole name in quotes, with \\" inside""",
     "## A [has-code": """\
 the [ is not closed at character 6 of the selector
   ## A [has-code
@@ -222,7 +222,7 @@ only one [n] can hold at character 8 of the selector
 expected = and two line numbers at character 12 of the selector
   ## A [lines=3-2]
              ^
-[lines=10-20] is lines 10 to 20 of the file, as far as they are the section's own text""",
+[lines=10-20] is lines 10 to 20 of the file, within the section's own text""",
     "A [lines=1-2][lines=3-4]": """\
 [lines=…] is given twice at character 15 of the selector
   A [lines=1-2][lines=3-4]
