@@ -16,7 +16,7 @@ from npl_index.ranking.arrays import NDArray, np
 from npl_index.ranking.bm25f import K1, Concept, Matches
 from npl_index.ranking.indexing import Collection, Passages
 from npl_index.ranking.reading import Texts, best_windows, counts_of
-from npl_index.ranking.weighing import FIELD_WEIGHTS, idf
+from npl_index.ranking.weighing import FIELD_WEIGHTS
 from npl_index.selectors.labels import fold
 from npl_index.selectors.matching import Node
 
@@ -67,7 +67,6 @@ TOPIC_POWER = 8
 query has anyway."""
 
 _SIMILARITY_CUTOFF = 80.0
-_ABOVE_FIRST = 2  # a title in the front matter and one in the text
 _TINY = 1e-9
 _WHOLLY = 8
 _MARKS = frozenset("._#+")
@@ -194,24 +193,18 @@ def named_pages(
 
     :param asked: number of the query's terms, with those that no section has.
     """
-    postings = passages.postings
-    titled = ((matches.covered > 0) & (postings.levels <= 1)).nonzero()[0]
-    rows, owners = postings.named(titled)
+    titles = passages.weighing.titles
     worth = {row: (share, share * one.weight) for one in concepts for row, share in one.variants}
-    shares, weights = np.array([worth.get(row, (0, 0)) for row in rows.tolist()], float).reshape(-1, 2).T
-    rarity = idf(passages.vocabulary, rows)
-    held, whole, said = (
-        np.bincount(owners, values, len(titled)) for values in (rarity * shares, rarity, weights)
+    known = [worth.get(row, (0, 0)) for row in titles.rows.tolist()]
+    shares, weights = np.array(known, float).reshape(-1, 2).T
+    held, said = (
+        np.bincount(titles.owners, values, len(titles.numbers))
+        for values in (titles.rarities * shares, weights)
     )
     query = asked * sum(concept.weight for concept in concepts) / (len(concepts) or 1)
-    fits = held / np.maximum(whole, _TINY) * np.minimum(1, said / (query or 1)) ** _WHOLLY
-    first = titled
-    for _ in range(_ABOVE_FIRST):
-        behind = np.minimum(first + 1, postings.size - 1)
-        blank = (postings.sizes[first] == 0) & (postings.pages[behind] == postings.pages[first])
-        first = np.where(blank, behind, first)
-    found = np.zeros(postings.size)
-    np.maximum.at(found, first, fits)
+    fits = held / np.maximum(titles.whole, _TINY) * np.minimum(1, said / (query or 1)) ** _WHOLLY
+    found = np.zeros(passages.postings.size)
+    np.maximum.at(found, titles.texts, np.where(matches.covered[titles.numbers] > 0, fits, 0))
     return found
 
 

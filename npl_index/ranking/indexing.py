@@ -288,7 +288,9 @@ class KnownCollection(Collection):
     @cached_property
     def whole(self) -> Passages:
         """All sections."""
-        return Passages(np.arange(len(self._sections)), Postings(self._sections), self.vocabulary)
+        return Passages(
+            np.arange(len(self._sections)), Postings(self._sections, lasting=True), self.vocabulary
+        )
 
     def passages(self, terms: Sequence[str], also: Collection_[int] = ()) -> Passages:  # noqa: ARG002
         """Return all sections."""

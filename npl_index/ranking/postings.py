@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import cached_property
-from itertools import chain, pairwise
+from itertools import chain
 from typing import Any, NamedTuple
 
 from npl_index.markdown.sections import SectionTree
@@ -22,8 +22,8 @@ BEGINS_PAGE = 128
 """Bit of :attr:`Sections.levels` of a section that begins a page. A page is a document, or within a document
 that has several headings of level 1 the part below one of them."""
 
-_ROWS_KEPT = 1_000
-"""Rows whose postings are kept: questions about a document repeat their words."""
+_MOST_WORDS = 1 << 17
+"""Words of sections whose postings are all found at once; that takes some 10 ms, and 40 bytes a posting."""
 
 _BLANK = re.compile(r"\s*\Z")
 
@@ -172,13 +172,41 @@ class Runs(NamedTuple):
     in_body: NDArray[Any]
 
 
+class Table(NamedTuple):
+    """The postings of some rows, one row after another.
+
+    :param rows: ascending.
+    :param bounds: where the postings of each begin, and the end of the last ones.
+    :param columns: section, and occurrences in heading, path and body, as in :class:`Runs`.
+    """
+
+    rows: NDArray[Any]
+    bounds: NDArray[Any]
+    columns: tuple[NDArray[Any], ...]
+
+    def has(self, rows: NDArray[Any]) -> bool:
+        """Return whether it has all of some rows."""
+        at = self.rows.searchsorted(rows)
+        return bool(len(self.rows)) and bool((self.rows[np.minimum(at, len(self.rows) - 1)] == rows).all())
+
+    def places(self, rows: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return the postings of some rows, and which of these each belongs to."""
+        at = self.rows.searchsorted(rows)
+        begins = self.bounds[at]
+        lengths = self.bounds[at + 1] - begins
+        return np.arange(len(rows)).repeat(lengths), ranges(begins, lengths)
+
+
 class Postings:
     """The sections of some documents side by side, numbered through.
 
     :param documents: at least one.
+    :param lasting: they serve many questions.
     """
 
-    def __init__(self, documents: Sequence[Sections]) -> None:
+    _table: Table | None
+
+    def __init__(self, documents: Sequence[Sections], *, lasting: bool = False) -> None:
         lengths, parents, self.sizes, levels, self.rows = (
             one[0] if len(documents) == 1 else np.concatenate(one) for one in zip(*documents, strict=True)
         )
@@ -191,7 +219,7 @@ class Postings:
         self._begins = (levels & BEGINS_PAGE) > 0
         self._lengths = lengths.astype(np.int64)
         self._ends = self._lengths.cumsum()
-        self._kept: dict[int, NDArray[Any]] = {}
+        self._lasting, self._table = lasting, None
 
     @cached_property
     def stop(self) -> int:
@@ -219,25 +247,23 @@ class Postings:
         children: NDArray[Any] = np.bincount(self.parents[inside], minlength=self.size)
         return children
 
+    def table(self, rows: NDArray[Any]) -> Table:
+        """Return a table that has some rows: of all rows where it serves many questions, else of these."""
+        kept = self._table
+        if kept is None or not kept.has(rows):
+            every = self._lasting and len(self.rows) <= _MOST_WORDS
+            kept = self._table = self._found(np.arange(self.stop) if every else np.unique(rows))
+        return kept
+
     def find(self, rows: Sequence[int]) -> Runs:
         """Return the postings of some rows, one row after another; a row may be asked for several times."""
-        kept = self._kept
-        if missing := set(rows).difference(kept):
-            if len(kept) > _ROWS_KEPT:  # another thread may still read the old ones
-                kept = self._kept = {}
-                missing = set(rows)
-            kept |= self._found(sorted(missing))
-        found = [kept[row] for row in rows]
-        lengths = [one.shape[1] for one in found]
-        every = np.concatenate(found, axis=1) if found else np.zeros((1 + FIELDS, 0), np.intp)
-        return Runs(np.arange(len(rows)).repeat(lengths), *every)
+        asked = np.array(rows, np.intp)
+        table = self.table(asked)
+        runs, places = table.places(asked)
+        return Runs(runs, *(column[places] for column in table.columns))
 
-    def _found(self, wanted: Sequence[int]) -> dict[int, NDArray[Any]]:
-        """Return each row with the sections that hold it, and how often each field of these does.
-
-        :param wanted: the rows, ascending.
-        """
-        marks = np.zeros(max(self.stop, wanted[-1] + 1), np.int32)
+    def _found(self, wanted: NDArray[Any]) -> Table:
+        marks = np.zeros(max(self.stop, int(wanted.max(initial=0)) + 1), np.int32)
         marks[wanted] = np.arange(1, len(wanted) + 1)
         places = (marks > 0)[self.rows].nonzero()[0]  # a byte a word, of what may be millions
         found = marks[self.rows[places]]
@@ -248,11 +274,10 @@ class Postings:
         times = np.diff(begins, append=len(cells))
         postings, fields = np.divmod(cells[begins], FIELDS)
         first = begin_runs(postings)
-        every = np.zeros((1 + FIELDS, int(first.sum())), np.intp)
-        every[1 + fields, first.cumsum() - 1] = times
-        runs, every[0] = np.divmod(postings[first], self.size)
-        ends = runs.searchsorted(np.arange(len(wanted) + 1)).tolist()
-        return {row: every[:, begin:end] for row, (begin, end) in zip(wanted, pairwise(ends), strict=True)}
+        in_fields = np.zeros((FIELDS, int(first.sum())), np.intp)
+        in_fields[fields, first.cumsum() - 1] = times
+        runs, sections = np.divmod(postings[first], self.size)
+        return Table(wanted, runs.searchsorted(np.arange(len(wanted) + 1)), (sections, *in_fields))
 
     def bodies(self, numbers: NDArray[Any], most: int) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return the rows of some sections' bodies, one after another, and how many each has.

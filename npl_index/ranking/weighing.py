@@ -6,11 +6,12 @@ See :mod:`npl_index.ranking.bm25f` for what is made of them.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from npl_index.ranking.analysis import commonness
 from npl_index.ranking.arrays import NDArray, np
-from npl_index.ranking.postings import Postings
+from npl_index.ranking.postings import Postings, Table
 from npl_index.ranking.vocabulary import Vocabulary
 
 FIELD_WEIGHTS = (4.0, 0.5, 1.0)
@@ -28,6 +29,9 @@ sections it is chance which word stands in one of them only; what is known about
 
 OTHER_PAGES = 24
 """Pages without any term, added to every collection: a word on both of two pages is not yet common."""
+
+ABOVE_TEXT = 2
+"""Headings without text above a page's first text, at most: one in the front matter, one in the text."""
 
 COMMON = 0.2
 """Sections a page, on average, from which on the pages of a term are counted."""
@@ -50,6 +54,25 @@ class Weighed(NamedTuple):
     headings: NDArray[Any]
 
 
+class Titles(NamedTuple):
+    """Headings of level 1 and names of documents.
+
+    :param numbers: of their sections.
+    :param rows: the different terms of all of them.
+    :param owners: which of the titles each term belongs to, ascending.
+    :param rarities: idf of each term.
+    :param whole: idf of all terms of each title.
+    :param texts: section with the first text below each.
+    """
+
+    numbers: NDArray[Any]
+    rows: NDArray[Any]
+    owners: NDArray[Any]
+    rarities: NDArray[Any]
+    whole: NDArray[Any]
+    texts: NDArray[Any]
+
+
 class Weighing:
     """Weighs the postings of some documents of a collection.
 
@@ -59,6 +82,7 @@ class Weighing:
 
     def __init__(self, postings: Postings, vocabulary: Vocabulary) -> None:
         self.postings, self.vocabulary = postings, vocabulary
+        self._kept: tuple[Table, tuple[NDArray[Any], ...]] | None = None
 
     def body_norms(self, numbers: NDArray[Any]) -> NDArray[Any]:
         """Return by what the counts in the bodies of some sections are divided for their lengths."""
@@ -68,20 +92,44 @@ class Weighing:
 
     def find(self, rows: Sequence[int]) -> Weighed:
         """Return the postings of some rows, one row after another; a row may be asked for several times."""
-        runs, sections, in_heading, in_path, in_body = self.postings.find(rows)
-        every, known = np.array(rows, dtype=np.intp), self.vocabulary
+        asked = np.array(rows, dtype=np.intp)
+        table = self.postings.table(asked)
+        kept = self._kept
+        if kept is None or kept[0] is not table:
+            kept = self._kept = table, self._weighed(table)
+        runs, places = table.places(asked)
+        return Weighed(runs, *(column[places] for column in kept[1]))
+
+    def _weighed(self, table: Table) -> tuple[NDArray[Any], ...]:
+        """Return the columns of :class:`Weighed` behind the first for all postings of a table."""
+        known, (sections, in_heading, in_path, in_body) = self.vocabulary, table.columns
+        lengths = np.diff(table.bounds)
         # A common folder's name tells no section from another, and would make all of them match.
-        path_weights = np.where(known.counts(every).path == known.sections, 0.0, FIELD_WEIGHTS[1])
+        path_weights = np.where(known.counts(table.rows).path == known.sections, 0.0, FIELD_WEIGHTS[1])
         if known.pages == 1:  # nor does a page's title tell its sections apart
             in_heading = np.where(self.postings.levels[sections] == 0, 0, in_heading)
-        names = FIELD_WEIGHTS[0] * in_heading + path_weights[runs] * in_path
+        names = FIELD_WEIGHTS[0] * in_heading + path_weights.repeat(lengths) * in_path
         masses = names + FIELD_WEIGHTS[2] * in_body / self.body_norms(sections)
         headings = np.zeros(len(sections))
         headed = in_heading.nonzero()[0]
         if len(headed):
-            weights = idf(known, every)[runs[headed]]
+            weights = idf(known, table.rows).repeat(lengths)[headed]
             headings[headed] = weights / self._heading_weights(sections[headed])
-        return Weighed(runs, sections, names, masses, headings)
+        return sections, names, masses, headings
+
+    @cached_property
+    def titles(self) -> Titles:
+        """The titles of pages."""
+        postings = self.postings
+        numbers = (postings.levels <= 1).nonzero()[0]
+        rows, owners = postings.named(numbers)
+        rarities = idf(self.vocabulary, rows)
+        texts = numbers
+        for _ in range(ABOVE_TEXT):
+            behind = np.minimum(texts + 1, postings.size - 1)
+            blank = (postings.sizes[texts] == 0) & (postings.pages[behind] == postings.pages[texts])
+            texts = np.where(blank, behind, texts)
+        return Titles(numbers, rows, owners, rarities, np.bincount(owners, rarities, len(numbers)), texts)
 
     def _heading_weights(self, sections: NDArray[Any]) -> NDArray[Any]:
         """Return the idf of all different terms of the headings of some sections."""
