@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from npl_index.ranking.analysis import commonness
+from npl_index.ranking.analysis import commonnesses
 from npl_index.ranking.arrays import NDArray, np
 from npl_index.ranking.postings import Postings, Table
 from npl_index.ranking.vocabulary import Vocabulary
@@ -151,11 +151,11 @@ def idf(vocabulary: Vocabulary, rows: Sequence[int] | NDArray[Any]) -> NDArray[A
     kept, asked = vocabulary.telling, rows.tolist() if isinstance(rows, np.ndarray) else rows
     if missing := list(set(asked).difference(kept)):
         known = vocabulary.counts(np.array(missing))
-        common = np.array(list(map(commonness, vocabulary.texts(missing))))
+        common = np.array(commonnesses(vocabulary.texts(missing)))
         holders = np.where(known.own > 0, known.own, known.any)
         found = np.log((vocabulary.sections + BACKGROUND + 1) / (holders + BACKGROUND * common))
         kept.update(zip(missing, found.tolist(), strict=True))
-    return np.array([kept[row] for row in asked])
+    return np.array(list(map(kept.__getitem__, asked)))
 
 
 def spread(vocabulary: Vocabulary, rows: Sequence[int]) -> NDArray[Any]:
