@@ -16,7 +16,7 @@ from npl_index.ranking.arrays import NDArray, np
 from npl_index.ranking.bm25f import K1, Concept, Matches
 from npl_index.ranking.indexing import Collection, Passages
 from npl_index.ranking.reading import Texts, best_windows, counts_of
-from npl_index.ranking.weighing import FIELD_WEIGHTS
+from npl_index.ranking.weighing import FIELD_WEIGHTS, idf
 from npl_index.selectors.labels import fold
 from npl_index.selectors.matching import Node
 
@@ -67,6 +67,7 @@ TOPIC_POWER = 8
 query has anyway."""
 
 _SIMILARITY_CUTOFF = 80.0
+_ABOVE_FIRST = 2  # a title in the front matter and one in the text
 _TINY = 1e-9
 _WHOLLY = 8
 _MARKS = frozenset("._#+")
@@ -183,9 +184,7 @@ def headed_by(collection: Collection, asked: Sequence[str], written: Sequence[st
     ]
 
 
-def named_pages(
-    passages: Passages, matches: Matches, concepts: Sequence[Concept], asked: int
-) -> NDArray[Any]:
+def named_pages(passages: Passages, concepts: Sequence[Concept], asked: int) -> NDArray[Any]:
     """Return for sections how well the query fits the name of the page that they begin, up to 1.
 
     A query that names a page is answered by its first text, which says what the name means. That is the text
@@ -193,18 +192,26 @@ def named_pages(
 
     :param asked: number of the query's terms, with those that no section has.
     """
-    titles = passages.weighing.titles
+    postings = passages.postings
+    found = np.zeros(postings.size)
     worth = {row: (share, share * one.weight) for one in concepts for row, share in one.variants}
-    known = [worth.get(row, (0, 0)) for row in titles.rows.tolist()]
-    shares, weights = np.array(known, float).reshape(-1, 2).T
-    held, said = (
-        np.bincount(titles.owners, values, len(titles.numbers))
-        for values in (titles.rarities * shares, weights)
+    held_by = postings.find(list(worth))
+    titled = np.unique(held_by.sections[(held_by.in_heading > 0) & (postings.levels[held_by.sections] <= 1)])
+    if not len(titled):
+        return found
+    rows, owners = postings.named(titled)
+    shares, weights = np.array([worth.get(row, (0, 0)) for row in rows.tolist()], float).reshape(-1, 2).T
+    rarity = idf(passages.vocabulary, rows)
+    held, whole, said = (
+        np.bincount(owners, values, len(titled)) for values in (rarity * shares, rarity, weights)
     )
     query = asked * sum(concept.weight for concept in concepts) / (len(concepts) or 1)
-    fits = held / np.maximum(titles.whole, _TINY) * np.minimum(1, said / (query or 1)) ** _WHOLLY
-    found = np.zeros(passages.postings.size)
-    np.maximum.at(found, titles.texts, np.where(matches.covered[titles.numbers] > 0, fits, 0))
+    fits = held / np.maximum(whole, _TINY) * np.minimum(1, said / (query or 1)) ** _WHOLLY
+    for _ in range(_ABOVE_FIRST):
+        behind = np.minimum(titled + 1, postings.size - 1)
+        blank = (postings.sizes[titled] == 0) & (postings.pages[behind] == postings.pages[titled])
+        titled = np.where(blank, behind, titled)
+    np.maximum.at(found, titled, fits)
     return found
 
 

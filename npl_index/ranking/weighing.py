@@ -6,7 +6,6 @@ See :mod:`npl_index.ranking.bm25f` for what is made of them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any, NamedTuple
 
 from npl_index.ranking.analysis import commonnesses
@@ -30,9 +29,6 @@ sections it is chance which word stands in one of them only; what is known about
 OTHER_PAGES = 24
 """Pages without any term, added to every collection: a word on both of two pages is not yet common."""
 
-ABOVE_TEXT = 2
-"""Headings without text above a page's first text, at most: one in the front matter, one in the text."""
-
 COMMON = 0.2
 """Sections a page, on average, from which on the pages of a term are counted."""
 
@@ -52,25 +48,6 @@ class Weighed(NamedTuple):
     names: NDArray[Any]
     masses: NDArray[Any]
     headings: NDArray[Any]
-
-
-class Titles(NamedTuple):
-    """Headings of level 1 and names of documents.
-
-    :param numbers: of their sections.
-    :param rows: the different terms of all of them.
-    :param owners: which of the titles each term belongs to, ascending.
-    :param rarities: idf of each term.
-    :param whole: idf of all terms of each title.
-    :param texts: section with the first text below each.
-    """
-
-    numbers: NDArray[Any]
-    rows: NDArray[Any]
-    owners: NDArray[Any]
-    rarities: NDArray[Any]
-    whole: NDArray[Any]
-    texts: NDArray[Any]
 
 
 class Weighing:
@@ -116,20 +93,6 @@ class Weighing:
             weights = idf(known, table.rows).repeat(lengths)[headed]
             headings[headed] = weights / self._heading_weights(sections[headed])
         return sections, names, masses, headings
-
-    @cached_property
-    def titles(self) -> Titles:
-        """The titles of pages."""
-        postings = self.postings
-        numbers = (postings.levels <= 1).nonzero()[0]
-        rows, owners = postings.named(numbers)
-        rarities = idf(self.vocabulary, rows)
-        texts = numbers
-        for _ in range(ABOVE_TEXT):
-            behind = np.minimum(texts + 1, postings.size - 1)
-            blank = (postings.sizes[texts] == 0) & (postings.pages[behind] == postings.pages[texts])
-            texts = np.where(blank, behind, texts)
-        return Titles(numbers, rows, owners, rarities, np.bincount(owners, rarities, len(numbers)), texts)
 
     def _heading_weights(self, sections: NDArray[Any]) -> NDArray[Any]:
         """Return the idf of all different terms of the headings of some sections."""
