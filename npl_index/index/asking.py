@@ -36,6 +36,8 @@ What more of them finds was worth no more than a question in 400 with 23,000 fil
 
 LEAST_TERMS = 4
 
+_COUNTS = 'sum(own), sum("any"), sum(path), sum(pages)'
+_ASKED = "root IN (SELECT value FROM json_each(?))"
 _WEIGHTS = "2.0, 2.0, 1.0"  # of heading, path and body
 
 
@@ -172,16 +174,20 @@ class KeptVocabulary:
 
     def _row(self, term: str) -> int | None:
         with self.database.reading() as connection:
-            found = connection.execute("SELECT id FROM term WHERE text = ?", (term,)).fetchone()
-            if found is None or not self.counts(np.array(found)).any[0]:
+            row, *counts = connection.execute(
+                f"SELECT id, {_COUNTS} FROM term LEFT JOIN total ON term = id AND {_ASKED} WHERE text = ?",
+                (self.scope.roots, term),
+            ).fetchone()
+            if not counts[1]:
                 return None
+            self._counts[row] = counts[0], counts[1], counts[2], counts[3]
             if not self.scope.complete:
                 condition, given = self.scope.condition
                 held = connection.execute(
                     f"SELECT 1 FROM word WHERE word MATCH ?{condition} LIMIT 1", (quoted(term), *given)
                 ).fetchone()
-                return int(found[0]) if held else None
-            return int(found[0])
+                return int(row) if held else None
+            return int(row)
 
     def between(self, low: str, high: str, most: int | None = None) -> list[tuple[int, str]]:
         """Return rows and terms from ``low`` up to ``high``, the first ones, in the order of the terms."""
@@ -209,10 +215,9 @@ class KeptVocabulary:
         if missing:
             with self.database.reading() as connection:
                 found = connection.execute(
-                    'SELECT term, sum(own), sum("any"), sum(path), sum(pages) FROM total WHERE term IN'
-                    " (SELECT value FROM json_each(?)) AND root IN (SELECT value FROM json_each(?))"
-                    " GROUP BY term",
-                    (json.dumps(list(missing)), self.scope.roots),
+                    f"SELECT term, {_COUNTS} FROM total"
+                    f" WHERE {_ASKED} AND term IN (SELECT value FROM json_each(?)) GROUP BY term",
+                    (self.scope.roots, json.dumps(list(missing))),
                 ).fetchall()
             self._counts.update(dict.fromkeys(missing, (0, 0, 0, 0)))
             self._counts.update((row, tuple(counts)) for row, *counts in found)
