@@ -169,7 +169,11 @@ class DocumentSet:
 
     def tree(self, document: int) -> SectionTree:
         """Return a document's sections."""
-        return self.collection.documents[document].tree
+        return self.document(document).tree
+
+    def document(self, number: int) -> ParsedDocument:
+        """Return a document."""
+        return self.once(("document", number), lambda: self.collection.documents[number])
 
     def path(self, document: int) -> str:
         """Return a document's name in answers: where nothing else has it, its path below its root."""
@@ -267,7 +271,7 @@ class DocumentSet:
         if above:
             steps = self.once(("steps", document), lambda: steps_of(tree, short=False))
         else:
-            steps = self.collection.documents[document].steps
+            steps = self.document(document).steps
         anchors: Sequence[int] = ()
         if above or self.complete:
             anchors = (index, *reversed(tree.ancestors(index)))
@@ -284,7 +288,7 @@ class DocumentSet:
     def end_of_range(self, document: int, end: int) -> str:
         """Write the end of a selector that runs from a section to another of the same document."""
         heading = self._sole_step(document, end)
-        return heading or self.name(document) + self.collection.documents[document].steps[end]
+        return heading or self.name(document) + self.document(document).steps[end]
 
     def _sole_step(self, document: int, index: int) -> str | None:
         """Return the heading of a section as a step, if no other of its document equals it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, islice
 from typing import NamedTuple
@@ -402,10 +402,12 @@ def _further(found: Found, documents: DocumentSet, companions: Companions) -> Fu
     taken = {*wanted, *found.known, *pointed}
     taken |= {above for place in taken for above in documents.ancestors(place)}
     places = [place for hit in found.hits if (place := (hit.document, hit.section)) not in taken]
-    new: Sequence[str] = found.keywords.words
+    row_of, new = documents.collection.vocabulary.row, dict[str, set[int | None]]()
+    for word in found.keywords.words:
+        new[word] = set(map(row_of, terms(word, keep_stop_words=True)))
     for place in wanted:
-        held = _held(documents, place, new)
-        new = [word for word in new if word not in held]
+        for word in _held(documents, place, new):
+            del new[word]
         if not new:
             break
     related = ((place, _held(documents, place, new)) for place in places[:NEIGHBOURS])
@@ -414,6 +416,7 @@ def _further(found: Found, documents: DocumentSet, companions: Companions) -> Fu
     return Further(found.keywords.words[:SHOWN_KEYWORDS], suggestions)
 
 
-def _held(documents: DocumentSet, place: Place, words: Sequence[str]) -> list[str]:
-    text = documents.text(place).casefold()
-    return [word for word in words if word.casefold() in text]
+def _held(documents: DocumentSet, place: Place, words: Mapping[str, set[int | None]]) -> list[str]:
+    """Return the words that a section's heading or body has, by their terms."""
+    rows = documents.collection.rows_of(*place)
+    return [word for word, needed in words.items() if needed <= rows] if words else []

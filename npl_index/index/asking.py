@@ -34,6 +34,8 @@ What more of them finds was worth no more than a question in 400 with 23,000 fil
 
 LEAST_TERMS = 4
 
+_COUNTS = 'sum(own), sum("any"), sum(path), sum(pages)'
+_ASKED = "root IN (SELECT value FROM json_each(?))"
 _WEIGHTS = "2.0, 2.0, 1.0"  # of heading, path and body
 
 
@@ -164,15 +166,21 @@ class KeptVocabulary:
 
     def _row(self, term: str) -> int | None:
         with self.database.reading():
-            found = self.database.rows("SELECT id FROM term WHERE text = ?", term)
-            if not found or not self.counts(np.array(found[0])).any[0]:
+            found = self.database.rows(
+                f"SELECT id, {_COUNTS} FROM term LEFT JOIN total ON term = id AND {_ASKED} WHERE text = ?",
+                self.scope.roots,
+                term,
+            )
+            row, *counts = found[0]
+            if not counts[1]:
                 return None
+            self._counts[row] = counts[0], counts[1], counts[2], counts[3]
             if not self.scope.complete:
                 condition, given = self.scope.condition
                 holds = f"SELECT 1 FROM word WHERE word MATCH ?{condition} LIMIT 1"
                 if not self.database.rows(holds, quoted(term), *given):
                     return None
-            return int(found[0][0])
+            return int(row)
 
     def between(self, low: str, high: str, most: int | None = None) -> list[tuple[int, str]]:
         """Return rows and terms from ``low`` up to ``high``, the first ones, in the order of the terms."""
@@ -194,9 +202,8 @@ class KeptVocabulary:
         asked = rows.tolist()
         if missing := set(asked).difference(self._counts):
             found = self.database.rows(
-                'SELECT term, sum(own), sum("any"), sum(path), sum(pages) FROM total'
-                f" WHERE term {AMONG} AND root {AMONG} GROUP BY term",
-                *(json.dumps(list(missing)), self.scope.roots),
+                f"SELECT term, {_COUNTS} FROM total WHERE {_ASKED} AND term {AMONG} GROUP BY term",
+                *(self.scope.roots, json.dumps(list(missing))),
             )
             self._counts.update(dict.fromkeys(missing, (0, 0, 0, 0)))
             self._counts.update((row, tuple(counts)) for row, *counts in found)

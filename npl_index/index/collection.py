@@ -25,7 +25,8 @@ from npl_index.ranking.storing import restore_sections
 
 Read = Callable[[Found], Document]
 
-_SECTIONS_KEPT = 64
+_SECTIONS_KEPT = 512
+"""Documents whose sections are kept as arrays: a question's candidates, and some that it shows."""
 
 
 class DocumentChangedError(UnreadableDocumentError):
@@ -81,8 +82,7 @@ class IndexedCollection(Collection):
         self.documents = _Documents(self)
         self.vocabulary = KeptVocabulary(database, scope)
         self.names = KeptNames(database, scope)
-        self._lock = threading.Lock()
-        self._sections: LRUCache[int, Sections] = LRUCache(_SECTIONS_KEPT)
+        self._sections: dict[int, Sections] = {}
 
     @cached_property
     def paths(self) -> Sequence[str]:  # type: ignore[override]
@@ -106,13 +106,14 @@ class IndexedCollection(Collection):
         """Return the sections of the documents that answer best, and of others that are asked for."""
         with self.reading():
             self._check()
-            asked: dict[str, int] = {}
+            rows: dict[int, None] = {}
             for term in terms:
                 row = self.vocabulary.row(term)
-                rows = [row] if row is not None else [row for row, _ in self.vocabulary.variants(term)]
-                pages = self.vocabulary.counts(np.array(rows, np.intp)).pages.tolist()
-                asked.update(zip(self.vocabulary.texts(rows), pages, strict=True))
-            best = candidates(self.database, self.scope, list(asked.items()))
+                standing = self.vocabulary.variants(term) if row is None else ((row, 1.0),)
+                rows.update((one, None) for one, _ in standing)
+            pages = self.vocabulary.counts(np.array(list(rows), np.intp)).pages.tolist()
+            asked = zip(self.vocabulary.texts(list(rows)), pages, strict=True)
+            best = candidates(self.database, self.scope, list(asked))
             chosen = list(dict.fromkeys([*best, *sorted(also)])) or [0]
             numbers = self.scope.documents[chosen].tolist()
             select = f"SELECT id, terms FROM document WHERE id {AMONG}"
@@ -126,7 +127,7 @@ class IndexedCollection(Collection):
                 if taken and words > MOST_WORDS and place not in also:
                     continue
                 taken[place] = Sections.unpacked(unsealed(packed[number]))
-        places = sorted(taken)
+        places, self._sections = sorted(taken), taken
         return Passages(np.array(places), Postings([taken[place] for place in places]), self.vocabulary)
 
     def holders(self, terms: Sequence[str]) -> Sequence[int]:
@@ -157,12 +158,12 @@ class IndexedCollection(Collection):
 
     def sections(self, document: int) -> Sections:
         """Return the sections of a document as arrays."""
-        with self._lock:
-            kept = self._sections.get(document)
+        kept = self._sections.get(document)
         if kept is None:
             kept = Sections.unpacked(self._part(document, "terms")[0])
-            with self._lock:
-                self._sections[document] = kept
+            if len(self._sections) >= _SECTIONS_KEPT:
+                self._sections = {}
+            self._sections[document] = kept
         return kept
 
     def tokens_of(self, document: int) -> array[int]:

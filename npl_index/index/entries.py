@@ -91,8 +91,13 @@ class Indexer:
         """
         return index_document(document, deadline=time.monotonic() + self.seconds)
 
-    def entry(self, asked: Asked, read: Callable[[Found], Document]) -> tuple[Entry, ParsedDocument | None]:
-        """Read a file, and index it unless its content is indexed; return the document where it was."""
+    def entry(
+        self, asked: Asked, read: Callable[[Found], Document], *, counted: bool = True
+    ) -> tuple[Entry, ParsedDocument | None]:
+        """Read a file, and index it unless its content is indexed; return the document where it was.
+
+        :param counted: count its tokens, too; what is not counted is when an answer needs it.
+        """
         found, state, digest = asked
         try:
             document = read(found)
@@ -111,7 +116,7 @@ class Indexer:
             indexed.sections,
             indexed.names,
             dump_sections(parsed),
-            self._tokens(parsed),
+            self._tokens(parsed) if counted else NOTHING.tobytes(),
         )
         return Entry(found, state, settled, document.digest, content), parsed
 

@@ -40,8 +40,9 @@ def put(connection: Any, root: int, entries: Sequence[Entry]) -> dict[str, int]:
 
     :returns: the documents' numbers by path.
     """
-    changes = _Changes(connection, root)
-    fresh = [one for one in entries if one.content is not None]
+    fresh = [(one, one.content) for one in entries if one.content is not None]
+    number_of = _numbers(connection, {term for _, content in fresh for term in content.terms})
+    changes = _Changes(connection, root, {number: term for term, number in number_of.items()})
     for one in entries:
         if one.content is None and one.failure is None:
             connection.execute(
@@ -51,11 +52,9 @@ def put(connection: Any, root: int, entries: Sequence[Entry]) -> dict[str, int]:
             )
         elif one.failure is not None:
             changes.remove(one.found.path)
-    number_of = _numbers(connection, {term for one in fresh for term in one.content.terms})  # type: ignore[union-attr]
-    for one in fresh:
-        assert one.content is not None
+    for one, content in fresh:
         changes.remove(one.found.path)
-        changes.add(one, one.content, number_of)
+        changes.add(one, content, number_of)
     changes.finish()
     return changes.numbers
 
@@ -83,10 +82,13 @@ def texts_of(connection: Any, numbers: Iterable[int]) -> dict[int, str]:
 
 
 class _Changes:
-    """What becomes of a root's statistics in one transaction."""
+    """What becomes of a root's statistics in one transaction.
 
-    def __init__(self, connection: Any, root: int) -> None:
-        self._connection, self._root = connection, root
+    :param text_of: texts of terms by their numbers, as far as they are known.
+    """
+
+    def __init__(self, connection: Any, root: int, text_of: dict[int, str] | None = None) -> None:
+        self._connection, self._root, self._text_of = connection, root, text_of or {}
         self._counted: list[tuple[NDArray[Any], NDArray[Any]]] = []
         self._sums = np.zeros(3, np.int64)
         self._changed = False
@@ -102,11 +104,12 @@ class _Changes:
         (packed,) = run("SELECT terms FROM document WHERE id = ?", (number,)).fetchone()
         old = Sections.unpacked(unsealed(packed))
         numbers, rows = np.unique(old.rows, return_inverse=True)
-        text_of = texts_of(self._connection, numbers.tolist())
+        terms, text_of = numbers.tolist(), self._text_of
+        text_of |= texts_of(self._connection, set(terms).difference(text_of))
         # FTS5 takes away what it is given, which has to be what it was given before.
         run(
             "INSERT INTO word (word, rowid, heading, path, body) VALUES ('delete', ?, ?, ?, ?)",
-            (number, *_texts(old._replace(rows=rows), [text_of[term] for term in numbers.tolist()])),
+            (number, *_texts(old._replace(rows=rows), [text_of[term] for term in terms])),
         )
         run("DELETE FROM name WHERE document = ?", (number,))
         run("DELETE FROM document WHERE id = ?", (number,))
@@ -188,13 +191,12 @@ def _stat(entry: Entry) -> tuple[int, int, int, bool]:
 
 def _numbers(connection: Any, terms: set[str]) -> dict[str, int]:
     """Return the numbers of terms; those that have none get one."""
-    asked = json.dumps(sorted(terms))
-    connection.execute(
-        "INSERT INTO term (text) SELECT value FROM json_each(?)"
-        " WHERE NOT EXISTS (SELECT 1 FROM term WHERE text = value)",
-        (asked,),
-    )
-    return dict(connection.execute(f"SELECT text, id FROM term WHERE text {AMONG}", (asked,)).fetchall())
+    select = f"SELECT text, id FROM term WHERE text {AMONG}"
+    found: dict[str, int] = dict(connection.execute(select, (json.dumps(sorted(terms)),)).fetchall())
+    if missing := sorted(terms.difference(found)):
+        connection.execute("INSERT INTO term (text) SELECT value FROM json_each(?)", (json.dumps(missing),))
+        found.update(connection.execute(select, (json.dumps(missing),)).fetchall())
+    return found
 
 
 def _texts(sections: Sections, terms: Sequence[str]) -> list[str]:

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from itertools import chain, groupby, pairwise
+from itertools import chain, groupby, pairwise, repeat
 from math import log
 from sys import intern
 from typing import NamedTuple
@@ -87,6 +87,11 @@ def _commonness() -> dict[str, float]:
 def commonness(term: str) -> float:
     """Return the share of sections of ordinary technical prose that hold a term, 0 to 1."""
     return _commonness().get(term, RARE)
+
+
+def commonnesses(every: Iterable[str]) -> list[float]:
+    """Return the same of many terms, in one step."""
+    return list(map(_commonness().get, every, repeat(RARE)))
 
 
 @cache

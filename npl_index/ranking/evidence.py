@@ -184,9 +184,7 @@ def headed_by(collection: Collection, asked: Sequence[str], written: Sequence[st
     ]
 
 
-def named_pages(
-    passages: Passages, matches: Matches, concepts: Sequence[Concept], asked: int
-) -> NDArray[Any]:
+def named_pages(passages: Passages, concepts: Sequence[Concept], asked: int) -> NDArray[Any]:
     """Return for sections how well the query fits the name of the page that they begin, up to 1.
 
     A query that names a page is answered by its first text, which says what the name means. That is the text
@@ -195,9 +193,13 @@ def named_pages(
     :param asked: number of the query's terms, with those that no section has.
     """
     postings = passages.postings
-    titled = ((matches.covered > 0) & (postings.levels <= 1)).nonzero()[0]
-    rows, owners = postings.named(titled)
+    found = np.zeros(postings.size)
     worth = {row: (share, share * one.weight) for one in concepts for row, share in one.variants}
+    held_by = postings.find(list(worth))
+    titled = np.unique(held_by.sections[(held_by.in_heading > 0) & (postings.levels[held_by.sections] <= 1)])
+    if not len(titled):
+        return found
+    rows, owners = postings.named(titled)
     shares, weights = np.array([worth.get(row, (0, 0)) for row in rows.tolist()], float).reshape(-1, 2).T
     rarity = idf(passages.vocabulary, rows)
     held, whole, said = (
@@ -205,13 +207,11 @@ def named_pages(
     )
     query = asked * sum(concept.weight for concept in concepts) / (len(concepts) or 1)
     fits = held / np.maximum(whole, _TINY) * np.minimum(1, said / (query or 1)) ** _WHOLLY
-    first = titled
     for _ in range(_ABOVE_FIRST):
-        behind = np.minimum(first + 1, postings.size - 1)
-        blank = (postings.sizes[first] == 0) & (postings.pages[behind] == postings.pages[first])
-        first = np.where(blank, behind, first)
-    found = np.zeros(postings.size)
-    np.maximum.at(found, first, fits)
+        behind = np.minimum(titled + 1, postings.size - 1)
+        blank = (postings.sizes[titled] == 0) & (postings.pages[behind] == postings.pages[titled])
+        titled = np.where(blank, behind, titled)
+    np.maximum.at(found, titled, fits)
     return found
 
 

@@ -22,7 +22,7 @@ from npl_index.markdown.sections import Section, SectionTree, Span, parse_sectio
 from npl_index.priority import give_way
 from npl_index.ranking.analysis import terms, without_compounds
 from npl_index.ranking.arrays import NDArray, np
-from npl_index.ranking.postings import FIELDS, Postings, Sections, sections_of
+from npl_index.ranking.postings import Postings, Sections, sections_of
 from npl_index.ranking.vocabulary import KnownVocabulary, Vocabulary
 from npl_index.ranking.weighing import Weighing
 from npl_index.selectors.labels import heading_label
@@ -242,10 +242,12 @@ class Collection(ABC):
 
     def heading_terms(self, document: int, section: int) -> set[str]:
         """Return the terms of a section's heading."""
+        return set(self.vocabulary.texts(self.sections(document).field(section, 0).tolist()))
+
+    def rows_of(self, document: int, section: int) -> set[int]:
+        """Return the rows of the terms of a section's heading and body."""
         sections = self.sections(document)
-        end = int(sections.lengths[: FIELDS * section + 1].sum(dtype="int64"))
-        rows = sections.rows[end - int(sections.lengths[FIELDS * section]) : end]
-        return set(self.vocabulary.texts(rows.tolist()))
+        return {*sections.field(section, 0).tolist(), *sections.field(section, 2).tolist()}
 
     def is_unique(self, document: int, section: int) -> bool:
         """Tell whether no other section of any document is called like this one, at its level."""
@@ -288,7 +290,9 @@ class KnownCollection(Collection):
     @cached_property
     def whole(self) -> Passages:
         """All sections."""
-        return Passages(np.arange(len(self._sections)), Postings(self._sections), self.vocabulary)
+        return Passages(
+            np.arange(len(self._sections)), Postings(self._sections, lasting=True), self.vocabulary
+        )
 
     def passages(self, terms: Sequence[str], also: Collection_[int] = ()) -> Passages:  # noqa: ARG002
         """Return all sections."""

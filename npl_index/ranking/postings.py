@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import cached_property
-from itertools import chain, pairwise
+from itertools import chain
 from typing import Any, NamedTuple
 
 from npl_index.markdown.sections import SectionTree
@@ -18,12 +18,13 @@ from npl_index.ranking.arrays import NDArray, np
 from npl_index.selectors.names import LEVEL, held
 
 FIELDS = 3
+_COLUMNS = FIELDS + 3
 BEGINS_PAGE = 128
 """Bit of :attr:`Sections.levels` of a section that begins a page. A page is a document, or within a document
 that has several headings of level 1 the part below one of them."""
 
-_ROWS_KEPT = 1_000
-"""Rows whose postings are kept: questions about a document repeat their words."""
+_MOST_WORDS = 1 << 17
+"""Words of sections whose postings are all found at once; that takes some 10 ms, and 40 bytes a posting."""
 
 _BLANK = re.compile(r"\s*\Z")
 
@@ -31,24 +32,39 @@ _BLANK = re.compile(r"\s*\Z")
 class Sections(NamedTuple):
     """The sections of one document as arrays.
 
-    :param lengths: terms of heading, path and body of each section, one after another, uint32.
-    :param parents: of each section; its own number where there is none, uint32.
-    :param sizes: bytes of each section's own text; 0 where it is nothing but the heading, uint32.
-    :param levels: heading level of each section, what its own text holds
-        (:func:`npl_index.selectors.names.held`), and :data:`BEGINS_PAGE`, uint8.
+    :param shape: one row a section, uint32: terms of heading, path and body; number of its parent, or its own
+        where there is none; bytes of its own text, 0 where it is nothing but the heading; heading level with
+        what its own text holds (:func:`npl_index.selectors.names.held`) and :data:`BEGINS_PAGE`.
     :param rows: the terms of all fields, one field after another, as rows of a vocabulary, uint32.
     """
 
-    lengths: NDArray[Any]
-    parents: NDArray[Any]
-    sizes: NDArray[Any]
-    levels: NDArray[Any]
+    shape: NDArray[Any]
     rows: NDArray[Any]
 
     @property
     def size(self) -> int:
         """Number of sections."""
-        return len(self.parents)
+        return len(self.shape)
+
+    @property
+    def lengths(self) -> NDArray[Any]:
+        """Terms of heading, path and body of each section, one after another."""
+        return self.shape[:, :FIELDS].ravel()
+
+    @property
+    def parents(self) -> NDArray[Any]:
+        """The parent of each section; its own number where there is none."""
+        return self.shape[:, FIELDS]
+
+    @property
+    def sizes(self) -> NDArray[Any]:
+        """Bytes of each section's own text; 0 where it is nothing but the heading."""
+        return self.shape[:, FIELDS + 1]
+
+    @property
+    def levels(self) -> NDArray[Any]:
+        """Heading level of each section, what its own text holds, and whether it begins a page."""
+        return self.shape[:, FIELDS + 2]
 
     @property
     def page_count(self) -> int:
@@ -58,27 +74,30 @@ class Sections(NamedTuple):
     @property
     def words(self) -> int:
         """Terms of all bodies."""
-        return int(self.lengths[2::FIELDS].sum(dtype=np.int64))
+        return int(self.shape[:, 2].sum(dtype=np.int64))
 
     @property
     def headings(self) -> int:
         """How many sections have a heading."""
         return int(np.count_nonzero(self.levels & LEVEL))
 
+    def field(self, section: int, field: int) -> NDArray[Any]:
+        """Return the rows of the terms of a section's heading (0), path (1) or body (2)."""
+        before = self.shape[section, :FIELDS].tolist()
+        begin = int(self.shape[:section, :FIELDS].sum(dtype=np.int64)) + sum(before[:field])
+        return self.rows[begin : begin + before[field]]
+
     def packed(self) -> bytes:
         """Return the arrays as bytes, for :meth:`unpacked`."""
-        size = np.array([self.size], "<u4")
-        numbers = (size, self.lengths, self.parents, self.sizes, self.rows)
-        return b"".join([*(one.astype("<u4").tobytes() for one in numbers), self.levels.tobytes()])
+        size = self.size.to_bytes(4, "little")
+        return b"".join([size, *(one.astype("<u4").tobytes() for one in self)])
 
     @classmethod
     def unpacked(cls, data: bytes) -> Sections:
         """Return the arrays that :meth:`packed` wrote."""
-        size = int.from_bytes(data[:4], "little")
-        numbers = np.frombuffer(data, "<u4", (len(data) - size) // 4)
-        ends = [1, *(1 + size * some for some in (FIELDS, FIELDS + 1, FIELDS + 2)), len(numbers)]
-        lengths, parents, sizes, rows = (numbers[ends[at] : ends[at + 1]] for at in range(4))
-        return cls(lengths, parents, sizes, np.frombuffer(data, np.uint8, size, len(data) - size), rows)
+        numbers = np.frombuffer(data, "<u4", offset=4)
+        end = int.from_bytes(data[:4], "little") * _COLUMNS
+        return cls(numbers[:end].reshape(-1, _COLUMNS), numbers[end:])
 
 
 class Counts(NamedTuple):
@@ -110,13 +129,12 @@ def sections_of(tree: SectionTree, fields: Sequence[Sequence[Sequence[int]]]) ->
         begins = section.index == 0 or (several and section.level == 1)
         levels.append(section.level | held(section) | (BEGINS_PAGE if begins else 0))
     parents = [section.index if section.parent is None else section.parent for section in tree.sections]
-    every = list(chain.from_iterable(fields))
+    lengths = [list(map(len, one)) for one in fields]
+    every = chain.from_iterable(fields)
+    columns = [*zip(*lengths, strict=True), parents, sizes, levels]
     return Sections(
-        np.array(list(map(len, every)), np.uint32),
-        np.array(parents, np.uint32),
-        np.array(sizes, np.uint32),
-        np.array(levels, np.uint8),
-        np.fromiter(chain.from_iterable(every), np.uint32, sum(map(len, every))),
+        np.array(columns, np.uint32).T.copy(),
+        np.fromiter(chain.from_iterable(every), np.uint32, sum(map(sum, lengths))),
     )
 
 
@@ -172,26 +190,54 @@ class Runs(NamedTuple):
     in_body: NDArray[Any]
 
 
+class Table(NamedTuple):
+    """The postings of some rows, one row after another.
+
+    :param rows: ascending.
+    :param bounds: where the postings of each begin, and the end of the last ones.
+    :param columns: section, and occurrences in heading, path and body, as in :class:`Runs`.
+    """
+
+    rows: NDArray[Any]
+    bounds: NDArray[Any]
+    columns: tuple[NDArray[Any], ...]
+
+    def has(self, rows: NDArray[Any]) -> bool:
+        """Return whether it has all of some rows."""
+        at = self.rows.searchsorted(rows)
+        return bool(len(self.rows)) and bool((self.rows[np.minimum(at, len(self.rows) - 1)] == rows).all())
+
+    def places(self, rows: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return the postings of some rows, and which of these each belongs to."""
+        at = self.rows.searchsorted(rows)
+        begins = self.bounds[at]
+        lengths = self.bounds[at + 1] - begins
+        return np.arange(len(rows)).repeat(lengths), ranges(begins, lengths)
+
+
 class Postings:
     """The sections of some documents side by side, numbered through.
 
     :param documents: at least one.
+    :param lasting: they serve many questions.
     """
 
-    def __init__(self, documents: Sequence[Sections]) -> None:
-        lengths, parents, self.sizes, levels, self.rows = (
+    _table: Table | None
+
+    def __init__(self, documents: Sequence[Sections], *, lasting: bool = False) -> None:
+        shape, self.rows = (
             one[0] if len(documents) == 1 else np.concatenate(one) for one in zip(*documents, strict=True)
         )
         self.counts = np.array([one.size for one in documents])
         self.firsts = self.counts.cumsum() - self.counts
-        self.size = len(parents)
-        self.lengths = lengths[2::FIELDS].astype(np.int64)
-        self.parents = parents.astype(np.intp) + self.firsts.repeat(self.counts)
+        self.size = len(shape)
+        *_, self.lengths, parents, self.sizes, levels = shape.T.astype(np.intp)
+        self.parents = parents + self.firsts.repeat(self.counts)
         self.levels = levels & LEVEL
         self._begins = (levels & BEGINS_PAGE) > 0
-        self._lengths = lengths.astype(np.int64)
+        self._lengths = shape[:, :FIELDS].ravel().astype(np.int64)
         self._ends = self._lengths.cumsum()
-        self._kept: dict[int, NDArray[Any]] = {}
+        self._lasting, self._table = lasting, None
 
     @cached_property
     def stop(self) -> int:
@@ -219,27 +265,25 @@ class Postings:
         children: NDArray[Any] = np.bincount(self.parents[inside], minlength=self.size)
         return children
 
+    def table(self, rows: NDArray[Any]) -> Table:
+        """Return a table that has some rows: of all rows where it serves many questions, else of these."""
+        kept = self._table
+        if kept is None or not kept.has(rows):
+            every = self._lasting and len(self.rows) <= _MOST_WORDS
+            kept = self._table = self._found(np.arange(self.stop) if every else np.unique(rows))
+        return kept
+
     def find(self, rows: Sequence[int]) -> Runs:
         """Return the postings of some rows, one row after another; a row may be asked for several times."""
-        kept = self._kept
-        if missing := set(rows).difference(kept):
-            if len(kept) > _ROWS_KEPT:  # another thread may still read the old ones
-                kept = self._kept = {}
-                missing = set(rows)
-            kept |= self._found(sorted(missing))
-        found = [kept[row] for row in rows]
-        lengths = [one.shape[1] for one in found]
-        every = np.concatenate(found, axis=1) if found else np.zeros((1 + FIELDS, 0), np.intp)
-        return Runs(np.arange(len(rows)).repeat(lengths), *every)
+        asked = np.array(rows, np.intp)
+        table = self.table(asked)
+        runs, places = table.places(asked)
+        return Runs(runs, *(column[places] for column in table.columns))
 
-    def _found(self, wanted: Sequence[int]) -> dict[int, NDArray[Any]]:
-        """Return each row with the sections that hold it, and how often each field of these does.
-
-        :param wanted: the rows, ascending.
-        """
-        marks = np.zeros(max(self.stop, wanted[-1] + 1), np.int32)
+    def _found(self, wanted: NDArray[Any]) -> Table:
+        marks = np.zeros(max(self.stop, int(wanted.max(initial=0)) + 1), np.int32)
         marks[wanted] = np.arange(1, len(wanted) + 1)
-        places = (marks > 0)[self.rows].nonzero()[0]  # a byte a word, of what may be millions
+        places = (marks > 0).take(self.rows).nonzero()[0]  # a byte a word, of what may be millions
         found = marks[self.rows[places]]
         owners = self._ends.searchsorted(places, side="right")
         cells = (found.astype(np.int64) - 1) * len(self._ends) + owners
@@ -248,11 +292,10 @@ class Postings:
         times = np.diff(begins, append=len(cells))
         postings, fields = np.divmod(cells[begins], FIELDS)
         first = begin_runs(postings)
-        every = np.zeros((1 + FIELDS, int(first.sum())), np.intp)
-        every[1 + fields, first.cumsum() - 1] = times
-        runs, every[0] = np.divmod(postings[first], self.size)
-        ends = runs.searchsorted(np.arange(len(wanted) + 1)).tolist()
-        return {row: every[:, begin:end] for row, (begin, end) in zip(wanted, pairwise(ends), strict=True)}
+        in_fields = np.zeros((FIELDS, int(first.sum())), np.intp)
+        in_fields[fields, first.cumsum() - 1] = times
+        runs, sections = np.divmod(postings[first], self.size)
+        return Table(wanted, runs.searchsorted(np.arange(len(wanted) + 1)), (sections, *in_fields))
 
     def bodies(self, numbers: NDArray[Any], most: int) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return the rows of some sections' bodies, one after another, and how many each has.

@@ -92,7 +92,7 @@ def read(postings: Postings, numbers: NDArray[Any], sought: Sought) -> Texts:
     bodies, body_lengths = postings.bodies(numbers, MAX_READ)
     marks = np.zeros(max(postings.stop, int(sought.rows.max(initial=0)) + 1), np.int32)
     marks[sought.rows] = np.arange(1, len(sought.rows) + 1)
-    found = marks[np.concatenate((headings, bodies))]
+    found = marks.take(np.concatenate((headings, bodies)))
     places = found.nonzero()[0]
     ends = np.concatenate((heading_lengths, body_lengths)).cumsum()
     owners = ends.searchsorted(places, side="right")

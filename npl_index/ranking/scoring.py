@@ -84,7 +84,7 @@ values before those of parents did, and not nearness now.)::
 A question that is the name of a page would add up to ``TITLED_SHARE`` to the page's first text; this one is
 not::
 
-    >>> named = named_pages(passages, matches, concepts, 3)
+    >>> named = named_pages(passages, concepts, 3)
     >>> named.round(2).tolist()
     [0.0, 0.0, 0.0, 0.0]
 
@@ -296,7 +296,7 @@ def look(
             values = values + from_parent(parents, values)
             values = values / values.max() + np.where(values > 0, COVERED_SHARE * matches.covered, 0)
             values[numbers] += HEADED_SHARE * weights.name
-            pages_named = named_pages(passages, matches, concepts, len(set(chain(*asked))))
+            pages_named = named_pages(passages, concepts, len(set(chain(*asked))))
             values += TITLED_SHARE * weights.name * pages_named
             near[texts.numbers] = from_nearness(texts)
             if best_page:

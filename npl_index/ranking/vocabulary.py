@@ -92,7 +92,7 @@ class KnownVocabulary:
 
     def texts(self, rows: Sequence[int]) -> list[str]:
         """Return the terms of some rows."""
-        return [self._terms[row] for row in rows]
+        return list(map(self._terms.__getitem__, rows))
 
     def counts(self, rows: NDArray[Any]) -> Counts:
         """Return how many sections hold the terms of some rows."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from npl_index.ranking.analysis import commonness
+from npl_index.ranking.analysis import commonnesses
 from npl_index.ranking.arrays import NDArray, np
-from npl_index.ranking.postings import Postings
+from npl_index.ranking.postings import Postings, Table
 from npl_index.ranking.vocabulary import Vocabulary
 
 FIELD_WEIGHTS = (4.0, 0.5, 1.0)
@@ -59,6 +59,7 @@ class Weighing:
 
     def __init__(self, postings: Postings, vocabulary: Vocabulary) -> None:
         self.postings, self.vocabulary = postings, vocabulary
+        self._kept: tuple[Table, tuple[NDArray[Any], ...]] | None = None
 
     def body_norms(self, numbers: NDArray[Any]) -> NDArray[Any]:
         """Return by what the counts in the bodies of some sections are divided for their lengths."""
@@ -68,20 +69,30 @@ class Weighing:
 
     def find(self, rows: Sequence[int]) -> Weighed:
         """Return the postings of some rows, one row after another; a row may be asked for several times."""
-        runs, sections, in_heading, in_path, in_body = self.postings.find(rows)
-        every, known = np.array(rows, dtype=np.intp), self.vocabulary
+        asked = np.array(rows, dtype=np.intp)
+        table = self.postings.table(asked)
+        kept = self._kept
+        if kept is None or kept[0] is not table:
+            kept = self._kept = table, self._weighed(table)
+        runs, places = table.places(asked)
+        return Weighed(runs, *(column[places] for column in kept[1]))
+
+    def _weighed(self, table: Table) -> tuple[NDArray[Any], ...]:
+        """Return the columns of :class:`Weighed` behind the first for all postings of a table."""
+        known, (sections, in_heading, in_path, in_body) = self.vocabulary, table.columns
+        lengths = np.diff(table.bounds)
         # A common folder's name tells no section from another, and would make all of them match.
-        path_weights = np.where(known.counts(every).path == known.sections, 0.0, FIELD_WEIGHTS[1])
+        path_weights = np.where(known.counts(table.rows).path == known.sections, 0.0, FIELD_WEIGHTS[1])
         if known.pages == 1:  # nor does a page's title tell its sections apart
             in_heading = np.where(self.postings.levels[sections] == 0, 0, in_heading)
-        names = FIELD_WEIGHTS[0] * in_heading + path_weights[runs] * in_path
+        names = FIELD_WEIGHTS[0] * in_heading + path_weights.repeat(lengths) * in_path
         masses = names + FIELD_WEIGHTS[2] * in_body / self.body_norms(sections)
         headings = np.zeros(len(sections))
         headed = in_heading.nonzero()[0]
         if len(headed):
-            weights = idf(known, every)[runs[headed]]
+            weights = idf(known, table.rows).repeat(lengths)[headed]
             headings[headed] = weights / self._heading_weights(sections[headed])
-        return Weighed(runs, sections, names, masses, headings)
+        return sections, names, masses, headings
 
     def _heading_weights(self, sections: NDArray[Any]) -> NDArray[Any]:
         """Return the idf of all different terms of the headings of some sections."""
@@ -103,11 +114,11 @@ def idf(vocabulary: Vocabulary, rows: Sequence[int] | NDArray[Any]) -> NDArray[A
     kept, asked = vocabulary.telling, rows.tolist() if isinstance(rows, np.ndarray) else rows
     if missing := list(set(asked).difference(kept)):
         known = vocabulary.counts(np.array(missing))
-        common = np.array(list(map(commonness, vocabulary.texts(missing))))
+        common = np.array(commonnesses(vocabulary.texts(missing)))
         holders = np.where(known.own > 0, known.own, known.any)
         found = np.log((vocabulary.sections + BACKGROUND + 1) / (holders + BACKGROUND * common))
         kept.update(zip(missing, found.tolist(), strict=True))
-    return np.array([kept[row] for row in asked])
+    return np.array(list(map(kept.__getitem__, asked)))
 
 
 def spread(vocabulary: Vocabulary, rows: Sequence[int]) -> NDArray[Any]:

@@ -236,7 +236,8 @@ class DocumentSets:
             raise NPLError("the server ends")
         entries, texts = [], {}
         for one in batch:
-            entry, parsed = self._indexer.entry(one, read)
+            # After an edit the caller waits; what it asks for next is counted then.
+            entry, parsed = self._indexer.entry(one, read, counted=one.digest is None or not keep)
             entries.append(entry)
             texts[entry.state.path] = parsed
         self.built += sum(one.content is not None for one in entries)

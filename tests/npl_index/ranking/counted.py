@@ -21,15 +21,8 @@ def counted(*documents: Fields) -> tuple[KnownVocabulary, list[Sections]]:
     found = []
     for number, document in enumerate(documents):
         fields = list(chain(*document))
-        levels = np.ones(len(document), np.uint8)
-        levels[:1] |= 0 if number else BEGINS_PAGE
-        found.append(
-            Sections(
-                np.array([len(field) for field in fields], np.uint32),
-                np.arange(len(document), dtype=np.uint32),
-                np.ones(len(document), np.uint32),
-                levels,
-                np.array([row_of[term] for term in chain(*fields)], np.uint32),
-            )
-        )
+        shape = [[*map(len, section), at, 1, 1] for at, section in enumerate(document)]
+        shape[0][-1] |= 0 if number else BEGINS_PAGE
+        rows = [row_of[term] for term in chain(*fields)]
+        found.append(Sections(np.array(shape, np.uint32), np.array(rows, np.uint32)))
     return KnownVocabulary(words, found), found
