@@ -93,11 +93,7 @@ def _main(words: Sequence[str], display: Display) -> int:
         return 0
     if given.command == "doctor":
         return _doctor(given, display)
-    try:
-        settings = settings_of(given)
-    except NPLError as error:
-        display.note(str(error))
-        return USAGE
+    settings = settings_of(given)
     set_up_log(settings.log_level)
     if given.command is not None:
         return _run(given, settings, display)

@@ -13,7 +13,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NoReturn
 
-from npl_index.errors import NPLError
 from npl_mcp import __version__
 from npl_mcp.cli.terminal.arguments import SHELL, ProgramParser
 from npl_mcp.cli.terminal.display import USAGE, Display, run_program
@@ -156,9 +155,6 @@ def _main(given: Sequence[str], display: Display) -> int:
     except AlreadyRunningError as error:
         display.note(str(error))
         return 1
-    except NPLError as error:
-        display.note(str(error))
-        return USAGE
 
 
 def _command(options: argparse.Namespace, error: Callable[[str], NoReturn]) -> str:

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any, TextIO
 
-from npl_index.errors import escaped
+from npl_index.errors import NPLError, escaped
 from npl_mcp.cli.terminal.arguments import UsageError, with_flags
 
 NOT_THERE = 1
@@ -154,6 +154,9 @@ def run_program(program: str, run: Callable[[Display], int]) -> int:
         if error.usage:
             display.say(error.usage)
         display.note(f"error: {error.problem}")
+        return USAGE
+    except NPLError as error:
+        display.note(str(error))
         return USAGE
     except SystemExit as end:
         return int(end.code or 0)
