@@ -52,11 +52,7 @@ def _main(words: Sequence[str], display: Display) -> int:
     if given.command in ("completion", "doctor"):  # they work without settings, or with wrong ones
         code: int = given.run(given, display) or 0
         return code
-    try:
-        settings = settings_of(given)
-    except NPLError as error:
-        display.note(str(error))
-        return USAGE
+    settings = settings_of(given)
     set_up_log(settings.log_level)
     if given.command is not None:
         return _run(given, settings, display)

@@ -11,6 +11,7 @@ import socket
 import stat
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -35,8 +36,11 @@ KEEP_ALIVE_SECONDS = 60
 GRACE_SECONDS = 1
 """How long calls in flight may go on after the signal to end."""
 
-LAST_SECONDS = 1.5
+LAST_SECONDS = 1.8
 """When the process ends after that signal, whatever is in flight."""
+
+TELLING_SECONDS = 0.3
+"""How long the callers that are not answered may take to read so."""
 
 HEAD_SECONDS = 10
 """How long a new connection may take to ask for something; it may have twice as long."""
@@ -64,11 +68,14 @@ class _Server(Server):
         super().__init__(config)
         self._ready, self._ending, self._lost = ready, ending, lost
         self._silent: set[Any] = set()
+        self._until = 0.0
+        self.told = threading.Event()
+        """Set once no call in flight is without an answer."""
 
     async def on_tick(self, counter: int) -> bool:
         """Return whether to end; called ten times a second."""
         if counter % 10 == 0 and not self.should_exit and self._lost():
-            self._ending()
+            self._end()
             self.should_exit = True
         if counter % (10 * HEAD_SECONDS) == 0:
             silent = {one for one in self.server_state.connections if getattr(one, "cycle", None) is None}
@@ -83,7 +90,7 @@ class _Server(Server):
         await super().shutdown(sockets)
 
     async def _tell_callers(self) -> None:
-        await asyncio.sleep(GRACE_SECONDS)
+        await asyncio.sleep(self._until - time.monotonic())
         cycles: list[Any] = [getattr(one, "cycle", None) for one in self.server_state.connections]
         open_ones = [cycle for cycle in cycles if cycle and not cycle.response_complete]
         cut = [one for one in open_ones if not one.response_started or STREAM_KEY in one.scope["state"]]
@@ -93,6 +100,7 @@ class _Server(Server):
         for cycle in cut:
             await ENDING.end(cycle.scope, cycle.receive, cycle.send, begun=cycle.response_started)
             cycle.disconnected = True
+        self.told.set()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen."""
@@ -102,8 +110,12 @@ class _Server(Server):
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """End in order at a signal."""
         if not self.should_exit:
-            self._ending()
+            self._end()
         super().handle_exit(sig, frame)
+
+    def _end(self) -> None:
+        self._until = time.monotonic() + GRACE_SECONDS
+        self._ending()
 
 
 def serve(settings: Settings, announce: Callable[[ServerState], None], flags: str = "{}") -> None:
@@ -142,7 +154,10 @@ def serve(settings: Settings, announce: Callable[[ServerState], None], flags: st
             write_state(settings.data_folder, state)
             announce(state)
 
-        def end_at_once(code: int) -> None:
+        def end_at_last() -> None:
+            server.told.wait(LAST_SECONDS - TELLING_SECONDS)
+            time.sleep(TELLING_SECONDS)
+            code = 2 if held.lost() else 0
             if listening.socket is not None:
                 listening.socket.unlink(missing_ok=True)
             held.remove_state()
@@ -155,15 +170,14 @@ def serve(settings: Settings, announce: Callable[[ServerState], None], flags: st
             logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
             # A worker thread cannot be interrupted, and Python waits for it when it ends; indexing a large
             # file may take longer than stopping the server is allowed to.
-            timer = threading.Timer(LAST_SECONDS, end_at_once, [2 if held.lost() else 0])
-            timer.daemon = True
-            timer.start()
+            threading.Thread(target=end_at_last, daemon=True).start()
 
         # uvicorn raises the signal again when it has ended; without handlers that would kill this process
         # before it has removed its files.
         for one in (signal.SIGTERM, signal.SIGINT):
             signal.signal(one, lambda *_: None)
-        _Server(_config(create_app(settings, policy)), ready, ending, held.lost).run(sockets)
+        server = _Server(_config(create_app(settings, policy)), ready, ending, held.lost)
+        server.run(sockets)
         if held.lost():
             raise StorageError(f"the data folder {settings.data_folder} was removed while the server ran")
 

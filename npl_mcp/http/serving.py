@@ -12,7 +12,6 @@ import webbrowser
 from collections.abc import Sequence
 from dataclasses import replace
 
-from npl_index.errors import NPLError
 from npl_mcp import __version__
 from npl_mcp.cli.terminal.arguments import JSON, SHELL, ProgramParser, add, switch
 from npl_mcp.cli.terminal.display import USAGE, Display, Outcome, run_program
@@ -149,9 +148,6 @@ def _main(given: Sequence[str], display: Display) -> int:
     except AlreadyRunningError as error:
         display.note(str(error))
         return 1
-    except NPLError as error:
-        display.note(str(error))
-        return USAGE
 
 
 def _settings(options: argparse.Namespace) -> Settings:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TextIO
 
-from npl_index.errors import escaped
+from npl_index.errors import NPLError, escaped
 from npl_index.library.files import Folder
 from npl_mcp.cli.terminal.arguments import Program, ProgramParser, UsageError
 
@@ -189,6 +189,9 @@ def run_program(program: str, run: Callable[[Display], int]) -> int:
         if error.usage:
             display.say(error.usage)
         display.note(f"error: {error.problem}")
+        return USAGE
+    except NPLError as error:
+        display.note(str(error))
         return USAGE
     except SystemExit as end:
         return int(end.code or 0)

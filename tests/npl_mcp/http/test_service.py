@@ -536,3 +536,18 @@ def test_calls_in_flight_are_told_that_the_server_ends(tmp_path: Path) -> None:
     assert all(answer.data["error_code"] == "OPERATION_FAILED" for answer in answers.values())
     assert server.log.count("the server ends") == 1
     assert "Traceback" not in server.log
+
+
+def test_a_server_that_gets_no_processor_tells_its_callers_all_the_same(tmp_path: Path) -> None:
+    """The time for calls in flight counts from the signal."""
+    with serving(tmp_path) as server, ThreadPoolExecutor(1) as callers:
+        assert call(server, "chat_create_room", {"name": "r", "members": ["a"]}).status == 200
+        waiting = callers.submit(request, server, *ENDING["a call that waits"])
+        while b"\nnpl_calls_in_flight 1.0\n" not in request(server, "GET", "/metrics").body:
+            assert not waiting.done()
+        server.process.send_signal(signal.SIGTERM)
+        time.sleep(0.05)  # the signal has arrived; the server has not looked at its connections yet
+        server.process.send_signal(signal.SIGSTOP)
+        time.sleep(0.7)
+        server.process.send_signal(signal.SIGCONT)
+        assert waiting.result(60).status == 503

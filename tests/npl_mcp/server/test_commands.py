@@ -297,3 +297,15 @@ def test_a_malformed_address_of_a_database_is_one_message(
     assert "Traceback" not in shown
     assert not re.search("hi(%00)?dden", shown)
     assert words == "config show" or "address" in shown, shown
+
+
+def test_a_server_with_a_malformed_address_ends_with_one_message(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As the commands do."""
+    monkeypatch.setenv("NPL_DATABASE_URL", "postgresql://u:hidden@[::1/x")
+    monkeypatch.setenv("NPL_MCP_DATA_DIR", str(tmp_path / "data"))
+    assert main([]) == 2
+    shown = capsys.readouterr().err
+    assert shown.startswith("npl-mcp: the address of the database cannot be read")
+    assert "hidden" not in shown
