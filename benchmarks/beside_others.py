@@ -14,7 +14,7 @@ Sets are those of :mod:`benchmarks.relevance`, the peer is that of :mod:`benchma
 
 All are means of the sets' means. The sets, the folder and npl's lists can be measured one after the other:
 what was measured is kept in a file beside this one, and the texts are made from that. ``--readme`` writes
-the table into the README of this folder, and the sentence about lists of tools into that of the project.
+the sentence about lists of tools into the project's README.
 """
 
 from __future__ import annotations
@@ -50,9 +50,7 @@ from npl_index.ranking.indexing import KnownCollection
 from npl_mcp.server.server import create_server
 
 KEPT = Path(__file__).with_suffix(".json")
-FIGURES = KEPT.parent / "README.md"
 README = KEPT.parent.parent / "README.md"
-MARKS = ("<!-- beside others -->", "<!-- /beside others -->")
 LIST_MARKS = ("<!-- tool lists -->", "<!-- /tool lists -->")
 FILES = 1_000
 
@@ -248,11 +246,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if missing := {"sets", "folder", "lists"} - measured.keys():
         print(f"still to be measured: {', '.join(sorted(missing))}")
         return 1
-    texts = ((FIGURES, MARKS, table(measured)), (README, LIST_MARKS, sentence(measured)))
-    for readme, marks, text in texts:
-        print(text)
-        if given.readme:
-            put_between(readme, marks, text)
+    print(table(measured), sentence(measured), sep="\n")
+    if given.readme:
+        put_between(README, LIST_MARKS, sentence(measured))
     return 0
 
 

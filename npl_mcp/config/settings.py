@@ -74,8 +74,7 @@ class Listening:
     :param port: port it listens on; 0 means any free one. With ``socket`` there is none unless it is given.
     :param socket: Unix socket to listen on instead of a port.
     :param token: bearer token that callers of the port need. Where other people have accounts on the machine
-        a token is required even if none is set: ``npl-mcp token add NAME`` prints one that lasts,
-        ``npl-mcp-server config --show-token`` that of this run.
+        a token is required even if none is set.
     :param no_token: require no token from callers on this machine, even if other people have accounts there.
     :param hosts: host name that callers may use for the server (repeatable).
     :param origins: origin whose web pages may call (repeatable).
@@ -105,16 +104,16 @@ class Settings:
     :param warm_up: index the core files and load the vocabulary in the background after the start.
     :param listening: of the HTTP server.
     :param roots: serve the Markdown below this folder (repeatable; first wins).
-    :param write: list ``npl_update_section``, which changes and deletes sections of the Markdown below these
-        folders and creates files there. A project's ``npl.toml`` alone is not enough to name them.
-    :param search_cwd: a call that names no file searches the working directory where no root is given. The
-        default is yes, unless the home folder is that directory or lies in it; the command lines always do.
+    :param write: list ``npl_update_section``, which edits the Markdown below these folders. Roots of a
+        project's ``npl.toml`` do not count.
+    :param search_cwd: search the working directory where no root is given. The default is yes, unless the
+        home folder is that directory or lies in it.
     :param cr_projects: projects with change requests outside the roots, or ``CODE=folder`` for a folder of
         change requests.
     :param cache_mode: keep large folders indexed across restarts (``disk``, and ``sqlite``, its former
         name), or nothing (``memory``).
     :param cache_bytes: size of the memory cache.
-    :param index_bytes: size of the index. The folders that were not used for longest are removed first.
+    :param index_bytes: size of the index. The least recently used folders are removed first.
     :param data_dir: folder of the database, the artifacts and the index; by default the user's data folder.
     :param database_url: address of a PostgreSQL database that replaces the one in the data folder.
     :param max_artifact_bytes: largest artifact.
@@ -127,24 +126,18 @@ class Settings:
         ``changes``, ``all``.
     :param small_list: list the tools for reading, and two that find and call the others.
     :param vocabulary: vocabulary for token counts.
-    :param format: form of answers over MCP whose call names none. ``markdown`` is read best by models and
-        takes fewer tokens. Failures, commands, pages and plain HTTP calls stay JSON.
-    :param token_budget: tokens of an answer to a context or topics whose call names no ``token_budget``; 0
-        for no limit. Passages of the best sections come alone, then pointers; selectors alone bring their
-        sections whole.
-    :param weights: weights of the three parts of a score: name, content, topic. Content is the share of the
-        question that a section holds.
+    :param format: default form of answers over MCP. Failures, commands, pages and plain HTTP calls stay JSON.
+    :param token_budget: default tokens of an answer to a context or topics; 0 for no limit.
+    :param weights: weights of the three parts of a score: name, content, topic.
     :param theme: preferred theme of styles.
     :param limits: largest file.
     :param time_limit: seconds to read and index one file.
     :param patience: seconds a call waits for a folder that is being indexed, by default until it is. Then the
-        call is answered from what is ready, and says so; ``search`` waits eight seconds at most for files,
-        one for other contents.
-    :param log_calls: keep a log of calls (``on``), with the texts they are for (``contexts``), or none. The
-        log holds the last 100,000 calls of 30 days.
-    :param project: folder whose worklogs are meant, by default the working directory. ``project = "."`` in a
-        project's ``npl.toml`` gives all its folders the same. Servers that share a database are given one
-        path, which need not exist.
+        answer has the indexed part, and says so.
+    :param log_calls: keep a log of calls (``on``), with their questions (``contexts``), or none. The log has
+        the last 100,000 calls of 30 days.
+    :param project: folder of the worklogs, by default the working directory. Servers that share a database
+        need one path, which need not exist.
     :param log_level: level of the log on standard error. ``INFO`` shows each call, ``DEBUG`` keywords and
         scores.
     :param max_body_bytes: largest request over HTTP, by default what the largest artifact needs.

@@ -20,14 +20,11 @@ looks whether your clients name npl.
 `--root .` serves the project in which the client runs. `--domains npl,search` lists the tools for reading;
 for all tools leave it out, or write `--domains all`. Some clients take 40 tools at most, npl has more.
 
-Claude Code loads most tools when the model has searched for them. `"alwaysLoad": true` loads all tools of the
-entry when it starts: leave it out where you list all. `search`, `npl_load_tailored` and `npl_section_index`
-ask to be loaded themselves, so that the command needs no such option.
+Claude Code loads most tools only after a search for them. `"alwaysLoad": true` loads all tools of the entry at
+the start; leave it out if you list all. The reading tools ask to be loaded at once.
 
-Clients that are not here take what Cursor takes. To connect to a server that listens
-(`npl-mcp-server start --domains npl,search`), write what `npl-mcp-server config` prints.
-
-This page is written by `make docs`. Tests hold each form against what the client's publisher asks for.
+Other clients take Cursor's form. For a server over HTTP, write what `npl-mcp-server config` prints.
+`make docs` writes this page.
 """
 
 
