@@ -165,7 +165,7 @@ def chosen(tx: Transaction, project: str, session_id: str | None) -> Row:
         return find(tx, project, session_id)
     number = current(tx, project)
     if number is None:
-        raise SessionNotFoundError("No active session", hint="start a session, or name one")
+        raise SessionNotFoundError("No active session", hint="start one with worklog init, or name one")
     return by_number(tx, number)
 
 
@@ -196,7 +196,7 @@ def must_be_open(row: Row) -> None:
     """
     if row["status"] != "active":
         state = "closed" if row["archived_as"] is None else "archived"
-        raise ClosedError(f"Session {row['id']} is {state}", hint="start another session")
+        raise ClosedError(f"Session {row['id']} is {state}", hint="start another with worklog init")
 
 
 def create(tx: Transaction, project: str, session_id: str, task: str | None) -> Row:

@@ -53,7 +53,7 @@ ALLOWED = {
         "path.write_text": "likewise",
     },
     "npl_mcp/cli/commands/notation.py": {
-        "Path(name).read_text": "the user named it on the command line, and it may be a pipe"
+        "Path(given.file).read_text": "the user named it on the command line, and it may be a pipe"
     },
     "npl_mcp/cli/commands/places.py": {"open": "in a folder of its own that it just made"},
     "npl_mcp/cli/terminal/display.py": {

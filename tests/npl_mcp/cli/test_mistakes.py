@@ -94,7 +94,7 @@ STORES: list[tuple[list[str], str]] = [
     (["cache", "cler"], "argument check|clear: invalid choice: 'cler'"),
     (["directive", "init", "file.md"], "'file.md' is not a folder; give the project's folder"),
     (["directive", "init", LONG], "is too long for a path"),
-    (["worklog", "export"], "No active session; start a session, or name one"),
+    (["worklog", "export"], "No active session; start one with worklog init, or name one"),
     (["worklog", "export", "a\0b"], "session holds a NUL character"),
     (["worklog", "export", ""], "argument session: it is empty; write a value"),
 ]

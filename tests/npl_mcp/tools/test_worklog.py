@@ -199,7 +199,7 @@ def test_entries_never_go_into_a_session_closed_today(settings: Settings) -> Non
     """After today's session was closed an entry without a session is refused, not hidden there."""
     answers = calls(settings, [LOG, ("worklog_close", {}), LOG])
     assert answers[2]["error_code"] == "OPERATION_FAILED"
-    assert "worklog_init" in answers[2]["error"]
+    assert "worklog init" in answers[2]["error"]
     (read,) = data(settings, ("worklog_status", {"session_id": answers[0]["data"]["session_id"]}))
     assert read["entry_count"] == 1
 
