@@ -59,15 +59,8 @@ MOST_FAILED_CUTS = 5
 """Failed cuts before the first unit is kept: each try takes as long as the rest of the packing."""
 
 
-class Further(NamedTuple):
-    """What an answer says besides its sections.
-
-    :param keywords: best first.
-    :param suggestions: best first; they come after all keywords.
-    """
-
-    keywords: Sequence[str]
-    suggestions: Sequence[Suggestion]
+Further = Sequence[str | Suggestion]
+"""What an answer says besides its sections: keywords, best first, then suggestions."""
 
 
 class Wanted(NamedTuple):
@@ -407,13 +400,11 @@ class _Packing:
         """
         if complete and self._names_all:
             self._pay_further(self._left)
-        keywords = self._further.keywords[: self._paid_for]
-        return Further(keywords, self._further.suggestions[: self._paid_for - len(keywords)])
+        return self._further[: self._paid_for]
 
     def _pay_further(self, most: int) -> None:
         """Pay for keywords and then for suggestions, as far as some tokens go."""
-        further: Sequence[str | Suggestion] = (*self._further.keywords, *self._further.suggestions)
-        for one in further[self._paid_for :]:
+        for one in self._further[self._paid_for :]:
             cost = self._prices.further(one)
             if cost > most:
                 break

@@ -254,8 +254,8 @@ def _answer(
         sections=tuple(row(documents, unit, lean=form.lean) for unit in packed.kept),
         truncated=packed.truncated,
         request_more=tuple(one.selector for one in packed.pointers),
-        suggestions=tuple(packed.further.suggestions),
-        keywords_extracted=tuple(packed.further.keywords),
+        suggestions=tuple(one for one in packed.further if isinstance(one, Suggestion)),
+        keywords_extracted=tuple(one for one in packed.further if isinstance(one, str)),
         total_tokens=total,
         ranking=tuple(_ranked(documents, hit) for hit in found.hits) if request.explain else None,
     )
@@ -412,8 +412,8 @@ def _further(found: Found, documents: DocumentSet, companions: Companions) -> Fu
             break
     related = ((place, _held(documents, place, new)) for place in places[:NEIGHBOURS])
     ideas = suggest(documents.collection, wanted, taken, related, companions, neighbours=not found.used)
-    suggestions = [Suggestion(documents.selector(place), reason) for place, reason in ideas]
-    return Further(found.keywords.words[:SHOWN_KEYWORDS], suggestions)
+    suggestions = (Suggestion(documents.selector(place), reason) for place, reason in ideas)
+    return [*found.keywords.words[:SHOWN_KEYWORDS], *suggestions]
 
 
 def _held(documents: DocumentSet, place: Place, words: Mapping[str, set[int | None]]) -> list[str]:

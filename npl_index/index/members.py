@@ -26,9 +26,6 @@ MOST_BYTES = 2 << 30
 
 _VERSION = "SELECT version FROM root WHERE id = ?"
 
-FEW = 64
-"""Files that are looked up one by one; with more, all of their roots are."""
-
 States = Sequence[tuple[Found, Fingerprint]]
 
 _Key = tuple[str, str]  # name of a root, path
@@ -141,20 +138,18 @@ class Update:
         """Return what the index has of some files."""
         select = (
             "SELECT path, mtime, size, ctime, settled, digest, document FROM file"
-            " WHERE root = (SELECT id FROM root WHERE name = ?)"
+            f" WHERE root = (SELECT id FROM root WHERE name = ?) AND path {AMONG}"
         )
         by_root: dict[str, list[str]] = {}
-        for found, _ in wanted:
-            by_root.setdefault(root_name(found), []).append(found.path)
+        for one, _ in wanted:
+            by_root.setdefault(root_name(one), []).append(one.path)
         rows: dict[_Key, tuple[Any, ...]] = {}
         with self._database.reading():
             if not self._seen:
                 self._seen = dict(self._versions()[0])
             for name, paths in by_root.items():
-                asked = [(name, path) for path in paths] if len(paths) < FEW else [(name,)]
-                one = f"{select} AND path = ?" if len(paths) < FEW else select
-                every = (row for given in asked for row in self._database.rows(one, *given))
-                rows.update(((name, path), tuple(row)) for path, *row in every)
+                found = self._database.rows(select, name, json.dumps(paths))
+                rows.update(((name, path), tuple(row)) for path, *row in found)
         return rows
 
     @property

@@ -91,7 +91,6 @@ class _Changes:
         self._connection, self._root, self._text_of = connection, root, text_of or {}
         self._counted: list[tuple[NDArray[Any], NDArray[Any]]] = []
         self._sums = np.zeros(3, np.int64)
-        self._changed = False
         self.numbers: dict[str, int] = {}
 
     def remove(self, path: str) -> None:
@@ -148,10 +147,9 @@ class _Changes:
         rows, counts = counts_in(sections)
         self._counted.append((rows, sign * np.array(counts)))
         self._sums += sign * sums
-        self._changed = True
 
     def finish(self) -> None:
-        if not self._changed:
+        if not self._counted:
             return
         rows, places = np.unique(np.concatenate([rows for rows, _ in self._counted]), return_inverse=True)
         every = np.concatenate([counts for _, counts in self._counted], axis=1)

@@ -179,13 +179,8 @@ def places(
     home: Path | None,
     system: Path | None,
     bundled: Path | None,
-    npl_home: str | None = None,
-    npl_meta: str | None = None,
-    npl_style_guide: str | None = None,
-    npl_persona_dir: str | None = None,
-    npl_user_persona_dir: str | None = None,
-    npl_workflow_dir: str | None = None,
     theme: str = _DEFAULT_THEME,
+    **variables: str | None,
 ) -> Catalog:
     """Make the catalog of one configuration.
 
@@ -193,25 +188,18 @@ def places(
     :param home: the user's home folder, if there is one.
     :param system: the system's NPL folder, such as ``/etc/npl``.
     :param bundled: folder of the bundled corpus.
-    :param npl_home: value of the environment's ``NPL_HOME``; unset and empty are the same, here and below.
-    :param npl_meta: value of ``NPL_META``.
-    :param npl_style_guide: value of ``NPL_STYLE_GUIDE``.
-    :param npl_persona_dir: value of ``NPL_PERSONA_DIR``.
-    :param npl_user_persona_dir: value of ``NPL_USER_PERSONA_DIR``.
-    :param npl_workflow_dir: value of ``NPL_WORKFLOW_DIR``.
     :param theme: folder of style guides tried before ``default``.
+    :param variables: values of environment variables, by their names in lower case: ``npl_home``,
+        ``npl_meta``, ``npl_style_guide``, ``npl_persona_dir``, ``npl_user_persona_dir``,
+        ``npl_workflow_dir``. Unset and empty are the same.
     :raises InvalidRequestError: the theme is not a plain folder name.
+    :raises TypeError: there is no such variable.
     """
     if not theme or theme.startswith(".") or "/" in theme or "\\" in theme:
         raise InvalidRequestError(f"{theme!r} is not a folder name", parameter="theme")
-    values = {
-        "NPL_HOME": npl_home,
-        "NPL_META": npl_meta,
-        "NPL_STYLE_GUIDE": npl_style_guide,
-        "NPL_PERSONA_DIR": npl_persona_dir,
-        "NPL_USER_PERSONA_DIR": npl_user_persona_dir,
-        "NPL_WORKFLOW_DIR": npl_workflow_dir,
-    }
+    values = {name.upper(): value for name, value in variables.items()}
+    if unknown := values.keys() - {row.variable for row in _TABLE}:
+        raise TypeError(f"no items lie where {min(unknown)} says")
     hierarchy = [(cwd / ".npl", "project")]
     agents = [(cwd / ".claude" / "agents", "project agents")]
     if home is not None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from npl_index.answer.document_set import DocumentSet, Unit
 from npl_index.answer.forms import Form, Json, Markdown
-from npl_index.answer.packing import Further, Packed, Wanted, pack
+from npl_index.answer.packing import Packed, Wanted, pack
 from npl_index.answer.tailoring import TailorRequest, write
 from tests.npl_index.conftest import document_set
 
@@ -41,7 +41,7 @@ def packed(
     numbers = range(1, len(on.tree(0).sections))
     units = units or [Unit((on.part((0, number)),), 1 - number / 100) for number in numbers]
     wanted = Wanted(units, most, (), frozenset({(0, 1)}), 4)
-    return pack(wanted, Further((), ()), on, form, nothing, token_budget, held=(), brief=True)
+    return pack(wanted, (), on, form, nothing, token_budget, held=(), brief=True)
 
 
 def numbers(units: Sequence[Unit]) -> list[int]:
