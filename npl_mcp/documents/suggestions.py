@@ -1,4 +1,4 @@
-"""What a change request lacks, judged by its fields and words."""
+"""Suggestions for a change request, based on its fields and words."""
 
 from __future__ import annotations
 
