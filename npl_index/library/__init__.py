@@ -1,1 +1,1 @@
-"""Which file is meant, what is in it, and what has changed."""
+"""Files: find, read and watch the documents below search roots."""

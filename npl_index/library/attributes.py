@@ -1,4 +1,4 @@
-"""The owner, mode and extended attributes of a file, which a new one in its place keeps."""
+"""Owner, mode and extended attributes, copied from a file to its replacement."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import suppress
 
 
 def take_permissions(file: int, old: os.stat_result) -> None:
-    """Let a new file have the owner and the mode of the file it replaces, as far as the system allows."""
+    """Copy the owner and the mode of a file to its replacement, as far as the system allows."""
     if not hasattr(os, "fchown"):  # Windows
         return
     mode = stat.S_IMODE(old.st_mode)
@@ -18,7 +18,7 @@ def take_permissions(file: int, old: os.stat_result) -> None:
         try:
             os.fchown(file, old.st_uid, old.st_gid)
         except PermissionError:
-            # Only root may change owners. Then it must not run as a user that it did not belong to.
+            # Only root may change owners. Without the change, setuid would run the file as a different user.
             mode &= ~(stat.S_ISUID | stat.S_ISGID)
             with suppress(PermissionError):
                 os.fchown(file, -1, old.st_gid)
@@ -26,9 +26,9 @@ def take_permissions(file: int, old: os.stat_result) -> None:
 
 
 def take_attributes(file: int, source: Callable[[], int]) -> None:
-    """Copy extended attributes, access control lists among them, as far as the system allows.
+    """Copy extended attributes, including access control lists, as far as the system allows.
 
-    :param source: opens the file that has them.
+    :param source: opens the file with the attributes.
     """
     if not hasattr(os, "listxattr"):  # Python has them on Linux only
         return

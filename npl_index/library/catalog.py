@@ -1,11 +1,11 @@
-"""Kinds of NPL items and the ordered places where their files are looked for.
+"""Kinds of NPL items and the ordered places of their files.
 
-An item is named with dots for folders: ``pumps.panel.group-chat`` is
-``pumps/panel/group-chat.md`` in the first place of its kind that has it. The
+An item name has dots for folders: ``pumps.panel.group-chat`` is
+``pumps/panel/group-chat.md`` in the first place of its kind that has the file. The
 order of places is: the agent folders of the client, the environment, the
 project (``./.npl``), the user (``~/.npl``), the system, the bundled corpus.
 
-All kinds are in one table below; nothing here touches the file system.
+One table below defines all kinds; this module does not access the file system.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Root:
     """A folder below which files may be read.
 
     :param path: absolute path of the folder.
-    :param label: what callers see instead of the path.
+    :param label: the root's name for callers, in place of the path.
     :param npl: its files are NPL, so fences of equal length nest.
     """
 
@@ -34,7 +34,7 @@ class Root:
 
 @dataclass(frozen=True, slots=True)
 class ItemFolder:
-    """A folder of a root where items of one kind lie.
+    """A folder of a root with items of one kind.
 
     :param root: the root.
     :param folder: path below the root, ``/`` between segments, ``""`` for the root itself.
@@ -51,11 +51,11 @@ class Kind:
     :param name: the kind, as ``resource_type`` spells it.
     :param alias: its short name on the command line.
     :param flag: name of the flag that lists loaded items, ``None`` if the kind has none.
-    :param places: where its files lie, first one wins.
-    :param patches: where files that are put in front of an item lie, first one wins.
+    :param places: folders of its items; the first with a file wins.
+    :param patches: folders of its patches, which go before an item's text; the first with a file wins.
     :param suffix: file name suffix of its items.
-    :param only: name of the one item of the kind, if it has only one.
-    :param folders: folders of its items in the layouts of NPL, below whatever root.
+    :param only: name of the kind's item, if it has exactly one.
+    :param folders: folders of its items in the layouts of NPL, below any root.
     """
 
     name: str
@@ -68,9 +68,9 @@ class Kind:
     folders: tuple[str, ...] = ()
 
     def readings(self, text: str) -> Iterator[str]:
-        """Return the item names that a text may mean: itself, and what it means as a path in NPL's folders.
+        """Yield the item names that a text may mean: the text, and its reading as a path in NPL's folders.
 
-        ``core/prompts/sqlite-guide.md`` is the prompt ``sqlite-guide``, wherever prompts lie.
+        ``core/prompts/sqlite-guide.md`` means the prompt ``sqlite-guide`` in any place of prompts.
         """
         yield text
         for folder in self.folders:
@@ -87,7 +87,7 @@ class Catalog:
     def kind(self, name: str) -> Kind:
         """Return the kind with this name or short name.
 
-        :raises InvalidRequestError: there is none; the hint lists all.
+        :raises InvalidRequestError: no kind has the name; the hint lists all kinds.
         """
         for kind in self.kinds:
             if name in (kind.name, kind.alias):
@@ -99,11 +99,11 @@ class Catalog:
 
     @property
     def init(self) -> Kind:
-        """The kind of the core reference, the document that is used when none is named."""
+        """The kind of the core reference, which is the default document."""
         return next(kind for kind in self.kinds if kind.only is not None)
 
     def roots(self) -> Iterator[Root]:
-        """Return the root of every place, in order; a root that several places share comes several times."""
+        """Yield the root of every place, in order; a root that several places share is repeated."""
         for kind in self.kinds:
             for place in (*kind.places, *kind.patches):
                 yield place.root
@@ -114,9 +114,9 @@ class _KindRow:
     """One line of the table of kinds.
 
     :param flag: the kind's part of the flag name ``npl.<flag>.loaded``.
-    :param variable: which environment value holds items of this kind.
-    :param inside: folder below that value.
-    :param folders: folders below each NPL root, one after the other.
+    :param variable: name of the environment variable with a folder of this kind's items.
+    :param inside: folder below the variable's value.
+    :param folders: folders below each NPL root, in order.
     :param bundled: folder of the bundled corpus.
     """
 
@@ -133,7 +133,7 @@ class _KindRow:
     only: str | None = None
 
 
-#: Suffix of files that are put in front of an item and are not items themselves.
+#: Suffix of patches: files that go before an item's text and are not items.
 PATCH_SUFFIX = ".patch.md"
 
 _MAX_READINGS = 64
@@ -182,7 +182,7 @@ def places(
     theme: str = _DEFAULT_THEME,
     **variables: str | None,
 ) -> Catalog:
-    """Make the catalog of one configuration.
+    """Return the catalog of one configuration.
 
     :param cwd: the project folder; relative values below start from it.
     :param home: the user's home folder, if there is one.
@@ -218,7 +218,7 @@ def places(
 
 
 def _kind(row: _KindRow, roots: _Roots, theme: str) -> Kind:
-    """Fill one line of the table with roots."""
+    """Return the kind of one table row, with the configured roots."""
     found = [ItemFolder(root, "") for root in roots.agents] if row.name == "agent" else []
     named = roots.variables.get(row.variable or "")
     if named is not None:
@@ -250,12 +250,11 @@ def _below(place: ItemFolder, folder: str) -> ItemFolder:
 
 
 def item_paths(item: str, suffix: str) -> tuple[str, ...]:
-    """Return the paths an item name may mean, most likely first.
+    """Return the paths that an item name may mean, most likely first.
 
-    A dot is a slash, or belongs to a name of its own: ``m1.persona`` is ``m1/persona.md`` or
-    ``m1.persona.md``.
+    A dot means a slash, or is part of a name: ``m1.persona`` means ``m1/persona.md`` or ``m1.persona.md``.
 
-    :param suffix: what ends the path, ``.md`` for most kinds.
+    :param suffix: suffix of the path, ``.md`` for most kinds.
     """
     if "" in item.replace("/", ".").split(".") or f"{item}.md".endswith(PATCH_SUFFIX):
         return ()

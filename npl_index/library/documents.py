@@ -1,10 +1,10 @@
 """Find and read Markdown files under search roots.
 
-Symlinks cannot lead outside a search root: a path is first resolved and compared with the roots, and then
-opened by :mod:`npl_index.library.files`, which follows no link that was put there in between.
+Symlinks cannot lead outside a search root: a path is resolved and compared with the roots. Then
+:mod:`npl_index.library.files` opens it without following a link that was created in the meantime.
 """
 
-# A path object costs more than the system call it is made for, once per file.
+# A path object for each file costs more than the system call.
 # ruff: noqa: PTH112, PTH116, PTH117, PTH118, PTH206
 
 from __future__ import annotations
@@ -54,23 +54,23 @@ __all__ = [
 ]
 
 
-_LOOKED_THROUGH = 10_000
-"""Entries of a folder among which the end of a path is looked for, some twenty milliseconds: the working
-directory may be a whole home."""
+_MAX_SEARCHED = 10_000
+"""Maximum entries of a folder that a search for the end of a path visits, about 20 ms: the working directory
+may be a whole home folder."""
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A file that was read.
+    """A file and its content.
 
     :param name: file name without its suffix, the name of the document in selectors.
     :param path: path below its root, ``/`` between segments.
     :param root: label of the root.
-    :param fingerprint: state of the file the bytes belong to.
+    :param fingerprint: fingerprint of the state that was read.
     :param data: its bytes as on disk.
     :param digest: BLAKE2b of ``data``, 16 bytes, in hex.
     :param npl: it lies under a root declared as NPL, so fences of equal length nest.
-    :param filed: the name whose words count in ranking, where ``path`` is but a number.
+    :param filed: the name whose words count in ranking, if ``path`` is only a number.
     """
 
     name: str
@@ -85,10 +85,10 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class FileReader:
-    """Reads files that were found; can be sent to another process.
+    """A reader of found files; can be sent to another process.
 
-    :param max_bytes: limit of one file.
-    :param npl: how the paths below roots that are declared as NPL begin.
+    :param max_bytes: maximum bytes of one file.
+    :param npl: prefixes of the paths below roots declared as NPL.
     """
 
     max_bytes: int
@@ -111,21 +111,21 @@ class FileReader:
         )
 
     def sent(self, founds: Sequence[Found]) -> FileReader:  # noqa: ARG002
-        """Return this one: files are there for all processes."""
+        """Return this reader: all processes can read the files."""
         return self
 
 
 class Library:
-    """Finds, checks and reads the Markdown files under some roots.
+    """The Markdown files under some roots: finds, checks and reads them.
 
-    Every call looks at the file system.
+    Every call checks the file system.
 
-    :param roots: where relative paths are looked for, first one wins; the catalog's roots follow.
+    :param roots: roots of relative paths, the first match wins; the catalog's roots follow.
     :param catalog: the kinds of items and their places.
     :param limits: bounds on one request.
-    :param searched: the roots that are meant if nothing is named; by default that is the core reference.
-    :param or_reference: it is meant as well where those roots hold no Markdown.
-    :param listings: remember the files below folders, so that unchanged ones keep their objects.
+    :param searched: the default roots of a request without a name; without them the core reference is used.
+    :param or_reference: use the core reference also if these roots hold no Markdown.
+    :param listings: cached listings of folders, so that unchanged files keep their objects.
     """
 
     def __init__(
@@ -147,18 +147,17 @@ class Library:
         self.reader = FileReader(self.limits.max_bytes, self.roots.npl_prefixes)
 
     def find(self, ref: DocumentRef) -> tuple[Found, ...]:
-        """Find what a reference names: one file, or all of a folder or pattern in order of their paths.
+        """Find the files of a reference: one file, or all of a folder or pattern, sorted by path.
 
-        A relative path is looked for below each root, first as given, then with ``.md``; a pattern below
-        the first root that has a match, and so each pattern that braces stand for (``{a,b}/*.md``); then a
-        name is looked up as an item, kind after kind. If nothing is named, all files of the roots that are
-        searched then are meant.
+        A relative path is searched below each root, first as given, then with ``.md``. A pattern matches
+        below the first root with a match; braces (``{a,b}/*.md``) stand for several patterns. Then the name
+        is looked up as an item, kind by kind. An empty reference means all files of the default roots.
 
-        :raises DocumentNotFoundError: nothing is there; carries near names.
-        :raises OutsideRootError: it lies outside every root, or a link leads there.
-        :raises UnreadableDocumentError: it is there and is not a regular Markdown file.
-        :raises DocumentTooLargeError: a folder or pattern goes beyond the limits.
-        :raises InvalidRequestError: the kind is unknown or holds no Markdown, or the pattern is not one.
+        :raises DocumentNotFoundError: nothing matches; carries similar names.
+        :raises OutsideRootError: the path lies outside every root, or a link leads outside.
+        :raises UnreadableDocumentError: the path exists but is not a regular Markdown file.
+        :raises DocumentTooLargeError: a folder or pattern exceeds the limits.
+        :raises InvalidRequestError: the kind is unknown or holds no Markdown, or the pattern is invalid.
         """
         if ref.file is not None:
             return self._find_file(ref.file)
@@ -176,20 +175,20 @@ class Library:
 
     @property
     def searched(self) -> tuple[Root, ...]:
-        """The roots that are meant if nothing is named; empty if that is the core reference."""
+        """The roots of an empty reference; without any, it means the core reference."""
         if not self._or_reference or any(map(self.holds_any, self._searched)):
             return self._searched
         return ()
 
     def holds_any(self, root: Root) -> bool:
-        """Return whether Markdown is soon found below a root."""
+        """Return whether a short search finds Markdown below a root."""
         try:
-            return any(self.roots.walk(root.path, None, MARKDOWN_SUFFIXES, _LOOKED_THROUGH))
+            return any(self.roots.walk(root.path, None, MARKDOWN_SUFFIXES, _MAX_SEARCHED))
         except DocumentTooLargeError:
             return False
 
     def is_set(self, ref: DocumentRef) -> bool:
-        """Return whether a reference names a folder or a pattern, however many files that is."""
+        """Return whether a reference names a folder or a pattern, with any number of files."""
         if ref.file is None:
             return has_magic(ref.item or "") or (ref == DocumentRef() and bool(self.searched))
         clean = os.path.normpath(ref.file)
@@ -197,12 +196,12 @@ class Library:
         is_file = clean.lower().endswith(MARKDOWN_SUFFIXES)
         if is_file and not is_pattern:
             return False
-        # What looks like a pattern may be the name of a file.
+        # A text with wildcards may be the name of a file.
         there = next(self._existing(self._spellings(clean), ref.file), None)
         return is_pattern if there is None else not is_file and os.path.isdir(there)
 
     def _find_file(self, text: str) -> tuple[Found, ...]:
-        """Return the files of a path, else of a pattern, else the item of any kind with this name."""
+        """Return the files of a path, or else of a pattern, or else the item of any kind with this name."""
         clean = os.path.normpath(text)
         if clean.split(os.sep, 1)[0] == os.pardir:
             raise outside(text)
@@ -217,16 +216,16 @@ class Library:
         raise problems[0] if problems else self._no_file(text)
 
     def holds(self, text: str) -> bool:
-        """Return whether a text as it stands is the path of a file or folder that can be used."""
+        """Return whether a text, taken literally, is the path of a usable file or folder."""
         try:
             return bool(self._at_first(os.path.normpath(text), text, []))
         except NPLError:
             return False
 
     def _at_first(self, clean: str, text: str, problems: list[NPLError]) -> tuple[Found, ...]:
-        """Return the file or the files of the folder at the first path that can be used.
+        """Return the file, or the files of the folder, at the first usable path.
 
-        :param problems: why others cannot is added here.
+        :param problems: list to which the errors of unusable paths are added.
         """
         for path in self._existing(self._spellings(clean), text):
             try:
@@ -236,7 +235,7 @@ class Library:
         return ()
 
     def _find_all(self, searched: Sequence[Root]) -> tuple[Found, ...]:
-        """Return the files below all roots that are searched if nothing is named."""
+        """Return the files below all default roots."""
         found = self._joined([self._collect(root.path, None) for root in searched])
         if not found:
             hint = 'name a file or a folder; "npl.md" is the reference of NPL'
@@ -246,10 +245,10 @@ class Library:
         return found
 
     def find_called(self, name: str) -> tuple[Found, ...]:
-        """Return the file that a selector calls by a name: its path, an item, or else the end of its path.
+        """Return the file with a name from a selector: a path, an item name, or the end of a path.
 
         :param name: as :func:`npl_index.selectors.labels.label` returns it.
-        :returns: several where the paths of several files end so, nothing where none does.
+        :returns: several files if several paths have this end; an empty tuple without a match.
         """
         clean = os.path.normpath(name)
         path = clean if clean.lower().endswith(MARKDOWN_SUFFIXES) else f"{clean}.md"
@@ -262,39 +261,39 @@ class Library:
             return ()
 
     def aliases(self, found: Found) -> tuple[str, ...]:
-        """Return further names by which selectors may call a file: that of the item."""
+        """Return further names of a file in selectors: its item name."""
         return () if found.item is None else (found.item,)
 
     def _find_ending(self, name: str) -> tuple[Found, ...]:
-        """Return the files below the user's own roots whose paths are a name or end with it."""
+        """Return the files below the user's roots whose path is a name or ends with it."""
         found: dict[Found, None] = {}
         for root in self.roots:
             if not root.npl and os.path.isdir(root.path):
-                every = self.roots.walk(root.path, None, MARKDOWN_SUFFIXES, _LOOKED_THROUGH)
-                found.update((one, None) for _, one in every)
-        called = {one: " ".join(one.path.split()) for one in found}
-        wanted = {name, f"{name}.md"}
-        exact = tuple(one for one, path in called.items() if path in wanted)
-        ends = tuple(f"/{one}" for one in wanted)
-        return exact or tuple(one for one, path in called.items() if path.endswith(ends))
+                every = self.roots.walk(root.path, None, MARKDOWN_SUFFIXES, _MAX_SEARCHED)
+                found.update((file, None) for _, file in every)
+        paths = {file: " ".join(file.path.split()) for file in found}
+        spellings = {name, f"{name}.md"}
+        exact = tuple(file for file, path in paths.items() if path in spellings)
+        ends = tuple(f"/{spelling}" for spelling in spellings)
+        return exact or tuple(file for file, path in paths.items() if path.endswith(ends))
 
     def _existing(self, spellings: Sequence[str], text: str) -> Iterator[str]:
-        """Return those real paths that exist among all that the spellings of a path may mean, one by one.
+        """Yield the existing real paths among all readings of a path's spellings.
 
-        :raises OutsideRootError: one of them lies under no root.
+        :raises OutsideRootError: a reading lies under no root.
         """
         if os.path.isabs(spellings[0]):
-            meant: Iterator[str | None] = map(real_path, spellings)
+            readings: Iterator[str | None] = map(real_path, spellings)
         else:
-            meant = (resolve(root.path, path) for root, path in self._inside(spellings))
-        return (path for path in meant if path is not None and self.roots.is_there(path, text))
+            readings = (resolve(root.path, path) for root, path in self._inside(spellings))
+        return (path for path in readings if path is not None and self.roots.is_there(path, text))
 
     def _inside(self, spellings: Sequence[str]) -> Iterator[tuple[Root, str]]:
-        """Return the roots and paths that spellings may mean, root after root; none where one climbs."""
+        """Yield the roots and paths that spellings may mean, root by root; paths with ``..`` are skipped."""
         return filter(None, chain.from_iterable(zip_longest(*map(self.roots.spelled, spellings))))
 
     def _spellings(self, clean: str) -> tuple[str, ...]:
-        """Return the spellings of a path: as it is and, unless it has a suffix or is a root, with ``.md``."""
+        """Return a path's spellings: unchanged and, unless it has a suffix or is a root, with ``.md``."""
         if clean.lower().endswith(MARKDOWN_SUFFIXES):
             return (clean,)
         if os.path.isabs(clean) and real_path(clean) in {root.path for root in self.roots}:
@@ -315,7 +314,7 @@ class Library:
         return found
 
     def _find_matches(self, clean: str, text: str) -> tuple[Found, ...]:
-        """Return the files that match a pattern, all of them below the first root that has any."""
+        """Return the files that match a pattern below the first root with a match."""
         if not has_magic(clean):
             return ()
         segments = clean.split(os.sep)
@@ -328,7 +327,7 @@ class Library:
         return ()
 
     def _collect(self, folder: str, pattern: PathPattern | None) -> Listed:
-        """Return the files below a real folder, each once, in order of their paths."""
+        """Return the files below a real folder, each once, sorted by path."""
 
         def walk(known: dict[str, Found]) -> Iterator[Found]:
             return (found for _, found in self.roots.walk(folder, pattern, MARKDOWN_SUFFIXES, known=known))
@@ -350,7 +349,7 @@ class Library:
         return last[1]
 
     def _find_named(self, clean: str) -> tuple[Found, ...]:
-        """Return the item of this name of the first kind that has it."""
+        """Return the item with this name of the first kind that has one."""
         if os.path.isabs(clean):
             return ()
         name = clean.replace(os.sep, "/")
@@ -359,10 +358,10 @@ class Library:
         return tuple(islice((found for found in items if found is not None), 1))
 
     def find_item(self, kind: Kind, item: str) -> Found | None:
-        """Find the item of exactly this name: the first place that has it wins.
+        """Find the item with exactly this name; the first place with the file wins.
 
-        :raises OutsideRootError: the name is absolute, climbs, or a link leads out of every root.
-        :raises UnreadableDocumentError: it is there and is not a regular file.
+        :raises OutsideRootError: the name is absolute or contains ``..``, or a link leads out of every root.
+        :raises UnreadableDocumentError: the path exists but is not a regular file.
         """
         if item.startswith("/") or not {os.curdir, os.pardir}.isdisjoint(item.split("/")):
             raise outside(item)
@@ -371,10 +370,10 @@ class Library:
         return self._first(kind.places, item, kind.suffix)
 
     def find_patch(self, kind: Kind, item: str) -> Found | None:
-        """Find the patch of an item: the file that is put in front of it.
+        """Find the patch of an item: the file whose text goes before the item's.
 
         :raises OutsideRootError: a link leads out of every root.
-        :raises UnreadableDocumentError: it is there and is not a regular file.
+        :raises UnreadableDocumentError: the path exists but is not a regular file.
         """
         return self._first(kind.patches, item, PATCH_SUFFIX)
 
@@ -387,14 +386,14 @@ class Library:
         return None
 
     def find_items(self, kind: Kind, pattern: str) -> dict[str, Found]:
-        """Find one item, or all whose names match a pattern.
+        """Find one item by name, or all items that match a pattern.
 
-        In a pattern dots and slashes separate folders: ``*`` is the top level, ``syntax.*`` one folder,
-        ``**`` or ``**.*`` all of them.
+        In a pattern, dots and slashes separate folders: ``*`` is the top level, ``syntax.*`` one folder,
+        ``**`` or ``**.*`` all folders.
 
-        :returns: files by item name; empty if there is none.
-        :raises OutsideRootError: the name is absolute, climbs, or a link leads out of every root.
-        :raises UnreadableDocumentError: the one item is there and is not a regular file.
+        :returns: files by item name; empty without a match.
+        :raises OutsideRootError: the name is absolute or contains ``..``, or a link leads out of every root.
+        :raises UnreadableDocumentError: the path of the item exists but is not a regular file.
         :raises DocumentTooLargeError: there are more items than the limits allow.
         :raises InvalidRequestError: the pattern has more than one ``**``, or is too long.
         """
@@ -418,7 +417,7 @@ class Library:
         return tuple(sorted(self._items(kind)))
 
     def _items(self, kind: Kind) -> dict[str, tuple[str, Found]]:
-        """Return path below its place, without suffix, and file of every item, by name."""
+        """Return, for every item by name, its path below its place without the suffix, and its file."""
         if kind.only is not None:
             single = self.find_item(kind, kind.only)
             return {} if single is None else {kind.only: (kind.only, single)}
@@ -435,7 +434,7 @@ class Library:
         return items
 
     def no_item(self, kind: Kind, item: str) -> DocumentNotFoundError:
-        """Make the error for an item that is not there, with near names."""
+        """Return the error for a missing item, with similar names."""
         if item == kind.only:
             return DocumentNotFoundError(
                 f"{item}{kind.suffix}, the core reference, lies under no search root"
@@ -444,7 +443,7 @@ class Library:
         return DocumentNotFoundError(f"there is no {kind.name} {item!r}", near=near)
 
     def _no_file(self, text: str) -> DocumentNotFoundError:
-        """Make the error for a file that is not there, with near file and item names."""
+        """Return the error for a missing file, with similar file and item names."""
         kinds = [kind for kind in self.catalog.kinds if kind.suffix in MARKDOWN_SUFFIXES]
         items = (name for kind in kinds for name in self.item_names(kind))
         near = near_names(text, chain(items, self.roots.sample(MARKDOWN_SUFFIXES)))
@@ -452,10 +451,10 @@ class Library:
         return DocumentNotFoundError(f"there is no document {text!r}", near=near, hint=hint)
 
     def stat(self, found: Found) -> Fingerprint:
-        """Return the present state of a file, without opening it.
+        """Return the present fingerprint of a file, without opening it.
 
-        :raises DocumentNotFoundError: it is gone.
-        :raises UnreadableDocumentError: it is not a regular file any more.
+        :raises DocumentNotFoundError: the file no longer exists.
+        :raises UnreadableDocumentError: it is no longer a regular file.
         """
         path = found.absolute
         try:
@@ -467,15 +466,15 @@ class Library:
         return Fingerprint.of(path, status)
 
     def apart(self) -> FileReader:
-        """Return what reads files in another process."""
+        """Return a reader that can be sent to another process."""
         return self.reader
 
     def read(self, found: Found) -> Document:
         """Read a whole file.
 
-        :raises DocumentNotFoundError: it is gone.
+        :raises DocumentNotFoundError: the file no longer exists.
         :raises DocumentTooLargeError: it has more bytes than the limit.
-        :raises UnreadableDocumentError: it is not a regular file any more, may not be read, has become a
-            link, or changed each time while it was read.
+        :raises UnreadableDocumentError: it is no longer a regular file, may not be read, has become a link,
+            or changed during every attempt to read it.
         """
         return self.reader.read(found)

@@ -1,17 +1,17 @@
-"""Open and replace files: the one place where the program does this by hand.
+"""Open and replace files with low-level system calls; no other module does this.
 
 * **Opening.** A path is opened one segment at a time below a folder, and no segment may be a link. Resolving
-  the path first and then opening it would lose a race against somebody who puts a link there in between.
-  Only regular files are opened, without waiting (a pipe would block), and never more than a limit is read.
-* **Replacing.** New bytes are written to a temporary file in the same folder, which then takes the place of
-  the old one in one step. Readers see the old file or the new one, never a part.
+  the path before opening it would lose a race against a link that is created in between.
+  Only regular files are opened, without waiting (a pipe would block), and reads are limited in size.
+* **Replacing.** New bytes are written to a temporary file in the same folder, which then replaces the old
+  file atomically. Readers see the old file or the new one, never a part.
 
-Everything here raises :class:`OSError`; callers turn it into errors that speak of documents, artifacts or
-change requests. Systems without ``O_NOFOLLOW`` and ``dir_fd`` (Windows) open by path and compare the real
-path. Locks are in :mod:`npl_index.library.locks`.
+All functions raise :class:`OSError`; callers convert it into errors about documents, artifacts or change
+requests. Systems without ``O_NOFOLLOW`` and ``dir_fd`` (Windows) open by path and compare the real path.
+Locks are in :mod:`npl_index.library.locks`.
 """
 
-# A name relative to an open folder is what keeps links out, and a path object cannot carry one.
+# Names relative to an open folder exclude links, and path objects cannot represent such names.
 # ruff: noqa: PTH100, PTH103, PTH112, PTH114, PTH116, PTH118, PTH120, PTH208
 
 from __future__ import annotations
@@ -33,35 +33,35 @@ from npl_index.library.locks import is_being_written, locked
 _HAS_DIR_FD = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0)
-# A pipe must not block, and a terminal must not become the one that controls this process.
+# A pipe must not block, and a terminal must not become the controlling terminal of this process.
 _READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 _BYTES = getattr(os, "O_BINARY", 0)
 _EXCHANGE = 2  # RENAME_EXCHANGE of linux/fs.h
 
 _READ_ATTEMPTS = 5
-_LARGEST_READ = 1 << 20
+_MAX_READ = 1 << 20
 
 ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
-"""What opening a path fails with if nothing is there, or a link or a file stands in its way."""
+"""Errors of opening a path that does not exist, or that contains a link or a file as a folder."""
 
-# What file systems answer that cannot give a file a second name.
+# Errors of file systems without hard links.
 _CANNOT_LINK = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 
-# 64 random bits make the name ours: no other program writes it, and two of our processes never share one.
+# 64 random bits make the name unique: no other program uses it, and two of our processes never share one.
 _TEMPORARY = re.compile(r"\.npl-[0-9a-f]{16}\.tmp")
 
 
 class NotRegularError(OSError):
-    """A folder, pipe, device or the like stands where a file should be."""
+    """A path is a folder, pipe or device in place of a regular file."""
 
 
 class FileTooLargeError(OSError):
-    """A file has more bytes than the caller wants to read."""
+    """A file has more bytes than the caller's limit."""
 
 
 class FileChangedError(OSError):
-    """A file changed each time while it was read."""
+    """A file changed during every attempt to read it."""
 
 
 class Folder:
@@ -474,13 +474,13 @@ def _read_whole(opening: Callable[[], int], limit: int) -> tuple[bytes, os.stat_
     raise FileChangedError(errno.EBUSY, "changed while it was read")
 
 
-def _read_up_to(file: int, most: int, expected: int = _LARGEST_READ) -> bytes:
+def _read_up_to(file: int, most: int, expected: int = _MAX_READ) -> bytes:
     """Return the bytes up to the end of a file, or the first ones.
 
     :param expected: bytes to ask for at a time; to be reserved, so not more than a MiB.
     """
     chunks = []
-    size = min(expected, _LARGEST_READ)
+    size = min(expected, _MAX_READ)
     while most > 0 and (chunk := os.read(file, min(most, size))):
         chunks.append(chunk)
         most -= len(chunk)

@@ -1,6 +1,6 @@
-"""The files below folders with their states. Each call compares them with the file system."""
+"""Listings of the files below folders, with fingerprints. Each call compares them with the file system."""
 
-# A path object costs more than the system call it is made for, once per file.
+# A path object for each file costs more than the system call.
 # ruff: noqa: PTH116
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from npl_index.library.fingerprints import Fingerprint
 from npl_index.library.roots import Found
 
 MAX_FOLDERS = 64
-"""Folders and patterns whose files are remembered."""
+"""Folders and patterns with cached listings."""
 
 _ROOT, _HOME, _PLACE = attrgetter("root.path"), attrgetter("home"), attrgetter("root.path", "path")
 
 
 class Listed(tuple[Found, ...]):
-    """Files that were found, with their states; as long as nothing changes, it is the same object."""
+    """Found files with their fingerprints; the object stays the same while nothing changes."""
 
     states: tuple[Fingerprint | None, ...]
 
     @classmethod
     def of(cls, founds: Iterable[Found], states: Iterable[Fingerprint | None]) -> Listed:
-        """Return files with a state each; ``None`` if one is gone by now."""
+        """Return files with a fingerprint each; ``None`` for a deleted file."""
         listed = cls(founds)
         listed.states = tuple(states)
         return listed
 
     @classmethod
     def joined(cls, parts: Iterable[Listed]) -> Listed:
-        """Return files of several folders, each once."""
+        """Return the files of several folders, each once."""
         states: dict[Found, Fingerprint | None] = {}
         for part in parts:
             states.update(zip(part, part.states, strict=True))
@@ -45,31 +45,31 @@ class Listed(tuple[Found, ...]):
 
     @cached_property
     def there(self) -> tuple[tuple[Found, Fingerprint], ...]:
-        """The files that are there, with their states."""
+        """The existing files with their fingerprints."""
         return tuple((found, state) for found, state in zip(self, self.states, strict=True) if state)
 
     @cached_property
     def roots(self) -> frozenset[str]:
-        """The paths of the roots that they lie under."""
+        """Paths of the roots of the files."""
         return frozenset(map(_ROOT, self))
 
     @cached_property
     def homes(self) -> frozenset[str]:
-        """Where those lie whose root does not say it."""
+        """Homes of the files whose root does not determine the place."""
         return frozenset(filter(None, map(_HOME, self)))
 
     @cached_property
     def gone(self) -> tuple[Found, ...]:
-        """The files that are gone."""
+        """The deleted files."""
         return tuple(found for found, state in zip(self, self.states, strict=True) if state is None)
 
 
 Walk = Callable[[dict[str, Found]], Iterable[Found]]
-"""Returns files in any order, the known ones as the objects of the argument, and adds others to it."""
+"""Returns files in any order: known ones as the objects in the argument, to which it adds the others."""
 
 
 class _Folder:
-    """The files below a folder at the last call; the objects of unchanged ones stay the same."""
+    """The files below a folder at the last call; unchanged files keep their objects."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -83,11 +83,11 @@ class _Folder:
             founds: Sequence[Found] = last
             states: Sequence[Fingerprint | None] = last.states
             if walked != self._walked:
-                founds = sorted({_PLACE(one): one for one in walked}.values(), key=_PLACE)
-                state_of = {id(one): state for one, state in zip(last, states, strict=True)}
-                states = [state_of.get(id(one)) for one in founds]
-                there = set(map(id, founds))
-                self._known = {path: one for path, one in self._known.items() if id(one) in there}
+                founds = sorted({_PLACE(file): file for file in walked}.values(), key=_PLACE)
+                state_of = {id(file): state for file, state in zip(last, states, strict=True)}
+                states = [state_of.get(id(file)) for file in founds]
+                present = set(map(id, founds))
+                self._known = {path: file for path, file in self._known.items() if id(file) in present}
             states = states_of(founds, states)
             if founds is not last or not all(map(is_, states, last.states)):
                 self._walked, self._listed = walked, Listed.of(founds, states)
@@ -95,7 +95,7 @@ class _Folder:
 
 
 def states_of(founds: Iterable[Found], known: Iterable[Fingerprint | None]) -> list[Fingerprint | None]:
-    """Return the present state of each file; ``None`` if it is gone."""
+    """Return the present fingerprint of each file; ``None`` for a deleted file."""
     states: list[Fingerprint | None] = []
     for found, state in zip(founds, known, strict=True):
         path = found.absolute if state is None else state.path
@@ -117,14 +117,14 @@ def states_of(founds: Iterable[Found], known: Iterable[Fingerprint | None]) -> l
 
 
 class FileListings:
-    """The files below folders at the last calls; safe for several threads."""
+    """Cached listings of folders; safe to use from several threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._folders: LRUCache[Hashable, _Folder] = LRUCache(MAX_FOLDERS)
 
     def now(self, key: Hashable, walk: Walk) -> Listed:
-        """Return files as they are now; the same object if none of them changed.
+        """Return the present files; the same object if no file changed.
 
         :param key: identifies the result for equal files.
         """

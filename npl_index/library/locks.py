@@ -1,7 +1,7 @@
 """Locks on files: ``flock`` keeps other processes out, a lock of :mod:`threading` other threads.
 
-The system frees a lock when the process that holds it ends, however it ends, so no lock is ever left over.
-Without ``flock`` (Windows) only threads exclude each other.
+The system releases a lock when its process ends for any reason, so no stale lock remains. Without ``flock``
+(Windows) only threads exclude each other.
 """
 
 from __future__ import annotations
@@ -18,29 +18,29 @@ if sys.platform != "win32":
     import fcntl
 
 _FIRST_PAUSE = 0.001
-_LONGEST_PAUSE = 0.02
+_MAX_PAUSE = 0.02
 
-# What network file systems answer that cannot lock.
+# Errors of network file systems without locks.
 _CANNOT_LOCK = (errno.EBADF, errno.ENOLCK, errno.EOPNOTSUPP, errno.EINVAL)
 
 _THREAD_LOCKS: dict[str, threading.Lock] = {}
 
 
 def lock(file: int, seconds: float, *, shared: bool = False) -> bool:
-    """Lock an open file or folder; the lock ends when it is closed, however the process ends.
+    """Lock an open file or folder until it is closed or the process ends.
 
-    :param seconds: how long to wait for another process that holds the lock.
-    :param shared: wait for exclusive locks only, and keep only those out.
-    :returns: whether other processes are kept out: ``False`` where the system has no such locks.
-    :raises TimeoutError: another process holds it for longer.
+    :param seconds: maximum time to wait for another process to release the lock.
+    :param shared: take a shared lock, which excludes only exclusive locks.
+    :returns: whether other processes are excluded: ``False`` if the system has no such locks.
+    :raises TimeoutError: another process still holds the lock.
     """
     if sys.platform == "win32":
         return False
     how = (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB
     end, pause = time.monotonic() + seconds, _FIRST_PAUSE
     while True:
-        # Asked for again and again: a lock that is waited for cannot be given up after some seconds, and a
-        # program that was stopped while it held the lock must not stop all others.
+        # Polling: a blocking flock has no time limit, and a program that is suspended while it holds the
+        # lock must not block all others.
         try:
             fcntl.flock(file, how)
             return True
@@ -52,20 +52,20 @@ def lock(file: int, seconds: float, *, shared: bool = False) -> bool:
                 raise
             return False
         time.sleep(pause)
-        pause = min(pause * 1.5, _LONGEST_PAUSE)
+        pause = min(pause * 1.5, _MAX_PAUSE)
 
 
 @contextmanager
 def locked(file: int | None, key: str, seconds: float) -> Iterator[bool]:
-    """Keep other threads and other processes out.
+    """Exclude other threads and other processes.
 
-    :param file: an open file or folder to lock; ``None`` where only threads can be kept out.
-    :param key: names the lock among the threads of this process.
-    :param seconds: how long to wait for each of the two.
-    :returns: whether other processes are kept out, too.
-    :raises TimeoutError: somebody holds it for longer.
+    :param file: an open file or folder to lock; ``None`` to exclude only threads.
+    :param key: identifies the lock among the threads of this process.
+    :param seconds: maximum time to wait for each of the two locks.
+    :returns: whether other processes are excluded, too.
+    :raises TimeoutError: another thread or process still holds a lock.
     """
-    # Threads first: they wait without asking again and again, and where files cannot be locked this is all.
+    # Threads first: they wait without polling, and without locks on files this lock is the only one.
     threads = _THREAD_LOCKS.setdefault(key, threading.Lock())
     if not threads.acquire(timeout=seconds):
         raise TimeoutError(errno.ETIMEDOUT, "another thread holds the lock for too long")
@@ -81,16 +81,16 @@ def locked(file: int | None, key: str, seconds: float) -> Iterator[bool]:
 
 
 def is_being_written(file: int) -> bool:
-    """Return whether a program has a file open for writing; ``False`` where the system cannot tell.
+    """Return whether a program has a file open for writing; ``False`` if the system cannot tell.
 
-    Linux gives a read lease on a file only while no program has it open for writing. Source: fcntl(2).
+    Linux grants a read lease on a file only while no program has it open for writing. Source: fcntl(2).
 
-    :param file: a descriptor that can only read.
+    :param file: a read-only descriptor.
     """
     if sys.platform != "linux":
         return False
     try:
-        # Opening the file for writing during the lease sends a signal, by default one that ends the process.
+        # Opening the file for writing during the lease sends a signal; the default one ends the process.
         fcntl.fcntl(file, fcntl.F_SETSIG, signal.SIGURG)
         fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_RDLCK)
         fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_UNLCK)

@@ -23,9 +23,9 @@ _MAX_ALTERNATIVES = 64
 
 
 def alternatives(text: str) -> tuple[str, ...]:
-    """Return the patterns that braces stand for: ``{a,b}.md`` is ``a.md`` and ``b.md``; others stay.
+    """Expand the braces of a pattern: ``{a,b}.md`` becomes ``a.md`` and ``b.md``.
 
-    :raises InvalidRequestError: they stand for too many.
+    :raises InvalidRequestError: there are more than 64 alternatives.
     """
     waiting, done = [text], dict[str, None]()
     while waiting:
@@ -41,17 +41,17 @@ def alternatives(text: str) -> tuple[str, ...]:
 
 
 def has_magic(text: str) -> bool:
-    """Return whether a text holds a wildcard: ``*``, ``?`` or ``[``."""
+    """Return whether a text contains a wildcard: ``*``, ``?`` or ``[``."""
     return _MAGIC.search(text) is not None
 
 
 @dataclass(frozen=True, slots=True)
 class PathPattern:
-    """A pattern over the segments of a path below some folder.
+    """A pattern for the segments of a path below a folder.
 
-    :param head: one expression per segment before ``**``, or for the whole path if there is none.
+    :param head: one expression per segment before ``**``, or for the whole path without ``**``.
     :param tail: expressions for the segments after ``**``.
-    :param deep: ``**`` stands between the two.
+    :param deep: the pattern has ``**`` between head and tail.
     """
 
     head: tuple[re.Pattern[str], ...]
@@ -87,7 +87,7 @@ class PathPattern:
         return _all_match(head, segments) and _all_match(tail, last)
 
     def may_hold(self, segments: Sequence[str]) -> bool:
-        """Return whether a folder with these segments can hold a match at any depth."""
+        """Return whether a folder with these segments can contain a match at any depth."""
         return (self.deep or len(segments) < len(self.head)) and _all_match(self.head, segments)
 
 

@@ -1,4 +1,4 @@
-"""References: what callers write to name documents, checked once."""
+"""References: a caller's names of documents, checked once."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from pathlib import PurePosixPath
 
 from npl_index.errors import InvalidRequestError, MissingRequestError
 
-# Characters that nobody can type, or read in an answer; lone surrogates mean names that are not UTF-8.
+# Untypable and unreadable characters; lone surrogates mean names that are not UTF-8.
 UNSPEAKABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
-#: File name suffixes of what is served; case does not matter.
+#: File name suffixes of served documents; case is ignored.
 MARKDOWN_SUFFIXES = (".md", ".markdown", ".mdown", ".mkd", ".mdx")
 
 _MAX_ARGUMENT = 4096
 _LONG_NAME = 6
-_SHORTEST_PART = 3
+_MIN_PART = 3
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentRef:
-    """What a caller wrote to name documents; all ``None`` means the core reference.
+    """A caller's reference to documents; all ``None`` means the core reference.
 
     :param file: path, folder, pattern or item name.
     :param kind: kind of ``item``.
-    :param item: item name, or a pattern over item names.
-    :raises InvalidRequestError: ``file`` together with ``item``, or one of them empty, too long or with
-        control characters.
+    :param item: item name, or a pattern of item names.
+    :raises InvalidRequestError: ``file`` is given together with ``item`` or ``kind``, or a name is empty, too
+        long or contains control characters.
     :raises MissingRequestError: only one of ``kind`` and ``item``.
     """
 
@@ -53,7 +53,7 @@ class DocumentRef:
     def parse(
         cls, file: str | None = None, resource_type: str | None = None, item: str | None = None
     ) -> DocumentRef:
-        """Make a reference from the arguments of a call, by the names they have there.
+        """Return a reference from the arguments of a call, with the call's parameter names.
 
         :raises InvalidRequestError: see the class.
         """
@@ -75,13 +75,13 @@ def check_name(value: str, parameter: str) -> None:
 
 
 def document_name(path: str) -> str:
-    """Return how selectors call a file: its path without ``.md``, which is looked for where it is missing."""
+    """Return a file's name in selectors: its path without ``.md``, which selectors may omit."""
     name = path.removesuffix(".md")
     return path if name.lower().endswith(MARKDOWN_SUFFIXES) else name
 
 
 def path_ends(path: str) -> Iterator[str]:
-    """Return the ends of a path without its suffix, also with dots, as items are called."""
+    """Yield the ends of a path without its suffix, with slashes and, like item names, with dots."""
     parts = PurePosixPath(path).with_suffix("").parts
     for start in range(len(parts)):
         yield "/".join(parts[start:])
@@ -91,10 +91,10 @@ def path_ends(path: str) -> Iterator[str]:
 def near_names(
     wanted: str, known: Iterable[str], limit: int = 5, *, risky: Collection[str] = ()
 ) -> tuple[str, ...]:
-    """Return the known names most like a wanted one, best first (Indel similarity of 60 % or more).
+    """Return the known names most similar to a wanted name, best first (Indel similarity of 60 % or more).
 
-    :param risky: known names of what overwrites or removes something. They are near only to their own
-        misspellings: who asks for something harmless (``read``) is not led there (``replace``).
+    :param risky: known names of destructive operations. They are near only to their own misspellings, so that
+        a harmless name (``read``) does not suggest a destructive one (``replace``).
     """
     from rapidfuzz import fuzz, process  # only failures need it, and it is slow to import
 
@@ -111,12 +111,12 @@ def near_names(
 def near_words(
     wanted: str, words: Iterable[str], limit: int = 5, *, risky: Collection[str] = ()
 ) -> tuple[str, ...]:
-    """Return the words of a short list that a wanted one is a slip of, is part of or holds, best first.
+    """Return the words of a short list that a wanted word misspells, is part of, or contains, best first.
 
-    By chance some parameter is like any word: ``depth`` and ``path`` share three letters in their order.
-    Whoever gets no near word is shown the list.
+    Similarity alone is not enough: ``depth`` and ``path`` share three letters in order. Without
+    a near word, callers show the whole list.
 
-    :param risky: words for what overwrites or removes something: only their own slips lead to them.
+    :param risky: words for destructive operations, which are near only to their own misspellings.
     """
     from rapidfuzz.distance import OSA
 
@@ -127,7 +127,7 @@ def near_words(
         if _is_misspelt(wanted, word)
         or (
             word not in risky
-            and min(len(low), len(word)) >= _SHORTEST_PART
+            and min(len(low), len(word)) >= _MIN_PART
             and (low in word.lower() or word.lower() in low)
         )
     ]
@@ -135,7 +135,7 @@ def near_words(
 
 
 def _is_misspelt(wanted: str, name: str) -> bool:
-    """Return whether a word is a name but for one letter, or two of a long name, and not the first."""
+    """Return whether a word misspells a name: one wrong letter, two in a long name, but not the first."""
     from rapidfuzz.distance import OSA
 
     slips = 1 if len(name) < _LONG_NAME else 2

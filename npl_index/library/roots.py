@@ -1,10 +1,10 @@
-"""Search roots: which root a real path lies under, and which files lie below a folder.
+"""Search roots: the root of a real path, and the files below a folder.
 
-Nothing here opens a file. A path is resolved, with all its links, and then compared with the real paths of
+This module opens no files. It resolves all links of a path, and compares the result with the real paths of
 the roots by whole segments.
 """
 
-# A path object costs more than the system call it is made for, once per file.
+# A path object for each file costs more than the system call.
 # ruff: noqa: PTH112, PTH116, PTH118
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ _NEVER_WALKED = frozenset({"node_modules", "__pycache__", "venv", "site-packages
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds on what one request may touch.
+    """Bounds on one request.
 
-    :param max_bytes: size of one file, and of all that one load returns.
-    :param max_files: files one folder or pattern may name.
-    :param max_entries: directory entries that one walk may look at.
-    :param max_depth: folders below the folder a walk starts from.
+    :param max_bytes: size of one file, and of the whole result of one load.
+    :param max_files: files of one folder or pattern.
+    :param max_entries: directory entries that one walk may visit.
+    :param max_depth: levels of folders below the start of a walk.
     """
 
     max_bytes: int = 16 << 20
@@ -55,12 +55,12 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A file that was found; nothing of it has been read.
+    """A found file; its content is not read yet.
 
-    :param root: the first root it lies under.
+    :param root: the first root that contains it.
     :param path: path below that root, links resolved, ``/`` between segments.
-    :param label: name of the place where it was found: of the root, or of the item's place.
-    :param item: the item name it was found by, if it was.
+    :param label: label of the root, or of the item's place.
+    :param item: its item name, if it was found by one.
     """
 
     root: Root
@@ -80,14 +80,14 @@ class Found:
 
     @property
     def home(self) -> str:
-        """Where it lies, if its root does not say it."""
+        """Its folder, if its root does not determine it; otherwise ``""``."""
         return ""
 
 
 class Roots:
     """The folders below which files may be found, in order.
 
-    :param roots: the first one a file lies under is the file's root.
+    :param roots: a file belongs to the first root that contains it.
     :param limits: bounds on one walk.
     """
 
@@ -110,7 +110,7 @@ class Roots:
         return (root for _, root in self._prefixes)
 
     def locate(self, path: str) -> tuple[Root, str] | None:
-        """Return the root a real path lies under, and the path below it with ``/`` between segments."""
+        """Return the root of a real path, and the path below it with ``/`` between segments."""
         for prefix, root in self._prefixes:
             if path.startswith(prefix):
                 return root, path[len(prefix) :].replace(os.sep, "/")
@@ -119,11 +119,11 @@ class Roots:
         return None
 
     def spelled(self, path: str) -> Iterator[tuple[Root, str]]:
-        """Return each root and path below it that a relative path may mean.
+        """Yield each root, with the path below it, that a relative path may mean.
 
-        It may lie below any root; behind the label of one, as in ``docs:guide/build.md``, below that one. The
-        label alone is that root, unless a root holds something of this name. A path that climbs lies below
-        none.
+        A path may lie below any root; after a root's label, as in ``docs:guide/build.md``, below that root.
+        The label alone means that root, unless a root contains an entry with this name. A path with ``..``
+        means nothing.
         """
         if os.pardir in path and os.pardir in re.split(r"[:/\\]", path):
             return
@@ -134,43 +134,43 @@ class Roots:
             yield self._labels[label], below
 
     def names(self, files: Sequence[Found]) -> Sequence[str]:
-        """Return the path that leads to each file: that below its root, unless an earlier root has the same.
+        """Return an unambiguous path of each file: the path below its root.
 
-        Then the root's label stands before it; see :meth:`spelled`.
+        If an earlier root has the same path, the root's label precedes it; see :meth:`spelled`.
         """
         if not any(map(self._earlier.get, set(map(_ROOT, files)))):
-            return [one.path for one in files]
+            return [file.path for file in files]
         holds: dict[tuple[str, str], bool] = {}
 
         def is_there(root: Root, path: str) -> bool:
-            place = (root.path, path.partition("/")[0])  # most earlier roots hold nothing like it
+            place = (root.path, path.partition("/")[0])  # most earlier roots lack even the first segment
             if place not in holds:
                 holds[place] = os.path.lexists(os.path.join(*place))
             return holds[place] and os.path.lexists(os.path.join(root.path, path))
 
-        def name(one: Found) -> str:
-            is_hidden = any(is_there(root, one.path) for root in self._earlier.get(one.root.path, ()))
-            return f"{one.root.label}:{one.path}" if is_hidden else one.path
+        def name(file: Found) -> str:
+            is_hidden = any(is_there(root, file.path) for root in self._earlier.get(file.root.path, ()))
+            return f"{file.root.label}:{file.path}" if is_hidden else file.path
 
-        return [name(one) for one in files]
+        return [name(file) for file in files]
 
     def rivals(self, files: Iterable[Found]) -> frozenset[str]:
-        """Return the paths of which one must exist for a file's name to be other than its path."""
+        """Return the paths that can hide files: without any of them, each file's name is its path."""
         hidden = {root for root in set(map(_ROOT, files)) if self._earlier.get(root)}
         if not hidden:
             return frozenset()
-        tops = {(one.root.path, one.path.partition("/")[0]) for one in files if one.root.path in hidden}
+        tops = {(file.root.path, file.path.partition("/")[0]) for file in files if file.root.path in hidden}
         return frozenset(
             os.path.join(earlier.path, top) for root, top in tops for earlier in self._earlier[root]
         )
 
     @property
     def npl_prefixes(self) -> tuple[str, ...]:
-        """How real paths begin that lie under a root that is declared as NPL."""
+        """Prefixes of the real paths under roots declared as NPL."""
         return tuple(prefix for prefix, root in self._prefixes if root.npl)
 
     def is_npl(self, path: str) -> bool:
-        """Return whether a real path lies under a root that is declared as NPL."""
+        """Return whether a real path lies under a root declared as NPL."""
         return path.startswith(self.npl_prefixes)
 
     def is_there(self, path: str, text: str) -> bool:
@@ -184,16 +184,16 @@ class Roots:
         return os.path.lexists(path)
 
     def below(self, place: ItemFolder, path: str) -> str | None:
-        """Return the real path of a path below a place, if it exists; a link may lead anywhere."""
+        """Return the real path of an existing path below a place; a link may lead anywhere."""
         return resolve(self._real[place.root.path], os.path.join(place.folder, path))
 
     def regular(self, path: str, text: str, suffixes: tuple[str, ...]) -> Found:
         """Return the regular file at a real path.
 
         :param text: the path as the caller gave it.
-        :param suffixes: one of these ends its name.
+        :param suffixes: allowed suffixes of its name.
         :raises OutsideRootError: it lies under no root.
-        :raises UnreadableDocumentError: it has another suffix, or is a folder, a pipe, a device or the like.
+        :raises UnreadableDocumentError: it has a different suffix, or is not a regular file.
         """
         located = self.locate(path)
         if located is None:
@@ -210,7 +210,7 @@ class Roots:
         return Found(*located, located[0].label)
 
     def sample(self, suffixes: tuple[str, ...]) -> Iterator[str]:
-        """Return the paths of some files below each root and of their folders, found by a short walk."""
+        """Yield the paths of some files below each root, and of their folders, from a short walk."""
         for root in self:
             try:
                 for _, found in self.walk(root.path, None, suffixes, _SAMPLE):
@@ -227,14 +227,14 @@ class Roots:
         max_entries: int | None = None,
         known: dict[str, Found] | None = None,
     ) -> Iterator[tuple[str, Found]]:
-        """Return each file below a real folder with its path below it, in no order.
+        """Yield each file below a real folder with its path below the folder, in no order.
 
         Linked folders are entered once, and only if they lie under a root. Hidden folders other than ``.npl``
         and ``.claude`` are skipped, as are those of installed packages.
 
-        :param pattern: what the path below the folder must match; ``None`` matches all.
-        :param max_entries: directory entries to look at, by default as the limits say.
-        :param known: files that an equal walk found before, by their paths; others are added.
+        :param pattern: pattern of the path below the folder; ``None`` matches all.
+        :param max_entries: maximum directory entries to visit, by default from the limits.
+        :param known: files of an earlier equal walk, by path; new files are added.
         :raises DocumentTooLargeError: more entries or levels than the limits allow.
         """
         most = self._limits.max_entries if max_entries is None else max_entries
@@ -247,9 +247,9 @@ class Roots:
                 continue
             entered.add(folder)
             root, prefix = located[0], f"{located[1]}/" if located[1] else ""
-            # Behind a link a path may lead to another folder the next time.
+            # After a link, a path may lead to a different folder the next time.
             direct = folder == f"{start}/{below}"[:-1]
-            with suppress(OSError), os.scandir(folder) as entries:  # it may not be read, or is gone
+            with suppress(OSError), os.scandir(folder) as entries:  # unreadable or deleted
                 for entry in entries:
                     looked_at += 1
                     if direct and (found := known.get(entry.path)) and entry.is_file(follow_symlinks=False):
@@ -277,7 +277,7 @@ class Roots:
                         waiting.append((entry.path, f"{path}/"))
 
     def _linked(self, entry: os.DirEntry[str], suffixes: tuple[str, ...]) -> Found | str | None:
-        """Return the file or the real folder that a link leads to; ``None`` if it may not be used."""
+        """Return the file or the real folder at the target of a link; ``None`` for an unusable target."""
         real = real_path(entry.path)
         if real is None or os.path.isdir(real):
             return real
@@ -287,7 +287,7 @@ class Roots:
             return None
 
     def _may_enter(self, pattern: PathPattern | None, path: str) -> bool:
-        """Return whether a walk goes into a folder.
+        """Return whether a walk enters a folder.
 
         :raises DocumentTooLargeError: it lies deeper than the limit.
         """
@@ -297,10 +297,10 @@ class Roots:
 
 
 def resolve(root: str, path: str) -> str | None:
-    """Return the real path of a path below a real root, or ``None`` where it does not exist.
+    """Return the real path of a path below a real root, or ``None`` if it does not exist.
 
-    Only the segments below the root are looked at, which is several times cheaper than resolving the whole
-    path. If one is a link, the whole path is resolved; the result may lie anywhere and need not exist.
+    Only the segments below the root are checked, which is several times cheaper than resolving the whole
+    path. If a segment is a link, the whole path is resolved; the result may lie anywhere and need not exist.
     """
     whole = root
     for segment in path.replace(os.sep, "/").split("/"):
@@ -317,7 +317,7 @@ def resolve(root: str, path: str) -> str | None:
 
 
 def real_path(path: str) -> str | None:
-    """Return a path with all links resolved; ``None`` if they loop or change meanwhile, or none can be it."""
+    """Return a path with all links resolved; ``None`` for looping or changing links, or an invalid path."""
     try:
         return os.path.realpath(path)
     except (OSError, RecursionError, ValueError):
@@ -325,13 +325,13 @@ def real_path(path: str) -> str | None:
 
 
 def _is_walked(name: str) -> bool:
-    """Return whether a walk looks at what has a name."""
+    """Return whether a walk visits entries with this name."""
     hidden = name.startswith(".") and name not in _HIDDEN_BUT_WALKED
     return not hidden and name not in _NEVER_WALKED and UNSPEAKABLE.search(name) is None
 
 
 def fits(pattern: PathPattern | None, path: str) -> bool:
-    """Return whether a file's path matches, with its suffix or without."""
+    """Return whether a file's path matches a pattern, with its suffix or without."""
     if pattern is None:
         return True
     segments = path.split("/")
@@ -346,17 +346,17 @@ def outside(text: str) -> OutsideRootError:
 
 
 def irregular(text: str) -> UnreadableDocumentError:
-    """Return the error for a folder, pipe, device or the like in place of a file."""
+    """Return the error for a path that is not a regular file."""
     return UnreadableDocumentError(f"{text!r} is not a regular file")
 
 
 def too_many(what: str) -> DocumentTooLargeError:
-    """Return the error for a walk that goes beyond a limit."""
+    """Return the error for a walk that exceeds a limit."""
     return DocumentTooLargeError(f"there are more than {what} below the folder", hint="name a smaller folder")
 
 
 def unusable(text: str, error: OSError) -> NPLError:
-    """Return the error for a file that cannot be used, without the absolute path in the system's message."""
+    """Return the error for an unusable file, without the absolute path in the system's message."""
     if isinstance(error, NotRegularError):
         return irregular(text)
     if isinstance(error, FileTooLargeError):

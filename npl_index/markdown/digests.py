@@ -8,14 +8,14 @@ from hashlib import blake2b
 from npl_index.markdown.sections import SectionTree
 
 DIGEST_LENGTH = 8
-"""Hexadecimal digits: two different texts share them once in four thousand million cases."""
+"""Hexadecimal digits; the chance that two different texts share a digest is one in four billion."""
 
 
 def digest_of(data: bytes) -> str:
     """Return the digest of a file's or a section's bytes.
 
-    Line ends and the empty lines around do not count, so that the text of a section has the digest of its
-    bytes, and keeps it when a neighbour is changed.
+    Line ends and surrounding empty lines do not count. So a section's text and its bytes have the same
+    digest, which stays the same when a neighbouring section changes.
     """
     text = data.removeprefix(BOM_UTF8).replace(b"\r\n", b"\n").replace(b"\r", b"\n").strip(b"\n")
     return blake2b(text, digest_size=16).hexdigest()[:DIGEST_LENGTH]

@@ -174,7 +174,7 @@ _OPERATIONS = {"replace": _replace, "append": _append, "prepend": _prepend, "del
 
 
 def _text_end(data: bytes, start: int, stop: int) -> int:
-    """Return where the last line ends that is not blank, without its line end."""
+    """Return the end of the last line that is not blank, without its line end."""
     line_end = _LINE_END.search(data, start + len(data[start:stop].rstrip(_WHITE)), stop)
     return line_end.start() if line_end else stop
 
@@ -196,7 +196,7 @@ def _find_body(data: bytes, section: Section, whole: bool) -> _Body:
 
 
 def _read(text: str, tree: SectionTree, section: Section, *, rename: bool) -> _Draft:
-    """Parse the given text, and refuse what cannot stand in the section.
+    """Parse the given text, and refuse one that the section cannot contain.
 
     :param rename: for a replacement, which may be blank and begin with the section's heading.
     """
@@ -236,13 +236,13 @@ def _refuse_what_ends(section: Section, blocks: BlockState, headings: Sequence[T
 
 
 def _lower(section: Section) -> str:
-    """Say which headings a section takes, and where others go."""
+    """Return the hint that names the allowed heading levels, and the place for other headings."""
     deeper = f"use headings of level {section.level + 1} or lower" if section.level < 6 else "use no headings"
     return f"{deeper}, or append a new section to the one above" if section.parent else deeper
 
 
 def _unclosed_end(tree: SectionTree) -> str:
-    """Return what is open at the end; it would have begun in the last section's own text."""
+    """Return the kind of the block that is open at the end; it begins in the last section's own text."""
     own = tree.source[tree.line_starts[tree.sections[-1].own.start] :]
     if _MAY_STAY_OPEN.search(own) is None:
         return ""
@@ -251,10 +251,10 @@ def _unclosed_end(tree: SectionTree) -> str:
 
 
 def check_closed(blocks: BlockState) -> None:
-    """Refuse a text that ends inside a fence or a comment: what follows would become part of it.
+    """Refuse a text that ends inside a fence or a comment, which would swallow the following text.
 
-    :param blocks: of the text.
-    :raises InvalidRequestError: names the line where that begins.
+    :param blocks: blocks of the text.
+    :raises InvalidRequestError: names the first line of the open block.
     """
     what, line, end = _unclosed(blocks)
     if what:
@@ -264,7 +264,7 @@ def check_closed(blocks: BlockState) -> None:
 
 
 def _unclosed(blocks: BlockState) -> tuple[str, int, str]:
-    """Return what is open at the end of a text, the line where it begins, and what closes it."""
+    """Return the kind of the block that is open at the end of a text, its first line, and its end mark."""
     if blocks.open_fence:
         opened = [token.map[0] + 1 for token in blocks.tokens if token.type == "fence" and token.map]
         return "code fence", opened[-1], "a line with its closing marks"
@@ -295,7 +295,7 @@ def _line_end(data: bytes) -> bytes:
 
 
 def _replaced(data: bytes, body: _Body, text: bytes) -> bytes:
-    """Put a text in the place of the body, or clear it."""
+    """Replace the body with a text, or clear it."""
     line_end = _line_end(data)
     if not text:
         touches = body.first == body.start and body.stop < len(data)
@@ -308,7 +308,7 @@ def _replaced(data: bytes, body: _Body, text: bytes) -> bytes:
 
 
 def _appended(data: bytes, body: _Body, text: bytes) -> bytes:
-    """Put a text behind the body."""
+    """Put a text after the body."""
     if body.blank:
         return _replaced(data, body, text)
     return data[: body.last] + _line_end(data) * 2 + text + _closing(data, body) + data[body.last :]

@@ -1,4 +1,4 @@
-"""What a reader sees of a heading."""
+"""Visible text of headings."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from markdown_it.token import Token
 _INLINE = MarkdownIt("commonmark")
 _INLINE.parseInline("")  # compiles the rules, which is not safe to do in two threads at once
 
-LONGEST = 1_024
+MAX_HEADING = 1_024
 """Characters of a heading that names, selectors and outlines are made from. Hostile inline markup costs some
 10 microseconds per character, and the words of a heading count in each of its subsections as well.
 """
@@ -33,7 +33,7 @@ def without_anchor(heading: str) -> str:
 
 def one_line(source: str) -> str:
     """Return the beginning of a heading's inline source on one line: only setext headings may have more."""
-    source = source[:LONGEST]
+    source = source[:MAX_HEADING]
     return source if "\n" not in source else " ".join(line.strip() for line in source.split("\n"))
 
 
@@ -41,12 +41,12 @@ def visible_text(source: str, references: Mapping[str, Any]) -> str:
     """Return a heading's text without its markup and its anchor, white space folded.
 
     Emphasis, code, links, images (their description), HTML tags, escapes and entities are resolved. Of
-    a heading of more than :data:`LONGEST` characters the beginning counts.
+    a heading of more than :data:`MAX_HEADING` characters the beginning counts.
 
     :param source: the heading's inline source.
     :param references: the document's link definitions by label, as markdown-it keeps them.
     """
-    source = without_anchor(source[:LONGEST])
+    source = without_anchor(source[:MAX_HEADING])
     if _MARKUP.search(source) is None:
         return " ".join(source.split())
     if _CODE_ONLY.fullmatch(source):

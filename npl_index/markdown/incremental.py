@@ -35,7 +35,7 @@ from npl_index.markdown.traits import Traits
 
 _CUT = re.compile(rb"(?<=\n)##(?=[ \t])")
 _PROBE = b"## ?\n"
-_MOST_JOINED = 8
+_MAX_JOINED = 8
 _COST = 12  # bytes of memory per byte of text, roughly
 # A link's definition counts everywhere, and marks of NPL decide how all fences are read.
 _WHOLE = (b"]:", b"npl-instructions:", "⌜".encode(), b"\0")
@@ -110,7 +110,7 @@ class PieceReader:
         result = []
         at, last = 0, len(cuts) - 1
         while at < last:
-            for end in (*range(at + 1, min(at + _MOST_JOINED, last)), last):
+            for end in (*range(at + 1, min(at + _MAX_JOINED, last)), last):
                 found = self._piece(data[cuts[at] : cuts[end]], name, end == last, deadline)
                 if found is not None:
                     result.append((cuts[at], found))

@@ -1,4 +1,4 @@
-"""Where a document links to, and what can be linked to in it."""
+"""Links of a document, and its anchors."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from urllib.parse import unquote
 
 from npl_index.markdown.headings import without_anchor
 
-MOST_TARGET = 500
-"""Characters of a target; what is longer is no address of a document."""
+MAX_TARGET = 500
+"""Maximum characters of a target; a longer one is not the address of a document."""
 
 _NOT_IN_SLUG = re.compile(r"[^\w\- ]")
 _CODE_SPAN = re.compile(r"(?<!`)(`+)(?!`)[^`]+\1(?!`)")
@@ -57,7 +57,7 @@ def slugs(headings: Iterable[str]) -> list[str]:
 
 
 def own_anchors(source: str, headings: Iterable[str]) -> Iterator[str]:
-    """Return the anchors that a document names itself: by HTML, or behind a heading.
+    """Yield the explicit anchors of a document: in HTML, or after a heading.
 
     :param headings: as they are written.
     """
@@ -86,7 +86,7 @@ def references(source: str, *, nested: bool = False) -> Iterator[Reference]:
 
 
 def _outside_fences(source: str, nested: bool) -> Iterator[tuple[int, str]]:
-    """Return the lines of a text that stand in no fence, with their numbers."""
+    """Yield the lines of a text outside of fences, with their numbers."""
     fences: list[str] = []
     for number, line in enumerate(source.split("\n")):
         text = line.lstrip(" \t>*+-")
@@ -103,19 +103,19 @@ def _outside_fences(source: str, nested: bool) -> Iterator[tuple[int, str]]:
 
 
 def _targets(line: str) -> Iterator[str]:
-    """Return where the links of a line lead, as written."""
+    """Yield the targets of a line's links, as written."""
     defined = _DEFINITION.match(line)
     if defined and not defined[0].lstrip().startswith("[^"):
         yield defined[1].strip("<>")
         return
     at = line.find("](")
     while at >= 0:
-        yield _target(line[at + 2 : at + 2 + MOST_TARGET].lstrip())
+        yield _target(line[at + 2 : at + 2 + MAX_TARGET].lstrip())
         at = line.find("](", at + 2)
 
 
 def _target(text: str) -> str:
-    """Return the target that a text begins with; nothing where it has none."""
+    """Return the target at the beginning of a text; ``""`` without one."""
     if text.startswith("<"):
         return text[1 : text.find(">")] if ">" in text else ""
     depth = 0

@@ -1,4 +1,4 @@
-"""A block between two marks in somebody's file, which a program keeps; all other bytes stay as they are."""
+"""A generated block between two marks in a user's file; all other bytes stay unchanged."""
 
 from __future__ import annotations
 

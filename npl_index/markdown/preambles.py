@@ -1,4 +1,4 @@
-"""What divides a document before sections are cut: ``npl-instructions`` headers and separators."""
+"""Segments of a document, divided by ``npl-instructions`` headers and separators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Markdown text to a tree of sections.
+"""Parse Markdown into a tree of sections.
 
 A section is a heading and what follows it up to the next heading of the same or
 a higher level. Positions are half-open and zero-based, as markdown-it's
@@ -21,7 +21,7 @@ from markdown_it.token import Token
 from npl_index.errors import UnreadableDocumentError
 from npl_index.markdown.blocks import read_blocks
 from npl_index.markdown.front_matter import find_front_matter, texts_of
-from npl_index.markdown.headings import LONGEST, one_line, visible_text
+from npl_index.markdown.headings import MAX_HEADING, one_line, visible_text
 from npl_index.markdown.newlines import with_line_feeds
 from npl_index.markdown.preambles import Segment, segments
 from npl_index.markdown.state import (
@@ -99,7 +99,7 @@ class Section:
 
     @property
     def title(self) -> str:
-        """What readers call it: its name, or the title that the document's front matter has."""
+        """The title for readers: the section's name, or the title in the document's front matter."""
         return self.name if self.level else self.heading or self.name
 
 
@@ -219,8 +219,8 @@ def find_title(sections: Sequence[Section]) -> int | None:
 
 
 def title_in(front: str) -> str:
-    """Return the title that front matter gives to its document, ``""`` if it gives none."""
-    return next(iter(texts_of(front, _TITLES)), "")[:LONGEST]
+    """Return the title in a document's front matter, ``""`` without one."""
+    return next(iter(texts_of(front, _TITLES)), "")[:MAX_HEADING]
 
 
 def nest(levels: Sequence[int]) -> tuple[list[int], list[list[int]], list[int]]:
@@ -402,7 +402,7 @@ def _sections(
 
 
 def _count_words(source: str, start: int, stop: int) -> int:
-    """Count what white space separates, in pieces: the words of one take memory."""
+    """Count the words, piece by piece: the words of a piece take memory."""
     count = 0
     while start < stop:
         space = _SPACE.search(source, start + _PIECE, stop) if stop - start > _PIECE else None

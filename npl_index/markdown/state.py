@@ -25,7 +25,7 @@ MAX_LINES = 2_000_000
 """Lines a document may have; a line takes up to 30 bytes while it is read."""
 
 MAX_BLOCKS = 200_000
-"""Blocks that an index needs of a document; each takes some 400 bytes while it is read."""
+"""Maximum indexed blocks of a document; each takes about 400 bytes during parsing."""
 
 _MANY_LINES = 200_000  # above, arrays: a fifth of the memory of lists, for some more time
 _CHUNK = 16_384
@@ -63,9 +63,9 @@ NO_DEADLINE = Deadline("", None)
 
 
 def check_count(name: str, number: int, most: int, parts: str) -> None:
-    """Raise an error if a document has too many parts of a kind.
+    """Refuse a document with too many parts of a kind.
 
-    :raises DocumentTooLargeError: it has.
+    :raises DocumentTooLargeError: it has more than the maximum.
     """
     if number > most:
         raise DocumentTooLargeError(
@@ -82,7 +82,7 @@ def find_lines(source: str) -> array[int]:
 
 
 def in_turns(numbers: Iterator[int]) -> array[int]:
-    """Return numbers as an array, made in pieces: other threads wait while one is made."""
+    """Return numbers as an array, built in pieces: building a piece blocks other threads."""
     made = array("i")
     while piece := array("i", islice(numbers, _CHUNK)):
         made.extend(piece)
@@ -126,7 +126,7 @@ class BlockState(StateBlock):
         self.complete = complete
         self._headings = 0
         self.npl_fences = False
-        """Whether CommonMark would read some fence in another way."""
+        """Whether CommonMark would read a fence differently."""
         self.cut_fence = False
         """Whether a fence behind the marker of a list or definition ended with that, unclosed."""
         self.doubtful_fences: list[int] = []

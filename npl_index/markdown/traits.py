@@ -1,4 +1,4 @@
-"""What a section's text holds, and filters over it."""
+"""Traits of a section's text, and filters by traits."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def _number(key: str, name: str, value: object) -> int:
 
 
 def _shown(value: object) -> str:
-    """Show a wrong value: a short one as it is, others by what they are."""
+    """Return an invalid value for a message: a short one verbatim, a long one by its type."""
     if isinstance(value, str):
         return repr(value if len(value) <= _SHOWN else value[:_SHOWN] + "…")
     if isinstance(value, int) and abs(value) > _MAX_COUNT:

@@ -17,7 +17,7 @@ from typing import Any
 from npl_index.errors import DocumentTimeoutError
 from npl_index.library.documents import Document
 from npl_index.markdown.front_matter import texts_of
-from npl_index.markdown.headings import LONGEST
+from npl_index.markdown.headings import MAX_HEADING
 from npl_index.markdown.sections import Section, SectionTree, Span, parse_sections
 from npl_index.priority import give_way
 from npl_index.ranking.analysis import terms, without_compounds
@@ -116,7 +116,7 @@ def _fields(
 ) -> list[tuple[list[str], list[str], list[str]]]:
     """Return the terms of heading, path and body of each section."""
     filed = document.filed or document.path
-    names = " ".join([tree.sections[0].heading, *texts_of(tree.front_matter, _NAMES)])[:LONGEST]
+    names = " ".join([tree.sections[0].heading, *texts_of(tree.front_matter, _NAMES)])[:MAX_HEADING]
     file_words = terms(" ".join(_FILE_WORDS.split(f"{filed.removesuffix('.md')} {names}")))
     found: list[tuple[list[str], list[str], list[str]]] = []
     for section in tree.sections:
@@ -127,7 +127,7 @@ def _fields(
         body = [] if section.index else heading + terms(" ".join(about)[:_PIECE])
         whole = section.heading_lines
         # A heading that is cut is found by all its words, as a text is.
-        begin = whole.start if len(section.heading) == LONGEST else whole.stop
+        begin = whole.start if len(section.heading) == MAX_HEADING else whole.stop
         for piece in _pieces(tree.text(Span(begin, section.own.stop))):
             give_way()
             if deadline is not None and time.monotonic() > deadline:

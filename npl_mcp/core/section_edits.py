@@ -25,7 +25,7 @@ from npl_index.selectors.writing import narrowed, qualified, steps_of
 from npl_index.tokens.sections import trimmed_text
 from npl_mcp.core.app import App
 from npl_mcp.core.files import lies_in, npl_folders, real_paths
-from npl_mcp.documents.editor import LONGEST_TEXT, Expected, SectionEdit, bytes_of
+from npl_mcp.documents.editor import MAX_SECTION_TEXT, Expected, SectionEdit, bytes_of
 from npl_mcp.documents.folders import SharedFolder, is_hidden
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.errors import NotAllowedError
@@ -123,7 +123,9 @@ def update_section(
     if operation == "delete":
         checks.text(expect or "", "expect", hint="give the digest of the section you have read")
     else:
-        checks.text(content, "content", LONGEST_TEXT, "give some text; operation delete removes a section")
+        checks.text(
+            content, "content", MAX_SECTION_TEXT, "give some text; operation delete removes a section"
+        )
     if operation == "create":
         return _create(app, file, content)
     wanted = _whole(compile_selector(checks.text(selector, "selector")), operation)

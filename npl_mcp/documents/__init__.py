@@ -1,1 +1,1 @@
-"""What changes Markdown files: sections, and change requests, which are such files."""
+"""Edits of Markdown files: sections, and change requests, which are Markdown files."""

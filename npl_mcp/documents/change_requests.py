@@ -33,7 +33,7 @@ from npl_mcp.documents.answers import (
 )
 from npl_mcp.documents.configs import Project
 from npl_mcp.documents.creating import Draft
-from npl_mcp.documents.editor import EDITS, LONGEST_TEXT, Edit, Editor, Expected, SectionEdit, bytes_of
+from npl_mcp.documents.editor import EDITS, MAX_SECTION_TEXT, Edit, Editor, Expected, SectionEdit, bytes_of
 from npl_mcp.documents.filters import Filters, values_of
 from npl_mcp.documents.folders import SharedFolder, is_hidden, shown
 from npl_mcp.documents.format import (
@@ -88,8 +88,8 @@ _UNREADABLE = "Unreadable"
 class ChangeRequests:
     """The change requests of all projects a caller may see.
 
-    :param tickets: what is remembered of folders; may be shared between callers.
-    :param editor: what is remembered of texts; may be shared between callers.
+    :param tickets: cached listings of folders; may be shared between callers.
+    :param editor: cached texts; may be shared between callers.
     """
 
     def __init__(self, projects: Projects, tickets: Tickets, editor: Editor) -> None:
@@ -148,7 +148,7 @@ class ChangeRequests:
             digest = self._editor.noted(data, bytes_of(outline.tree, found.index, data))
             content = outline.content(found.index)
             return ChangeSections(ticket.key, section=found.address, content=content, digest=digest)
-        text = checks.text(_given(content, "content"), "content", LONGEST_TEXT)
+        text = checks.text(_given(content, "content"), "content", MAX_SECTION_TEXT)
         return self._write(project, key, wanted, how if operation == "update" else operation, text, expect)
 
     def _write(
@@ -313,7 +313,7 @@ class ChangeRequests:
         return tuple(rows), tickets
 
     def suggest(self, project: str | None, key: str) -> Suggestions:
-        """Return what a change request lacks."""
+        """Return suggestions for a change request."""
         place, ticket, data = self._read(project, key)
         body = divide(data)[1].decode("utf-8")
         return Suggestions(ticket.key, ticket.title, suggestions(ticket, body, place.code))

@@ -15,15 +15,15 @@ from npl_index.library.files import below_root, read_below
 from npl_mcp.config.toml import read_toml
 from npl_mcp.documents.answers import ProjectInfo
 from npl_mcp.documents.folders import SharedFolder, shown
-from npl_mcp.documents.format import LARGEST_NUMBER, is_code
+from npl_mcp.documents.format import MAX_NUMBER, is_code
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.errors import StorageError
 
 CONFIG = ".mdt-config.toml"
 TICKETS = "docs/CRs"
 
-_LARGEST_CONFIG = 64 * 1024
-_LONGEST_PATH = 1_000
+_MAX_CONFIG_BYTES = 64 * 1024
+_MAX_PATH = 1_000
 _LINE = re.compile(r"[(,] ?at line (\d+), column \d+\)")
 
 
@@ -91,7 +91,7 @@ def read_config(folder: str) -> Project | str | None:
 def _text(folder: str) -> str:
     """Read a configuration; a byte order mark, which some editors write, is no part of it."""
     try:
-        data = read_below(*below_root(folder, CONFIG), _LARGEST_CONFIG)[0]
+        data = read_below(*below_root(folder, CONFIG), _MAX_CONFIG_BYTES)[0]
     except OSError as error:
         raise _ProblemError(f"cannot be read: {(error.strerror or type(error).__name__).lower()}") from None
     try:
@@ -125,7 +125,7 @@ def _project(folder: str, values: Mapping[str, Any]) -> Project | None:
         raise _ProblemError(f"{problem}; write a capital letter and 1 to 4 capitals or digits", "code")
     name = _checked(values, "name", code, checks.LINE)
     which = "ticketsPath" if values.get("ticketsPath") or not values.get("path") else "path"
-    tickets = _checked(values, which, TICKETS, _LONGEST_PATH)
+    tickets = _checked(values, which, TICKETS, _MAX_PATH)
     parts = tickets.replace("\\", "/").split("/")
     if Path(tickets).is_absolute() or ".." in parts:
         raise _ProblemError(f"{which} is {_shown(tickets)}; write a path inside the project", which)
@@ -142,7 +142,7 @@ def _project(folder: str, values: Mapping[str, Any]) -> Project | None:
         id=texts.get("id") or None,
         description=texts.get("description") or None,
         ticketsPath=place.below or ".",
-        startNumber=start if type(start) is int and 0 < start <= LARGEST_NUMBER else 1,
+        startNumber=start if type(start) is int and 0 < start <= MAX_NUMBER else 1,
         repository=texts.get("repository") or None,
     )
     return Project(place, info)

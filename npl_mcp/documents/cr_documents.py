@@ -17,7 +17,7 @@ from npl_index.library.listing import Listed, states_of
 from npl_mcp.documents.change_requests import ChangeRequests, doubled
 from npl_mcp.documents.configs import Project
 from npl_mcp.documents.filters import Filters
-from npl_mcp.documents.folders import MOST_BYTES
+from npl_mcp.documents.folders import MAX_BYTES
 from npl_mcp.documents.format import number_in
 from npl_mcp.documents.tickets import Ticket
 
@@ -64,7 +64,7 @@ class CrDocuments:
     def __init__(self, changes: ChangeRequests, most: int) -> None:
         self._changes = changes
         self._most = most
-        self._reader = FileReader(MOST_BYTES, ())
+        self._reader = FileReader(MAX_BYTES, ())
 
     def find(self, ref: DocumentRef) -> tuple[Found, ...]:
         """Return the documents a name stands for, in the order of keys.

@@ -31,7 +31,7 @@ from npl_mcp.stores.base import checks
 NEW = ("priority", "phaseEpic", "relatedTickets", "dependsOn", "blocks", "assignee", "impactAreas")
 """Fields of a new change request beside its title, in the order in which they are written."""
 
-LONGEST_CONTENT = 1_000_000
+MAX_CONTENT = 1_000_000
 """Characters."""
 
 _TEMPLATES = Path(__file__).resolve().parent.parent / "data" / "change_requests"
@@ -69,7 +69,7 @@ class Draft:
         title = check_title(_text(data, "title") or "", "data.title")
         content = _text(data, "content")
         if content is not None and content.strip():
-            checks.text(content, "data.content", LONGEST_CONTENT)
+            checks.text(content, "data.content", MAX_CONTENT)
             content = without_title(with_line_feeds(content)).strip("\n")
             _check_closed(content)
         values = {"priority": DEFAULTS["priority"]}

@@ -29,7 +29,7 @@ Edit = Literal["replace", "append", "prepend"]
 EDITS: tuple[str, ...] = get_args(Edit)
 DELETE = "delete"
 
-LONGEST_TEXT = 500_000
+MAX_SECTION_TEXT = 500_000
 """Characters of a text for a section."""
 
 _DIGEST = re.compile(rf"[0-9a-f]{{{DIGEST_LENGTH}}}")
@@ -75,7 +75,7 @@ class Editor:
         return digest
 
     def seen(self, digest: str) -> bytes | None:
-        """Return the content of the file that a digest was given of, if it is still known."""
+        """Return the file content with this digest, if it is still cached."""
         with self._lock:
             return self._seen.get(digest)
 
@@ -152,7 +152,7 @@ class Expected(Generic[Names]):
 
 
 class SectionEdit(Generic[Names]):
-    """Changes one section of a text.
+    """A change of one section of a text.
 
     It may be called again when another program wrote to the text: the section is then changed only if that
     program left it as it was. ``data`` is the text of the last call. After it ``edited`` is the section,
@@ -162,7 +162,7 @@ class SectionEdit(Generic[Names]):
     :param expected: the state of the text.
     :param find: returns the section that is meant.
     :param operation: one of :data:`EDITS`, or :data:`DELETE`.
-    :param text: for the section, at most :data:`LONGEST_TEXT` characters.
+    :param text: for the section, at most :data:`MAX_SECTION_TEXT` characters.
     :param whole: the subsections belong to it; otherwise the text before them is changed.
     """
 

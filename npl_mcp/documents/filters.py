@@ -20,7 +20,7 @@ FACETS = KNOWN[:5]
 """The fields that people filter by."""
 
 _RANGE = "dateRange"
-_MOST_VALUES = 64
+_MAX_VALUES = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +52,9 @@ class Filters:
                 continue
             choose(name, parameter, (*KNOWN, _RANGE))
             values = [value] if isinstance(value, str) else value
-            if not isinstance(values, Sequence) or not 0 < len(values) <= _MOST_VALUES:
+            if not isinstance(values, Sequence) or not 0 < len(values) <= _MAX_VALUES:
                 raise InvalidRequestError(
-                    f"{parameter}.{name} is neither a text nor a list of 1 to {_MOST_VALUES}",
+                    f"{parameter}.{name} is neither a text nor a list of 1 to {_MAX_VALUES}",
                     parameter=parameter,
                     hint=f"give one value, or several: {_example(name)}",
                 )

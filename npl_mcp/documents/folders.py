@@ -20,7 +20,7 @@ from npl_index.library.roots import Found, unusable
 from npl_mcp.stores.base.errors import AlreadyExistsError, ConflictError, StorageError, TooLargeError
 
 LOCK_SECONDS = 10.0
-MOST_BYTES = 16 << 20
+MAX_BYTES = 16 << 20
 
 _LEFT_OVER = 60.0
 """Seconds after which a temporary file is one that a killed process left: not all writers take the lock."""
@@ -44,7 +44,7 @@ class SharedFolder:
 
     root: str
     below: str
-    most_bytes: int = MOST_BYTES
+    most_bytes: int = MAX_BYTES
 
     @property
     def path(self) -> str:

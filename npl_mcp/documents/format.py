@@ -34,7 +34,7 @@ SUFFIX = ".md"
 KEY_LISTS = ("relatedTickets", "dependsOn", "blocks")
 DATES = ("dateCreated", "lastModified", "implementationDate")
 
-LARGEST_NUMBER = 99_999
+MAX_NUMBER = 99_999
 """Of a change request: longer ones are dates and the like, and one of those would use up all numbers."""
 
 _CODE = re.compile(r"[A-Z][A-Z0-9]{1,4}")
@@ -44,7 +44,7 @@ _NAMED = re.compile(r"[A-Z][A-Z0-9]{1,4}-[0-9]+", re.IGNORECASE | re.ASCII)
 _SLUG = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _SLUG_LENGTH = 50
 _NO_KEYS = frozenset({"none", "n/a", "null", "undefined"})
-_LONGEST_NOTE = 2_000
+_MAX_NOTE = 2_000
 
 _DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?(?:Z|[+-]\d\d:\d\d)?", re.ASCII)
@@ -109,7 +109,7 @@ def number_in(key: str) -> int | None:
 
 
 def has_long_number(key: str) -> bool:
-    """Return whether a text would be a key, were its number not above :data:`LARGEST_NUMBER`."""
+    """Return whether a text would be a key, were its number not above :data:`MAX_NUMBER`."""
     return _LONG_KEY.fullmatch(key) is not None
 
 
@@ -196,7 +196,7 @@ def check_field(name: str, value: object, parameter: str) -> str:
         return ""
     if name in DATES:
         return _date(value.strip(), parameter)
-    return checks.line(value, parameter, _LONGEST_NOTE if name == "implementationNotes" else checks.LINE)
+    return checks.line(value, parameter, _MAX_NOTE if name == "implementationNotes" else checks.LINE)
 
 
 def _words(value: object, parameter: str) -> list[str]:

@@ -13,7 +13,7 @@ from contextlib import suppress
 from npl_index.library.files import Folder
 from npl_mcp.documents.configs import Project
 from npl_mcp.documents.folders import shown
-from npl_mcp.documents.format import LARGEST_NUMBER, SUFFIX, ChangeKey
+from npl_mcp.documents.format import MAX_NUMBER, SUFFIX, ChangeKey
 from npl_mcp.documents.tickets import FolderListing
 from npl_mcp.stores.base.errors import ClosedError
 
@@ -21,7 +21,7 @@ KEPT = ".mdt-last-key"
 """Holds the highest key of the project, e.g. ``TST-033``."""
 
 _LINE = re.compile(rb"([A-Z][A-Z0-9]{1,4})-([0-9]{1,5})\s*")
-_LONGEST = 64
+_MAX_LINE = 64
 
 
 def next_number(project: Project, folder: Folder, listing: FolderListing) -> int:
@@ -40,7 +40,7 @@ def next_number(project: Project, folder: Folder, listing: FolderListing) -> int
         if code.upper() == project.code and digits.isascii() and digits.isdigit() and len(digits) <= 5:
             known[int(digits)] = shown(name)
     highest = max(known)
-    if highest >= LARGEST_NUMBER:
+    if highest >= MAX_NUMBER:
         raise ClosedError(
             f"the numbers of {project.code} are used up: the highest is {highest} (of {known[highest]})",
             hint="if that number is a mistake, give the file another name and code",
@@ -55,14 +55,14 @@ def keep_number(project: Project, number: int) -> None:
     """
     with suppress(OSError), Folder.opened(project.info.path) as folder:
         absent = folder.stat(KEPT) is None
-        found = None if absent else _LINE.fullmatch(folder.read(KEPT, _LONGEST)[0])
+        found = None if absent else _LINE.fullmatch(folder.read(KEPT, _MAX_LINE)[0])
         if absent or (found and (found[1] != project.code.encode() or int(found[2]) < number)):
             folder.replace(KEPT, f"{ChangeKey(project.code, number).of(project.code)}\n".encode())
 
 
 def _kept(project: Project) -> int:
     with suppress(OSError), Folder.opened(project.info.path) as folder:
-        found = _LINE.fullmatch(folder.read(KEPT, _LONGEST)[0])
+        found = _LINE.fullmatch(folder.read(KEPT, _MAX_LINE)[0])
         # A folder copied from another project has that one's file.
         if found and found[1] == project.code.encode():
             return int(found[2])

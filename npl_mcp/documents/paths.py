@@ -29,9 +29,9 @@ SEPARATOR = " / "
 _MARKS = re.compile(r"(#{1,6})(?:[ \t]+|$)")
 _ORDINAL = re.compile(r"(.*\S) \[([0-9]{1,9})\]")
 _NUMBERING = re.compile(r"(\d+(?:\.\d+)*)[.)]?[ \t]+(?=\S)")
-_MOST_LISTED = 10
-_MOST_CANDIDATES = 20
-_MOST_FREE = 3
+_MAX_LISTED = 10
+_MAX_CANDIDATES = 20
+_MAX_FREE = 3
 """Separators in a path of which each is tried as part of a heading, too: eight readings at most."""
 
 Matches = Callable[[Section, str], bool]
@@ -199,7 +199,7 @@ class Outline:
     def _alike(self, wanted: str, whole: bool) -> Sequence[SectionPath]:
         """Return sections that may have been meant, or all where they are few."""
         places = list(self.places.values())
-        if len(places) <= _MOST_LISTED:
+        if len(places) <= _MAX_LISTED:
             return places
         held = self._holding(wanted) if whole else []
         if held:
@@ -209,7 +209,7 @@ class Outline:
         last = wanted.rpartition(SEPARATOR)[2].lstrip("#").strip()
         near = near_names(_numbering(last)[1], names.values())
         alike = [place for name in near for place in places if names[place.index] == name]
-        return alike or [place for place in places if sections[place.index].level <= 2][:_MOST_LISTED]
+        return alike or [place for place in places if sections[place.index].level <= 2][:_MAX_LISTED]
 
 
 def _chains(wanted: str) -> Iterator[list[str]]:
@@ -217,7 +217,7 @@ def _chains(wanted: str) -> Iterator[list[str]]:
     parts = wanted.split(SEPARATOR)
     inner = len(parts) - 1
     every = product((True, False), repeat=inner)
-    for division in every if inner <= _MOST_FREE else ((True,) * inner, (False,) * inner):
+    for division in every if inner <= _MAX_FREE else ((True,) * inner, (False,) * inner):
         chain = parts[:1]
         for divides, part in zip(division, parts[1:], strict=True):
             if divides:
@@ -235,6 +235,6 @@ def _numbering(name: str) -> tuple[str, str]:
 
 def _listed(places: Sequence[SectionPath]) -> tuple[list[str], str]:
     """Return the paths of some sections, and these as lines of a hint."""
-    near = [place.address for place in places[:_MOST_CANDIDATES]]
+    near = [place.address for place in places[:_MAX_CANDIDATES]]
     more = [f"and {len(places) - len(near)} more"] if len(places) > len(near) else []
     return near, "".join(f"\n  - {line}" for line in (*near, *more))

@@ -33,10 +33,10 @@ from npl_mcp.documents.format import ChangeKey, parse_code
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.errors import ProjectNotFoundError
 
-MOST_CHILDREN = 1_000
+MAX_CHILDREN = 1_000
 """Most folders directly below a search root that are searched for projects."""
 
-_MOST_PROBLEMS = 5
+_MAX_PROBLEMS = 5
 
 
 class Projects:
@@ -73,7 +73,7 @@ class Projects:
         found = next((project for project in self._stream() if project.code == wanted), None)
         if found is None:
             known = checks.some([project.code for project in self.all()]) or "none"
-            hint = "; ".join((f"available projects: {known}", *self.problems()[:_MOST_PROBLEMS]))
+            hint = "; ".join((f"available projects: {known}", *self.problems()[:_MAX_PROBLEMS]))
             raise ProjectNotFoundError(f"Project '{wanted}' not found", hint=hint)
         return found
 
@@ -90,7 +90,7 @@ class Projects:
             return known[0]
         if not known and self.problems():
             raise ProjectNotFoundError(
-                "there is no project with change requests", hint="; ".join(self.problems()[:_MOST_PROBLEMS])
+                "there is no project with change requests", hint="; ".join(self.problems()[:_MAX_PROBLEMS])
             )
         if not known:
             raise ProjectNotFoundError(
@@ -180,4 +180,4 @@ def _folders(root: str) -> list[str]:
                     found.append(entry.path)
     except OSError:
         return []
-    return sorted(found)[:MOST_CHILDREN]
+    return sorted(found)[:MAX_CHILDREN]

@@ -1,4 +1,4 @@
-"""What a change request lacks, judged by its fields and words."""
+"""Suggestions for a change request, based on its fields and words."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from npl_mcp.documents.answers import Improvement
 from npl_mcp.documents.tickets import Ticket
 
 _SHORT = 200
-_MOST = 8
+_MAX_SUGGESTIONS = 8
 _RANKS = ("High", "Medium", "Low")
 
 
@@ -59,4 +59,4 @@ def suggestions(ticket: Ticket, body: str, code: str) -> tuple[Improvement, ...]
         ),
     )
     found = [Improvement(rank, text) for rank, applies, text in rules if applies]
-    return tuple(sorted(found, key=lambda one: _RANKS.index(one.priority))[:_MOST])
+    return tuple(sorted(found, key=lambda one: _RANKS.index(one.priority))[:_MAX_SUGGESTIONS])

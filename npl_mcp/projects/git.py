@@ -42,7 +42,7 @@ logger = logging.getLogger(__name__)
 LISTING_BYTES = 16 << 20
 """Most bytes git may print."""
 
-MOST_MEMORY = 1 << 30
+MAX_MEMORY = 1 << 30
 """Bytes of memory git may take, where the system can limit it: a link to a device has no end."""
 
 _LOOK_SECONDS = 0.5
@@ -159,7 +159,7 @@ def _output(process: subprocess.Popen[bytes], seconds: float) -> tuple[bytes, NP
         try:
             if sys.platform == "linux":
                 with suppress(OSError, ValueError):  # it has ended, or has a lower limit
-                    resource.prlimit(process.pid, resource.RLIMIT_DATA, (MOST_MEMORY, MOST_MEMORY))
+                    resource.prlimit(process.pid, resource.RLIMIT_DATA, (MAX_MEMORY, MAX_MEMORY))
             output = process.stdout.read(LISTING_BYTES + 1)
             if len(output) <= LISTING_BYTES:
                 process.wait()

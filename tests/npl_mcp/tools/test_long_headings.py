@@ -12,7 +12,7 @@ from npl_index import estimator
 from npl_index.answer.outline import outline
 from npl_index.answer.outline_text import OutlineText
 from npl_index.errors import DocumentTimeoutError
-from npl_index.markdown.headings import LONGEST
+from npl_index.markdown.headings import MAX_HEADING
 from npl_index.markdown.sections import parse_sections
 from npl_index.markdown.state import Deadline
 from npl_index.markdown.traits import TraitFilter
@@ -53,7 +53,7 @@ def test_what_an_outline_shows_of_a_heading_is_bounded(
         return [(await client.call_tool(*one)).content[0].text for one in asked]
 
     for text in with_client(settings, ask):
-        assert len(text) < 12 * LONGEST
+        assert len(text) < 12 * MAX_HEADING
 
 
 def test_a_long_heading_is_selected_by_what_is_given_out_and_found_by_all_its_words(
@@ -63,7 +63,7 @@ def test_a_long_heading_is_selected_by_what_is_given_out_and_found_by_all_its_wo
     (docs / "x.md").write_text("# Top\n\n## " + "pump " * 600 + "zyzzyva\n\nText.\n\n## Other\n\nText.\n")
     app = App(settings)
     (node,) = (one for one in npl_section_index(app, file="x.md").sections[0].children if "pump" in one.name)
-    assert len(node.name) <= LONGEST
+    assert len(node.name) <= MAX_HEADING
     (row,) = npl_load_tailored(app, selectors=[node.selector], file="x.md").value.sections
     assert row.start_line == node.start_line
     found = npl_load_tailored(app, context="zyzzyva", file="x.md").value.sections
