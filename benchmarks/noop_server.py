@@ -6,7 +6,6 @@ It is set up as ``npl-mcp`` is, so that both tools run as they do for users.
 from __future__ import annotations
 
 import sys
-from functools import partial
 from pathlib import Path
 
 import anyio
@@ -34,4 +33,4 @@ if __name__ == "__main__":
     chosen = Settings.from_env(roots=(Path(sys.argv[1]),))
     server = create_server(chosen)
     register_all(server, App(chosen), (ToolSpec(noop),))
-    anyio.run(partial(serve, server, connect(), chosen.body_limit))
+    anyio.run(serve, server, connect(chosen.body_limit))

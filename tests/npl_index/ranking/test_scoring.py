@@ -468,8 +468,7 @@ def test_a_topic_of_stop_words() -> None:
         ("retry_limit_{}", "Retry limit"),
     ],
 )
-@pytest.mark.parametrize("question", ["{}", "what does {} do", "how is {} configured"])
-def test_an_identifier_finds_the_document_that_holds_it(shape: str, parts: str, question: str) -> None:
+def test_an_identifier_finds_the_document_that_holds_it(shape: str, parts: str) -> None:
     """It stands once, in a long text; others have its parts as a heading, and its number."""
     filling = "Other things are told here, at some length. " * 9
     texts = [
@@ -480,7 +479,8 @@ def test_an_identifier_finds_the_document_that_holds_it(shape: str, parts: str, 
     collection = KnownCollection(
         [index_document(document(text, f"docs/page{n}.md")) for n, text in enumerate(texts)]
     )
-    for number in (7, 50, 203, 350, 390):
+    questions = ("{}", "what does {} do", "how is {} configured")
+    for number, question in product((7, 50, 203, 350, 390), questions):
         query = Query(extract_keywords(question.format(shape.format(100 + number))))
         assert rank(collection, query)[0].document == number
 

@@ -293,7 +293,6 @@ from pathlib import Path
 from npl_mcp.core.app import App
 from tests.npl_mcp.core import kills
 from tests.npl_mcp.core.many import fresh, parsed, put, settings_in, told
-
 settings = settings_in(Path(place))
 app = App(settings)
 assert told(app) == fresh(settings)

@@ -99,6 +99,7 @@ def test_a_server_is_started_shown_and_stopped_once(stopped: Path) -> None:
     assert run(stopped, "status").returncode == 3
 
 
+@pytest.mark.durability
 def test_servers_started_at_one_moment_are_one(stopped: Path) -> None:
     """Several starts race; one server results, and every one of them shows it."""
     env = environment(stopped, NPL_MCP_PORT="0")
@@ -125,6 +126,7 @@ def _processes(data: Path) -> list[int]:
     return found
 
 
+@pytest.mark.durability
 def test_a_killed_server_leaves_nothing_that_confuses(tmp_path: Path) -> None:
     """A state file without its server counts for nothing, and the next server replaces it."""
     with serving(tmp_path) as first:
@@ -508,6 +510,7 @@ def _message(number: int | str, tool: str, arguments: dict[str, Any]) -> dict[st
     return {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
 
 
+@pytest.mark.durability
 def test_calls_in_flight_are_told_that_the_server_ends(tmp_path: Path) -> None:
     """By the envelope, or the last event of their stream, whatever they are about; the log says so once."""
     root = tmp_path / "docs"

@@ -21,17 +21,17 @@ from npl_mcp.tools.spec import ToolSpec
 from tests.conftest import Call
 from tests.npl_mcp.tools.strategies import types_of
 
-MILLION = 1_000_000
+MANY = 100_000
 
 TOO_MUCH: dict[str, tuple[str, Callable[[], dict[str, Any]], str]] = {
-    "a million numbers": ("npl_load_tailored", lambda: {"topics": list(range(MILLION))}, "1,000,000 entries"),
-    "a million texts": ("npl_load_tailored", lambda: {"selectors": ["a"] * MILLION}, "1,000,000 entries"),
-    "a million keys": (
+    "many numbers": ("npl_load_tailored", lambda: {"topics": list(range(MANY))}, "100,000 entries"),
+    "many texts": ("npl_load_tailored", lambda: {"selectors": ["a"] * MANY}, "100,000 entries"),
+    "many keys": (
         "npl_section_index",
-        lambda: {f"k{number}": 1 for number in range(MILLION)},
-        "1,000,000 arguments",
+        lambda: {f"k{number}": 1 for number in range(MANY)},
+        "100,000 arguments",
     ),
-    "a name of a million": ("npl_section_index", lambda: {"x" * MILLION: 1}, "is not a parameter"),
+    "a long name": ("npl_section_index", lambda: {"x" * MANY: 1}, "is not a parameter"),
 }
 """Tools with arguments, which are made when they are needed, and what is said of them."""
 
@@ -51,7 +51,7 @@ def test_too_much_is_refused_before_anything_walks_it(settings: Settings, case: 
         tracemalloc.stop()
     assert text in str(raised.value)
     assert len(str(raised.value)) < 1_000
-    assert peak < 2 * MILLION
+    assert peak < 2 * MANY
 
 
 def test_too_much_ends_in_the_envelope(call: Call) -> None:
@@ -102,7 +102,7 @@ def test_a_wrong_name_leads_to_the_right_one(call: Call, tool: str, name: str) -
 TEXTS = {
     "short": "a",
     "as long as may be": "a" * (LARGEST_ERROR - 102),
-    "long": "what is wrong " + "x" * MILLION + "; what to do",
+    "long": "what is wrong " + "x" * MANY + "; what to do",
     "control characters": "what is wrong " + "\x01" * LARGEST_ERROR + "; what to do",
     "wide characters": "what is wrong " + "😀" * LARGEST_ERROR + "; what to do",
     "quotes": "what is wrong " + '"\\' * LARGEST_ERROR + "; what to do",
@@ -121,11 +121,11 @@ def test_no_error_is_larger_than_four_kilobytes(case: str) -> None:
 
 
 LONG_NAMES: dict[str, tuple[str, dict[str, Any]]] = {
-    "a tool": ("x\x01" * MILLION, {}),
+    "a tool": ("x\x01" * MANY, {}),
     "a file": ("npl_section_index", {"file": "\x01" * 4_000}),
     "a selector": ("npl_load_tailored", {"selectors": ["## " + "\x01" * 4_000] * 60}),
     "an item": ("npl_load_components", {"items": ",".join(["\x1b" * 300] * 300)}),
-    "a choice": ("session_list", {"status": "\x01" * MILLION}),
+    "a choice": ("session_list", {"status": "\x01" * MANY}),
 }
 
 

@@ -13,7 +13,7 @@ from fastmcp import Client
 
 from npl_index.tokens.estimated import estimator
 from npl_mcp.config.settings import Settings
-from tests.conftest import calls, envelope, with_client
+from tests.conftest import Call, calls, envelope, with_client
 
 MiB = 1 << 20
 
@@ -61,22 +61,19 @@ FILES = {
 
 
 @pytest.mark.parametrize("case", FILES)
-@pytest.mark.parametrize("tool", ["npl_section_index", "npl_load_tailored"])
-def test_a_file_that_cannot_be_used_is_named(settings: Settings, docs: Path, case: str, tool: str) -> None:
+def test_a_file_that_cannot_be_used_is_named(call: Call, docs: Path, case: str) -> None:
     """The error has the right code, says why, and gives no path away."""
     prepare, file, code, text = FILES[case]
     prepare(docs)
-    context = {} if tool == "npl_section_index" else {"context": "anything"}
-    answer, after = calls(
-        settings, [(tool, {"file": file, **context}), (tool, {"file": "guide.md", **context})]
-    )
-    assert answer["success"] is False
-    assert answer["error_code"] == code or (
-        not code and answer["error_code"] in ("NOT_FOUND", "FILE_SYSTEM_ERROR")
-    )
-    assert text in answer["error"]
-    assert str(docs.parent) not in answer["error"]
-    assert after["success"] is True
+    for tool, more in (("npl_section_index", {}), ("npl_load_tailored", {"context": "anything"})):
+        answer = call(tool, file=file, **more)
+        assert answer["success"] is False
+        assert answer["error_code"] == code or (
+            not code and answer["error_code"] in ("NOT_FOUND", "FILE_SYSTEM_ERROR")
+        )
+        assert text in answer["error"]
+        assert str(docs.parent) not in answer["error"]
+        assert call(tool, file="guide.md", **more)["success"] is True
 
 
 HOSTILE = {

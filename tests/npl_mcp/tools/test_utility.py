@@ -15,7 +15,7 @@ import pytest
 
 from npl_mcp.config.settings import Settings
 from npl_mcp.tools import utility
-from tests.conftest import Call, calls
+from tests.conftest import Call, Connect, calls
 
 FILES = {
     "README.md": "# Project\n",
@@ -58,20 +58,27 @@ def fill(folder: Path, files: dict[str, str]) -> None:
         (folder / name).write_bytes(text.encode())
 
 
-@pytest.fixture
-def repository(settings: Settings) -> Path:
-    """A repository in the working directory: committed, untracked and ignored files."""
-    fill(settings.cwd, {**FILES, "debug.log": "ignored\n", "build/out.bin": "ignored\n"})
-    git(settings.cwd, "init", "--quiet")
-    git(settings.cwd, "add", "src", ".gitignore")
-    git(settings.cwd, "commit", "--quiet", "--message", "first")
-    return settings.cwd
+@pytest.fixture(scope="session")
+def committed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A repository with committed, untracked and ignored files."""
+    folder = tmp_path_factory.mktemp("committed")
+    fill(folder, {**FILES, "debug.log": "ignored\n", "build/out.bin": "ignored\n"})
+    git(folder, "init", "--quiet")
+    git(folder, "add", "src", ".gitignore")
+    git(folder, "commit", "--quiet", "--message", "first")
+    return folder
 
 
 @pytest.fixture
-def here(settings: Settings, repository: Path) -> Call:
-    """Call a tool of a server that has the repository as its first root."""
-    return lambda tool, **arguments: calls(replace(settings, roots=()), [(tool, arguments)])[0]
+def repository(settings: Settings, committed: Path) -> Path:
+    """A copy of the repository in the working directory."""
+    return shutil.copytree(committed, settings.cwd, dirs_exist_ok=True)
+
+
+@pytest.fixture
+def here(settings: Settings, repository: Path, connect: Connect) -> Call:
+    """Call tools of a server that has the repository as its first root."""
+    return connect(replace(settings, roots=()))
 
 
 Program = Callable[[str], None]
@@ -494,15 +501,15 @@ DEEP = {
 
 
 @pytest.mark.parametrize("case", DEEP)
-@pytest.mark.parametrize("tool", ["git_tree", "git_tree_depth", "dump_files", "worklog_export"])
-def test_no_path_is_too_deep_for_an_answer(here: Call, repository: Path, tool: str, case: str) -> None:
+def test_no_path_is_too_deep_for_an_answer(here: Call, repository: Path, case: str) -> None:
     """Whatever a path has too much of, the answer is an error about the path."""
     (repository / "one").symlink_to("two")
     (repository / "two").symlink_to("one")
     here("worklog_init", session_id="s")
-    answer = here(tool, **{"folder" if tool == "worklog_export" else "path": DEEP[case]})
-    assert answer.get("error_code") not in ("INTERNAL_ERROR", "DATABASE_ERROR")
-    assert len(json.dumps(answer)) < 20_000
+    for tool in ("git_tree", "git_tree_depth", "dump_files", "worklog_export"):
+        answer = here(tool, **{"folder" if tool == "worklog_export" else "path": DEEP[case]})
+        assert answer.get("error_code") not in ("INTERNAL_ERROR", "DATABASE_ERROR")
+        assert len(json.dumps(answer)) < 20_000
     assert not (repository / "a" / "a").exists()
 
 
