@@ -20,8 +20,8 @@ looks whether your clients name npl.
 `--root .` serves the project in which the client runs. `--domains npl,search` lists the tools for reading;
 for all tools leave it out, or write `--domains all`. Some clients take 40 tools at most, npl has more.
 
-Claude Code loads most tools only after a search for them. `"alwaysLoad": true` loads all tools of the entry at
-the start; leave it out if you list all. The reading tools ask to be loaded at once.
+Claude Code loads most tools only after a search for them. `"alwaysLoad": true` loads all tools of the entry
+at the start; leave it out if you list all. The reading tools ask to be loaded at once.
 
 Other clients take Cursor's form. For a server over HTTP, write what `npl-mcp-server config` prints.
 `make docs` writes this page.

@@ -168,14 +168,13 @@ def serve(settings: Settings, announce: Callable[[ServerState], None], flags: st
             AppStatus.enable_automatic_graceful_drain = False
             # uvicorn would log a traceback of each request it cuts off from now on.
             logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
-            # A worker thread cannot be interrupted, and Python waits for it when it ends; indexing a large
-            # file may take longer than stopping the server is allowed to.
+            # A worker thread cannot be interrupted, and Python waits for it: it may index a large file.
             threading.Thread(target=end_at_last, daemon=True).start()
 
         # uvicorn raises the signal again when it has ended; without handlers that would kill this process
         # before it has removed its files.
-        for one in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(one, lambda *_: None)
+        signal.signal(signal.SIGTERM, lambda *_: None)
+        signal.signal(signal.SIGINT, lambda *_: None)
         server = _Server(_config(create_app(settings, policy)), ready, ending, held.lost)
         server.run(sockets)
         if held.lost():

@@ -45,7 +45,7 @@ STATES = {
     "sums": "SELECT name, sections, pages, words FROM root ORDER BY name",
     "names": "SELECT path, section, spelt, kind, label, fold, written FROM name"
     " JOIN file ON file.document = name.document ORDER BY path, section",
-    "documents": "SELECT path, file.digest, title, heading, document.digest, record, tokens FROM file"
+    "documents": "SELECT path, file.digest, title, heading, document.digest, record FROM file"
     " JOIN document ON document.id = file.document ORDER BY path",
 }
 CANDIDATES = (
