@@ -11,6 +11,7 @@ from typing import NamedTuple, TypeVar
 from npl_index.answer.frames import Fences, framed
 from npl_index.answer.marks import mark, tag_for
 from npl_index.answer.suggestions import Place
+from npl_index.library.lazy import LazySequence
 from npl_index.library.references import document_name, path_ends
 from npl_index.markdown.sections import Section, SectionTree, Span
 from npl_index.markdown.state import NO_DEADLINE, Deadline
@@ -105,19 +106,6 @@ class Unit(NamedTuple):
         return sum(part.size.followed for part in self.parts[:-1]) + self.parts[-1].size.last
 
 
-class Trees(Sequence[SectionTree]):
-    """The sections of documents; each is asked for when it is needed."""
-
-    def __init__(self, documents: Sequence[ParsedDocument]) -> None:
-        self._documents = documents
-
-    def __len__(self) -> int:
-        return len(self._documents)
-
-    def __getitem__(self, place: int) -> SectionTree:  # type: ignore[override]
-        return self._documents[place].tree
-
-
 @dataclass(frozen=True, slots=True)
 class DocumentSet:
     """The documents that a request is about, with what an answer says of them.
@@ -188,7 +176,7 @@ class DocumentSet:
         number = range(len(self.collection.documents))
         aliases = self.aliases or [()] * len(number)
         return Scope(
-            Trees(self.collection.documents),
+            LazySequence(len(number), self.tree),
             [tuple(path_ends(self.path(document))) for document in number],
             self.clock,
             [(document_name(self.path(one)), self.path(one), *aliases[one]) for one in number],

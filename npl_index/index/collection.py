@@ -18,6 +18,7 @@ from npl_index.index.database import DamagedIndexError, Database
 from npl_index.index.driver import driver
 from npl_index.index.writing import AMONG, unsealed
 from npl_index.library.documents import Document, Fingerprint, Found
+from npl_index.library.lazy import LazySequence
 from npl_index.ranking.arrays import np
 from npl_index.ranking.indexing import Collection, ParsedDocument, Passages
 from npl_index.ranking.postings import Postings, Sections
@@ -79,7 +80,7 @@ class IndexedCollection(Collection):
     ) -> None:
         self.database, self.scope, self.founds, self.states = database, scope, founds, states
         self._read, self._kept, self._changed = read, kept, changed
-        self.documents = _Documents(self)
+        self.documents = LazySequence(len(founds), self.restored)
         self.vocabulary = KeptVocabulary(database, scope)
         self.names = KeptNames(database, scope)
         self._sections: dict[int, Sections] = {}
@@ -203,16 +204,3 @@ class IndexedCollection(Collection):
         parsed = restore_sections(record, known, lambda: current().data)
         self._kept.put(number, parsed)
         return parsed
-
-
-class _Documents(Sequence[ParsedDocument]):
-    """The documents of a collection, each read when it is asked for."""
-
-    def __init__(self, collection: IndexedCollection) -> None:
-        self._collection = collection
-
-    def __len__(self) -> int:
-        return len(self._collection.founds)
-
-    def __getitem__(self, place: int) -> ParsedDocument:  # type: ignore[override]
-        return self._collection.restored(range(len(self))[place])

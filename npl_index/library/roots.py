@@ -16,7 +16,6 @@ import stat
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from operator import attrgetter
 
 from npl_index.errors import (
     DocumentError,
@@ -28,12 +27,12 @@ from npl_index.errors import (
 )
 from npl_index.library.catalog import ItemFolder, Root
 from npl_index.library.files import FileChangedError, FileTooLargeError, NotRegularError
+from npl_index.library.lazy import LazySequence
 from npl_index.library.patterns import PathPattern
 from npl_index.library.references import UNSPEAKABLE
 
 _HIDDEN_BUT_WALKED = frozenset({".npl", ".claude"})
 _SAMPLE = 1_000
-_ROOT = attrgetter("root.path")
 _NEVER_WALKED = frozenset({"node_modules", "__pycache__", "venv", "site-packages"})
 
 
@@ -138,8 +137,6 @@ class Roots:
 
         If an earlier root has the same path, the root's label precedes it; see :meth:`spelled`.
         """
-        if not any(map(self._earlier.get, set(map(_ROOT, files)))):
-            return [file.path for file in files]
         holds: dict[tuple[str, str], bool] = {}
 
         def is_there(root: Root, path: str) -> bool:
@@ -148,30 +145,17 @@ class Roots:
                 holds[place] = os.path.lexists(os.path.join(*place))
             return holds[place] and os.path.lexists(os.path.join(root.path, path))
 
-        def name(file: Found) -> str:
+        def name(number: int) -> str:
+            file = files[number]
             is_hidden = any(is_there(root, file.path) for root in self._earlier.get(file.root.path, ()))
             return f"{file.root.label}:{file.path}" if is_hidden else file.path
 
-        return [name(file) for file in files]
-
-    def rivals(self, files: Iterable[Found]) -> frozenset[str]:
-        """Return the paths that can hide files: without any of them, each file's name is its path."""
-        hidden = {root for root in set(map(_ROOT, files)) if self._earlier.get(root)}
-        if not hidden:
-            return frozenset()
-        tops = {(file.root.path, file.path.partition("/")[0]) for file in files if file.root.path in hidden}
-        return frozenset(
-            os.path.join(earlier.path, top) for root, top in tops for earlier in self._earlier[root]
-        )
+        return LazySequence(len(files), name)
 
     @property
     def npl_prefixes(self) -> tuple[str, ...]:
         """Prefixes of the real paths under roots declared as NPL."""
         return tuple(prefix for prefix, root in self._prefixes if root.npl)
-
-    def is_npl(self, path: str) -> bool:
-        """Return whether a real path lies under a root declared as NPL."""
-        return path.startswith(self.npl_prefixes)
 
     def is_there(self, path: str, text: str) -> bool:
         """Return whether a real path exists.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -12,7 +11,7 @@ from copy import copy
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from cachetools import LRUCache
 
@@ -49,7 +48,6 @@ VOCABULARY_DELAY = 0.5
 _DOMAINS = {ArtifactDocuments.SCHEME: "artifact", CrDocuments.SCHEME: "cr"}
 """The domains that documents of other sources than files belong to."""
 
-_NAMES_KEPT = 64
 _TRIES = 3
 
 SMALL_BYTES = 64 * 1024
@@ -83,22 +81,6 @@ class Gathered:
     exclude: tuple[Selector, ...] = ()
     missing: int = 0
     founds: tuple[Found, ...] = ()
-
-
-class _Names(NamedTuple):
-    """What the documents of a reference were called.
-
-    :param rivals: see :meth:`~npl_index.library.roots.Roots.rivals`.
-    """
-
-    founds: tuple[Found, ...]
-    rivals: frozenset[str]
-    files: Sequence[str]
-    aliases: Sequence[tuple[str, ...]]
-
-    def is_certain(self) -> bool:
-        """Return whether nothing is there that may change the names."""
-        return not any(map(os.path.lexists, self.rivals))
 
 
 class App(Files):
@@ -136,7 +118,6 @@ class App(Files):
         self._in_call = False
         self._held: TokenCounter | None = None
         self._views: LRUCache[Path | Sight, App] = LRUCache(VIEWS)
-        self._names: LRUCache[DocumentRef, _Names] = LRUCache(_NAMES_KEPT)
         self._warm_up: threading.Thread | None = None
         self._closing = threading.Event()
 
@@ -264,32 +245,11 @@ class App(Files):
             if state.size > SMALL_BYTES:
                 await Long()
             founds, collection, unreadable, missing = found, self._indexed(found[0], state).collection, (), 0
-        remembered = several and not named
-        files, aliases = self._called(ref, founds) if remembered else self._calling(ref, founds)
+        files, aliases = self.documents.names(founds), self.documents.aliases(ref, founds)
         if named:
             aliases = [(*own, *named.get(one, ())) for one, own in zip(founds, aliases, strict=True)]
         here = tuple(one for one in exclude if self._may_be_in(founds, files, aliases, one))
         return Gathered(collection, several, files, aliases, unreadable, here, missing, founds)
-
-    def _calling(
-        self, ref: DocumentRef, founds: tuple[Found, ...]
-    ) -> tuple[Sequence[str], Sequence[tuple[str, ...]]]:
-        return self.documents.names(founds), self.documents.aliases(ref, founds)
-
-    def _called(
-        self, ref: DocumentRef, founds: tuple[Found, ...]
-    ) -> tuple[Sequence[str], Sequence[tuple[str, ...]]]:
-        """Return what answers call documents, and by what else selectors may; of a set, made once."""
-        with self.state.lock:
-            known = self._names.get(ref)
-        if known is not None and known.founds is founds and known.is_certain():
-            return known.files, known.aliases
-        files, aliases = self._calling(ref, founds)
-        known = _Names(founds, self.library.roots.rivals(founds), files, aliases)
-        if known.is_certain():
-            with self.state.lock:
-                self._names[ref] = known
-        return files, aliases
 
     def _may_be_in(
         self,

@@ -24,6 +24,7 @@ from npl_index.errors import (
 from npl_index.index.building import Reader
 from npl_index.library.catalog import Root
 from npl_index.library.documents import Document, DocumentRef, Fingerprint, Found, Library
+from npl_index.library.lazy import LazySequence
 from npl_index.library.listing import Listed
 from npl_index.library.references import MARKDOWN_SUFFIXES
 from npl_mcp.stores.artifact.store import require_revision
@@ -135,8 +136,7 @@ class Sources:
         """Return by what else selectors may call each document: what was asked for, if it is only one."""
         if len(found) == 1 and ref.file is not None:
             return [(ref.file, *self._named(found[0].root.path).aliases(found[0]))]
-        sources = {path: self._named(path) for path in {one.root.path for one in found}}
-        return [sources[one.root.path].aliases(one) for one in found]
+        return LazySequence(len(found), lambda at: self._named(found[at].root.path).aliases(found[at]))
 
     def stat(self, found: Found) -> Fingerprint:
         """Return what tells two states of a document apart, without reading it."""
