@@ -25,7 +25,7 @@ from tests import engines
 from tests.npl_mcp.core.many import fresh, index_file, parsed, put, told, write
 from tests.npl_mcp.opened_files import opened
 
-FILES = 48
+FILES = 24
 
 
 @pytest.fixture
