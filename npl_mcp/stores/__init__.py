@@ -1,1 +1,1 @@
-"""What is kept in the database, one package or module per domain."""
+"""The tables of the database: one package or module per domain."""

@@ -1,7 +1,7 @@
-"""Tokens for callers of a shared server: whose each is, and what its owner may see and do.
+"""Access tokens of a shared server: their owners and their permissions.
 
-A token is shown once, when it is made; only its SHA-256 is kept. Nobody can guess 256 random bits, so a hash
-that is slow to make would protect nothing more, and each request would wait for it.
+A token is shown once, when it is created; only its SHA-256 is stored. A token has 256 random bits and cannot
+be guessed, so a slow hash would add no protection and would delay each request.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from npl_mcp.stores.base.errors import AlreadyExistsError, RecordNotFoundError
 from npl_mcp.stores.base.paging import later, moment_of
 
 PREFIX = "npl_"
-"""How tokens begin, so that programs that look for secrets in texts recognise them."""
+"""Prefix of every token, so that secret scanners recognise them."""
 
 _BYTES = 32
 
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """What of a server somebody may see; ``None`` means everything.
+    """The part of a server that a caller may see; ``None`` means everything.
 
     :param domains: of tools, and of what these are about.
     :param roots: folders of files, as absolute paths.
@@ -40,7 +40,7 @@ class Sight:
     libraries: tuple[str, ...] | None = None
 
     def has_domain(self, domain: str | None) -> bool:
-        """Return whether a domain may be seen; what belongs to none may."""
+        """Return whether a domain may be seen; ``None`` always may."""
         return domain is None or self.domains is None or domain in self.domains
 
     def has_library(self, name: str) -> bool:
@@ -53,7 +53,7 @@ EVERYTHING = Sight()
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who calls, as their token says.
+    """The caller that a token identifies.
 
     :param name: what they are called wherever something says who did it.
     :param sight: what they see.
@@ -69,7 +69,7 @@ class Identity:
     ends: float | None = field(default=None, compare=False)
 
     def is_valid(self) -> bool:
-        """Return whether the token has not ended by now."""
+        """Return whether the token has not expired yet."""
         return self.ends is None or time.monotonic() < self.ends
 
 
@@ -88,19 +88,19 @@ class TokenEntry:
 
     @property
     def state(self) -> str:
-        """Whether it can be used."""
+        """State of the token: whether it can be used."""
         return "revoked" if self.revoked_at else "valid" if self.identity.is_valid() else "expired"
 
 
 def digest_of(token: str | bytes) -> str:
-    """Return what is kept of a token."""
+    """Return the stored digest of a token."""
     return sha256(token.encode() if isinstance(token, str) else token).hexdigest()
 
 
 class AccessStore:
     """The tokens of a data folder.
 
-    :param database: where they are kept.
+    :param database: the database that stores them.
     """
 
     def __init__(self, database: Database) -> None:
@@ -114,13 +114,13 @@ class AccessStore:
         read_only: bool = False,
         lifetime: timedelta | None = None,
     ) -> str:
-        """Make a token and return it; it cannot be shown again.
+        """Create a token and return it; it cannot be shown again.
 
-        A name whose token was revoked or has ended gets a new one.
+        A name whose token was revoked or has expired gets a new token.
 
-        :param lifetime: how long it is valid; ``None``: until it is revoked.
+        :param lifetime: its validity; ``None``: until it is revoked.
         :raises InvalidRequestError: the name cannot be used.
-        :raises AlreadyExistsError: the name has a valid token, or one is the same but for case.
+        :raises AlreadyExistsError: the name has a valid token, or differs from such a name only in case.
         """
         clean = checks.short_name(name, "name")
         token = f"{PREFIX}{secrets.token_urlsafe(_BYTES)}"
@@ -133,7 +133,7 @@ class AccessStore:
             "libraries": _written(sight.libraries),
         }
         with self._database.write() as tx:
-            # A mention finds a name in any case.
+            # Mentions ignore the case of names.
             for row in tx.all(f"{_SELECT} WHERE lower(name) = lower(:name)", name=clean):
                 entry = _entry(row, tx.now)
                 if entry.state == "valid" or row["name"] != clean:
@@ -151,9 +151,9 @@ class AccessStore:
             return tuple(_entry(row, tx.now) for row in tx.all(f"{_SELECT} ORDER BY name"))
 
     def revoke(self, name: str) -> None:
-        """Make a token useless; a second time changes nothing.
+        """Revoke a token. Idempotent.
 
-        :raises RecordNotFoundError: nobody of that name has one.
+        :raises RecordNotFoundError: no token has that name.
         """
         with self._database.write() as tx:
             done = tx.run(
@@ -167,10 +167,11 @@ class AccessStore:
                 raise RecordNotFoundError(f"there is no token of {name[:64]!r}", near=near)
 
     def known(self) -> Mapping[str, Identity] | None:
-        """Return who has a token, by its digest, also if it has ended; ``None`` if there never was a token.
+        """Return the identity of each token by its digest, expired tokens included; ``None`` if there never
+        was a token.
 
-        A data folder without a database has none, and is not made. Revoked tokens count as having been there:
-        a server stays closed when its last one is revoked.
+        A data folder without a database has no tokens, and none is created. Revoked tokens count as existing:
+        a server stays closed after its last token is revoked.
         """
         if not self._database.is_made():
             return None

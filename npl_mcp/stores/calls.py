@@ -1,6 +1,7 @@
-"""The log of calls: who called what, what it cost, and whether what was offered was asked for later.
+"""The log of calls: caller, tool, cost, and whether the selectors that an answer offered were requested
+later.
 
-It is off unless somebody turns it on, and bounded: the oldest rows make room, by number and by age.
+The log is off by default. Its size is limited by number and by age; the oldest rows are removed first.
 """
 
 from __future__ import annotations
@@ -17,29 +18,29 @@ from npl_mcp.stores.base.paging import Page, Slice, later
 from npl_mcp.stores.base.values import conditions, filled, values_of
 
 MOST_CALLS = 100_000
-"""Rows that are kept: some 30 MB with what they offered."""
+"""Maximum rows of the log: about 30 MB with their offers."""
 
 KEPT_DAYS = 30
 
 TAKEN = 50
-"""Sections of an answer that are named."""
+"""Maximum sections of an answer that are logged."""
 
 CONTEXT = 2_000
-"""Characters of a context that are kept, where that is wanted."""
+"""Maximum characters of a logged context, if contexts are logged."""
 
 _AT_ONCE = 500
 
 Offered = Literal["suggestion", "more"]
-"""Of an answer: ``suggestions``, or ``request_more``."""
+"""Source of an offered selector: ``suggestions`` or ``request_more``."""
 
 Span = Literal["hour", "day"]
 _LENGTH: Mapping[str, int] = {"hour": 13, "day": 10}
-"""Characters of a time that name its hour or day."""
+"""Number of characters of a timestamp that identify its hour or day."""
 
 
 @dataclass(frozen=True, slots=True)
 class Logged:
-    """A call, as it is written.
+    """A call before it is stored.
 
     :param created_at: when it was answered; UTC, ISO 8601.
     :param tool: what was called.
@@ -156,7 +157,7 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """Which calls somebody looks at.
+    """The filter of a list of calls.
 
     :param domains: of tools of these alone; ``None``: of all, and of what belongs to none.
     :param tool: of this alone.
@@ -170,11 +171,11 @@ class Seen:
     who: str | None = None
 
     def where(self, tx: Transaction) -> tuple[str, dict[str, Any]]:
-        """Return a condition of SQL, and its parameters."""
+        """Return an SQL condition and its parameters."""
         domains = None
         if self.domains is not None:
             there = [row["domains"] for row in tx.all("SELECT DISTINCT domains FROM tool_call")]
-            # No statement takes an empty list.
+            # An empty list is not valid in a statement.
             domains = [one for one in there if one and self.domains >= {*one.split()}] or ["-"]
         return conditions(
             since=("created_at >= :since", _oldest(tx)),
@@ -188,14 +189,14 @@ class Seen:
 class CallStore:
     """The log of calls of a data folder.
 
-    :param database: where it is kept.
+    :param database: the database that stores it.
     """
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def add(self, calls: Sequence[Logged]) -> None:
-        """Write calls in their order, in one transaction, and remove what is too much or too old."""
+        """Store calls in order, and remove surplus and expired rows, in one transaction."""
         with self._database.write() as tx:
             for call in calls:
                 _add(tx, call)
@@ -206,7 +207,7 @@ class CallStore:
             tx.run("DELETE FROM tool_call WHERE id <= :gone", gone=gone)
 
     def list(self, seen: Seen, part: Slice) -> Page[CallEntry]:
-        """Return calls, the latest first."""
+        """Return calls, newest first."""
         if not self._database.is_made():
             return part.page((), 0)
         with self._database.read() as tx:
@@ -222,7 +223,7 @@ class CallStore:
         return part.page((_entry(row, offers.get(row["id"])) for row in rows), total)
 
     def figures(self, seen: Seen, span: Span) -> dict[str, Figures]:
-        """Return sums by hour or day, the first of them first."""
+        """Return sums by hour or day, oldest first."""
         if not self._database.is_made():
             return {}
         at = f"substr(created_at, 1, {_LENGTH[span]})"
@@ -237,7 +238,7 @@ class CallStore:
         }
 
     def callers(self, seen: Seen) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return who called, and which tools."""
+        """Return the names of callers and of tools."""
         if not self._database.is_made():
             return (), ()
         with self._database.read() as tx:
@@ -280,7 +281,7 @@ def _add(tx: Transaction, call: Logged) -> None:
 
 
 def _digest(call: Logged, selector: str) -> str:
-    """Return what an offer and a call that follows it have in common."""
+    """Return the digest that an offer shares with a call that follows it."""
     parts = (call.who, call.file or "", selector)
     return blake2b("\0".join(parts).encode("utf-8", "replace"), digest_size=16).hexdigest()
 

@@ -1,8 +1,8 @@
-"""Wakes calls that wait for something new, whoever commits it: this process or another.
+"""Notification of waiting calls about commits of this process and others.
 
-What may be waited for is a topic: a room, a mailbox, a worklog. Its position changes with everything new, so
-that a caller who saw one position is woken by any other, however long ago the two parted. One thread looks,
-only while somebody waits, and asks once for all of them when the engine says that something was committed.
+A topic is a room, a mailbox or a worklog. Its position changes with every new entry. A caller that knows one
+position is woken by any other, whatever happened in between. One thread polls, only while calls wait: when
+the engine reports a commit, one query reads the positions of all topics.
 """
 
 from __future__ import annotations
@@ -20,16 +20,17 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
 PAUSE = 0.01
-"""Seconds between two looks. A third of what a reader may take to wake: the other two are for its answer."""
+"""Seconds between two polls: a third of the time in which a reader should wake. The rest is for its answer.
+"""
 
 AT_ONCE = 500
-"""Topics of one statement; databases take a limited number of parameters."""
+"""Maximum topics of one statement; databases limit the number of parameters."""
 
 _IDLE = 10.0
 _AFTER_A_FAILURE = 0.5
 
 _AT_THE_END = 1.0
-"""Seconds for the thread to end: it may wait for a server that says nothing."""
+"""Seconds to wait for the thread at shutdown: it may be waiting for an unresponsive server."""
 
 Key = int | str
 Position = int | str | None
@@ -37,7 +38,7 @@ Position = int | str | None
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """What may be waited for.
+    """A source of new entries that calls can wait for.
 
     :param positions: SQL that returns ``key`` and ``position`` of each of ``:keys``.
     :param key: which one of its kind.
@@ -48,9 +49,9 @@ class Topic:
 
 
 class Changes:
-    """Tells callers that a topic is not where they saw it any more.
+    """Notifies callers when the position of a topic differs from the one they know.
 
-    :param database: where everything is committed.
+    :param database: the database whose commits are watched.
     """
 
     def __init__(self, database: Database) -> None:
@@ -62,13 +63,15 @@ class Changes:
         self._closed = False
 
     def position(self, topic: Topic) -> Position:
-        """Return where a topic is now; ``None`` where there is nothing yet."""
+        """Return the current position of a topic; ``None`` if it has no entries."""
         with self._database.read() as tx:
             return _positions(tx, [topic]).get(topic)
 
     def expect(self, topic: Topic, seen: Position) -> Future[None]:
-        """Return what is set once a topic is elsewhere than it was seen; cancel it to wait no longer."""
-        from concurrent.futures import Future  # a tenth of what a command line imports, which rarely waits
+        """Return a future that is set when the position of a topic differs from a known one; cancel it to
+        stop waiting.
+        """
+        from concurrent.futures import Future  # a tenth of a command's import time, and commands rarely wait
 
         future: Future[None] = Future()
         with self._changed:
@@ -86,12 +89,12 @@ class Changes:
 
     @property
     def waiting(self) -> int:
-        """How many wait."""
+        """Number of waiting calls."""
         with self._changed:
             return sum(map(len, self._waiting.values()))
 
     def close(self) -> None:
-        """Wake everybody and look no longer."""
+        """Wake all waiting calls and stop polling."""
         with self._changed:
             self._closed = True
             thread = self._thread
@@ -108,7 +111,7 @@ class Changes:
                     if commits.wait(PAUSE) or self._unseen:
                         self._look()
                 except DatabaseError:
-                    # Whoever asks again is told what is wrong; but not as fast as can be asked.
+                    # The woken callers get the error when they retry. The pause limits the rate of retries.
                     with self._changed:
                         self._changed.wait_for(lambda: self._closed, _AFTER_A_FAILURE)
                     self._wake(self._waiters())
@@ -116,7 +119,7 @@ class Changes:
             commits.close()
 
     def _is_wanted(self) -> bool:
-        """Wait until somebody waits; return whether this thread is to go on."""
+        """Wait until a call waits; return whether the thread should continue."""
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._closed, _IDLE)
             if self._waiting and not self._closed:
@@ -125,7 +128,7 @@ class Changes:
             return False
 
     def _look(self) -> None:
-        """Wake those whose topics are elsewhere by now."""
+        """Wake the calls whose topics have moved."""
         with self._changed:
             self._unseen = False
             topics = list(self._waiting)

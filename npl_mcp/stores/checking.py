@@ -1,6 +1,6 @@
-"""Reads every row of the database as the stores would, and says what cannot be read.
+"""Checks that every row of the database can be read as the stores read it.
 
-The database checks structure, types and references; what is in a text only its reader knows.
+The database itself checks structure, types and references, but not the content of texts.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", re.ASCII)
 
 
 def check_rows(database: Database) -> Iterator[str]:
-    """Read every row; return what is wrong, a line for each column that cannot be read."""
+    """Read every row; return one line for each unreadable column."""
     for found in database.engine.rows(database.read):
         if found.problem is not None:
             yield found.problem
@@ -78,7 +78,7 @@ def _filename(value: str) -> bool:
 
 
 _TIMES = re.compile(r"\w+_at|timestamp|ts|created|closed|lease_until|last_entry|last_read")
-"""Names of columns that hold times."""
+"""Names of columns that hold timestamps."""
 
 _READERS: Mapping[tuple[str, str], Callable[[Any], bool]] = {
     ("access_token", "domains"): _json,
@@ -93,7 +93,7 @@ _READERS: Mapping[tuple[str, str], Callable[[Any], bool]] = {
     ("revision", "filename"): _filename,
 }
 
-# Lists are read by these counts.
+# Lists rely on these counts.
 _COUNTS = {
     "room": """
         SELECT id, event_count AS kept, (SELECT count(*) FROM event WHERE room_id = room.id) AS counted

@@ -1,8 +1,7 @@
-"""Copies all stores from one database to another, whatever their engines, and compares both row by row.
+"""Copies all stores from one database to another, with any engines, and compares both row by row.
 
-The source is read in one state while others use it. The target is written in one transaction, which ends when
-each of its rows has been compared; whatever interrupts a copy leaves the target empty, and it can be begun
-again.
+The source is read in one snapshot while it stays in use. The target is written in one transaction, which
+commits after every row has been compared. An interrupted copy leaves the target empty and can be repeated.
 """
 
 from __future__ import annotations
@@ -19,11 +18,11 @@ _NOT_COPIED = "alembic_version"
 
 
 def copy_stores(source: Stores, target: Stores) -> tuple[int, int]:
-    """Copy everything into stores that hold nothing.
+    """Copy all rows into empty stores.
 
-    :returns: how many rows, and how many revisions of artifacts with their contents.
-    :raises AlreadyExistsError: the target holds something.
-    :raises StoreError: something cannot be read or written, or is not the same afterwards.
+    :returns: the number of rows, and the number of revisions of artifacts with their contents.
+    :raises AlreadyExistsError: the target is not empty.
+    :raises StoreError: a row cannot be read or written, or differs after the copy.
     """
     source.database.open()
     target.database.open()
@@ -39,10 +38,10 @@ def copy_stores(source: Stores, target: Stores) -> tuple[int, int]:
 
 
 def _tables(source: Stores, target: Stores, here: Transaction, there: Transaction) -> list[Table]:
-    """Return the tables to be copied, each after those that it refers to.
+    """Return the tables to copy; each follows the tables that it refers to.
 
-    :raises AlreadyExistsError: the target holds something.
-    :raises DatabaseError: the tables are not the same.
+    :raises AlreadyExistsError: the target is not empty.
+    :raises DatabaseError: the tables of the two databases differ.
     """
     tables, others = (
         {table.name: table for table in stores.database.engine.tables(tx) if table.name != _NOT_COPIED}
@@ -86,7 +85,7 @@ def _copy_table(here: Transaction, there: Transaction, table: Table) -> int:
 
 
 def _read_contents(target: Stores, there: Transaction) -> int:
-    """Read the content of each revision; return how many there are."""
+    """Read the content of each revision; return the number of revisions."""
     count, last = 0, 0
     while (row := there.one(_NEXT_REVISION, last=last)) is not None:
         target.artifact.contents.fetch(there, row)
@@ -98,9 +97,9 @@ _NEXT_REVISION = "SELECT * FROM revision WHERE id > :last ORDER BY id LIMIT 1"
 
 
 def _compare(here: Transaction, there: Transaction, table: Table) -> None:
-    """Compare a table.
+    """Compare the rows of a table.
 
-    :raises DatabaseError: a row is not the same.
+    :raises DatabaseError: a row differs.
     """
     copied = _pages(there, table)
     for page in _pages(here, table):

@@ -1,4 +1,4 @@
-"""All stores: one database, and the data folder for what is kept in files."""
+"""All stores of a data folder: one database, and the files in the folder."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from npl_mcp.stores.searching import SearchStore
 
 
 class Stores:
-    """All stores of a data folder; nothing is opened before it is used.
+    """All stores of a data folder; each is opened on first use.
 
     :param folder: the data folder.
-    :param max_artifact_bytes: larger artifacts are refused.
-    :param address: of a database that replaces the one in the folder.
+    :param max_artifact_bytes: maximum size of an artifact.
+    :param address: the database to use instead of the one in the folder.
     """
 
     def __init__(self, folder: Path, max_artifact_bytes: int, address: str | None = None) -> None:
         self.folder = folder
         self.database = database_of(folder, address)
         self.changes = Changes(self.database)
-        # Callers are let in while the rest of a large file is still being checked; PostgreSQL needs no check,
-        # and each connection costs it memory.
+        # SQLite: calls are served while the check of a large file continues. PostgreSQL needs no check, and
+        # each connection costs it memory.
         self._unchecked = database_of(folder, None, check=False) if address is None else self.database
         self.access = AccessStore(self._unchecked)
         self.artifact = ArtifactStore(self.database, folder / ARTIFACT_FOLDER, max_artifact_bytes)
@@ -39,20 +39,20 @@ class Stores:
         self.calls = CallStore(self.database)
 
     def start(self) -> None:
-        """Open and check an existing database; does not make a new data folder.
+        """Open and check an existing database; a missing data folder is not created.
 
         :raises StoreError: it cannot be used; the next call tries again.
         """
-        with suppress(OSError):  # what is wrong with it is said when it is used
+        with suppress(OSError):  # the first call that uses it reports the error
             if self.folder.is_dir():
                 private_folder(self.folder)
         if self.database.is_made():
             self.database.open()
 
     def answers(self) -> bool:
-        """Return whether the database answers; one that is not made yet would.
+        """Return whether the database responds, or has not been created yet.
 
-        :raises DatabaseError: it does not.
+        :raises DatabaseError: it does not respond.
         """
         if not self.database.is_made():
             return True
@@ -60,7 +60,7 @@ class Stores:
             return bool(tx.value("SELECT 1"))
 
     def close(self) -> None:
-        """Let nobody wait any longer; close the database."""
+        """End all waits and close the database."""
         self.changes.close()
         self._unchecked.close()
         self.database.close()

@@ -1,4 +1,4 @@
-"""Questions that people labelled with the sections that answer them, as lines of files in the data folder.
+"""Questions labelled with the sections that answer them, as lines of files in the data folder.
 
 The ranking is measured with them; see ``benchmarks/relevance``.
 """
@@ -17,10 +17,10 @@ from npl_mcp.stores.base.folder import FILE, FOLDER, LABEL_FOLDER, private_folde
 from npl_mcp.stores.base.values import values_of
 
 MOST_BYTES = 16 * 1024 * 1024
-"""Of one file: tens of thousands of questions. Each is added by writing the file whole."""
+"""Maximum bytes of a file: tens of thousands of questions. Each addition rewrites the whole file."""
 
 _PATIENCE = 10
-"""Seconds to wait for another one who saves a question."""
+"""Seconds to wait for another process that saves a question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class LabelledQuestion:
 
 
 class LabelStore:
-    """Lists of labelled questions, each a file.
+    """Lists of labelled questions, one file each.
 
     :param folder: the data folder.
     """
@@ -59,9 +59,9 @@ class LabelStore:
     def add(self, name: str, question: LabelledQuestion) -> tuple[str, int]:
         """Add a question to a list.
 
-        :returns: the file, and how many questions it has now.
+        :returns: the file, and the number of its questions.
         :raises InvalidRequestError: the list is full.
-        :raises StorageError: it cannot be written.
+        :raises StorageError: the file cannot be written.
         """
         file = f"{name}.jsonl"
         added = "".join(_lines(question)).encode("utf-8", "replace")
@@ -85,7 +85,7 @@ class LabelStore:
 
 
 def _lines(question: LabelledQuestion) -> Iterator[str]:
-    """Return a line for each folder that the right sections lie in: such a folder is what is asked."""
+    """Return a line for each folder that contains right sections: the question is asked of that folder."""
     for folder in dict.fromkeys(one.folder for one in question.right):
         own = (values_of(one) for one in question.right if one.folder == folder)
         relevant = [

@@ -1,7 +1,7 @@
-"""Rows that hold words: messages, worklog entries, artifacts.
+"""Full-text search over rows: messages, worklog entries, artifacts.
 
-A row holds a word or a phrase if its text does, whatever the case. Each engine keeps an index of the words of
-all rows, which finds those in which a word begins with the one that is looked for.
+A row contains a word or a phrase if its text does, ignoring case. Each engine keeps an index of the words of
+all rows, which finds the rows with a word that begins with the query word.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from typing import Any
 from npl_mcp.stores.base.database import Database, Row, Transaction
 
 MOST = 1_000
-"""Rows that are read of those that hold a word: with the most words first, then the newest."""
+"""Maximum matching rows that are read: those with the most words first, then the newest."""
 
 MOST_OF_A_WORD = 100_000
-"""Rows that count of those that hold one word: the newest. A rarer word finds a row however old it is."""
+"""Maximum rows considered per word: the newest. A rarer word finds rows of any age."""
 
-# Scripts without spaces: a word stands in the middle of what the index takes for one.
+# Scripts without spaces: a word can stand inside a token of the index.
 _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A row that holds words.
+    """A row that contains words of a query.
 
     :param row: its columns; those that are shown have the names of an answer's fields.
     :param text: what is shown of it.
@@ -40,18 +40,18 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """Rows of one kind.
+    """Search of rows of one kind.
 
-    :param index: what has their words: a table of SQLite, a function of PostgreSQL.
-    :param number: of a row in the index.
-    :param columns: what is read of each.
-    :param words: the text that holds their words.
-    :param tables: where they are read.
-    :param where: which are found at all.
-    :param place: the condition that a row is that of ``hit.place``.
-    :param order: the newest first.
-    :param text_of: makes the text of a row.
-    :param recent: which rows may be the newest, where rows of other kinds lie between.
+    :param index: the index of their words: a table of SQLite, a function of PostgreSQL.
+    :param number: column with the number of a row in the index.
+    :param columns: the columns to read.
+    :param words: SQL expression of the indexed text.
+    :param tables: the tables to read from.
+    :param where: condition that every searchable row meets.
+    :param place: condition that selects the row of ``hit.place``.
+    :param order: order of rows, newest first.
+    :param text_of: returns the text of a row.
+    :param recent: condition that limits the newest rows, where rows of other kinds lie between.
     """
 
     index: str
@@ -66,7 +66,7 @@ class _Kind:
     recent: str = "1 = 1"
 
     def holding(self, tx: Transaction, words: Sequence[str], **given: object) -> list[Match]:
-        """Return rows that hold words: those with the most first, then the newest."""
+        """Return rows that contain words: those with the most words first, then the newest."""
         parts = []
         for at, word in enumerate(words):
             if _UNSPACED.search(word):
@@ -88,7 +88,7 @@ class _Kind:
             given,
         )
         matches = [self.match(row, words) for row in found]
-        # The index takes signs for spaces, so it finds more than there is.
+        # The index treats punctuation as spaces, so it also returns rows without the exact phrase.
         return sorted((one for one in matches if one.held), key=lambda one: -one.held)
 
     def newest(self, tx: Transaction, limit: int, **given: object) -> list[Match]:
@@ -107,16 +107,16 @@ class _Kind:
         )
 
     def match(self, row: Row, words: Sequence[str]) -> Match:
-        """Return a row with what it holds of some words."""
+        """Return the match of a row with some words."""
         text = self.text_of(row)
         lower = text.lower()
         return Match(row, row.get("summary", text), sum(word.lower() in lower for word in words))
 
 
 class SearchStore:
-    """Looks through rows of the stores.
+    """Full-text search over the rows of the stores.
 
-    :param database: where they are kept.
+    :param database: the database that stores them.
     """
 
     def __init__(self, database: Database) -> None:
@@ -131,13 +131,13 @@ class SearchStore:
         return self._found(_ENTRIES, words, project=project)
 
     def artifacts(self, words: Sequence[str]) -> list[Match]:
-        """Return artifacts that are not archived, by their names and what is said of their revisions."""
+        """Return artifacts that are not archived, by their names and the notes of their revisions."""
         return self._found(_ARTIFACTS, words)
 
     def newest(self, project: str, limit: int) -> dict[str, list[Match]]:
         """Return the newest messages, worklog entries and artifacts.
 
-        :param limit: of each.
+        :param limit: maximum of each kind.
         """
         if not self._database.engine.exists():
             return {}
@@ -149,15 +149,15 @@ class SearchStore:
             }
 
     def _found(self, kind: _Kind, words: Sequence[str], **given: object) -> list[Match]:
-        if not words or not self._database.engine.exists():  # looking must not make a data folder
+        if not words or not self._database.engine.exists():  # a search must not create a data folder
             return []
         with self._database.read() as tx:
             return kind.holding(tx, words, **given)
 
 
 def _query(word: str) -> str:
-    """Return what an index is asked for: a word or a phrase, whose last word is a beginning."""
-    # A database may lower letters of ASCII alone.
+    """Return the query of an index for a word or a phrase; the last word is a prefix."""
+    # A database may lower only the letters of ASCII.
     forms = (word,) if word.isascii() else (word.lower(), word.capitalize(), word.upper())
     quoted = (form.replace('"', '""') for form in dict.fromkeys(forms))
     return " OR ".join(f'"{form}" *' for form in quoted)
@@ -174,7 +174,7 @@ def _words(row: Row) -> str:
 
 
 def _said(row: Row) -> str:
-    """Return what an event says; what it tells of others is no words."""
+    """Return the text of an event without the names of other records in it."""
     try:
         data = json.loads(row["words"])
     except ValueError:

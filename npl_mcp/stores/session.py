@@ -1,6 +1,6 @@
 """Sessions: they group rooms and artifacts.
 
-The functions are parts of a caller's transaction, so that a room or an artifact and its session are made
+The functions run in the caller's transaction, so that a room or an artifact and its session are created
 together or not at all.
 """
 
@@ -19,7 +19,7 @@ from npl_mcp.stores.base.values import conditions, filled
 
 STATUSES = ("active", "completed", "archived")
 SHOWN = 200
-"""Most rooms, and most artifacts, that one answer lists; the session's counts include all."""
+"""Maximum rooms, and maximum artifacts, that one answer lists; the session's counts include all."""
 
 PAGE = 20
 _ALPHABET = string.ascii_lowercase + string.digits
@@ -54,7 +54,7 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class RoomName:
-    """A room, what it is called and what it is for.
+    """The name and the purpose of a room.
 
     :param id: the room.
     :param name: its name.
@@ -107,7 +107,7 @@ class SessionArtifact:
 def require(tx: Transaction, session_id: str) -> int:
     """Return the number of a session.
 
-    :raises SessionNotFoundError: there is none with that id; carries ids that look alike.
+    :raises SessionNotFoundError: no session has that id; carries similar ids.
     """
     return int(find(tx, session_id)["number"])
 
@@ -115,7 +115,7 @@ def require(tx: Transaction, session_id: str) -> int:
 def find(tx: Transaction, session_id: str) -> Row:
     """Return the row of a session.
 
-    :raises SessionNotFoundError: there is none with that id; carries ids that look alike.
+    :raises SessionNotFoundError: no session has that id; carries similar ids.
     """
     row = tx.one(f"SELECT {_COLUMNS} FROM session WHERE id = :id", id=session_id)
     if row is None:
@@ -127,10 +127,10 @@ def find(tx: Transaction, session_id: str) -> Row:
 
 
 def ensure(tx: Transaction, session_id: str | None, title: str | None) -> tuple[int, str]:
-    """Return a session, made if it is absent.
+    """Return a session; create it if it does not exist.
 
-    :param session_id: its id; ``None`` makes a session with a new one.
-    :param title: for a session that is made.
+    :param session_id: its id; ``None`` creates a session with a new one.
+    :param title: title of a new session.
     :returns: number and id.
     """
     number = None
@@ -141,10 +141,10 @@ def ensure(tx: Transaction, session_id: str | None, title: str | None) -> tuple[
 
 
 def touch(tx: Transaction, number: int, rooms: int = 0, artifacts: int = 0) -> None:
-    """Note that something in a session changed now.
+    """Record that a session changed now.
 
-    :param rooms: how many rooms it got.
-    :param artifacts: how many artifacts.
+    :param rooms: number of added rooms.
+    :param artifacts: number of added artifacts.
     :raises ClosedError: it is archived.
     """
     changed = tx.run(
@@ -166,7 +166,7 @@ def _archived(session_id: str) -> ClosedError:
 
 
 def link_artifact(tx: Transaction, number: int, artifact_id: int) -> None:
-    """Link an artifact to a session; a second time changes nothing but the session's time.
+    """Link an artifact to a session; repeating it only updates the session's time.
 
     :raises ClosedError: the session is archived.
     """
@@ -177,7 +177,7 @@ def link_artifact(tx: Transaction, number: int, artifact_id: int) -> None:
 
 
 def create(tx: Transaction, session_id: str | None, title: str | None) -> Session:
-    """Make a session.
+    """Create a session.
 
     :param session_id: ``None``: a random one.
     """
@@ -201,7 +201,7 @@ def content(
 def listed(tx: Transaction, part: Slice, status: str | None) -> Page[Session]:
     """Return sessions, newest first.
 
-    :param status: only those; ``None``: all.
+    :param status: only sessions with this status; ``None``: all.
     """
     where, values = conditions(status=("status = :status", status))
     sql = f"SELECT {_COLUMNS} FROM session WHERE {where} ORDER BY number DESC LIMIT :limit OFFSET :offset"
@@ -212,7 +212,7 @@ def listed(tx: Transaction, part: Slice, status: str | None) -> Page[Session]:
 def update(tx: Transaction, session_id: str, title: str | None, status: str | None) -> Session:
     """Change a session's title or status.
 
-    :raises ClosedError: it is archived, and stays so.
+    :raises ClosedError: it is archived; this is permanent.
     """
     before = find(tx, session_id)
     if before["status"] == "archived" and title is not None and status in (None, "archived"):

@@ -1,4 +1,4 @@
-"""All that happened in a session in the order of time, from any place back."""
+"""The events of a session in chronological order, read backwards from any position."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from npl_mcp.stores.worklog.rows import Entry
 T = TypeVar("T")
 
 KINDS = ("events", "artifacts", "reviews", "worklog")
-"""What a timeline is made of; at the same moment the earlier kind comes first."""
+"""Kinds of entries; at the same time, entries of an earlier kind come first."""
 
 NEWS = 100
-"""Things of a kind that are told at one time."""
+"""Maximum new entries of a kind per answer."""
 
 MOST_NAMES = 200
-"""Names that are told of those who did something; those who did most come first."""
+"""Maximum names of authors in an answer, most active first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class Reviewed:
 
 @dataclass(frozen=True, slots=True)
 class Part(Generic[T]):
-    """What happened of one kind.
+    """The entries of one kind.
 
     :param items: the latest before the place, the oldest first.
     :param total: how much there is before the place.
@@ -106,7 +106,7 @@ class Part(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """What happened in a session before a place; a kind that was not asked for is ``None``.
+    """The entries of a session before a position; a kind that was not requested is ``None``.
 
     :param session_id: the session.
     :param unit_seconds: length of the parts of time in which is counted.
@@ -126,7 +126,7 @@ class Timeline:
 
 @dataclass(frozen=True, slots=True)
 class Newer(Generic[T]):
-    """What happened of one kind after a cursor.
+    """The entries of one kind after a cursor.
 
     :param items: in the order in which it was stored.
     :param cursor: the number of the last of them.
@@ -138,7 +138,9 @@ class Newer(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class SessionNews:
-    """What happened in a session after cursors; a kind that was not asked for, or has none, is ``None``."""
+    """The entries of a session after cursors; a kind that was not requested, or has no new entries, is
+    ``None``.
+    """
 
     events: Newer[Event] | None = None
     artifacts: Newer[Revised] | None = None
@@ -148,7 +150,7 @@ class SessionNews:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A place between things that happened.
+    """A position between entries.
 
     :param at: a time.
     :param kind: of the thing before which it is; at the same time, kinds before this one are before it.
@@ -161,7 +163,7 @@ class Place:
 
     @classmethod
     def parse(cls, text: str | None) -> Place:
-        """Read a place: a time, or what :func:`place_of` wrote; by default it is behind everything."""
+        """Parse a position: a time, or a result of :func:`place_of`; by default the end."""
         if text is None:
             return cls("9")
         at, *rest = checks.line(text, "before").split("~")
@@ -176,7 +178,7 @@ class Place:
         return cls(moment, KINDS.index(rest[0]), int(rest[1][:18])) if rest else cls(moment)
 
     def values(self, kind: str) -> dict[str, Any]:
-        """Return the values that tell what of a kind is before the place."""
+        """Return the parameters of a statement that selects the entries of a kind before the position."""
         rank = KINDS.index(kind)
         last = self.id if rank == self.kind else checks.LARGEST_ID if rank < self.kind else 0
         return {"before": self.at, "before_id": last}
@@ -191,14 +193,14 @@ def timeline(
     place: Place,
     part: Slice,
 ) -> Timeline:
-    """Return what happened in a session, from one state of the database.
+    """Return the entries of a session, from one snapshot of the database.
 
-    :param project: whose worklog of the same name belongs to it.
+    :param project: project whose worklog of the same name belongs to the session.
     :param kinds: some of :data:`KINDS`.
-    :param who: only what they did.
-    :param place: only what came before it.
-    :param part: how much of each kind at most.
-    :raises SessionNotFoundError: there is none.
+    :param who: only entries by this persona.
+    :param place: only entries before this position.
+    :param part: maximum entries of each kind.
+    :raises SessionNotFoundError: the session does not exist.
     """
     about = session.find(tx, session_id)
     scope = _scope(tx, project, about)
@@ -213,12 +215,12 @@ def timeline(
 def news(
     tx: Transaction, session_id: str, project: str, since: Mapping[str, int], who: str | None
 ) -> SessionNews:
-    """Return what happened in a session after cursors, from one state of the database.
+    """Return the entries of a session after cursors, from one snapshot of the database.
 
-    :param project: whose worklog of the same name belongs to it.
-    :param since: cursors of some of :data:`KINDS`; the others are not looked at.
-    :param who: only what they did.
-    :raises SessionNotFoundError: there is none.
+    :param project: project whose worklog of the same name belongs to the session.
+    :param since: cursors of some of :data:`KINDS`; the other kinds are not read.
+    :param who: only entries by this persona.
+    :raises SessionNotFoundError: the session does not exist.
     """
     scope = _scope(tx, project, session.find(tx, session_id))
     found = {kind: _Source(tx, kind, scope, who).newer(at) for kind, at in since.items()}
@@ -227,7 +229,7 @@ def news(
 
 
 def topic(tx: Transaction, session_id: str) -> Topic:
-    """Return what changes with all that happens in a session."""
+    """Return the topic that changes with every new entry of a session."""
     return Topic(_POSITIONS, session.find(tx, session_id)["number"])
 
 
@@ -238,10 +240,10 @@ def _scope(tx: Transaction, project: str, about: Row) -> dict[str, int]:
 
 
 class _Source:
-    """What happened of one kind in a session.
+    """The entries of one kind in a session.
 
-    :param scope: values of the statements: the session's number, and that of its worklog.
-    :param who: only what they did.
+    :param scope: parameters of the statements: the numbers of the session and of its worklog.
+    :param who: only entries by this persona.
     """
 
     def __init__(self, tx: Transaction, kind: str, scope: Mapping[str, Any], who: str | None) -> None:
@@ -255,13 +257,13 @@ class _Source:
 
     @cached_property
     def ends(self) -> Row:
-        """When the first thing happened, and the last, and the number of the last, whoever did it."""
+        """Return the times of the first and the last entry, and the number of the last, of any author."""
         theirs = f"FILTER (WHERE {self._which})"
         ends = f"min(found.at) {theirs} AS first, max(found.at) {theirs} AS last, max(found.number) AS cursor"
         return self._tx.one(f"SELECT {ends} {self._all}", **self._named) or {}
 
     def part(self, place: Place, unit: Unit, most: int) -> Part[Any]:
-        """Return what happened before a place."""
+        """Return the entries before a position."""
         where = f"{self._theirs} AND (found.at < :before OR (found.at = :before AND found.id < :before_id))"
         values = {**self._named, **place.values(self._kind)}
         first, last, cursor = (self.ends[name] for name in ("first", "last", "cursor"))
@@ -278,7 +280,7 @@ class _Source:
         return Part(items, total, self._names(), counts, first, last, cursor or 0)
 
     def newer(self, cursor: int) -> Newer[Any]:
-        """Return what happened after a cursor."""
+        """Return the entries after a cursor."""
         page = self._tx.some(
             f"SELECT * {self._theirs} AND found.number > :cursor ORDER BY found.number LIMIT :most",
             most=NEWS,
@@ -330,7 +332,7 @@ _ITEMS: Mapping[str, Any] = {
     "worklog": _entries,
 }
 
-# Each row has a number that only grows with what is stored in the session, whatever clocks say.
+# Each row has a number that grows with every insertion into the session, independent of clocks.
 _SOURCES = {
     "events": f"""
 SELECT event.id AS number, event.id, event.timestamp AS at, event.persona AS who, event.room_id,
@@ -344,7 +346,7 @@ FROM session_artifact
 JOIN artifact ON artifact.id = session_artifact.artifact_id
 JOIN revision ON revision.artifact_id = artifact.id
 WHERE session_artifact.session_number = :number""",
-    # Its steps have ids of two tables, or none.
+    # The steps of a review have ids from two tables, or no id.
     "reviews": "SELECT row_number() OVER (ORDER BY done.at, done.step, done.id) AS number, done.* FROM ("
     + " UNION ALL ".join(
         f"""
@@ -377,7 +379,7 @@ SELECT seq AS number, seq AS id, ts AS at, agent_id AS who, agent_type, action, 
 FROM worklog_entry WHERE session_number = :worklog""",
 }
 
-# Times in a room do not fall, so the latest events of all rooms are among the last of each.
+# Times in a room never decrease, so the latest events of all rooms are among the last of each.
 _NEWEST = {"events": " AND found.position > found.event_count - :most"}
 
 _POSITIONS = """
@@ -396,4 +398,6 @@ SELECT session.number AS key,
     + (SELECT coalesce(sum(worklog_session.entry_count), 0) FROM worklog_session
         WHERE worklog_session.id = session.id) AS position
 FROM session WHERE session.number IN :keys"""
-"""Nothing that is counted here is ever removed. A worklog of the same id in another project wakes in vain."""
+"""None of the counted rows is ever removed. A worklog of the same id in another project causes a needless
+wake-up.
+"""

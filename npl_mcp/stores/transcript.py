@@ -1,6 +1,6 @@
-"""A session as one Markdown text, for people and archives: what was made, reviewed, said and done.
+"""A session as one Markdown text, for people and archives: artifacts, reviews, messages and worklog.
 
-What somebody wrote stands in quotes or on one line, so that no heading of theirs poses as one of the text.
+Text of users is quoted or put on one line, so that its headings cannot pass for headings of the transcript.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from npl_mcp.stores.chat.feed import Event
 from npl_mcp.stores.worklog import rows
 
 LONGEST = 8 * 1024 * 1024
-"""Characters of a text; nobody reads a longer one, and an answer holds it whole."""
+"""Maximum characters of a transcript; an answer holds it in memory."""
 
 SHORTEST = 36
-"""Characters that an event takes at least: its number, its time, and who."""
+"""Minimum characters of an event: its number, its time and its author."""
 
 _SPACE = re.compile(r"\s+")
 
 
 def transcript(tx: Transaction, session_id: str, project: str) -> str:
-    """Return a session as Markdown, from one state of the database.
+    """Return a session as Markdown, from one snapshot of the database.
 
-    :param project: whose worklog of the same name belongs to it.
-    :raises SessionNotFoundError: there is none.
+    :param project: project whose worklog of the same name belongs to the session.
+    :raises SessionNotFoundError: the session does not exist.
     :raises StoreError: it is too long.
     """
     parts: list[str] = []
     about = session.find(tx, session_id)
     rooms = tx.all(_ROOMS, number=about["number"])
-    # A text that is too long in any case is not read first.
+    # A transcript whose minimum length exceeds the limit is refused before it is read.
     left = LONGEST if sum(room["event_count"] for room in rooms) * SHORTEST <= LONGEST else 0
     for part in _parts(tx, about, rooms, project):
         left -= len(part) + 1
@@ -131,7 +131,7 @@ def _line(value: Any) -> str:
 
 
 def _quoted(text: str, indent: str = "") -> str:
-    """Return a text as a quote."""
+    """Return a text as a block quote."""
     return "\n".join(f"{indent}> {line}".rstrip() for line in text.strip().splitlines())
 
 

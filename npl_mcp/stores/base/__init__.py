@@ -1,1 +1,1 @@
-"""What all stores share: the database, errors, checks of input, pages."""
+"""Shared parts of all stores: the database, errors, checks of arguments, pages."""

@@ -1,4 +1,4 @@
-"""How much happened when: rows counted by parts of their time, as many parts as fit a picture."""
+"""Activity over time: rows counted by time unit, with as many units as fit a picture."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 
 MOST_PARTS = 120
-"""Parts of a picture: more would be narrower than two pixels on a phone."""
+"""Maximum bars of a picture: more would be narrower than two pixels on a phone."""
 
 _UNITS = (
     (19, 1),
@@ -18,14 +18,14 @@ _UNITS = (
     (7, 31 * 86_400),
     (4, 366 * 86_400),
 )
-"""Characters of a stored time that tell its part, and the seconds of such a part."""
+"""Number of characters of a stored time that identify its unit, and the seconds of that unit."""
 
 _REST = "0001-01-01T00:00:00"
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """Parts of time of one length.
+    """A unit of time.
 
     :param characters: of a stored time that tell its part.
     :param seconds: of a part.
@@ -37,7 +37,7 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """What happened in a part of time.
+    """The number of entries in a unit of time.
 
     :param at: how the times in it begin.
     :param count: what happened in it.
@@ -48,7 +48,7 @@ class Count:
 
 
 def unit_for(first: str, last: str) -> Unit:
-    """Return the shortest parts by which a picture from one time to another is not too fine."""
+    """Return the shortest unit that divides a span of time into at most :data:`MOST_PARTS` parts."""
     span = seconds_of(last) - seconds_of(first)
     for characters, seconds in _UNITS:
         if span / seconds < MOST_PARTS:
@@ -57,6 +57,6 @@ def unit_for(first: str, last: str) -> Unit:
 
 
 def seconds_of(begin: str) -> int:
-    """Return the moment at which times begin that begin so, in seconds since 1970."""
+    """Return the first moment of a truncated timestamp, in seconds since 1970."""
     full = begin[:19] + _REST[len(begin) :]
     return int(datetime.fromisoformat(full).replace(tzinfo=timezone.utc).timestamp())

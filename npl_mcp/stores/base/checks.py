@@ -1,8 +1,8 @@
-"""Checks of arguments, made once, where a store is called.
+"""Checks of arguments, made once, at the entry of a store.
 
-Every function returns the value or raises :class:`InvalidRequestError` naming the parameter. What passes can
-be held by any database that the stores may run on: no NUL, no lone surrogates, whole numbers of 53 bits
-(the largest that every JSON reader keeps exact).
+Every function returns the value or raises :class:`InvalidRequestError` naming the parameter. Accepted values
+can be stored by every supported database: no NUL, no lone surrogates, integers of 53 bits (the largest that
+every JSON reader keeps exact).
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ T = TypeVar("T")
 _SHORT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 LINE = 200
-"""Characters of a name, a title or a persona."""
+"""Maximum characters of a name, a title or a persona."""
 
 TEXT = 64 * 1024
-"""Characters of a message, a comment or a note."""
+"""Maximum characters of a message, a comment or a note."""
 
 LISTED = 20
-"""Most names that a message lists."""
+"""Maximum names that a message lists."""
 
 LARGEST_ID = 2**53 - 1
 DEEPEST_JSON = 32
@@ -38,7 +38,7 @@ _UNSTORABLE = re.compile(r"[\x00\ud800-\udfff]")
 def text(value: str, parameter: str, longest: int = TEXT, hint: str = "give some text") -> str:
     """Check a text of any number of lines: not blank, not too long, storable.
 
-    :param longest: characters.
+    :param longest: maximum characters.
     """
     _storable(value, parameter, longest)
     if not value.strip():
@@ -47,9 +47,9 @@ def text(value: str, parameter: str, longest: int = TEXT, hint: str = "give some
 
 
 def line(value: str, parameter: str, longest: int = LINE) -> str:
-    """Check a name: one line, not blank, without control characters; spaces around it are removed.
+    """Check a name: one line, not blank, without control characters; surrounding spaces are removed.
 
-    :param longest: characters.
+    :param longest: maximum characters.
     """
     _storable(value, parameter, longest)
     clean = value.strip()
@@ -63,7 +63,7 @@ def line(value: str, parameter: str, longest: int = LINE) -> str:
 
 
 def short_name(value: str, parameter: str) -> str:
-    """Check a name that also stands in paths, behind the sign of a mention and as an agent's id."""
+    """Check a name that also serves in paths, in mentions and as an agent's id."""
     clean = line(value, parameter)
     if _SHORT_NAME.fullmatch(clean) is None:
         raise InvalidRequestError(
@@ -75,7 +75,7 @@ def short_name(value: str, parameter: str) -> str:
 
 
 def some(names: Sequence[str]) -> str:
-    """Write a list of names for a message, of a long one its begin and how many more there are."""
+    """Format a list of names for a message; a long list is shortened, with the number of omitted names."""
     more = f" and {len(names) - LISTED:,} more" if len(names) > LISTED else ""
     return ", ".join(names[:LISTED]) + more
 
@@ -86,7 +86,7 @@ def maybe(check: Any, value: Any, parameter: str, *more: Any) -> Any:
 
 
 def row_id(value: int, parameter: str) -> int:
-    """Check an id: a whole number from 1 on."""
+    """Check an id: an integer from 1 on."""
     if not 1 <= value <= LARGEST_ID:
         raise InvalidRequestError(
             f"{parameter} is {_number(value)}; ids are whole numbers from 1 on", parameter=parameter
@@ -95,7 +95,7 @@ def row_id(value: int, parameter: str) -> int:
 
 
 def whole(value: int, parameter: str, most: int = LARGEST_ID) -> int:
-    """Check a whole number from 0 on."""
+    """Check an integer from 0 on."""
     if not 0 <= value <= most:
         raise InvalidRequestError(
             f"{parameter} is {_number(value)}; it must lie between 0 and {most:,}", parameter=parameter
@@ -104,7 +104,7 @@ def whole(value: int, parameter: str, most: int = LARGEST_ID) -> int:
 
 
 def choice(value: str, parameter: str, options: Sequence[str], *, risky: Collection[str] = ()) -> str:
-    """Check that a value is one of a few.
+    """Check that a value is one of some options.
 
     :param risky: options that overwrite or remove something; see :func:`near_words`.
     """
@@ -118,32 +118,32 @@ def choice(value: str, parameter: str, options: Sequence[str], *, risky: Collect
 
 
 def choices(values: Sequence[str], parameter: str, options: Sequence[str]) -> list[str]:
-    """Check that each of some values is one of a few."""
+    """Check that each value is one of some options."""
     return [choice(value, parameter, options) for value in values]
 
 
 def lines(values: Sequence[str], parameter: str, most: int, longest: int = LINE) -> tuple[str, ...]:
-    """Check a list of names; repeated ones are dropped, the order stays.
+    """Check a list of names; duplicates are dropped, the order is kept.
 
-    :param most: entries.
+    :param most: maximum entries.
     """
     each = enumerate(few(values, parameter, most))
     return tuple(dict.fromkeys(line(value, f"{parameter}[{at}]", longest) for at, value in each))
 
 
 def row_ids(values: Sequence[int], parameter: str, most: int) -> list[int]:
-    """Check a list of ids; repeated ones are dropped, the order stays.
+    """Check a list of ids; duplicates are dropped, the order is kept.
 
-    :param most: entries.
+    :param most: maximum entries.
     """
     each = enumerate(few(values, parameter, most))
     return list(dict.fromkeys(row_id(value, f"{parameter}[{at}]") for at, value in each))
 
 
 def few(values: Sequence[T], parameter: str, most: int) -> Sequence[T]:
-    """Check that a list is not too long.
+    """Check the length of a list.
 
-    :param most: entries.
+    :param most: maximum entries.
     """
     if len(values) > most:
         raise InvalidRequestError(
@@ -153,9 +153,9 @@ def few(values: Sequence[T], parameter: str, most: int) -> Sequence[T]:
 
 
 def json_text(value: object, parameter: str, longest: int = TEXT) -> str:
-    """Write a JSON value as compact text.
+    """Serialise a JSON value as compact text.
 
-    :param longest: characters of that text.
+    :param longest: maximum characters of that text.
     """
     _depth(value, parameter)
     try:

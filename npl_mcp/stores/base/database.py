@@ -1,13 +1,14 @@
-"""The database of all stores: opened when first needed, one writer, a few readers, one transaction a call.
+"""The database of all stores: opened on first use, with one writer, a few readers and one transaction per
+call.
 
-Statements are SQL text with ``:name`` parameters, in the SQL that SQLite and PostgreSQL share. What they
-differ in is in one module for each, :mod:`npl_mcp.stores.base.sqlite` and
+Statements are SQL text with ``:name`` parameters, in the common subset of SQLite and PostgreSQL. The
+differences are in one module for each, :mod:`npl_mcp.stores.base.sqlite` and
 :mod:`npl_mcp.stores.base.postgres`, behind :class:`~npl_mcp.stores.base.engine.Engine`.
 
-Replicas that share a database are upgraded one after the other. The first new one migrates; if the migration
-only adds what the version before does without, the database says so (:data:`OLDEST`), and replicas of that
-version go on until it is their turn. Those that are further behind are refused, running or not: on PostgreSQL
-each transaction begins with a look at the schema, which takes a few hundredths of a millisecond.
+Replicas that share a database are upgraded one after the other. The first new one migrates. If the migration
+only adds things that the previous version does not need, the database records that (:data:`OLDEST`), and
+replicas of that version continue until they are upgraded. Older replicas are refused, running or not: on
+PostgreSQL each transaction first checks the schema, which takes a few hundredths of a millisecond.
 """
 
 from __future__ import annotations
@@ -41,21 +42,24 @@ from npl_mcp.stores.base.values import filled, insertion
 T = TypeVar("T")
 
 OLDEST = "0005"
-"""The oldest migration whose programs may go on using a database that has the newest: all later ones only add
-what they do without."""
+"""The oldest migration whose programs may still use a database with the newest: all later migrations only add
+things that those programs do not need.
+"""
 
 PAGE_CHARACTERS = 4 * 1024 * 1024
-"""Characters of a page; what is left is on the next. A thousand of the longest messages have 64 MiB."""
+"""Maximum characters of a page; further rows are on the next page. A thousand of the longest messages have 64
+MiB.
+"""
 
 
 class Transaction:
-    """A transaction: all of it happens, or nothing.
+    """A transaction; it takes effect as a whole or not at all.
 
     Parameters are given by keyword; a list or tuple fills ``IN :name``.
 
     :param raw: the driver's connection, for the engine.
-    :param now: when it began, by the database's clock, which all replicas share; UTC, ISO 8601. A transaction
-        that may write begins after the one before it has ended.
+    :param now: its start by the database's clock, which all replicas share; UTC, ISO 8601. A transaction that
+        may write begins after the previous one has ended.
     """
 
     def __init__(self, raw: Any, engine: Engine, now: str) -> None:
@@ -74,7 +78,7 @@ class Transaction:
     def some(self, sql: str, /, **values: Any) -> list[Row]:
         """Return the first rows, by column name: texts of :data:`PAGE_CHARACTERS`, but at least one row.
 
-        Rows that are not returned are not read either.
+        Further rows are not read.
         """
         statement, given = self._engine.statement(sql, values)
         cursor = self.raw.cursor()
@@ -105,9 +109,9 @@ class Transaction:
         return None if rows is None else rows[1][0]
 
     def contents(self, table: str, digests: Iterable[str]) -> dict[str, bytes]:
-        """Return contents of a table by their digests, those of them that are what was stored.
+        """Return the undamaged contents of a table by their digests.
 
-        :param digests: of a batch at most.
+        :param digests: at most one batch.
         """
         sql = f"SELECT digest, data FROM {table} WHERE digest IN :digests"
         rows = self.all(sql, digests=sorted(set(digests)))
@@ -123,8 +127,8 @@ class Transaction:
         """Insert a row and return some of its columns, by name.
 
         :param returning: names of the columns.
-        :param unique: columns of which another row may have the same values; then nothing is inserted and
-            ``None`` returned.
+        :param unique: columns whose values may already be taken by another row; then nothing is inserted and
+            ``None`` is returned.
         """
         conflict = f" ON CONFLICT ({unique}) DO NOTHING" if unique else ""
         return self.one(f"{insertion(table, values)}{conflict} RETURNING {returning}", **values)
@@ -160,7 +164,7 @@ class Transaction:
         except self._engine.operational as error:
             raise self._damage(statement, given, error) or error from None
         finally:
-            # A statement that is not at its end would keep the transaction from being committed.
+            # An unfinished statement would prevent the transaction from committing.
             cursor.close()
 
     def _damage(self, sql: str, values: Mapping[str, Any], error: BaseException) -> DatabaseError | None:
@@ -169,14 +173,14 @@ class Transaction:
 
 
 def digest_of(data: bytes) -> str:
-    """Return the digest by which a content is kept; that of documents, too."""
+    """Return the digest under which a content is stored, also that of documents."""
     return blake2b(data, digest_size=16).hexdigest()
 
 
 def damaged(what: str) -> DatabaseError:
-    """Return the error for a row that cannot be read.
+    """Return the error for an unreadable row.
 
-    :param what: which, and what is wrong with it.
+    :param what: the row, and the problem.
     """
     return DatabaseError(f"the database is damaged: {what}", hint=RESTORE)
 
@@ -185,7 +189,7 @@ def json_of(text: Any, where: str) -> Any:
     """Return the value of a column that holds JSON.
 
     :param where: the row and the column, for the message.
-    :raises DatabaseError: it holds none.
+    :raises DatabaseError: it is not valid JSON.
     """
     try:
         return json.loads(text)
@@ -196,7 +200,7 @@ def json_of(text: Any, where: str) -> Any:
 class Database:
     """The database of all stores; safe for several threads and several processes.
 
-    :param engine: which one, and how it is reached.
+    :param engine: the engine that connects to it.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -217,7 +221,7 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[Transaction]:
-        """Begin a transaction that sees one state of the database and cannot change it.
+        """Begin a read-only transaction on one snapshot of the database.
 
         :raises DatabaseError: the database cannot be used.
         """
@@ -225,16 +229,16 @@ class Database:
             yield transaction
 
     def open(self) -> None:
-        """Open the database if it is not: make or migrate it, check it.
+        """Open the database: create or migrate it, then check it. Idempotent.
 
         :raises DatabaseError: it cannot be used; the next call tries again.
         """
         self._opened(Deadline())
 
     def migrate(self) -> tuple[str | None, str]:
-        """Open the database, which brings it to the newest schema.
+        """Open the database, which migrates it to the newest schema.
 
-        :returns: the schema that it had, ``None`` if it was empty, and the one it has.
+        :returns: the schema before, ``None`` if it was empty, and the schema after.
         """
         self.close()
         self.open()
@@ -243,7 +247,7 @@ class Database:
         return self._found, now
 
     def schema(self) -> str | None:
-        """Return the schema of a database that is there, ``None`` if it is empty; nothing is migrated.
+        """Return the schema of an existing database, ``None`` if it is empty; nothing is migrated.
 
         :raises DatabaseError: it cannot be used.
         """
@@ -255,34 +259,34 @@ class Database:
             return found.number
 
     def is_made(self) -> bool:
-        """Return whether there is a database to be opened, or there was one."""
+        """Return whether a database exists, or existed."""
         return self.engine.exists() or self.engine.is_lost()
 
     def check(self) -> list[str]:
         """Check structure and references.
 
-        :returns: what is wrong; empty if nothing is.
+        :returns: the problems; empty if there are none.
         :raises DatabaseError: the database cannot be read at all.
         """
         with self.read() as transaction:
             return self.engine.problems(transaction)
 
     def copy(self, target: Path) -> bool:
-        """Copy the database to a file while it is used.
+        """Copy the database to a file while it is in use.
 
         :param target: the copy; must not exist.
-        :returns: whether that was done: only some engines can.
+        :returns: whether the copy was made: only some engines support it.
         :raises DatabaseError: it cannot be copied.
         """
         self._opened(Deadline())
         return self.engine.copy(target)
 
     def commits(self) -> Commits:
-        """Return what tells that somebody committed; to be used by one thread, and closed."""
+        """Return a watcher of commits, for one thread; the caller closes it."""
         return self.engine.commits()
 
     def close(self) -> None:
-        """Close all connections; the next use opens them again."""
+        """Close all connections; the next use reopens them."""
         with self._lock:
             self._dispose()
 
@@ -301,14 +305,15 @@ class Database:
         except (BusyError, RefusedError):
             raise
         except DatabaseError:
-            # Some causes, such as a removed log, stay with a connection; the next call opens new ones.
+            # Some errors, such as a removed log, persist on a connection; the next call opens new ones.
             self.close()
             raise
 
     def _opened(self, deadline: Deadline) -> tuple[Connections, Connections]:
         kinds = self._kinds
         if kinds is None or self._mark != self.engine.mark():
-            # Opening may wait for other programs. Whoever waits for that meanwhile waits no longer in all.
+            # Opening may wait for other programs. The time that a caller waits for it counts towards its
+            # deadline.
             if not self._lock.acquire(timeout=deadline.seconds):
                 raise BusyError("the database cannot be used: it is being opened; try again")
             try:
@@ -353,7 +358,7 @@ class Database:
         return writer, readers
 
     def _migrate(self, found: Schema | None, deadline: Deadline) -> None:
-        """Bring the database from a schema, or from nothing, to the newest."""
+        """Migrate the database from a schema, or from an empty one, to the newest."""
         if found is not None:
             self.engine.before_migration(found)
         migrate(self.engine, deadline, OLDEST)
@@ -361,13 +366,13 @@ class Database:
 
 
 def _usable(found: Schema) -> bool:
-    """Return whether a database can be used as it is; if not, a migration makes it so.
+    """Return whether a database can be used without a migration.
 
-    :raises DatabaseError: no migration does: this program does not know the schema.
+    :raises DatabaseError: no migration helps: this program does not know the schema.
     """
     if found.number in RELEASED:
         return found.number == HEAD
-    # Numbers of one length: their order is that of the texts.
+    # The numbers have the same length, so they sort as texts.
     newer = len(found.number) == len(HEAD) and found.number.isdecimal() and found.number > HEAD
     if newer and found.oldest in RELEASED:
         return True

@@ -1,8 +1,7 @@
-"""What an engine is: all that the database module needs to know of SQLite or PostgreSQL.
+"""The interface of an engine: everything that the database module needs from SQLite or PostgreSQL.
 
 Statements are the same for all engines: SQL text with ``:name`` parameters. An engine opens connections,
-begins and ends transactions, says what its driver's errors mean, and knows how its databases are made and
-checked.
+begins and ends transactions, translates errors of its driver, and creates and checks its databases.
 """
 
 from __future__ import annotations
@@ -18,15 +17,15 @@ from typing import Any, NamedTuple
 from npl_mcp.stores.base.errors import DatabaseError
 
 BUSY_MILLISECONDS = 10_000
-"""How long a call waits: for its turn in this process and for other programs, together."""
+"""Milliseconds that a call waits, for its turn in this process and for other programs together."""
 
 READERS = 4
 
 SCARCE_SECONDS = 10
-"""How long a process keeps no idle connection after its server had none left."""
+"""Seconds for which a process keeps no idle connections after its server ran out of them."""
 
 PASSED_SECONDS = 0.5
-"""How long one process passes scarce connections on; then another process may take one."""
+"""Seconds for which a process reuses scarce connections; then another process may take one."""
 
 _RETRY_SECONDS = 0.1
 
@@ -34,15 +33,15 @@ Row = dict[str, Any]
 
 
 class BusyError(DatabaseError):
-    """Others held the database for too long; the connections are sound."""
+    """Other programs held the database for too long; the connections are sound."""
 
 
 class FullError(BusyError):
-    """The server takes no further connection; those that are open are sound."""
+    """The server accepts no further connection; the open ones are sound."""
 
 
 def page_of(table: str) -> int:
-    """Return how many rows of a table a check reads at a time; contents are long."""
+    """Return the number of rows that a check reads at a time; contents are long."""
     return 1 if table in _LONG else 500
 
 
@@ -54,32 +53,32 @@ class RefusedError(DatabaseError):
 
 
 class MigratedError(DatabaseError):
-    """The database has other tables than when it was opened; nothing was begun."""
+    """The schema changed since the database was opened; no transaction was begun."""
 
 
 class Deadline:
-    """When a call that waits gives up."""
+    """The deadline of a waiting call."""
 
     def __init__(self) -> None:
         self.renew()
 
     def renew(self) -> None:
-        """Begin anew: something was done meanwhile, and nobody waited for it."""
+        """Restart the deadline after progress."""
         self._end = time.monotonic() + BUSY_MILLISECONDS / 1000
 
     @property
     def milliseconds(self) -> int:
-        """What is left, at least 1."""
+        """Remaining milliseconds, at least 1."""
         return max(1, int((self._end - time.monotonic()) * 1000))
 
     @property
     def seconds(self) -> float:
-        """What is left, at least 0."""
+        """Remaining seconds, at least 0."""
         return max(0.0, self._end - time.monotonic())
 
 
 class Schema(NamedTuple):
-    """The tables that a database has.
+    """The schema of a database.
 
     :param number: of its newest migration; empty if it should have one and has none.
     :param oldest: the oldest newest migration that a program may know and still use the database.
@@ -107,7 +106,7 @@ class Table(NamedTuple):
 
 
 class TableRow(NamedTuple):
-    """A row as a check meets it.
+    """A row as a check reads it.
 
     :param table: where it is.
     :param place: which it is.
@@ -122,38 +121,38 @@ class TableRow(NamedTuple):
 
 
 class Commits(ABC):
-    """Tells that somebody committed, in this process or another; used by one thread."""
+    """Watcher of commits of this process and others; used by one thread."""
 
     @abstractmethod
     def wait(self, seconds: float) -> bool:
-        """Wait; return whether something was committed since the last call, or may have been.
+        """Wait; return whether there was, or may have been, a commit since the last call.
 
         :raises DatabaseError: the database cannot be used.
         """
 
     @abstractmethod
     def close(self) -> None:
-        """Close its connection."""
+        """Close the connection."""
 
 
 class Engine(ABC):
-    """One database as its driver reaches it; opens nothing when made.
+    """One database and its driver; construction opens nothing.
 
     ``raw`` is a connection of the driver: it has ``execute``, ``cursor`` and ``close``.
     """
 
     dialect: str
-    """Which files of SQL are for this engine alone; see :mod:`npl_mcp.stores.base.migrating`."""
+    """The name in files of SQL that are for this engine alone; see :mod:`npl_mcp.stores.base.migrating`."""
 
     idle_seconds: float | None = None
-    """How long an unused connection stays open; ``None``: as long as the database."""
+    """Seconds for which an unused connection stays open; ``None``: as long as the database."""
 
     full: tuple[float, FullError] | None = None
-    """When the server last had no connection left, by the monotonic clock, and what it said."""
+    """The last time when the server had no connection left, by the monotonic clock, and its error."""
 
     @property
     def name(self) -> str:
-        """What tells this database from others, as a part of a file's name."""
+        """Identifier of this database, as a part of a file's name."""
         return ""
 
     @abstractmethod
@@ -162,7 +161,7 @@ class Engine(ABC):
 
     @property
     def operational(self) -> type[Exception]:
-        """The driver's class of errors that are not the statement's fault."""
+        """The driver's class of errors that are not caused by the statement."""
         return self.driver().OperationalError  # type: ignore[no-any-return]
 
     @abstractmethod

@@ -94,10 +94,10 @@ def driver() -> Any:
 @cache
 def _connection_class() -> Any:
     class Connection(driver().Connection):  # type: ignore[misc]
-        """Gives up when the other end says nothing for too long."""
+        """Connection that gives up if the server is silent for too long."""
 
         patience: float | None = None
-        """In place of :data:`SILENCE_SECONDS`."""
+        """Overrides :data:`SILENCE_SECONDS`."""
 
         is_pooled = False
         """Whether each transaction may run on another connection to the server."""
@@ -114,7 +114,7 @@ class PostgresEngine(Engine):
     """A database of a PostgreSQL server.
 
     :param address: ``postgresql://…``, as libpq reads it.
-    :raises DatabaseError: it is none.
+    :raises DatabaseError: the address is not valid.
     """
 
     dialect = "postgres"
@@ -123,14 +123,14 @@ class PostgresEngine(Engine):
     def __init__(self, address: str) -> None:
         self._address = address
         try:
-            place = urlsplit(address.encode().decode())  # no bytes that are not UTF-8
+            place = urlsplit(address.encode().decode())  # UTF-8 only
         except ValueError:
             raise _unreadable() from None
         self._where = f"{place.netloc.rpartition('@')[2]} {place.path} {place.query}"
 
     @property
     def name(self) -> str:
-        """What tells this database from others: a digest of where it is, without user and password."""
+        """Identifier of this database: a digest of its address without user and password."""
         return blake2b(self._where.encode(), digest_size=6).hexdigest()
 
     def driver(self) -> Any:
@@ -138,24 +138,24 @@ class PostgresEngine(Engine):
         return driver()
 
     def exists(self) -> bool:
-        """Return that there is a database: its address was given."""
+        """Return ``True``: an address implies a database."""
         return True
 
     def connect(self, deadline: Deadline, *, read_only: bool) -> Any:  # noqa: ARG002
-        """Open a connection; transactions begin where the program says so."""
+        """Open a connection; transactions begin explicitly."""
         conninfo = driver().conninfo
         try:
             given = conninfo.conninfo_to_dict(self._address)
         except driver().ProgrammingError:
             raise _unreadable() from None
-        # Less than two seconds would be none (libpq).
+        # libpq ignores a timeout of less than two seconds.
         waits = {"connect_timeout": max(2, math.ceil(deadline.seconds)), "application_name": "npl"}
         where = conninfo.make_conninfo(**{**_NETWORK, **waits, **given, "client_encoding": "utf8"})
         with self.translated():
             raw = _connection_class().connect(where, autocommit=True)
         try:
             _check_server(raw)
-            # A pooler greets in its own name.
+            # A pooler identifies itself with its own name.
             (greeted,) = raw.execute("SELECT pg_backend_pid()", prepare=False).fetchone()
             if greeted != raw.info.backend_pid:
                 raw.is_pooled, raw.prepare_threshold = True, None
@@ -165,7 +165,7 @@ class PostgresEngine(Engine):
         return raw
 
     def is_alive(self, raw: Any) -> bool:
-        """Return whether the server has said nothing; to an idle connection it says only that it ends."""
+        """Return whether the server is silent; on an idle connection it only announces its end."""
         with selectors.DefaultSelector() as selector:
             selector.register(raw.fileno(), selectors.EVENT_READ)
             return not selector.select(0)
@@ -176,7 +176,7 @@ class PostgresEngine(Engine):
         return not raw.closed and raw.pgconn.transaction_status == idle
 
     def begin(self, raw: Any, deadline: Deadline, *, read_only: bool, schema: str | None) -> str:
-        """Begin a transaction; one that may write waits for its turn among all that use the database."""
+        """Begin a transaction; one that may write waits for its turn among all users of the database."""
         # A statement sees what was committed before it, so the first one after the lock sees everything.
         # What is fast to list for one room or persona is not for another, and planning takes a tenth of a
         # millisecond. A write finds its rows by their keys; to plan it again took half of its time, while all
@@ -191,7 +191,7 @@ class PostgresEngine(Engine):
             f" SET LOCAL lock_timeout = {deadline.milliseconds}"
         )
         if not read_only:
-            # Others are told when it is committed.
+            # Listeners are notified at the commit.
             begun += f"; SELECT pg_advisory_xact_lock({WRITERS}); NOTIFY {COMMITTED}"
         version = "NULL" if schema is None else "(SELECT version_num FROM alembic_version)"
         cursor = raw.execute(f"{begun}; SELECT {_NOW}, {version}", prepare=False)
@@ -205,7 +205,7 @@ class PostgresEngine(Engine):
     def commit(self, raw: Any, *, read_only: bool) -> None:
         """Commit a transaction.
 
-        :raises DatabaseError: the connection was lost, and nobody knows whether it was committed.
+        :raises DatabaseError: the connection was lost, and the outcome is unknown.
         """
         if raw.pgconn.transaction_status == driver().pq.TransactionStatus.INERROR:
             raise DatabaseError("the database cannot be used: a statement failed, so nothing was changed")
@@ -226,10 +226,10 @@ class PostgresEngine(Engine):
         return _translated(sql, lists), given
 
     def as_database_error(self, error: BaseException) -> DatabaseError:
-        """Return the error for one of the driver, in words that show no address and no password."""
+        """Translate an error of the driver, without address and password."""
         state = getattr(error, "sqlstate", None)
         if state is None and isinstance(error, driver().DataError):
-            state = "22000"  # the driver itself refused a value
+            state = "22000"  # the driver refused a value
         if state is None:
             return _unreachable(str(error))
         for start, meaning, hint, kind in _REASONS:
@@ -238,9 +238,9 @@ class PostgresEngine(Engine):
         return DatabaseError(f"the database cannot be used: {type(error).__name__}")
 
     def schema(self, raw: Any) -> Schema | None:
-        """Return which tables the database has; ``None`` if it has none of ours.
+        """Return the schema of the database; ``None`` if it has no tables of ours.
 
-        :raises DatabaseError: another program keeps its own version there.
+        :raises DatabaseError: another program stores its version there.
         """
         found = "SELECT to_regclass('alembic_version')::oid, obj_description(to_regclass('alembic_version'))"
         table, comment = raw.execute(found).fetchone()
@@ -254,7 +254,7 @@ class PostgresEngine(Engine):
 
     @contextmanager
     def migration(self, deadline: Deadline) -> Iterator[Any]:
-        """Begin a transaction for migrations; it waits for readers of a table that is changed as well."""
+        """Begin a transaction for migrations; it also waits for readers of a changed table."""
         with closing(self.connect(deadline, read_only=False)) as raw:
             raw.patience = LONG_SECONDS
             timeout = f"SET LOCAL lock_timeout = '{LONG_SECONDS}s'"
@@ -263,15 +263,15 @@ class PostgresEngine(Engine):
             raw.execute("COMMIT", prepare=False)
 
     def run_script(self, raw: Any, text: str) -> None:
-        """Execute statements in PostgreSQL's words; texts are compared byte by byte, as in SQLite."""
+        """Execute statements in PostgreSQL's dialect; texts are compared byte by byte, as in SQLite."""
         raw.execute(_WORD.sub(lambda word: _WORDS[word[0]], text), prepare=False)
 
     def finish(self, raw: Any, oldest: str) -> None:
-        """Say whose tables these are, and which programs may use them."""
+        """Record the owner of the tables, and the oldest program that may use them."""
         raw.execute(f"COMMENT ON TABLE alembic_version IS 'npl, from schema {oldest} on'")
 
     def problems(self, transaction: Any) -> list[str]:
-        """Return what is wrong with constraints, indexes and references."""
+        """Return problems of constraints, indexes and references."""
         transaction.raw.patience = LONG_SECONDS
         try:
             return self._problems(transaction)
@@ -309,13 +309,13 @@ class PostgresEngine(Engine):
         ]
 
     def last_number(self, transaction: Any, table: Table) -> int:
-        """Return the last number that a row of a numbered table got."""
+        """Return the highest number that a row of a numbered table has had."""
         name = transaction.value(catalog.SEQUENCE, table=table.name, key=table.key[0])
         found: int = transaction.value(f"SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM {name}")
         return found
 
     def set_last_number(self, transaction: Any, table: Table, number: int) -> None:
-        """Let the next row of a numbered table get the number after another."""
+        """Set the highest number of a numbered table; the next row gets the number after it."""
         name = transaction.value(catalog.SEQUENCE, table=table.name, key=table.key[0])
         transaction.value("SELECT setval(:name, :number, false)", name=name, number=number + 1)
 
@@ -327,7 +327,7 @@ class PostgresEngine(Engine):
             yield from _rows(read, table, engine.page_of(table.name))
 
     def commits(self) -> Commits:
-        """Return what tells that somebody committed."""
+        """Return a watcher of commits."""
         return _Commits(self)
 
 
@@ -355,15 +355,15 @@ class _Commits(Commits):
         elif self._raw.is_pooled:
             return self._asked(seconds)
         elif now - self._heard > DOUBT_SECONDS:
-            # A connection that was lost without a word says as little as one that has nothing to say.
+            # A silently lost connection is as quiet as one without notifications.
             self._raw.execute("SELECT 1")
         elif not list(self._raw.notifies(timeout=seconds, stop_after=1)):
             return False
         self._heard = now
-        return True  # after the first two, perhaps: nobody said what was committed before
+        return True  # after the first two calls, earlier commits are unknown
 
     def _asked(self, seconds: float) -> bool:
-        """Ask after a while which transactions are over; others as well as ours."""
+        """Poll for finished transactions after a pause, including our own."""
         time.sleep(seconds)
         before = self._seen
         (self._seen,) = self._raw.execute("SELECT pg_current_snapshot()::text").fetchone()
@@ -406,15 +406,15 @@ _WORDS = {
     "BLOB": "BYTEA",
     ") STRICT;": ");",
 }
-"""PostgreSQL's words for those of SQLite."""
+"""PostgreSQL's equivalents of words of SQLite."""
 
 _WORD = re.compile(r"INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT|\b(?:INTEGER|TEXT|BLOB)\b|\) STRICT;")
 
-# A text, which stays as it is; a cast; a parameter; a sign that the driver would take for its own.
+# A literal, which stays as it is; a cast; a parameter; a character with a meaning for the driver.
 _PARTS = re.compile(r"'[^']*'|::|:(?P<name>[a-z_][a-z0-9_]*)|%")
 
 
-@lru_cache(1_024)  # the stores have fewer statements
+@lru_cache(1_024)  # more than the number of statements
 def _translated(sql: str, lists: tuple[str, ...]) -> str:
     for name in lists:
         sql = sql.replace(f"IN :{name}", f"= ANY(:{name})")
@@ -427,14 +427,14 @@ def _translated(sql: str, lists: tuple[str, ...]) -> str:
 
 
 def _unreadable() -> DatabaseError:
-    # It is not repeated: it may hold a password.
+    # The address is omitted: it may hold a password.
     return DatabaseError(
         "the address of the database cannot be read", hint="e.g. postgresql://user@host/database"
     )
 
 
 def _unreachable(text: str) -> DatabaseError:
-    """Return the error for a connection that was refused or lost; only its text says why, without names."""
+    """Return the error for a refused or lost connection; only its text gives the reason, without names."""
     said = re.sub("\"[^\"]*\"|'[^']*'", "", text.lower())
     for part, limit in _LIMITS:
         if re.search(part, said):
@@ -470,7 +470,7 @@ _REFUSALS = (
     ("does not exist", "the server has no database of that name"),
 )
 
-# By the beginning of the SQLSTATE.
+# By the first characters of the SQLSTATE.
 _REASONS: tuple[tuple[str, str, str | None, Callable[..., DatabaseError]], ...] = (
     ("55P03", "it was locked by another program for too long; try again", None, BusyError),
     ("40", "somebody else changed the same; try again", None, BusyError),
@@ -489,7 +489,7 @@ _REASONS: tuple[tuple[str, str, str | None, Callable[..., DatabaseError]], ...] 
     ("42P01", "tables are missing; stop all servers, then restore a backup", None, DatabaseError),
     ("XX001", "it is damaged; stop all servers, then restore a backup", None, DatabaseError),
     ("XX002", "it is damaged; stop all servers, then restore a backup", None, DatabaseError),
-    # Among them errors of disks that are not called full: a quota that is used up.
+    # Includes disk errors other than a full disk, such as an exhausted quota.
     ("XX", "the server failed", _LOG, DatabaseError),
     ("58", "the server failed", _LOG, DatabaseError),
     ("23", "it refused a row that contradicts others", None, RefusedError),

@@ -1,4 +1,4 @@
-"""What PostgreSQL says of the tables it has: SQL over its own."""
+"""Queries of the PostgreSQL catalog for the existing tables."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What is particular to SQLite: opening, beginning transactions, checking, copying.
+"""The SQLite engine: opening, transactions, checks, copies.
 
-WAL so that readers never wait for the writer; ``synchronous=FULL`` so that what was acknowledged survives a
-loss of power; ``BEGIN IMMEDIATE`` for every write, because a transaction that reads first and then writes is
-refused at once, whatever the busy timeout, when somebody else wrote in between.
+WAL so that readers never wait for the writer; ``synchronous=FULL`` so that acknowledged writes survive a loss
+of power; ``BEGIN IMMEDIATE`` for every write, because SQLite refuses a transaction that reads first and then
+writes, regardless of the busy timeout, if another connection wrote in between.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ APPLICATION_ID = 0x4E504C44  # "NPLD"
 JOURNAL_BYTES = 16 * 1024 * 1024
 CACHE_KIBIBYTES = 16 * 1024
 STATEMENTS = 256
-"""Statements each connection keeps compiled; the stores have fewer."""
+"""Compiled statements cached per connection; the stores have fewer."""
 
-# Below this a call has not waited, and its connection's own timeout serves.
+# Below this a call has not waited, and the connection's own timeout suffices.
 _NO_WAIT_MILLISECONDS = 50
 
 
 def weakness() -> str | None:
-    """Return what is wrong with this SQLite; ``None`` if two connections may write and checkpoint at once.
+    """Return the defect of this SQLite; ``None`` if two connections may write and checkpoint concurrently.
 
-    Elsewhere that can damage a database in WAL mode (https://sqlite.org/wal.html#walresetbug).
+    In defective versions that can damage a database in WAL mode (https://sqlite.org/wal.html#walresetbug).
     """
     found = driver().sqlite_version_info
     if found >= (3, 51, 3) or (3, 50, 7) <= found < (3, 51) or (3, 44, 6) <= found < (3, 45):
@@ -57,23 +57,24 @@ def weakness() -> str | None:
 
 
 REMEDY = "pip install pysqlite3, or use a Python with SQLite 3.51.3 or later"
-"""What to do about it."""
+"""The remedy for that defect."""
 
 
 def remove(path: Path) -> None:
-    """Remove a database and what SQLite keeps beside it."""
+    """Remove a database and the files that SQLite keeps next to it."""
     for suffix in ("", "-wal", "-shm"):
         path.with_name(path.name + suffix).unlink(missing_ok=True)
 
 
 class SqliteEngine(Engine):
-    """A database in one file; its folder is made when it is first needed.
+    """A database in one file; its folder is created on first use.
 
     :param path: the file.
     :param beside: the folder of copies of artifacts, which until 0007 were the only ones: no new database is
-        made while it holds anything.
+        created while the folder holds anything.
     :param check: check the structure of the whole file when it is opened. A command that runs once leaves
-        that to servers: it takes the longer the larger the file is, and SQLite reports damage it meets.
+        that to servers: it takes time in proportion to the size of the file, and SQLite reports damage that
+        it meets.
     """
 
     dialect = "sqlite"
@@ -88,19 +89,18 @@ class SqliteEngine(Engine):
         return driver()
 
     def exists(self) -> bool:
-        """Return whether the file is there."""
+        """Return whether the file exists."""
         return self.path.exists()
 
     def is_lost(self) -> bool:
-        """Return whether the file is missing though there are files that only it describes."""
+        """Return whether the file is missing although files exist that only it describes."""
         return self._is_needed() and not self.path.exists()
 
     def mark(self) -> tuple[int, int, bool] | None:
-        """Return device and inode of the file, and whether it holds anything; ``None`` if there is none.
+        """Return device and inode of the file, and whether it is not empty; ``None`` if it does not exist.
 
-        A connection goes on reading and writing a file that was removed, replaced or emptied, and what it
-        writes is lost. So each transaction first makes sure that its connections belong to the file of this
-        name.
+        A connection continues to read and write a file that was removed, replaced or emptied, and its writes
+        are lost. So each transaction first verifies that its connections belong to the current file.
         """
         try:
             found = self.path.stat()
@@ -109,9 +109,9 @@ class SqliteEngine(Engine):
         return found.st_dev, found.st_ino, found.st_size > 0
 
     def prepare(self) -> bool:
-        """Make the folder; return whether there are files that only the database describes.
+        """Create the folder; return whether files exist that only the database describes.
 
-        :raises DatabaseError: there are and the file is missing, or the folder cannot be made.
+        :raises DatabaseError: such files exist and the database is missing, or the folder cannot be created.
         """
         try:
             private_folder(self.path.parent)
@@ -133,7 +133,7 @@ class SqliteEngine(Engine):
 
     @contextmanager
     def waiting(self, raw: Any, deadline: Deadline) -> Iterator[None]:
-        """Let a call that has waited for its turn wait for other programs only as long as it has left."""
+        """Limit the wait of a call for other programs to its remaining time."""
         left = deadline.milliseconds
         if left > engine.BUSY_MILLISECONDS - _NO_WAIT_MILLISECONDS:
             yield
@@ -146,7 +146,7 @@ class SqliteEngine(Engine):
                 raw.execute(f"PRAGMA busy_timeout = {engine.BUSY_MILLISECONDS}")
 
     def begin(self, raw: Any, deadline: Deadline, *, read_only: bool, schema: str | None) -> str:  # noqa: ARG002
-        """Begin a transaction, whatever the schema; all who use the file have the clock of one machine."""
+        """Begin a transaction, whatever the schema; all users of the file share the clock of one machine."""
         raw.execute("BEGIN" if read_only else "BEGIN IMMEDIATE")
         return now()
 
@@ -155,7 +155,7 @@ class SqliteEngine(Engine):
         raw.execute("COMMIT")
 
     def statement(self, sql: str, values: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
-        """Return a statement whose lists of values are parameters of their own."""
+        """Return a statement in which each value of a list is a separate parameter."""
         lists = [name for name, value in values.items() if value.__class__ in (list, tuple)]
         if not lists:
             return sql, values
@@ -167,7 +167,7 @@ class SqliteEngine(Engine):
         return sql, given
 
     def as_database_error(self, error: BaseException) -> DatabaseError:
-        """Return the error for one of the driver, in words that show no path of this machine."""
+        """Translate an error of the driver, without paths of this machine."""
         text = str(error).lower()
         if "malformed" in text:
             logger.warning("the database is damaged: %s", getattr(error, "sqlite_errorname", text))
@@ -177,11 +177,11 @@ class SqliteEngine(Engine):
         return DatabaseError(f"the database cannot be used: {type(error).__name__}")
 
     def undecodable(self, raw: Any, sql: str, values: object, error: BaseException) -> str | None:
-        """Return which row of a query's result holds a text that is none, where an error is about that."""
+        """Return the row of a query's result with invalid UTF-8, if the error is about that."""
         return damage.undecodable(raw, sql, values, error)
 
     def schema(self, raw: Any) -> Schema | None:
-        """Return which tables the file has; ``None`` if it is empty."""
+        """Return the schema of the file; ``None`` if it is empty."""
         found = "SELECT count(*) FROM sqlite_master WHERE name = 'alembic_version'"
         if not raw.execute(found).fetchone()[0]:
             return None
@@ -201,7 +201,7 @@ class SqliteEngine(Engine):
             raise DatabaseError(f"the database is damaged: {found}", hint=RESTORE)
 
     def before_migration(self, found: Schema) -> None:
-        """Copy the file beside itself."""
+        """Copy the file to the same folder."""
         copy(self.path, self.path.with_suffix(f".{found.number}.bak"))
 
     @contextmanager
@@ -219,14 +219,14 @@ class SqliteEngine(Engine):
             raw.execute("COMMIT")
 
     def _kept_file(self, owner: int, number: int, filename: bytes, size: int, digest: bytes) -> bytes | None:
-        """Return the file that held a revision before 0007; ``None`` if it is not the one that was stored."""
+        """Return the file that held a revision before 0007; ``None`` if it differs from the stored one."""
         with suppress(OSError, ValueError), Folder.opened(self._beside, str(owner)) as inside:
             content = inside.read_start(f"revision-{number}-{filename.decode()}", size + 1)
             return content if digest_of(content).encode() == digest else None
         return None
 
     def run_script(self, raw: Any, text: str) -> None:
-        """Execute statements one by one: the driver's ``executescript`` would commit what came before."""
+        """Execute statements one by one: the driver's ``executescript`` would commit the previous ones."""
         statement = ""
         for line in text.splitlines(keepends=True):
             statement += line
@@ -235,17 +235,17 @@ class SqliteEngine(Engine):
                 statement = ""
 
     def finish(self, raw: Any, oldest: str) -> None:  # noqa: ARG002
-        """Say whose database it is; the processes of one machine are upgraded together."""
+        """Record the owner of the database; the processes of one machine are upgraded together."""
         raw.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         if broken := raw.execute("PRAGMA foreign_key_check").fetchall():
             raise DatabaseError(f"the migration would break {len(broken)} references")
 
     def after_migration(self) -> None:
-        """Close the files to others: SQLite gives them the rights of any other."""
+        """Restrict the permissions of the files: SQLite creates them with the default ones."""
         private_folder(self.path.parent)
 
     def problems(self, transaction: Any) -> list[str]:
-        """Return what is wrong with structure and references."""
+        """Return problems of structure and references."""
         found = [row["integrity_check"] for row in transaction.all("PRAGMA integrity_check")]
         return [text for text in found if text != "ok"] + [
             f"a row of {row['table']} refers to a missing row of {row['parent']}"
@@ -255,7 +255,7 @@ class SqliteEngine(Engine):
     def tables(self, transaction: Any) -> list[Table]:
         """Return all tables of the stores."""
         found = []
-        # Not those of the indexes of words, which are made from the others.
+        # Without the tables of the full-text indexes, which are derived from the others.
         sql = (
             "SELECT name, sql FROM sqlite_master JOIN pragma_table_list AS list USING (name)"
             " WHERE list.type = 'table' AND list.schema = 'main' AND name NOT LIKE 'sqlite!_%' ESCAPE '!'"
@@ -280,42 +280,42 @@ class SqliteEngine(Engine):
         return found
 
     def last_number(self, transaction: Any, table: Table) -> int:
-        """Return the last number that a row of a numbered table got."""
+        """Return the highest number that a row of a numbered table has had."""
         return transaction.value("SELECT seq FROM sqlite_sequence WHERE name = :name", name=table.name) or 0
 
     def set_last_number(self, transaction: Any, table: Table, number: int) -> None:
-        """Let the next row of a numbered table get the number after another."""
+        """Set the highest number of a numbered table; the next row gets the number after it."""
         transaction.run("DELETE FROM sqlite_sequence WHERE name = :name", name=table.name)
         transaction.run(
             "INSERT INTO sqlite_sequence (name, seq) VALUES (:name, :seq)", name=table.name, seq=number
         )
 
     def rows(self, read: Callable[[], AbstractContextManager[Any]]) -> Iterator[TableRow]:
-        """Return every row of every table, a page at a time; those that cannot be read as well."""
+        """Return every row of every table, a page at a time, including unreadable rows."""
         with read() as tx:
             tables = self.tables(tx)
         for table in tables:
             yield from damage.rows(read, table.name)
 
     def commits(self) -> Commits:
-        """Return what tells that somebody committed."""
+        """Return a watcher of commits."""
         return _Commits(self)
 
     def copy(self, target: Path) -> bool:
-        """Copy the database while others use it."""
+        """Copy the database while it is in use."""
         with self.translated():
             copy(self.path, target)
         return True
 
     def _is_needed(self) -> bool:
-        """Return whether there are files that only the database describes.
+        """Return whether files exist that only the database describes.
 
-        Ask before looking at the database: whoever makes both makes the database first.
+        Call this before checking for the database: a process that creates both creates the database first.
         """
         return _holds_something(self._beside)
 
     def lost(self, state: str) -> DatabaseError:
-        """Return the error for a database that is missing or empty, but needed."""
+        """Return the error for a missing or empty database that is needed."""
         beside = self._beside.name
         return DatabaseError(
             f"the database {self.path.name} is {state}, but there are files in {beside!r} beside it",
@@ -324,7 +324,7 @@ class SqliteEngine(Engine):
 
 
 def _holds_something(folder: Path) -> bool:
-    """Return whether a folder holds anything visible."""
+    """Return whether a folder contains a visible file."""
     try:
         return any(not inside.name.startswith(".") for inside in folder.iterdir())
     except (FileNotFoundError, NotADirectoryError):
@@ -332,9 +332,9 @@ def _holds_something(folder: Path) -> bool:
 
 
 def connect(path: Path, deadline: Deadline, *, read_only: bool) -> Any:
-    """Open a connection; transactions begin where the program says so, not where the driver guesses.
+    """Open a connection; transactions begin explicitly, not where the driver guesses.
 
-    :raises DatabaseError: the file is another program's.
+    :raises DatabaseError: the file belongs to another program.
     """
     raw = driver().connect(
         str(path),
@@ -355,10 +355,10 @@ def connect(path: Path, deadline: Deadline, *, read_only: bool) -> Any:
 
 
 def _check_owner(raw: Any) -> None:
-    # Asked through SQLite. If the file were opened and closed here, the system would drop all locks that this
+    # Read through SQLite. If the file were opened and closed here, the system would drop all locks that this
     # process has on it (POSIX), and another process could remove the log that a connection still writes to.
     owner = raw.execute("PRAGMA application_id").fetchone()[0]
-    # 0: a crash before the first commit leaves a database that does not say whose it is.
+    # 0: after a crash before the first commit, the database does not record its owner.
     if owner not in (0, APPLICATION_ID):
         raise DatabaseError(f"the database cannot be used: {_FOREIGN}")
 
@@ -403,7 +403,7 @@ class _Commits(Commits):
             except OSError:
                 file = None
             if file != self._file:
-                # The connection would go on looking at a file that was replaced.
+                # Otherwise the connection would continue to watch a replaced file.
                 self.close()
             if self._raw is None and file is not None:
                 self._raw, self._file = connect(self._path, Deadline(), read_only=True), file
@@ -420,7 +420,7 @@ class _Commits(Commits):
 
 
 def copy(path: Path, target: Path) -> None:
-    """Copy a database while others use it, by SQLite's backup.
+    """Copy a database while it is in use, by SQLite's backup.
 
     :param target: the copy; must not exist.
     """

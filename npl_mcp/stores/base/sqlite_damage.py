@@ -1,4 +1,4 @@
-"""Rows of SQLite that hold a text that is none: which they are, and how the others are read nevertheless."""
+"""Find rows with invalid UTF-8, and read the others."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from npl_mcp.stores.base.errors import DatabaseError
 
 
 def rows(read: Callable[[], AbstractContextManager[Any]], table: str) -> Iterator[TableRow]:
-    """Return every row of a table, a page at a time; those that cannot be read as well."""
+    """Return every row of a table, a page at a time, including unreadable rows."""
     last = -1
     while True:
         with read() as tx:
             page = _page(tx, table, last, page_of(table))
-            # Then one by one, up to the row that cannot be read.
+            # Then one by one, up to the unreadable row.
             while page is None and (page := _page(tx, table, last, 1)):
                 last = page[0]["_rowid"]
                 yield TableRow(table, f"row {last}", page[0])
@@ -34,7 +34,7 @@ def rows(read: Callable[[], AbstractContextManager[Any]], table: str) -> Iterato
 
 
 def _page(tx: Any, table: str, last: int, most: int) -> list[Row] | None:
-    """Return the next rows; ``None`` if one of them holds a text that is none."""
+    """Return the next rows; ``None`` if one of them holds invalid UTF-8."""
     try:
         found: list[Row] = tx.all(
             f"SELECT rowid AS _rowid, * FROM {table} WHERE rowid > :last ORDER BY rowid LIMIT :most",
@@ -55,9 +55,9 @@ def _text_damage(tx: Any, table: str, rowid: int) -> str:
 
 
 def undecodable(raw: Any, sql: str, values: object, error: BaseException) -> str | None:
-    """Return which row of a query's result holds a text that is none, where an error is about that.
+    """Return the row of a query's result with invalid UTF-8, if the error is about that.
 
-    :param sql: the query; only those that change nothing are asked again.
+    :param sql: the query; it is repeated only if it changes nothing.
     """
     found = _COLUMN.search(str(error))
     table = _TABLE.search(sql)

@@ -1,4 +1,4 @@
-"""Totals that are kept by name, because counting rows takes longer the more there are."""
+"""Totals stored by name, because counting takes longer the more rows there are."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from npl_mcp.stores.base.database import Transaction
 
 
 def add_total(tx: Transaction, name: str, more: int) -> None:
-    """Add to a total; one that does not exist begins with 0."""
+    """Add to a total; a missing one starts at 0."""
     tx.run(
         "INSERT INTO total (name, value) VALUES (:name, :more)"
         " ON CONFLICT (name) DO UPDATE SET value = total.value + :more",

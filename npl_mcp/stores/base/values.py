@@ -1,4 +1,4 @@
-"""Values of stores: dataclasses from rows, with their columns and conditions, and pictures."""
+"""Helpers for the values of stores: dataclasses from rows, columns and conditions of SQL, and pictures."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 def filled(kind: type[T], source: Any, /, **more: object) -> T:
-    """Return a dataclass that takes its values from those of the same names.
+    """Create a dataclass from the equally named values of a source.
 
     :param source: a row, or another dataclass.
     :param more: values of the other fields, and those that differ from the source's.
@@ -29,20 +29,20 @@ def _names(kind: Any) -> tuple[str, ...]:
 
 
 def columns(kind: type[Any]) -> str:
-    """Return the names of a dataclass's fields, as a statement lists columns."""
+    """Return the names of a dataclass's fields as a column list of SQL."""
     return ", ".join(_names(kind))
 
 
 def insertion(table: str, names: Iterable[str]) -> str:
-    """Return the statement that inserts a row with values of some columns."""
+    """Return the statement that inserts a row with some columns."""
     listed = tuple(names)
     return f"INSERT INTO {table} ({', '.join(listed)}) VALUES ({', '.join(f':{name}' for name in listed)})"
 
 
 def conditions(**named: tuple[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Return the condition that rows meet, and its values.
+    """Return a condition of SQL and its parameters.
 
-    :param named: a condition with each parameter, and the parameter's value; ``None``: it does not count.
+    :param named: a condition for each parameter, and the parameter's value; ``None`` omits the condition.
     """
     used = {name: part for name, part in named.items() if part[1] is not None}
     where = " AND ".join(f"({sql})" for sql, _ in used.values()) or "TRUE"
@@ -62,6 +62,6 @@ class Picture:
 
     @classmethod
     def __get_pydantic_json_schema__(cls, *_: object) -> dict[str, Any]:
-        """Return the schema of what the envelope holds."""
+        """Return the schema of the picture's part of the envelope."""
         properties = {"media_type": {"type": "string"}, "bytes": {"type": "integer"}}
         return {"type": "object", "properties": properties, "required": list(properties)}

@@ -1,4 +1,4 @@
-"""The events of a room in order, from the place where a caller left off."""
+"""The events of a room in order, from a caller's last position."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LONGEST_CURSOR = 16
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened in a room.
+    """An event of a room.
 
     :param id: grows with time; the cursor of a feed is the id of an event.
     :param room_id: the room.
@@ -51,7 +51,7 @@ class Event:
 
 
 def parse_since(since: int | str, name: str) -> int | str:
-    """Check where a caller left off: the id of an event, or a time, which is brought to the stored form.
+    """Check a caller's last position: the id of an event, or a time, which is converted to the stored form.
 
     :param name: of the parameter.
 
@@ -71,7 +71,7 @@ def _time(written: str, name: str) -> str:
     if found is not None:
         day, clock, second, fraction, hours, minutes = found.groups(default="")
         zone = f"{hours or '+00'}:{minutes or '00'}"
-        # Python 3.10 reads only this form.
+        # Python 3.10 parses only this form.
         full = f"{day}T{clock or '00:00'}:{second or '00'}.{fraction[:6]:0<6}{zone}"
         try:
             return stamp(datetime.fromisoformat(full))
@@ -85,14 +85,14 @@ def _time(written: str, name: str) -> str:
 
 
 def read(tx: Transaction, room_id: int, count: int, since: int | str | None, page: Slice) -> Page[Event]:
-    """Return events of a room in the order in which they happened.
+    """Return events of a room in chronological order.
 
-    Positions in a room have no gaps, so that a page is a range of them wherever it lies.
+    Positions in a room have no gaps, so every page is a range of them.
 
     :param count: events in the room.
     :param since: only events after this one, or after this time; with ``None`` the latest events, where
-        ``page.offset`` leaves out the newest.
-    :returns: its total counts all events, or all that came after.
+        ``page.offset`` skips the newest.
+    :returns: a page; its total counts all events, or all after ``since``.
     """
     if since is None:
         seen = 0
@@ -117,7 +117,7 @@ _ID_AT = "SELECT id FROM event WHERE room_id = :room AND position = :position"
 
 
 def _seen(tx: Transaction, room_id: int, count: int, since: int | str) -> int:
-    """Return how many events of a room lie before a place; both ids and times never decrease in a room."""
+    """Return the number of events up to a position; both ids and times never decrease in a room."""
     if isinstance(since, int):
         next_one: int | None = tx.value(
             "SELECT position FROM event WHERE room_id = :room AND id > :since ORDER BY id LIMIT 1",
@@ -142,7 +142,7 @@ _RANGE = "event.room_id = :room AND event.position BETWEEN :first AND :last"
 
 
 def some(tx: Transaction, room_id: int, ids: Sequence[int]) -> tuple[Event, ...]:
-    """Return some events of a room as they happened; others, and those there are not, are left out.
+    """Return some events of a room in order; ids of other rooms and unknown ids are skipped.
 
     :param ids: of events.
     """
@@ -151,9 +151,9 @@ def some(tx: Transaction, room_id: int, ids: Sequence[int]) -> tuple[Event, ...]
 
 
 def thread(tx: Transaction, event_id: int, page: Slice) -> Page[Event]:
-    """Return the event with which began what another belongs to, and all that answer it, the oldest first.
+    """Return the thread of an event: its first event and all answers, oldest first.
 
-    :param event_id: any of them.
+    :param event_id: any event of the thread.
     """
     first = tx.value(_ROOT, event=event_id)
     total = tx.value(f"SELECT count(*) FROM ({_ANSWERS}) AS found", event=first)
@@ -162,7 +162,7 @@ def thread(tx: Transaction, event_id: int, page: Slice) -> Page[Event]:
     return page.page(items, total)
 
 
-# An event answers an earlier one, so both ways end.
+# An event answers an earlier one, so both recursions end.
 _ROOT = """
 WITH RECURSIVE above(id, reply_to_id) AS (
     SELECT id, reply_to_id FROM event WHERE id = :event
@@ -181,10 +181,10 @@ SELECT id FROM below
 
 
 def _events(tx: Transaction, where: str, order: str = "event.id", **values: Any) -> tuple[Event, ...]:
-    """Return the events that meet a condition as they happened.
+    """Return the events that meet a condition, in order.
 
-    :param order: by position or id, which grow together; of events that are too long together the first in
-        this order are returned.
+    :param order: by position or id, which grow together; if the events exceed the size of a page, the first
+        in this order are returned.
     :param values: of the condition.
     """
     rows = tx.some(
@@ -199,7 +199,7 @@ def _events(tx: Transaction, where: str, order: str = "event.id", **values: Any)
 
 
 def event(row: Row, moment: str, reactions: Mapping[str, tuple[str, ...]] | None = None) -> Event:
-    """Return an event as callers see it.
+    """Return an event in the form of an answer.
 
     :param row: its columns but the position, with :data:`PRESENT`.
     :param moment: the present.
@@ -210,7 +210,7 @@ def event(row: Row, moment: str, reactions: Mapping[str, tuple[str, ...]] | None
 def reactions(
     tx: Transaction, where: str, values: Mapping[str, Any]
 ) -> dict[int, dict[str, tuple[str, ...]]]:
-    """Return who reacted to the events that meet a condition, by event and emoji.
+    """Return the personas that reacted to the events that meet a condition, by event and emoji.
 
     :param values: of the condition.
     """
@@ -228,7 +228,7 @@ def reactions(
 
 
 PRESENT = "todo.status, todo.assigned_to, todo.lease_until, handoff.ack_event_id"
-"""What an event's data has of the present; see :func:`present_data`."""
+"""The current state in an event's data; see :func:`present_data`."""
 
 PRESENT_FROM = "LEFT JOIN todo ON todo.event_id = event.id LEFT JOIN handoff ON handoff.event_id = event.id"
 
@@ -247,10 +247,10 @@ def data_of(row: Row) -> dict[str, Any]:
 
 
 def present_data(row: Row, moment: str) -> dict[str, Any]:
-    """Return an event's data; that of a todo has its present state, not the one it began with.
+    """Return an event's data; that of a todo has its current state, not its initial one.
 
     :param row: as :func:`data_of` takes it, with :data:`PRESENT`.
-    :param moment: the present; a claim that was over by then counts no longer.
+    :param moment: the present; an expired claim does not count.
     :raises DatabaseError: the data cannot be read.
     """
     data = data_of(row)

@@ -1,4 +1,4 @@
-"""Notifications: what a persona should look at; each persona has one mailbox."""
+"""Notifications; each persona has one mailbox."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Notification:
 
 @dataclass(frozen=True, slots=True)
 class MarkedRead:
-    """A notification that was read.
+    """The result of marking a notification as read.
 
     :param notification_id: its id.
     :param read_at: when it was read first.
@@ -74,7 +74,7 @@ def deliver(tx: Transaction, event: Posted, kind: str, personas: Sequence[str]) 
     """Notify members of a room of one of its events.
 
     :param kind: see :class:`Notification`.
-    :param personas: each once; those who have left the room are not told.
+    :param personas: each once; former members are skipped.
     :returns: one notification for each member, in their order.
     """
     if not personas:
@@ -103,11 +103,11 @@ def deliver(tx: Transaction, event: Posted, kind: str, personas: Sequence[str]) 
 def read(
     tx: Transaction, persona: str, unread_only: bool, since: int | None, page: Slice
 ) -> Page[Notification]:
-    """Return notifications of a persona, the newest first.
+    """Return notifications of a persona, newest first.
 
-    :param since: only notifications after this one, the oldest first.
-    :returns: its total counts all that are asked for, on this page and others.
-    :raises RecordNotFoundError: no room knows the persona, who would wait for ever.
+    :param since: only notifications after this one, oldest first.
+    :returns: a page; its total counts all matching notifications.
+    :raises RecordNotFoundError: no room knows the persona, so a wait would never end.
     """
     which = "persona = :persona" + (" AND read_at IS NULL" if unread_only else "")
     order = "DESC" if since is None else "ASC"
@@ -140,10 +140,10 @@ def read(
 
 
 def mark_read(tx: Transaction, notification_id: int, whose: str | None = None) -> MarkedRead:
-    """Mark a notification as read; one that was read keeps its time.
+    """Mark a notification as read. Idempotent: the first time is kept.
 
-    :param whose: only if it is that persona's.
-    :raises RecordNotFoundError: there is no such notification.
+    :param whose: only if it belongs to this persona.
+    :raises RecordNotFoundError: the notification does not exist.
     """
     which, values = conditions(id=("id = :id", notification_id), whose=("persona = :whose", whose))
     persona = tx.value(

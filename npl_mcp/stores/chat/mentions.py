@@ -8,17 +8,18 @@ from dataclasses import dataclass
 from itertools import islice
 
 MOST_SIGNS = 1_000
-"""Further signs of a text are ignored, since names are looked up at each."""
+"""Maximum signs considered in a text: names are looked up at each."""
 
 MOST_UNKNOWN = 20
-"""Names of nobody that are told; a text with more is code."""
+"""Maximum unknown names that are reported; a text with more is code."""
 
 EVERYBODY = "all"
 
 # Not the sign of an address (me@x.com), of a path (modules/@x) or of a second server (@a@x).
 _SIGN = re.compile(r"(?<![\w.+\-@/])@(?=\S)")
 
-# A name ends where no letter, digit or underscore follows, directly or after hyphens, and no address goes on.
+# A name ends where no letter, digit or underscore follows, directly or after hyphens, and no address
+# continues.
 _END = re.compile(r"(?!-*[\w@])")
 
 
@@ -27,10 +28,10 @@ _WORD = re.compile(r"\w{1,64}(?:-\w{1,64}){0,3}")
 
 @dataclass(frozen=True, slots=True)
 class Mentions:
-    """Whom a text mentions.
+    """The members that a text mentions.
 
     :param members: in order of first appearance, each once.
-    :param unknown: what stands after a sign and is no member, in order, each once, at most 20.
+    :param unknown: other names after a sign, in order, each once, at most 20.
     """
 
     members: tuple[str, ...] = ()
@@ -38,10 +39,10 @@ class Mentions:
 
 
 def mentioned(text: str, members: Sequence[str]) -> Mentions:
-    """Return whom a text mentions.
+    """Return the members that a text mentions.
 
-    After the sign the longest name that the text goes on with counts: one in the same case, else the first
-    that differs in case only. ``@all`` mentions every member, unless one has that name.
+    The longest name after the sign wins: an exact match, else the first match that differs only in case.
+    ``@all`` mentions every member, unless a member has that name.
 
     :param text: any text.
     :param members: names; they may hold any characters.

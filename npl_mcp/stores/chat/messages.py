@@ -1,7 +1,7 @@
-"""Messages, handoffs, reactions and shared artifacts; the functions work inside a transaction of a caller.
+"""Messages, handoffs, reactions and shared artifacts; the functions run in the caller's transaction.
 
-A handoff is a message by which one member gives something to another, who acknowledges that it has it. One
-that answers a todo gives away the todo: whoever acknowledges it is from that moment who is to do it.
+A handoff is a message by which one member passes work to another, who acknowledges its receipt. A handoff
+that answers a todo passes on that todo: its acknowledgement assigns the todo to the recipient.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from npl_mcp.stores.chat.rooms import Posted
 KINDS = ("message", "handoff", "ack")
 
 EMOJI = 32
-"""Characters of a reaction."""
+"""Maximum characters of a reaction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,15 +92,15 @@ def send(
     kind: str,
     to: str | None,
 ) -> Message:
-    """Write into a room; members the text mentions are notified.
+    """Post to a room, and notify the members that the text mentions.
 
     :param answered: an event of the same room.
     :param kind: one of :data:`KINDS`.
-    :param to: who gets a handoff.
-    :raises RecordNotFoundError: what is answered is not in the room.
+    :param to: the recipient of a handoff.
+    :raises RecordNotFoundError: the answered event is not in the room.
     """
     _check(kind, persona, to, answered)
-    if answered is not None or to is not None:  # who is no member is told that before all else
+    if answered is not None or to is not None:  # report a missing membership before all other errors
         rooms.require_member(tx, room_id, persona)
     if answered is not None and (there := rooms.room_of(tx, answered)) != room_id:
         raise RecordNotFoundError(
@@ -120,18 +120,18 @@ def send(
         sent = _take(tx, event, persona, answered)
     else:
         event = rooms.post(tx, room_id, persona, "message", data, answered)
-    # Nobody gets two notifications for one event.
+    # At most one notification per event and persona.
     told = {persona, *(one.persona for one in sent)}
     sent += inbox.deliver(tx, event, "mention", [name for name in found.members if name not in told])
     return Message(event.id, room_id, persona, message, found.members, sent, found.unknown or None)
 
 
 def _check(kind: str, persona: str, to: str | None, answered: int | None) -> None:
-    """Check what a message of a kind needs.
+    """Check the arguments that a kind of message requires.
 
-    :param to: who gets a handoff.
+    :param to: the recipient of a handoff.
     :param answered: the event it answers.
-    :raises InvalidRequestError: something is missing, or too much.
+    :raises InvalidRequestError: an argument is missing or superfluous.
     """
     if kind == "handoff" and to is None:
         raise MissingRequestError("to is missing", parameter="to", hint="name the member it is handed to")
@@ -152,16 +152,16 @@ def _check(kind: str, persona: str, to: str | None, answered: int | None) -> Non
 
 
 def _give(tx: Transaction, event: Posted, to: str) -> tuple[Delivered, ...]:
-    """Note that an event is a handoff, and tell who gets it."""
+    """Record an event as a handoff, and notify its recipient."""
     tx.insert("handoff", "event_id", event_id=event.id, persona=to)
     return inbox.deliver(tx, event, "handoff", [to])
 
 
 def _require_open(tx: Transaction, event_id: int, persona: str) -> None:
-    """Refuse an acknowledgement of what is no handoff to a persona, or is acknowledged.
+    """Refuse an acknowledgement unless the event is an open handoff to the persona.
 
-    :raises InvalidRequestError: the event is no handoff.
-    :raises NotAllowedError: it is to somebody else.
+    :raises InvalidRequestError: the event is not a handoff.
+    :raises NotAllowedError: the handoff has another recipient.
     :raises ClosedError: it was acknowledged before.
     """
     row = tx.one("SELECT persona, ack_event_id FROM handoff WHERE event_id = :event", event=event_id)
@@ -176,7 +176,7 @@ def _require_open(tx: Transaction, event_id: int, persona: str) -> None:
 
 
 def _take(tx: Transaction, event: Posted, persona: str, handoff_id: int) -> tuple[Delivered, ...]:
-    """Note that an event acknowledges a handoff, tell its sender, and move the todo it answers."""
+    """Record the acknowledgement of a handoff, notify its sender, and reassign the todo that it answers."""
     tx.run("UPDATE handoff SET ack_event_id = :ack WHERE event_id = :event", ack=event.id, event=handoff_id)
     given = tx.one("SELECT persona, reply_to_id FROM event WHERE id = :event", event=handoff_id)
     assert given is not None
@@ -187,7 +187,7 @@ def _take(tx: Transaction, event: Posted, persona: str, handoff_id: int) -> tupl
 
 
 def react(tx: Transaction, event_id: int, persona: str, emoji: str) -> Reaction:
-    """React to an event; a second equal reaction adds nothing."""
+    """React to an event. Idempotent."""
     room = rooms.room_of(tx, event_id)
     rooms.require_member(tx, room, persona)
     own: int | None = tx.value(
@@ -208,7 +208,7 @@ def react(tx: Transaction, event_id: int, persona: str, emoji: str) -> Reaction:
 def share(tx: Transaction, room_id: int, persona: str, artifact_id: int, revision: int | None) -> Share:
     """Share an artifact in a room; it is linked to the room's session.
 
-    :param revision: its number; ``None``: the present one.
+    :param revision: its number; ``None``: the current one.
     """
     rooms.require_member(tx, room_id, persona)
     number = require_revision(tx, artifact_id, revision)["revision_num"]

@@ -1,7 +1,7 @@
-"""Rooms, their members, and the writing of events.
+"""Rooms, their members, and the insertion of events.
 
-Everything that happens is an event of a room. Its position counts the room's events without gaps, so that any
-page of a feed is found at once. The functions work inside a transaction of a caller.
+Every change is an event of a room. Its position counts the room's events without gaps, so that any page of a
+feed is found at once. The functions run in the caller's transaction.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from npl_mcp.stores.base.values import filled
 
 MOST_MEMBERS = 1_000
 MOST_ROOMS = 100
-"""Rooms of one page; each comes with the names of its members."""
+"""Maximum rooms of a page; each comes with the names of its members."""
 
 _NEAR = 5
 _LOOKED_AT = 1_000
 
 _TOTAL = "room"
-"""Name of the total of all rooms; followed by a colon and a persona, of the rooms it is a member of. Archived
-rooms are counted apart.
+"""Name of the total of all rooms; with a colon and a persona, of the rooms that it is a member of. Archived
+rooms are counted separately.
 """
 
 _ARCHIVED_TOTAL = "archived-room"
@@ -66,7 +66,7 @@ class NewRoom:
 
 @dataclass(frozen=True, slots=True)
 class Room(session.RoomName):
-    """A room as it is listed.
+    """A room in a list.
 
     :param members: personas, in the order in which they joined.
     """
@@ -76,7 +76,7 @@ class Room(session.RoomName):
 
 @dataclass(frozen=True, slots=True)
 class RoomDetails(Room):
-    """A room, and whether it takes more.
+    """A room with its state.
 
     :param archived_at: since when it takes no more.
     """
@@ -122,7 +122,7 @@ def create(
     session_id: str | None,
     session_title: str | None,
 ) -> NewRoom:
-    """Make a room; with a session's id or title it belongs to that session, which is made if absent.
+    """Create a room. A session's id or title puts it in that session, which is created if it does not exist.
 
     :param personas: its members, each once.
     :raises AlreadyExistsError: the name is taken.
@@ -153,7 +153,7 @@ def create(
 
 
 def _join(tx: Transaction, room_id: int, personas: Sequence[str]) -> None:
-    """Make personas the members of a new room, with an event for each."""
+    """Add the members of a new room, with an event for each."""
     places = [{"room_id": room_id, "persona": one, "position": at} for at, one in enumerate(personas, 1)]
     tx.insert_many("member", [{**one, "joined_at": tx.now} for one in places])
     events = [
@@ -175,9 +175,9 @@ def _join(tx: Transaction, room_id: int, personas: Sequence[str]) -> None:
 
 
 def new_members(names: Sequence[str], parameter: str) -> list[str]:
-    """Check the names of members; repeated ones count once.
+    """Check the names of members; duplicates are dropped.
 
-    :raises MissingRequestError: there are none, or one is empty.
+    :raises MissingRequestError: the list is empty, or a name is.
     """
     personas = checks.lines(names, parameter, MOST_MEMBERS)
     if not personas:
@@ -188,7 +188,7 @@ def new_members(names: Sequence[str], parameter: str) -> list[str]:
 
 
 def _check_new_member(name: str, parameter: str) -> None:
-    """Refuse a name with the sign of a mention in front: ``@bob`` in a message means ``bob``."""
+    """Refuse a name that begins with the sign of a mention: ``@bob`` in a message means ``bob``."""
     if name.startswith("@"):
         raise InvalidRequestError(
             f"{parameter} has {name!r}",
@@ -198,10 +198,10 @@ def _check_new_member(name: str, parameter: str) -> None:
 
 
 def join(tx: Transaction, room_id: int, persona: str) -> None:
-    """Make a persona a member of a room; nothing happens to one that is.
+    """Add a persona to a room. Idempotent.
 
     :raises ClosedError: the room is archived.
-    :raises InvalidRequestError: no mention would find it.
+    :raises InvalidRequestError: no mention could match the name.
     """
     require_room(tx, room_id)
     if is_member(tx, room_id, persona):
@@ -219,7 +219,7 @@ def join(tx: Transaction, room_id: int, persona: str) -> None:
 
 
 def leave(tx: Transaction, room_id: int, persona: str) -> None:
-    """Make a persona no member of a room any more; nothing happens to one that is none.
+    """Remove a persona from a room. Idempotent.
 
     :raises ClosedError: the room is archived.
     """
@@ -237,7 +237,7 @@ def _count_member(tx: Transaction, room_id: int, persona: str, more: int) -> Non
 
 
 def archive(tx: Transaction, room_id: int, persona: str) -> None:
-    """Let a room take no more, after an event that says so; nothing happens to one that does not."""
+    """Archive a room, after an event that records it. Idempotent."""
     require_member(tx, room_id, persona)
     if state(tx, room_id).archived_at is None:
         event = post(tx, room_id, persona, "room_archive", {"action": "archived"})
@@ -245,7 +245,7 @@ def archive(tx: Transaction, room_id: int, persona: str) -> None:
 
 
 def reopen(tx: Transaction, room_id: int, persona: str) -> None:
-    """Let an archived room take events again."""
+    """Reopen an archived room."""
     require_member(tx, room_id, persona)
     if state(tx, room_id).archived_at is not None:
         _set_archived(tx, room_id, None)
@@ -266,19 +266,19 @@ ACTIONS: Mapping[str, Callable[[Transaction, int, str], None]] = {
     "archive": archive,
     "reopen": reopen,
 }
-"""What a persona does about a room; one that is as asked stays so."""
+"""Actions of a persona on a room; each is idempotent."""
 
 
 def state(tx: Transaction, room_id: int) -> RoomState:
-    """Return who is in a room, and whether it is archived."""
+    """Return the members of a room, and whether it is archived."""
     archived_at = tx.value("SELECT archived_at FROM room WHERE id = :room", room=room_id)
     return RoomState(room_id, members(tx, room_id), archived_at)
 
 
 def details(tx: Transaction, room_id: int) -> RoomDetails:
-    """Return all about a room but what happened in it.
+    """Return all properties of a room without its events.
 
-    :raises RoomNotFoundError: there is no such room.
+    :raises RoomNotFoundError: the room does not exist.
     """
     require_room(tx, room_id)
     row = tx.one(f"{_SELECT} WHERE room.id = :room", room=room_id)
@@ -286,10 +286,10 @@ def details(tx: Transaction, room_id: int) -> RoomDetails:
 
 
 def read(tx: Transaction, persona: str | None, archived: bool, page: Slice) -> Page[Room]:
-    """Return rooms with their members, the newest first.
+    """Return rooms with their members, newest first.
 
     :param persona: only rooms it is a member of.
-    :param archived: those that are archived, in place of the others.
+    :param archived: archived rooms instead of open ones.
     """
     name = _ARCHIVED_TOTAL if archived else _TOTAL
     condition = f"room.archived_at IS {'NOT ' if archived else ''}NULL"
@@ -333,14 +333,14 @@ def post(
     data: Mapping[str, object],
     reply_to_id: int | None = None,
 ) -> Posted:
-    """Write an event of a member at the end of a room.
+    """Append an event of a member to a room.
 
-    Its time is never earlier than that of the event before it, though a clock may be set back.
+    Its time is never earlier than that of the previous event, even if a clock was set back.
 
-    :raises NotAllowedError: the persona is no member.
+    :raises NotAllowedError: the persona is not a member.
     :raises ClosedError: the room or its session is archived.
     """
-    # Checked in passing: all others that write wait while a database on another machine is asked once more.
+    # Checked in the same statement: another round trip to a remote database would delay all other writers.
     room = tx.one(
         "UPDATE room SET event_count = event_count + 1 WHERE id = :room AND archived_at IS NULL"
         " AND EXISTS (SELECT 1 FROM member WHERE room_id = :room AND persona = :persona)"
@@ -382,7 +382,7 @@ def members(tx: Transaction, room_id: int) -> tuple[str, ...]:
 def require_member(tx: Transaction, room_id: int, persona: str) -> None:
     """Refuse a persona that is not a member of a room.
 
-    :raises NotAllowedError: the persona is not a member; names members that look alike.
+    :raises NotAllowedError: the persona is not a member; names similar members.
     """
     if is_member(tx, room_id, persona):
         return
@@ -398,9 +398,9 @@ def require_member(tx: Transaction, room_id: int, persona: str) -> None:
 
 
 def require_known(tx: Transaction, persona: str) -> None:
-    """Refuse a persona that no room has and nothing was sent to.
+    """Refuse a persona that is in no room and has no notifications.
 
-    :raises RecordNotFoundError: it is unknown; names members of rooms that look alike.
+    :raises RecordNotFoundError: it is unknown; names similar members of rooms.
     """
     sql = "SELECT 1 FROM member WHERE persona = :who UNION ALL SELECT 1 FROM mailbox WHERE persona = :who"
     if tx.value(sql, who=persona) is not None:
@@ -434,7 +434,7 @@ def require_room(tx: Transaction, room_id: int) -> int:
 def room_of(tx: Transaction, event_id: int) -> int:
     """Return the room of an event.
 
-    :raises RecordNotFoundError: there is no such event.
+    :raises RecordNotFoundError: the event does not exist.
     """
     room_id: int | None = tx.value("SELECT room_id FROM event WHERE id = :event", event=event_id)
     if room_id is None:

@@ -1,10 +1,9 @@
-"""Todos of a room: created, claimed for a time, reassigned, finished; a todo may wait for others.
+"""Todos of a room: created, claimed for a time, reassigned, finished; a todo may depend on others.
 
-A claim is a lease. When it is over and the todo is not done, the todo is as if nobody had begun it: free for
-all, or still that of the persona it was assigned to. Nothing has to happen for that, because the state is
-worked out when it is read. The row of a todo that its assignee claims stays ``pending``: with a lease that
-means in progress, and the end of the lease leaves the assignment. The functions work inside a transaction of
-a caller.
+A claim is a lease. When it expires before the todo is done, the todo returns to its earlier state: free, or
+still assigned to its assignee. No write is needed for that, because the state is computed on reading. The row
+of a todo that its assignee claims stays ``pending``: with a lease that means in progress, and the end of the
+lease leaves the assignment. The functions run in the caller's transaction.
 """
 
 from __future__ import annotations
@@ -23,12 +22,12 @@ from npl_mcp.stores.chat import feed, inbox, rooms
 from npl_mcp.stores.chat.inbox import Delivered
 
 STATUSES = ("pending", "in_progress", "done", "cancelled")
-"""The first two are those of open todos."""
+"""States of a todo; the first two are open."""
 
 FILTERS = ("ready", "open", "mine", "done")
 
 LEASE = 600
-"""Seconds a claim lasts, where the caller does not say."""
+"""Default seconds of a claim."""
 
 LONGEST_LEASE = 24 * 3600
 MOST_BLOCKERS = 100
@@ -107,7 +106,7 @@ class ListedTodo:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What came of a claim.
+    """The result of a claim.
 
     :param claimed: whether there was something to claim.
     :param todo: what was claimed.
@@ -125,7 +124,7 @@ def create(
     assigned_to: str | None,
     blocked_by: Sequence[int],
 ) -> Todo:
-    """Make a todo in a room."""
+    """Create a todo in a room."""
     rooms.require_member(tx, room_id, persona)
     others = [] if assigned_to in (None, persona) else [assigned_to]
     for name in others:
@@ -158,11 +157,11 @@ def update(
 ) -> TodoUpdate:
     """Change a todo.
 
-    :param event_id: the event that made it.
+    :param event_id: the event that created it.
     :param status: one of :data:`STATUSES`.
-    :param assigned_to: who is to do it; ``None``: as before.
-    :param blocked_by: todos that have to be done first; ``None``: as before.
-    :raises ConflictError: somebody else has claimed it.
+    :param assigned_to: the new assignee; ``None``: unchanged.
+    :param blocked_by: todos that must be done first; ``None``: unchanged.
+    :raises ConflictError: another persona has claimed it.
     """
     before = _require(tx, event_id)
     rooms.require_member(tx, before["room_id"], persona)
@@ -170,17 +169,17 @@ def update(
         raise _claimed(event_id, before)
     if blocked_by is not None:
         _block(tx, event_id, before["room_id"], blocked_by)
-    # Who ends what it had claimed did it, though the claim was over.
+    # A persona that finishes a todo did it, even if its claim had expired.
     late = persona if persona == before["holder"] and status in STATUSES[1:3] else None
     doer = assigned_to or before["assigned_to"] or late
     if before["lease_until"] and status == "pending" and assigned_to is None:
-        doer = None  # the claim is given back
+        doer = None  # the claim is released
     held = status == "in_progress" and doer == before["assigned_to"]
     return _change(tx, before, persona, status, doer, before["lease_until"] if held else None)
 
 
 def lease_seconds(lease: int, parameter: str) -> int:
-    """Check how long a claim is to last."""
+    """Check the duration of a claim."""
     if not 1 <= lease <= LONGEST_LEASE:
         raise InvalidRequestError(
             f"{parameter} is out of range",
@@ -191,9 +190,9 @@ def lease_seconds(lease: int, parameter: str) -> int:
 
 
 def claim(tx: Transaction, event_id: int, persona: str, seconds: int) -> Claim:
-    """Claim a todo for a time, or prolong a claim.
+    """Claim a todo for a time, or extend a claim.
 
-    :raises ConflictError: somebody else has claimed it, or is to do it; it waits for others; it is not open.
+    :raises ConflictError: another persona has claimed it or is its assignee; it is blocked; it is not open.
     """
     before = _require(tx, event_id)
     rooms.require_member(tx, before["room_id"], persona)
@@ -212,7 +211,7 @@ def claim(tx: Transaction, event_id: int, persona: str, seconds: int) -> Claim:
 
 
 def claim_next(tx: Transaction, room_id: int, persona: str, seconds: int) -> Claim:
-    """Claim the oldest todo of a room that is ready for a persona, if there is one."""
+    """Claim the oldest todo of a room that is ready for a persona, if any."""
     rooms.require_member(tx, room_id, persona)
     where, values = _which(room_id, "ready", persona)
     first = f"SELECT event.id {_FROM} WHERE {where} ORDER BY +event.id LIMIT 1"
@@ -221,9 +220,9 @@ def claim_next(tx: Transaction, room_id: int, persona: str, seconds: int) -> Cla
 
 
 def hand_over(tx: Transaction, event_id: int, giver: str, taker: str) -> None:
-    """Let a persona have an open todo in place of another, if that one has it, or nobody.
+    """Reassign an open todo, if the giver has it or it is free.
 
-    :param event_id: an event; if it made no todo, nothing happens.
+    :param event_id: an event; if it is not a todo, the call does nothing.
     """
     before = tx.one(f"{_SELECT} {_FROM} WHERE event.id = :event", event=event_id, moment=tx.now)
     if before is not None and before["assigned_to"] in (None, giver) and before["status"] in STATUSES[:2]:
@@ -233,12 +232,12 @@ def hand_over(tx: Transaction, event_id: int, giver: str, taker: str) -> None:
 def read(
     tx: Transaction, room_id: int | None, which: str, persona: str | None, page: Slice
 ) -> Page[ListedTodo]:
-    """Return todos, the oldest first.
+    """Return todos, oldest first.
 
     :param room_id: only of this room; ``None``: of all rooms that the persona is a member of.
     :param which: one of :data:`FILTERS`.
-    :param persona: whose those are that are ``mine``; what others are to do is not ready for it.
-    :raises MissingRequestError: neither a room nor a persona is named, or ``mine`` means nobody's.
+    :param persona: owner of the todos that are ``mine``; todos assigned to others are not ready for it.
+    :raises MissingRequestError: neither a room nor a persona is given, or ``mine`` without a persona.
     """
     if persona is None and (room_id is None or which == "mine"):
         raise MissingRequestError(
@@ -260,11 +259,11 @@ def read(
 
 
 def _which(room_id: int | None, which: str, persona: str | None) -> tuple[str, dict[str, Any]]:
-    """Return the condition for todos that are asked for, as :func:`read` takes them, and its values."""
+    """Return the condition that selects todos for the arguments of :func:`read`, and its parameters."""
     values: dict[str, Any] = {}
     parts = [_CONDITIONS[which]]
-    # Few todos are open, many are done: the sign, here and in the order, keeps a database from looking at
-    # all events of a room.
+    # Few todos are open, many are done: the sign, here and in the order, keeps a database from reading all
+    # events of a room.
     room = "event.room_id" if which == "done" else "+event.room_id"
     if room_id is None:
         parts.append(
@@ -314,7 +313,7 @@ _CONDITIONS = {
 
 
 def _require(tx: Transaction, event_id: int) -> Row:
-    """Return a todo as it is now."""
+    """Return the current state of a todo."""
     row = tx.one(f"{_SELECT} {_FROM} WHERE event.id = :event", event=event_id, moment=tx.now)
     if row is None:
         kind = tx.value("SELECT event_type FROM event WHERE id = :event", event=event_id)
@@ -338,7 +337,7 @@ def _claimed(event_id: int, row: Row) -> ConflictError:
 def _claim(tx: Transaction, before: Row, persona: str, seconds: int) -> None:
     until = later(tx.now, timedelta(seconds=seconds))
     if before["lease_until"]:
-        # No event: whoever works on renews often, and nothing has changed for others.
+        # No event: an assignee renews its claim often, and nothing has changed for others.
         tx.run(
             "UPDATE todo SET lease_until = :until WHERE event_id = :event",
             until=until,
@@ -351,9 +350,9 @@ def _claim(tx: Transaction, before: Row, persona: str, seconds: int) -> None:
 def _change(
     tx: Transaction, before: Row, persona: str, status: str, doer: str | None, lease_until: str | None
 ) -> TodoUpdate:
-    """Write a todo's state, with an event, and tell whom it concerns.
+    """Store a todo's state, with an event, and notify the personas concerned.
 
-    :param before: what the todo was.
+    :param before: the previous state.
     """
     event_id, room_id, creator = before["event_id"], before["room_id"], before["creator"]
     assigned = [] if doer in (None, persona, before["assigned_to"]) else [doer]
@@ -374,17 +373,17 @@ def _change(
     sent = inbox.deliver(tx, event, "todo_assign", assigned)
     concerned = [creator] if status != before["status"] else []
     if before["assigned_to"] is None and before["holder"] is not None:
-        concerned.append(before["holder"])  # whose claim was over
-    # Nobody gets two notifications for one event.
+        concerned.append(before["holder"])  # the former holder
+    # At most one notification per event and persona.
     others = dict.fromkeys(one for one in concerned if one not in (persona, *assigned))
     sent += inbox.deliver(tx, event, "todo_update", list(others))
     return TodoUpdate(event.id, event_id, room_id, persona, status, doer, sent)
 
 
 def _block(tx: Transaction, event_id: int, room_id: int, blockers: Sequence[int]) -> None:
-    """Let a todo wait for others of its room, and for no more.
+    """Set the todos of the same room that block a todo.
 
-    :raises InvalidRequestError: one of them is none, or waits for this one.
+    :raises InvalidRequestError: one of them is not a todo, or depends on this one.
     """
     for blocker in blockers:
         row = tx.one(f"SELECT event.room_id {_FROM} WHERE event.id = :event", event=blocker)
@@ -412,7 +411,7 @@ SELECT 1 FROM before WHERE id = :todo
 
 
 def _blockers(tx: Transaction, ids: Sequence[int]) -> dict[int, tuple[int, ...]]:
-    """Return the open todos that each todo waits for."""
+    """Return the open todos that block each todo."""
     found: dict[int, tuple[int, ...]] = {}
     if not ids:
         return found

@@ -1,4 +1,4 @@
-"""Names of libraries and of what is in them: ``lib:docs``, ``lib:docs@12``, ``lib:docs/guide.md``."""
+"""Names of libraries and of their contents: ``lib:docs``, ``lib:docs@12``, ``lib:docs/guide.md``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ EVERY = f"{SCHEME}:*"
 """The name of all documents of all libraries."""
 
 LONGEST_PATH = 1_024
-"""Characters of a path: four of them fit into the longest name that a call may have."""
+"""Maximum characters of a path: four of them fit into the longest name that a call may have."""
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 _NUMBER = re.compile(r"[1-9][0-9]{0,14}")
@@ -23,11 +23,11 @@ _FORMS = "write lib:docs, lib:docs/guide.md, lib:docs@12 or lib:*"
 
 @dataclass(frozen=True, slots=True)
 class LibraryRef:
-    """What a name names.
+    """The parts of a library's name.
 
     :param library: the library.
     :param number: of a revision; ``None`` for the current one.
-    :param path: below the library, as it was written; empty for all of it.
+    :param path: below the library, as it was written; empty for the whole library.
     """
 
     library: str
@@ -36,10 +36,10 @@ class LibraryRef:
 
     @classmethod
     def parse(cls, text: str, parameter: str = "file") -> LibraryRef:
-        """Read a name.
+        """Parse a name.
 
         :param text: with the scheme or without.
-        :raises InvalidRequestError: it is none.
+        :raises InvalidRequestError: the name is not valid.
         """
         head, _, path = text.removeprefix(f"{SCHEME}:").partition("/")
         library, at, number = head.partition("@")
@@ -52,12 +52,12 @@ class LibraryRef:
 
     @property
     def top(self) -> str:
-        """The name of all of the library, in this revision."""
+        """The name of the whole library, in this revision."""
         return top_of(self.library, self.number)
 
 
 def top_of(library: str, number: int | None) -> str:
-    """Return the name of all of a library.
+    """Return the name of a whole library.
 
     :param number: of a revision; ``None`` for the current one.
     """
@@ -65,9 +65,9 @@ def top_of(library: str, number: int | None) -> str:
 
 
 def check_library(name: str) -> str:
-    """Check the name of a library that may be a new one.
+    """Check the name of a library that may be new.
 
-    :raises InvalidRequestError: it cannot be one.
+    :raises InvalidRequestError: the name is not valid.
     """
     if not _NAME.fullmatch(name):
         raise InvalidRequestError(
@@ -79,9 +79,9 @@ def check_library(name: str) -> str:
 
 
 def check_path(path: str) -> str:
-    """Check the path of a file in a library: Markdown, and nowhere but below the library.
+    """Check the path of a file in a library: Markdown, below the library.
 
-    :raises InvalidRequestError: it cannot be one.
+    :raises InvalidRequestError: the path is not valid.
     """
     if not _is_path(path):
         hint = f"at most {LONGEST_PATH:,} characters, without control characters"
@@ -90,9 +90,9 @@ def check_path(path: str) -> str:
 
 
 def sound_path(path: str) -> str:
-    """Return a path that was stored.
+    """Return a stored path.
 
-    :raises DatabaseError: it is none.
+    :raises DatabaseError: the path is not valid.
     """
     if not _is_path(path):
         raise DatabaseError(f"the database is damaged: {path[:64]!r} is no path of a library")

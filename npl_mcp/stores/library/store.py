@@ -1,8 +1,8 @@
 """Libraries: Markdown files with revisions, numbered from 1; the highest is the current one.
 
-A revision is the files of a folder when it was pushed. A content is kept once, by its digest, and a file has
-a row for each range of revisions in which it stayed the same: what did not change costs nothing, and one
-range of an index holds the files of any revision. Nothing is ever taken away.
+A revision is the state of a folder at a push. Each content is stored once, by its digest, and a file has a
+row for each range of revisions in which it was unchanged. So unchanged files cost nothing, and one range of
+an index holds the files of any revision. Nothing is ever removed.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from npl_mcp.stores.library.names import check_library, check_path, sound_path
 T = TypeVar("T")
 
 STILL = checks.LARGEST_ID
-"""The last revision of a file that is still there."""
+"""Last revision of a file that still exists."""
 
 _AT_ONCE = 64
-"""Contents that are in memory together while they are written."""
+"""Maximum contents in memory while they are written."""
 
 _NAMED = 500
-"""Digests of one query; SQLite takes 32,766 parameters at most."""
+"""Maximum digests of a query; SQLite takes 32,766 parameters at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class LibraryRevision:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What files are another way than they were, by their paths.
+    """The differences between two states of the files, by path.
 
     :param added: there was no such file.
     :param changed: they had another content.
@@ -106,7 +106,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Push:
-    """What came of a push.
+    """The result of a push.
 
     :param number: of the current revision afterwards; 0 if there is none yet, because nothing was written.
     :param difference: from what was current before.
@@ -119,7 +119,7 @@ class Push:
 class LibraryStore:
     """Libraries.
 
-    :param database: where they are kept.
+    :param database: the database that stores them.
     """
 
     def __init__(self, database: Database) -> None:
@@ -135,12 +135,12 @@ class LibraryStore:
         created_by: str | None = None,
         dry_run: bool = False,
     ) -> Push:
-        """Make the next revision of a library, or the first; without any change there is none.
+        """Create the next revision of a library, or the first; without a change no revision is created.
 
-        :param files: all files that it is to have.
-        :param read: returns the content of one of them; asked for contents that are not kept yet.
-        :param dry_run: only say what would change.
-        :raises ConflictError: a file is not the one that it was.
+        :param files: all its files.
+        :param read: returns the content of a file; called only for contents that are not stored yet.
+        :param dry_run: only return the changes.
+        :raises ConflictError: the content of a file has changed.
         """
         check_library(name)
         note = checks.maybe(checks.line, message, "message", checks.LINE)
@@ -182,9 +182,9 @@ class LibraryStore:
         """Return a revision of a library.
 
         :param number: ``None`` for the current one.
-        :param seen: tells which libraries the caller may see; the others are not there.
-        :raises DocumentNotFoundError: there is no such library.
-        :raises RecordNotFoundError: it has no such revision.
+        :param seen: returns whether the caller may see a library; other libraries are treated as missing.
+        :raises DocumentNotFoundError: the library does not exist.
+        :raises RecordNotFoundError: the revision does not exist.
         """
         with self._database.read() as tx:
             row = _current(tx, name) if number is None else _numbered(tx, name, number)
@@ -198,9 +198,9 @@ class LibraryStore:
             return _files(tx, _id_of(tx, revision.library), revision.number)
 
     def since(self, before: LibraryRevision, after: LibraryRevision) -> tuple[Files, Collection[str]] | None:
-        """Return what a later revision has otherwise: the files that are new or changed, and what is gone.
+        """Return the differences of a later revision: the new or changed files, and the removed paths.
 
-        :returns: ``None`` if the other is not an earlier revision of the same library.
+        :returns: ``None`` if ``before`` is not an earlier revision of the same library.
         """
         with self._database.read() as tx:
             row = _numbered(tx, before.library, before.number)
@@ -221,7 +221,7 @@ class LibraryStore:
         return files, {row["path"] for row in ended}.difference(files)
 
     def contents(self, digests: Collection[str]) -> dict[str, bytes]:
-        """Return contents by their digests, those of them that are what was stored."""
+        """Return the undamaged contents by their digests."""
         with self._database.read() as tx:
             return tx.contents("library_content", digests)
 
@@ -229,7 +229,7 @@ class LibraryStore:
         """Return the content of a file.
 
         :param path: for the message.
-        :raises UnreadableDocumentError: it is not what was stored.
+        :raises UnreadableDocumentError: the content is damaged.
         """
         found = self.contents([digest]).get(digest)
         if found is None:
@@ -237,7 +237,7 @@ class LibraryStore:
         return found
 
     def held(self, name: str) -> frozenset[tuple[str, str]]:
-        """Return each path that a library ever had, with the digest of each content it had there."""
+        """Return every path that a library ever had, with the digest of each of its contents."""
         with self._database.read() as tx:
             statement = "SELECT DISTINCT path, digest FROM library_file WHERE library_id = :library"
             rows = tx.all(statement, library=_id_of(tx, name))
@@ -252,8 +252,8 @@ class LibraryStore:
     def log(self, name: str, limit: int | None = None) -> Sequence[LibraryRevision]:
         """Return the revisions of a library, newest first.
 
-        :param limit: how many at most.
-        :raises DocumentNotFoundError: there is no such library.
+        :param limit: maximum number.
+        :raises DocumentNotFoundError: the library does not exist.
         """
         self.revision(name)
         most = STILL if limit is None else limit
@@ -262,7 +262,7 @@ class LibraryStore:
             return [filled(LibraryRevision, row) for row in tx.some(statement, name=name, most=most)]
 
     def check(self) -> Iterator[str]:
-        """Read every content and every revision; return what is wrong, a line each."""
+        """Read every content and every revision; return one line for each problem."""
         with self._database.read() as tx:
             every = [
                 filled(LibraryRevision, row) for row in tx.all(f"{_REVISIONS} ORDER BY library_id, number")
@@ -289,7 +289,7 @@ class LibraryStore:
 
 
 def damaged_file(path: str) -> UnreadableDocumentError:
-    """Return the error for a file whose content is not what was stored."""
+    """Return the error for a file whose content is damaged."""
     return UnreadableDocumentError(f"{path!r} is damaged in the database", hint=RESTORE)
 
 
@@ -338,7 +338,7 @@ def _files(tx: Transaction, library: int, number: int) -> dict[str, LibraryFile]
         library=library,
         number=number,
     )
-    # Databases sort by the language of their machine.
+    # Databases sort by the locale of their machine.
     rows.sort(key=lambda row: row["path"])
     return {sound_path(row["path"]): filled(LibraryFile, row) for row in rows}
 
@@ -349,7 +349,7 @@ def _digest_of(files: Files) -> str:
 
 
 def _moved(tx: Transaction, name: str, number: int, moment: str) -> int:
-    """Make a revision the current one of a library, which may be new; return the library's id."""
+    """Set the current revision of a library, which may be new; return the library's id."""
     library: int = tx.value(
         "INSERT INTO library (name, created_at, revision) VALUES (:name, :now, :number)"
         " ON CONFLICT (name) DO UPDATE SET revision = excluded.revision RETURNING id",
@@ -361,9 +361,9 @@ def _moved(tx: Transaction, name: str, number: int, moment: str) -> int:
 
 
 def _write_contents(tx: Transaction, paths: Mapping[str, str], read: Callable[[str], bytes]) -> None:
-    """Write the contents that are not kept yet.
+    """Store the contents that are not stored yet.
 
-    :param paths: of a file with each content, by digest.
+    :param paths: path of a file with each content, by digest.
     """
     left = iter([digest for part in _parts(list(paths), _NAMED) for digest in _unknown(tx, part)])
     while part := list(islice(left, _AT_ONCE)):

@@ -55,20 +55,20 @@ SESSIONS = f"{NPL}/sessions"
 LOG, META, CURSORS = "worklog.jsonl", "meta.json", ".cursors"
 
 MAX_NEW_FOLDERS = 32
-"""Folders, one in the other, that an export makes; many programs cannot remove a thousand."""
+"""Maximum nested folders that an export creates; many programs cannot remove a thousand."""
 
 MAX_LOG_BYTES = 256 * 1024 * 1024
-"""Size of a log that is imported."""
+"""Maximum bytes of a log that is imported."""
 
 MAX_CURSORS = 10_000
-"""Cursors of a session that are imported."""
+"""Maximum cursors of a session that are imported."""
 
 LONGEST_LINE = 8 * 1024 * 1024
-"""Bytes of one entry; the limits of its parts keep it below, however they are escaped."""
+"""Maximum bytes of one entry; the limits of its parts keep it below, with any escapes."""
 
 _SMALL_FILE = 1024 * 1024
 _BATCH = 1_000
-"""Entries that are read or written by one statement."""
+"""Entries per statement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +88,12 @@ class Imported:
 
 
 def export(tx: Transaction, project: str, session_id: str | None, target: Path | None) -> Path:
-    """Write the files of a session, each complete as soon as it has its name.
+    """Write the files of a session, each under a temporary name until it is complete.
 
     :param session_id: by default the current session.
-    :param target: the folder, made if need be; by default the session's own below :data:`SESSIONS`.
+    :param target: the folder, created if necessary; by default the session's own below :data:`SESSIONS`.
     :returns: the folder.
-    :raises InvalidRequestError: too many folders above it are absent.
+    :raises InvalidRequestError: too many parent folders are missing.
     :raises AlreadyExistsError: it holds files of these names that no export of this session has written.
     :raises StorageError: it cannot be written.
     """
@@ -103,7 +103,7 @@ def export(tx: Transaction, project: str, session_id: str | None, target: Path |
         root, below, mode = _place(project, session, target)
         with Folder.opened(root, below, make=True, mode=mode) as folder:
             _check_free(folder, session, _log_lines(tx, row["number"]))
-            # The description comes first: it says whose files these are if the export is interrupted.
+            # The description comes first: it identifies the owner of the files if the export is interrupted.
             folder.replace(META, meta_text(session).encode())
             folder.replace(LOG, _log_lines(tx, row["number"]))
             for agent, cursor in rows.cursors(tx, row["number"]):
@@ -118,9 +118,9 @@ def export(tx: Transaction, project: str, session_id: str | None, target: Path |
 
 
 def _place(project: str, session: WorklogSession, target: Path | None) -> tuple[str, str, int]:
-    """Return a folder that exists, the path below it to write to, and the permissions of new folders."""
+    """Return an existing folder, the path below it to write to, and the permissions of new folders."""
     if target is None:
-        # Private, but for ``.npl`` itself, which can hold prompts for others.
+        # Private, except ``.npl`` itself, which can hold prompts for others.
         with Folder.opened(*below_root(project, NPL), make=True):
             pass
         archived = session.archived_as
@@ -139,9 +139,9 @@ def _place(project: str, session: WorklogSession, target: Path | None) -> tuple[
 
 
 def _check_free(folder: Folder, session: WorklogSession, lines: Iterator[bytes]) -> None:
-    """Refuse to write over files that this session's export has not written.
+    """Refuse to overwrite files that this session's export has not written.
 
-    :param lines: of the session's log, of which the file must be a beginning.
+    :param lines: of the session's log; the file must be a prefix of them.
     """
     taken = [name for name in (META, LOG, CURSORS) if folder.stat(name) is not None]
     meta = read_object(_small_file(folder, META))
@@ -182,7 +182,7 @@ def import_folder(database: Database, project: str) -> Imported:
 
 
 def _current_session(project: str) -> str:
-    """Return the id of the current session as the folder says it; empty if it does not."""
+    """Return the id of the folder's current session; empty if it names none."""
     with suppress(OSError), Folder.opened(*below_root(project, NPL)) as folder:
         return _small_file(folder, "current-session").decode("utf-8", "replace").strip()
     return ""
