@@ -1,1 +1,1 @@
-"""What all tools share: visible files, document sources, indices, the current call."""
+"""Shared parts of all tools: visible files, document sources, indices, the current call."""

@@ -1,4 +1,4 @@
-"""What tools are given: the documents, stores and settings one caller sees."""
+"""The context of tools: the documents, stores and settings that one caller sees."""
 
 from __future__ import annotations
 
@@ -40,37 +40,37 @@ from npl_mcp.stores.changes import Changes
 logger = logging.getLogger(__name__)
 
 VIEWS = 32
-"""Working directories, and sights of callers, whose views are kept."""
+"""Maximum cached views, by working directory and permissions."""
 
 VOCABULARY_DELAY = 0.5
-"""Seconds the warm-up leaves to first calls before it loads the vocabulary."""
+"""Seconds between the start of the warm-up and the loading of the vocabulary, for the first calls."""
 
 _DOMAINS = {ArtifactDocuments.SCHEME: "artifact", CrDocuments.SCHEME: "cr"}
-"""The domains that documents of other sources than files belong to."""
+"""The domains of documents from other sources than files."""
 
 _TRIES = 3
 
 SMALL_BYTES = 64 * 1024
-"""The largest single file that is indexed and ranked among the short calls."""
+"""Maximum bytes of a single file that is indexed and ranked in the lane of short calls."""
 
 FOR_PROGRAM: ContextVar[bool] = ContextVar("for_program", default=False)
-"""Whether a program of ours or a plain HTTP call gets the answer, and not a model."""
+"""Whether the answer is for a program of ours or a plain HTTP call, and not for a model."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """The documents a request is about.
+    """The documents of a request.
 
     :param collection: their indices, together.
     :param several: whether the request names a set (a folder or a pattern), so that answers name files.
-    :param files: what answers call each document; without anything else it leads to this one alone.
-    :param aliases: by what else selectors may call each document.
-    :param unreadable: files of the set that were left out, and why.
-    :param exclude: what the caller has of these documents.
-    :param missing: files of the set that are not indexed yet, since the call did not wait for them.
-    :param founds: where the documents are.
+    :param files: unique name of each document in answers.
+    :param aliases: other names of each document in selectors.
+    :param unreadable: omitted files of the set, with the reasons.
+    :param exclude: sections of these documents that the caller already has.
+    :param missing: files of the set that are not indexed yet, because the call did not wait for them.
+    :param founds: locations of the documents.
     """
 
     collection: Collection
@@ -84,13 +84,13 @@ class Gathered:
 
 
 class App(Files):
-    """What one caller sees: search roots and a project of a working directory, on top of what all share.
+    """The view of one caller: search roots and a project of a working directory, on top of the shared state.
 
-    Opens nothing when made; can be used from several threads.
+    Construction opens nothing; safe for several threads.
 
     :param settings: see :class:`~npl_mcp.config.settings.Settings`.
     :param state: by default a new one.
-    :param sight: what of it is seen; if it names roots, those of the settings are what is shown of them.
+    :param sight: the caller's permissions; their roots restrict those of the settings.
     """
 
     def __init__(
@@ -122,9 +122,9 @@ class App(Files):
         self._closing = threading.Event()
 
     def at(self, cwd: Path) -> App:
-        """Return the same application seen from another working directory: other roots, its own project.
+        """Return the same application for another working directory: other roots, another project.
 
-        Without roots that were given, that directory is searched if nothing is named.
+        Without explicit roots, that directory is searched by default.
 
         :param cwd: absolute.
         """
@@ -134,7 +134,7 @@ class App(Files):
         return self._view(cwd, settings, self.sight)
 
     def seen_by(self, sight: Sight) -> App:
-        """Return the same application as somebody sees it who may not see everything."""
+        """Return the same application with restricted permissions."""
         if sight == self.sight:
             return self
         settings = self.settings
@@ -148,7 +148,8 @@ class App(Files):
         return self._view(sight, settings, sight)
 
     def _shown(self, wanted: Sequence[str]) -> Iterator[str]:
-        """Return the folders of those wanted that this application shows, and what it shows of others."""
+        """Return the requested folders that this application may show, and its own folders below the others.
+        """
         for folder in wanted:
             if self.library.roots.locate(folder) is not None:
                 yield folder
@@ -166,41 +167,41 @@ class App(Files):
 
     @property
     def project(self) -> str:
-        """The project worklogs belong to: the real path of a folder."""
+        """The project of the worklogs: the real path of a folder."""
         return str(self.settings.worklog_project)
 
     @property
     def news(self) -> Changes:
-        """Tells what others committed."""
+        """Notifier of commits."""
         return self.stores.changes
 
     def form(self, asked: str | None) -> str:
-        """Return the form of an answer: the one the call asked for, else the server's; programs read JSON."""
+        """Return the form of an answer: the requested one, else the server's default; programs get JSON."""
         return asked or ("json" if FOR_PROGRAM.get() else self.settings.format)
 
     @property
     def counter(self) -> TokenCounter:
-        """Counts tokens, as :attr:`SharedState.counter`; a call keeps its counter until it ends."""
+        """The token counter of :attr:`SharedState.counter`; a call keeps its counter until it ends."""
         if not self._in_call:
             return self.state.counter
         self._held = self._held or self.state.counter
         return self._held
 
     def in_call(self) -> App:
-        """Return the same application as a call of the server sees it, which waits without a thread."""
+        """Return the same application for a call of the server, which waits without a thread."""
         view = copy(self)
         view._in_call = True
         return view
 
     def finished(self, call: Waiting[T]) -> Waiting[T] | T:
-        """Return the result of a call, for which this thread waits; of a call of the server the call."""
+        """Wait for a call and return its result; in a call of the server, return the call itself."""
         return call if self._in_call else waited(call, self.settings.patience)
 
     async def unchanging(self, answer: Callable[[], Waiting[T]]) -> T:
-        """Return an answer that is made from one state of each file.
+        """Return an answer that reads one state of each file.
 
-        Texts of a set are read when they are needed. If one of them has changed since its set was looked at,
-        the answer is made again.
+        Texts of a set are read on demand. If one of them has changed since the listing of its set, the answer
+        is computed again.
 
         :raises UnreadableDocumentError: a file changes each time.
         """
@@ -214,26 +215,26 @@ class App(Files):
     def gather(
         self, ref: DocumentRef, selectors: Sequence[Selector] = (), exclude: Sequence[Selector] = ()
     ) -> Gathered:
-        """Return what :meth:`gathered` does, for which this thread waits."""
+        """Return the result of :meth:`gathered`; this thread waits for it."""
         return waited(self.gathered(ref, selectors, exclude), self.settings.patience)
 
     async def gathered(
         self, ref: DocumentRef, selectors: Sequence[Selector] = (), exclude: Sequence[Selector] = ()
     ) -> Gathered:
-        """Return the documents a request is about, indexed as they are on disk now.
+        """Return the documents of a request, indexed in their current state.
 
-        Without a file or an item these are the documents that the selectors name. Where one names none, they
-        are those of the roots that were given, or else the core reference.
+        Without a file or an item these are the documents that the selectors name. If a selector names none,
+        they are those of the explicit roots, or else the core reference.
 
-        :param exclude: what the caller has, of these documents or of others.
-        :raises DocumentNotFoundError: there is none.
-        :raises DocumentError: the only one cannot be used.
-        :raises NotIndexedError: nothing of a set is indexed, and the call has waited enough.
+        :param exclude: sections that the caller already has, of these documents or of others.
+        :raises DocumentNotFoundError: no document matches.
+        :raises DocumentError: the only document cannot be used.
+        :raises NotIndexedError: no document of a set is indexed, and the wait is over.
         """
         if ref.file is None or self.documents.is_set(ref):
             await Long()
         named, all_named = self._named_by(selectors) if ref == DocumentRef() else ({}, False)
-        # What names no document is looked up in all of them, whether it is wanted or not.
+        # Selectors without a document are resolved in all documents, both included and excluded ones.
         all_named = all_named and all(map(self._named_documents, exclude))
         meant = () if all_named else self._meant(ref, optional=bool(named))
         found = tuple(dict.fromkeys((*named, *meant))) if named else meant
@@ -258,7 +259,7 @@ class App(Files):
         aliases: Sequence[Sequence[str]],
         selector: Selector,
     ) -> bool:
-        """Return whether a selector may select something in some documents: it names no other."""
+        """Return whether a selector may select a section of some documents: it names no other document."""
         name = selector.document
         if name is None or any(name in (document_name(file), file) for file in files):
             return True
@@ -277,7 +278,7 @@ class App(Files):
             raise
 
     def _named_by(self, selectors: Sequence[Selector]) -> tuple[dict[Found, list[str]], bool]:
-        """Return the documents that selectors name, by which names, and whether each selector names one."""
+        """Return the documents that selectors name, with those names, and whether each selector names one."""
         named: dict[Found, list[str]] = {}
         complete = bool(selectors)
         for selector in selectors:
@@ -290,15 +291,15 @@ class App(Files):
     async def _gather_set(
         self, ref: DocumentRef | None, found: Sequence[Found]
     ) -> tuple[tuple[Found, ...], Collection, tuple[str, ...], int]:
-        """Return the documents of a set that can be read, what was left out, and how many are to come.
+        """Return the readable documents of a set, the omitted ones, and the number of documents to come.
 
-        :param ref: by which the set is remembered; ``None`` if it is not.
+        :param ref: the cache key of the set; ``None`` if it is not cached.
         """
         listed = self.documents.listed(found)
         states, gone = listed.there, tuple(f"{one.path}: it is gone" for one in listed.gone)
-        # The only root by its name is the same as no name.
+        # The only root by its name is the same set as without a name.
         asked = None if ref is None or self.searches_all(ref, ()) else ref
-        # Lists of names are sets as well; each is asked for once or a few times.
+        # Lists of names are sets as well, but each is requested only once or a few times.
         name = (asked, tuple(found) if ref is None else (listed.roots, listed.homes))
         kept = await self.state.sets.gather(
             name,
@@ -310,7 +311,7 @@ class App(Files):
         return kept.founds, kept.collection, (*kept.unreadable, *gone), kept.missing
 
     def searches_all(self, ref: DocumentRef, selectors: Sequence[Selector]) -> bool:
-        """Return whether a request is about all documents that one without a file is about."""
+        """Return whether a request covers all documents that a request without a file covers."""
         if ref == DocumentRef():
             return not any(selector.document for selector in selectors)
         roots = self.settings.roots
@@ -319,7 +320,7 @@ class App(Files):
         return real_path(str(roots[0] / ref.file)) == real_path(str(roots[0]))
 
     def clock(self, name: str) -> Deadline:
-        """Return the moment after which a call that begins now has to give up.
+        """Return the deadline of a call that begins now.
 
         :param name: of the document, or of all.
         """
@@ -328,7 +329,7 @@ class App(Files):
     def counting(
         self, collection: Collection, clock: Deadline = NO_DEADLINE
     ) -> tuple[TokenCounter, Callable[[int], TokenCounts]]:
-        """Return the counter, and the counts it made of each document of a collection."""
+        """Return the counter, and its counts for each document of a collection."""
         counter = self.counter
 
         @cache
@@ -337,12 +338,12 @@ class App(Files):
             return self.state.token_counts(own, counter, clock, lambda: collection.tokens_of(document))
 
         if len(collection.documents) == 1:
-            # Who asks about one file asks again, and no later question should wait for its counts.
+            # A call about one file is often followed by another, which should not wait for its counts.
             counts(0).count_ahead()
         return counter, counts
 
     def name_of(self, ref: DocumentRef, gathered: Gathered) -> str:
-        """Return what an answer calls the documents: the name of a single one, or what was asked for."""
+        """Return the name of the documents in an answer: the name of a single one, or the requested name."""
         if not gathered.several:
             return gathered.files[0]
         searched = ", ".join(root.label for root in self.library.searched)
@@ -351,12 +352,12 @@ class App(Files):
     def _indexed(self, found: Found, fingerprint: Fingerprint) -> IndexedDocument:
         """Return one document's index, from memory if the file is unchanged.
 
-        :param fingerprint: the file's present state.
+        :param fingerprint: the file's current state.
         """
         return self.state.indices.get(fingerprint, lambda: self.documents.read(found))
 
     def start_warm_up(self) -> None:
-        """Index the core files and load the vocabulary in a thread of its own."""
+        """Index the core files and load the vocabulary in a separate thread."""
         if self.settings.warm_up and self._warm_up is None:
             self._warm_up = threading.Thread(target=self.warm_up, name="npl-warm-up", daemon=True)
             self._warm_up.start()
@@ -364,7 +365,7 @@ class App(Files):
     def warm_up(self) -> None:
         """Index the core reference, check the database, load the vocabulary, then index the components."""
         self._index_ahead(DocumentRef(kind="init", item="npl"))
-        # Loading a vocabulary holds the interpreter for a third of a second; a first call is answered first.
+        # Loading a vocabulary holds the interpreter for a third of a second; the first call goes first.
         self._closing.wait(VOCABULARY_DELAY)
         try:
             self.stores.start()
@@ -383,7 +384,7 @@ class App(Files):
             logger.warning("warm-up: %s", error)
 
     def close(self) -> None:
-        """Stop the warm-up; close what all callers share."""
+        """Stop the warm-up; close the shared state."""
         self._closing.set()
         if self._warm_up is not None:
             self._warm_up.join()

@@ -1,6 +1,7 @@
-"""Writes the log of calls, where somebody wants one: in a thread of its own, many calls at a time.
+"""Writes the log of calls, if enabled: in a separate thread, in batches.
 
-No call waits for it and none fails because of it: what the database does not take in time is left out.
+No call waits for it, and none fails because of it: calls that the database does not accept in time are
+dropped.
 """
 
 from __future__ import annotations
@@ -25,16 +26,16 @@ from npl_mcp.stores.calls import CONTEXT, CallStore, Logged, Offered
 logger = logging.getLogger(__name__)
 
 UNKNOWN = "unknown"
-"""What calls of no tool are logged as."""
+"""Name in the log for calls of unknown tools."""
 
 WAITING = 5_000
-"""Calls that may wait to be written; further ones are left out."""
+"""Maximum calls in the queue; further ones are dropped."""
 
 TOGETHER = 500
-"""Calls of one transaction, so that others who write wait no longer than for one of theirs."""
+"""Maximum calls per transaction, so that other writers wait no longer than for one of their own."""
 
 PAUSE = 0.5
-"""Seconds between two transactions: each costs a writing to disk, and wakes whoever waits for news."""
+"""Seconds between two transactions: each costs a write to disk, and wakes all waiting calls."""
 
 _OFFERED = 20
 _SIZES = 1024
@@ -44,16 +45,16 @@ _CLOSE_SECONDS = 2.0
 
 
 def sinks(app: App) -> tuple[Sink, ...]:
-    """Return what gets the finished calls of an application, as the settings say."""
+    """Return the sinks for the finished calls of an application, as the settings say."""
     if app.settings.log_calls == "off":
         return log_sinks()
     return (*log_sinks(), CallLog(app))
 
 
 class CallLog:
-    """Takes finished calls and writes them to the store.
+    """Sink that stores finished calls.
 
-    :param app: has the store and the documents.
+    :param app: provides the store and the documents.
     """
 
     def __init__(self, app: App) -> None:
@@ -67,7 +68,7 @@ class CallLog:
         self._hits = self._misses = 0
 
     def __call__(self, call: Call) -> None:
-        """Log a call soon, unless a page made it: people look, and agents call."""
+        """Queue a call for the log, unless a page made it: pages serve people, the log is about agents."""
         if call.caller.name == PAGES:
             return
         if self._thread is None:
@@ -79,13 +80,13 @@ class CallLog:
             logger.debug("a call is left out of the log")
 
     def close(self) -> None:
-        """Write what is left, and end the thread."""
+        """Write the remaining calls, and end the thread."""
         self._closing.set()
         if self._thread is not None:
             self._thread.join(_CLOSE_SECONDS)
 
     def _run(self) -> None:
-        """Write what there is, then wait a moment for more."""
+        """Write queued calls, then pause."""
         while not self._closing.wait(PAUSE) or not self._queue.empty():
             batch: list[Logged] = []
             while len(batch) < TOGETHER and not self._queue.empty():
@@ -122,7 +123,7 @@ class CallLog:
         )
 
     def _loaded(self, given: Mapping[str, object], answer: Tailored) -> dict[str, Any]:
-        """Return what is logged of sections that were loaded, but for the size of the whole documents.
+        """Return the logged values of loaded sections, except the size of the whole documents.
 
         :param given: the arguments.
         """
@@ -142,14 +143,14 @@ class CallLog:
 
 
 def _files(answer: object) -> set[str]:
-    """Return the documents that loaded sections came from."""
+    """Return the documents of the loaded sections."""
     if not isinstance(answer, Tailored):
         return set()
     return {section.file or answer.file for section in answer.sections}
 
 
 def _wanted(given: Mapping[str, object]) -> list[str]:
-    """Return the selectors that a call asks for."""
+    """Return the selectors that a call requests."""
     lists = (given.get(name) for name in ("selectors", "sections"))
     return [str(one) for found in lists if isinstance(found, list) for one in found]
 
@@ -159,16 +160,16 @@ def _name(file: str | None, selector: str) -> str:
 
 
 def _plain(text: str, most: int = _LONGEST) -> str:
-    """Return a text that every database keeps: none has NUL or half a character."""
+    """Return a text that every database accepts, without NUL and lone surrogates."""
     return text[:most].replace("\0", "\ufffd").encode("utf-8", "replace").decode()
 
 
 def _whole_size(app: App, caller: Caller, files: Collection[str]) -> int | None:
-    """Return the tokens of documents as a caller sees them; ``None`` if one is gone.
+    """Return the tokens of documents as a caller sees them; ``None`` if one is missing.
 
     A change may be noticed up to half a minute late.
 
-    :param app: has the documents.
+    :param app: provides the documents.
     """
     try:
         seen = caller.view(app)

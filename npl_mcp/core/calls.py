@@ -1,4 +1,4 @@
-"""One call of a tool, from its arrival to its report: who calls, what comes out, and who gets the report."""
+"""One call of a tool, from its arrival to its report: caller, result, and recipients of the report."""
 
 from __future__ import annotations
 
@@ -24,9 +24,7 @@ CALLER_KEY = "npl.caller"
 """Key of the scope of an HTTP request with its :class:`Caller`."""
 
 ADMITTED_KEY = "npl.admitted"
-"""Key of the scope with a function that tells whether the same caller would be let in now, for answers that
-last.
-"""
+"""Key of the scope with a function that checks the same caller's admission again, for long-lived answers."""
 
 FOLDER_KEY = "npl/cwd"
 """Key of a request's ``_meta`` with the caller's working directory, and of an answer's that refuses it."""
@@ -37,7 +35,7 @@ FOLDER_HEADER = "NPL-Cwd"
 STDIO, HTTP, UNIX = "stdio", "http", "unix"
 
 PAGES = "web"
-"""What pages call themselves where clients say their name."""
+"""Client name of the web pages."""
 
 _SHOWN = 64
 
@@ -48,16 +46,16 @@ class FolderRefusedError(NotAllowedError):
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Where a call comes from.
+    """The origin of a call.
 
     :param transport: :data:`STDIO`, :data:`HTTP` or :data:`UNIX`.
     :param trusted: the caller has proved to be the user who runs the server.
-    :param name: what the client calls itself.
+    :param name: the client's name for itself.
     :param version: of the client.
     :param folder: the caller's working directory.
-    :param leave: gives up the call's place among those at work, for good; called when the call waits.
-    :param identity: who calls, where the server has tokens that say so.
-    :param key: tells callers apart that share the server: by the name of the token, else the connection.
+    :param leave: releases the call's slot permanently; called when the call waits.
+    :param identity: the identity of its token, if the server has tokens.
+    :param key: distinguishes callers of the server: the name of the token, else the connection.
     """
 
     transport: str = STDIO
@@ -70,7 +68,8 @@ class Caller:
     key: Hashable = field(default=None, repr=False, compare=False)
 
     def view(self, app: App) -> App:
-        """Return what the caller sees: as its token says, from the server's working directory or its own.
+        """Return the caller's view: the permissions of its token, from the server's or its own working
+        directory.
 
         :raises FolderRefusedError: the folder does not exist, or this caller may not use it.
         """
@@ -78,7 +77,7 @@ class Caller:
             app = app.seen_by(self.identity.sight)
         if self.folder is None:
             return app
-        # Not Path.resolve, which fails where links go in circles.
+        # Not Path.resolve, which fails on circular links.
         is_path = Path(self.folder).is_absolute() and "\0" not in self.folder
         real = real_path(self.folder) if is_path else None
         anywhere = self.trusted and self.identity is None
@@ -119,39 +118,39 @@ class Call:
 
 
 CURRENT: ContextVar[Call | None] = ContextVar("call", default=None)
-"""The call that runs in this context."""
+"""The current call of this context."""
 
 CALLER: ContextVar[Caller | None] = ContextVar("caller", default=None)
-"""Who calls in this context."""
+"""The caller of this context."""
 
 
 def identity() -> Identity | None:
-    """Return who calls in this context, as far as a token says."""
+    """Return the identity of this context's caller, if it has a token."""
     caller = CALLER.get()
     return None if caller is None else caller.identity
 
 
 def sight() -> Sight:
-    """Return what who calls in this context may see."""
+    """Return the permissions of this context's caller."""
     who = identity()
     return EVERYTHING if who is None else who.sight
 
 
 def seen(app: App) -> App:
-    """Return an application as who calls in this context sees it; see :meth:`Caller.view`."""
+    """Return an application with the view of this context's caller; see :meth:`Caller.view`."""
     caller = CALLER.get()
     return app if caller is None else caller.view(app)
 
 
 def as_shown(error: NPLError) -> NPLError:
-    """Return an error as who calls is told it: outside of what somebody may see there is nothing."""
+    """Hide out-of-scope errors behind 'not found'."""
     if identity() is None or not isinstance(error, OutsideRootError):
         return error
     return DocumentNotFoundError("there is no such document below the roots you see", hint=error.hint)
 
 
 Sink = Callable[[Call], None]
-"""Takes finished calls on the event loop; one that has a method ``close`` is closed at the end."""
+"""Receives finished calls on the event loop; its optional method ``close`` is called at shutdown."""
 
 
 class Reports:
@@ -167,7 +166,7 @@ class Reports:
         self._sinks = sinks
 
     def add(self, call: Call) -> None:
-        """Report a call; the failure of a sink is logged and fails no call."""
+        """Report a call; the failure of a sink is logged and does not affect the call."""
         for sink in self._sinks:
             try:
                 sink(call)
@@ -199,5 +198,5 @@ def write_line(call: Call) -> None:
 
 
 def log_sinks() -> tuple[Sink, ...]:
-    """Return what writes the log of calls, if the log level includes it."""
+    """Return the sink of the text log, if the log level includes it."""
     return (write_line,) if logger.isEnabledFor(logging.INFO) else ()

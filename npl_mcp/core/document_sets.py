@@ -1,7 +1,7 @@
-"""Sets of documents that are searched together, brought up to date call by call.
+"""Sets of documents that are searched together, updated with each call.
 
-All are kept in one index, which processes share. A call compares the files' states with those that were
-indexed, and reads again only what changed. Much is indexed in the background.
+All share one index, also among processes. A call compares the files' states with the indexed ones, and reads
+only changed files again. Large updates run in the background.
 """
 
 from __future__ import annotations
@@ -34,31 +34,32 @@ from npl_mcp.core.waiting import Indexing
 logger = logging.getLogger(__name__)
 
 APART = 2 << 20
-"""Bytes of files from which on they are indexed in the background and by several processes, each of which
-takes half a second to start."""
+"""Bytes of files above which they are indexed in the background and by several processes, each of which takes
+half a second to start.
+"""
 
 SETS = 64
-"""Sets whose states are remembered."""
+"""Maximum sets whose states are cached."""
 
 KEPT = 64
-"""Files of a change at most whose texts are kept: they are probably asked for next."""
+"""Maximum files of a change whose texts are cached: they are probably requested next."""
 
 LOG_SECONDS = 2.0
-"""Seconds between two lines in the log that say how far an index is."""
+"""Seconds between two log lines about the progress of an index."""
 
 CLOSE_SECONDS = 1.0
-"""Seconds that the end of a server waits for what it was indexing; what is not kept is indexed again."""
+"""Seconds that shutdown waits for an update; the unsaved part is indexed again later."""
 
 LOCK_SECONDS = 0.5
-"""Seconds between two looks at what another process has indexed meanwhile."""
+"""Seconds between two checks of another process's progress."""
 
 _TRIES = 8
 
 
 class NotIndexedError(NPLError):
-    """Nothing of a set is indexed yet.
+    """No document of a set is indexed yet.
 
-    :param files: how many it has.
+    :param files: the number of its files.
     """
 
     def __init__(self, files: int) -> None:
@@ -68,11 +69,11 @@ class NotIndexedError(NPLError):
 
 @dataclass(frozen=True)
 class IndexedSet:
-    """A set as it was indexed.
+    """A set in its indexed state.
 
-    :param founds: the documents that could be read, in order.
-    :param unreadable: the files that were left out, and why.
-    :param missing: how many files are not indexed yet.
+    :param founds: the readable documents, in order.
+    :param unreadable: the omitted files, with the reasons.
+    :param missing: number of files that are not indexed yet.
     """
 
     founds: tuple[Found, ...]
@@ -83,10 +84,10 @@ class IndexedSet:
 
 @dataclass
 class _Live:
-    """A set in this process; the lock is held by the thread that brings it up to date.
+    """A set in this process; the thread that updates it holds the lock.
 
-    :param set: what was made of ``members``.
-    :param build: the work in the background, and what it has so far.
+    :param set: the result for ``members``.
+    :param build: the background update, with its partial result.
     """
 
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -98,10 +99,10 @@ class _Live:
 class DocumentSets:
     """The sets of a server; safe for several threads.
 
-    :param indexer: says how files are indexed.
-    :param folder: where the index is kept; ``None`` for memory.
-    :param maxsize: bytes of memory that texts of sets may take.
-    :param most: bytes that the file of the index may have; roots that were not used for longest go first.
+    :param indexer: the method of indexing a file.
+    :param folder: the folder of the index; ``None`` for memory.
+    :param maxsize: maximum bytes of memory for texts of sets.
+    :param most: maximum bytes of the index file; the least recently used roots are removed first.
 
     ``built`` counts the documents that were indexed.
     """
@@ -117,7 +118,7 @@ class DocumentSets:
         self.built = 0
 
     def close(self) -> None:
-        """End the work in the background; close the index."""
+        """End the background work; close the index."""
         self._closed = True
         for thread in tuple(self._threads):
             thread.join(CLOSE_SECONDS)
@@ -126,17 +127,17 @@ class DocumentSets:
     async def gather(
         self, name: Hashable, states: States, read: Read, apart: Reader | None = None, *, whole: bool = False
     ) -> IndexedSet:
-        """Return a set as its files are now.
+        """Return a set in its current state.
 
-        Where much has to be indexed, that is done in the background. The call waits for it, and gets a part
-        of the set if it has waited enough before.
+        A large update runs in the background. The call waits for it, and gets a part of the set once its
+        patience is used up.
 
         :param name: of the set: the same for the same question.
-        :param states: its files, and their present states.
-        :param apart: reads the same as ``read`` in another process; ``None`` where that cannot be.
+        :param states: its files, and their current states.
+        :param apart: the equivalent of ``read`` for another process; ``None`` if there is none.
         :param whole: these are all files of their roots.
         :raises DocumentNotFoundError: none of the files can be read.
-        :raises NotIndexedError: nothing is ready, and the call does not wait for that.
+        :raises NotIndexedError: no document is ready, and the call does not wait.
         """
         with self._lock:
             live = self._live.setdefault(name, _Live())
@@ -155,7 +156,7 @@ class DocumentSets:
     def _looked_at(
         self, live: _Live, states: States, read: Read, apart: Reader | None, whole: bool
     ) -> IndexedSet | Indexing:
-        """Return a set as its files are now, or what to wait for."""
+        """Return a set in its current state, or the update to wait for."""
         members, kept = live.members, live.set
         if kept is not None and members is not None and members.is_current(states):
             return kept
@@ -176,14 +177,14 @@ class DocumentSets:
             raise AssertionError
 
     def _keep(self, members: Members, *, changed: bool) -> None:
-        """Note that roots are used; make room if they grew."""
+        """Record the use of roots; free space if they grew."""
         note_use(self.database, members.roots)
         if changed:
             shrink(self.database, self._most, members.roots)
 
     @contextmanager
     def _sound(self, live: _Live, *, last: bool) -> Iterator[None]:
-        """Make the index again if it is damaged, and keep it in memory if it cannot be written."""
+        """Rebuild a damaged index, and continue in memory if it cannot be written."""
         try:
             yield
         except OvertakenError:
@@ -201,7 +202,7 @@ class DocumentSets:
                 self.database.leave_file(str(error))
 
     def _changed(self, live: _Live, *, damaged: bool) -> None:
-        """Look again at the files of a set at the next call."""
+        """Compare the files of a set again at the next call."""
         live.members = live.set = None
         if damaged:
             self.database.discard()
@@ -219,7 +220,7 @@ class DocumentSets:
         return IndexedSet(founds, collection, members.unreadable, missing)
 
     def _index(self, update: Update, read: Read, apart: Reader | None, done: Indexing | None = None) -> None:
-        """Index in this process what an update asks for."""
+        """Index the files of an update in this process."""
         asked = update.asked
         for batch in batches(asked):
             self._write(
@@ -236,7 +237,7 @@ class DocumentSets:
             raise NPLError("the server ends")
         entries, texts = [], {}
         for one in batch:
-            # After an edit the caller waits; what it asks for next is counted then.
+            # After an edit the caller waits; tokens are counted at its next call.
             entry, parsed = self._indexer.entry(one, read, counted=one.digest is None or not keep)
             entries.append(entry)
             texts[entry.state.path] = parsed
@@ -246,9 +247,9 @@ class DocumentSets:
                 self._documents.put(number, document)
 
     def _begin(self, live: _Live, update: Update, read: Read, apart: Reader | None, whole: bool) -> Indexing:
-        """Bring a set up to date in the background."""
+        """Update a set in the background."""
         indexing = Indexing(len(update.asked))
-        indexing.ended.set_running_or_notify_cancel()  # no call that waits can cancel it
+        indexing.ended.set_running_or_notify_cancel()  # no waiting call can cancel it
         live.build = indexing, update
 
         def work() -> None:
@@ -278,7 +279,7 @@ class DocumentSets:
     def _built(
         self, live: _Live, indexing: Indexing, read: Read, apart: Reader | None, whole: bool
     ) -> Members:
-        """Index a set; of several processes one does, and the others take over what it wrote."""
+        """Index a set; one of several processes does the work, and the others load its result."""
         assert live.build is not None
         states = live.build[1].states
         while True:
@@ -317,9 +318,9 @@ class DocumentSets:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """Keep other processes from indexing the same.
+        """Hold the lock that prevents other processes from indexing the same files.
 
-        :raises TimeoutError: another process does.
+        :raises TimeoutError: another process holds it.
         """
         path = self.database.path
         if path is None:
@@ -327,7 +328,7 @@ class DocumentSets:
             return
         try:
             handle = os.open(path.parent, os.O_RDONLY)
-        except OSError:  # no folder can be opened here, or it is gone
+        except OSError:  # the folder cannot be opened here, or does not exist
             yield
             return
         try:

@@ -1,6 +1,6 @@
-"""The files a command or a server may show.
+"""The files that a command or a server may show.
 
-Tools for whole items need no more than this; :class:`~npl_mcp.core.app.App` adds what other tools need.
+Tools for whole items need only this; :class:`~npl_mcp.core.app.App` adds the rest.
 """
 
 # A path object costs more than the system call it is made for.
@@ -22,12 +22,12 @@ from npl_mcp.config.settings import Settings, corpus_folder
 
 
 class Files:
-    """Finds and reads the files below the search roots of some settings; opens nothing when made.
+    """The files below the search roots of some settings; construction opens nothing.
 
     :param settings: see :class:`~npl_mcp.config.settings.Settings`.
     :param listings: see :class:`~npl_index.library.documents.Library`.
-    :param only: real paths of the folders outside of which nothing is shown but what comes with this program;
-        ``None`` shows all that the settings do.
+    :param only: real paths of the only visible folders, besides the bundled files; ``None`` shows everything
+        that the settings do.
     """
 
     def __init__(
@@ -50,20 +50,20 @@ class Files:
 
     @property
     def own(self) -> Library:
-        """The same library for whole items, where patterns mean the user's own; new each time, as it looks
-        at folders once.
+        """The same library for whole items, where patterns match the user's own items; new each time, because
+        it scans folders once.
         """
         return OwnItems(self.library, str(corpus_folder()))
 
 
 class OwnItems(Library):
-    """A library in which bundled items only replace those of kinds the user has none of.
+    """A library in which bundled items only replace kinds that the user has no items of.
 
-    A name leads to a bundled item where the user has no folder for its kind; a pattern or a list leads to
-    bundled items where the user has no folder for any kind. What this program writes itself, such as
-    ``.npl/sessions``, is no such folder.
+    A name resolves to a bundled item if the user has no folder for its kind; a pattern or a list matches
+    bundled items if the user has no folder for any kind. Files that this program writes itself, such as
+    ``.npl/sessions``, do not count as such a folder.
 
-    :param library: whose roots, catalog and limits are used.
+    :param library: provides roots, catalog and limits.
     :param bundled: path of the folder of bundled items.
     """
 
@@ -73,7 +73,7 @@ class OwnItems(Library):
         self._own: dict[str, bool] = {}
 
     def find_item(self, kind: Kind, item: str) -> Found | None:
-        """Find the item of exactly this name; see :meth:`Library.find_item`."""
+        """Find the item of an exact name; see :meth:`Library.find_item`."""
         return super().find_item(self._seen(kind, self._has_own(kind)), item)
 
     def find_items(self, kind: Kind, pattern: str) -> dict[str, Found]:
@@ -86,21 +86,22 @@ class OwnItems(Library):
         return super().item_names(self._seen(kind, self._has_own(kind)))
 
     def _seen(self, kind: Kind, hidden: bool) -> Kind:
-        """Return a kind, without its bundled place if that is hidden."""
+        """Return a kind, without its bundled folder if that is hidden."""
         if not hidden:
             return kind
         places = tuple(place for place in kind.places if place.root.path != self._bundled)
         return replace(kind, places=places)
 
     def _has_own(self, kind: Kind) -> bool:
-        """Return whether the user has a folder for items of a kind; those of agents' clients do not count."""
+        """Return whether the user has a folder for items of a kind; folders of agents' clients do not count.
+        """
         if kind.name not in self._own:
             own = (place for place in kind.places if place.root.npl and place.root.path != self._bundled)
             self._own[kind.name] = any(self._is_own(kind, place) for place in own)
         return self._own[kind.name]
 
     def _is_own(self, kind: Kind, place: ItemFolder) -> bool:
-        # The one item that lies in the NPL folder itself: the folder alone says nothing.
+        # The only item directly in the NPL folder: the folder alone proves nothing.
         if kind.only is not None:
             return self.roots.below(place, f"{kind.only}{kind.suffix}") is not None
         folder = self.roots.below(place, "") if place.folder or kind.name != "agent" else None
@@ -120,11 +121,11 @@ def _catalog(settings: Settings) -> Catalog:
 
 
 _TAKEN = ("artifact", "cr", "lib", "working directory")
-"""What stands before a colon in the names of other documents."""
+"""Reserved prefixes of the names of other documents."""
 
 
 def _given(settings: Settings) -> tuple[Root, ...]:
-    """Return the roots that the user gave, each labelled by as much of its path's end as tells it apart."""
+    """Return the user's roots, each labelled by a unique suffix of its path."""
     labels: dict[str, str] = dict.fromkeys(_TAKEN, "")
     roots = []
     for path in dict.fromkeys(path.absolute() for path in settings.roots):
@@ -136,12 +137,12 @@ def _given(settings: Settings) -> tuple[Root, ...]:
 
 
 def npl_folders(settings: Settings) -> tuple[str, ...]:
-    """Return the real paths of the folders where NPL looks for items, whoever sees them."""
+    """Return the real paths of the folders with NPL items, independent of permissions."""
     return real_paths({root.path for root in _catalog(settings).roots() if root.npl})
 
 
 def real_paths(folders: Iterable[Path | str]) -> tuple[str, ...]:
-    """Return the real paths of folders, without those that have none."""
+    """Return the real paths of folders, without missing ones."""
     found = (real_path(str(folder)) for folder in folders)
     return tuple(path for path in found if path is not None)
 
@@ -156,7 +157,7 @@ def lies_in(path: str, folders: Sequence[str]) -> bool:
 
 
 def _within(catalog: Catalog, folders: Sequence[str]) -> Catalog:
-    """Return a catalog without the places outside of some folders; what comes with this program stays."""
+    """Return a catalog restricted to some folders and to the bundled items."""
     shown = (*folders, str(corpus_folder().resolve()))
 
     def kept(places: Sequence[ItemFolder]) -> tuple[ItemFolder, ...]:

@@ -1,4 +1,4 @@
-"""What two revisions of a text have in common, line by line."""
+"""Line-by-line comparison of two revisions of a text."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 MOST_LINES = 2_000
-"""Lines that are compared one by one, of each text, between those they begin and end with alike. The work may
-grow with the square: a third of a second for so many; with more the whole between counts as changed.
+"""Maximum lines of each text that are compared one by one, between the common beginning and end. The work may
+be quadratic: a third of a second at this limit. Above it, everything in between counts as changed.
 """
 
 MOST_SHOWN = 3_000
-"""Lines of a comparison that are sent; nobody reads more of them."""
+"""Maximum lines of a comparison in an answer."""
 
 LONGEST_LINE = 2_000
-"""Characters of a line that are shown; a longer one is data, which nobody reads."""
+"""Maximum characters of a displayed line; a longer one is data."""
 
 CONTEXT = 3
 """Lines shown before and after a change."""
@@ -28,7 +28,7 @@ def cut_line(line: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Lines that stand side by side.
+    """Lines shown side by side.
 
     :param old: number of a line of the old text, from 1; ``None`` beside what was added.
     :param new: number of a line of the new text.
@@ -44,7 +44,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What changed between two texts.
+    """The differences between two texts.
 
     :param hunks: changes with lines around them.
     :param added: lines that only the new text has.
@@ -59,7 +59,7 @@ class Comparison:
 
 
 def compare(old: str, new: str) -> Comparison:
-    """Return what changed from one text to another."""
+    """Compare two texts."""
     before, after = old.splitlines(), new.splitlines()
     blocks = _blocks(before, after)
     added = sum(to_end - to for same, _, _, to, to_end in blocks if not same)
@@ -89,7 +89,7 @@ def compare(old: str, new: str) -> Comparison:
 def _changed(
     before: Sequence[str], after: Sequence[str], old: tuple[int, int], new: tuple[int, int]
 ) -> Iterator[Pair]:
-    """Yield lines that were replaced beside those that took their place."""
+    """Yield replaced lines next to their replacements."""
     for number in range(max(old[1] - old[0], new[1] - new[0])):
         left, right = old[0] + number, new[0] + number
         has_old, has_new = left < old[1], right < new[1]
@@ -102,7 +102,7 @@ def _changed(
 
 
 def _blocks(before: Sequence[str], after: Sequence[str]) -> list[tuple[bool, int, int, int, int]]:
-    """Return ranges of both texts that are the same or not, in order."""
+    """Return ranges of both texts that are equal or not, in order."""
     shortest = min(len(before), len(after))
     start = next((n for n in range(shortest) if before[n] != after[n]), shortest)
     rest = shortest - start
@@ -112,7 +112,7 @@ def _blocks(before: Sequence[str], after: Sequence[str]) -> list[tuple[bool, int
     if max(len(old), len(new)) > MOST_LINES:
         blocks.append((False, start, start + len(old), start, start + len(new)))
     else:
-        # Lines that are everywhere, as empty ones, are no places to begin with: that would take long.
+        # Frequent lines, such as empty ones, are no anchors: they would make the comparison slow.
         found = SequenceMatcher(None, old, new, autojunk=True).get_opcodes()
         blocks += [(tag == "equal", start + a, start + b, start + c, start + d) for tag, a, b, c, d in found]
     blocks.append((True, len(before) - end, len(before), len(after) - end, len(after)))

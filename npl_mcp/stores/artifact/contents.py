@@ -26,9 +26,9 @@ logger = logging.getLogger(__name__)
 
 
 class Contents:
-    """Keeps contents of revisions.
+    """Storage of the contents of revisions.
 
-    :param folder: of the copies; made with the first one.
+    :param folder: of the copies; created with the first one.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -44,20 +44,20 @@ class Contents:
         return folder / f"revision-{number}-{filename}", folder / f"revision-{number}.meta.md"
 
     def put(self, tx: Transaction, content: bytes) -> str:
-        """Keep a content, in the transaction of its revision's row; return its digest."""
+        """Store a content, in the transaction of its revision's row; return its digest."""
         digest = digest_of(content)
         tx.insert("content", "digest", "digest", digest=digest, data=content)
         return digest
 
     def many(self, tx: Transaction, rows: Sequence[Row]) -> dict[str, bytes]:
-        """Return the contents of a batch of revisions by their digests, those that are what was stored."""
+        """Return the undamaged contents of a batch of revisions by their digests."""
         return tx.contents("content", [row["digest"] for row in rows])
 
     def fetch(self, tx: Transaction, row: Row) -> bytes:
         """Return the content of a revision.
 
         :param row: the revision's row.
-        :raises DatabaseError: it is not what was stored.
+        :raises DatabaseError: the content is damaged.
         """
         which = _checked(row)
         content = self.many(tx, [row]).get(row["digest"])
@@ -66,11 +66,12 @@ class Contents:
         return content
 
     def read(self, tx: Transaction, artifact: Row, row: Row) -> tuple[bytes, str]:
-        """Return content and description of a revision, from their copies if they are there, else copy them.
+        """Return content and description of a revision, from their copies if these exist; else create the
+        copies.
 
         :param artifact: the artifact's row.
         :param row: the revision's row.
-        :raises DatabaseError: the content is not what was stored.
+        :raises DatabaseError: the content is damaged.
         """
         _checked(row)
         draft = RevisionDraft(b"", row["filename"], row["created_by"], row["purpose"], row["notes"])
@@ -88,7 +89,7 @@ class Contents:
         return content, meta.decode()
 
     def copy(self, paths: tuple[Path, Path], content: bytes, meta: bytes) -> None:
-        """Copy a content and its description to their files; that this cannot be done is no reason to refuse.
+        """Copy a content and its description to their files; a failure is ignored.
 
         :param paths: see :meth:`paths`.
         """
@@ -107,7 +108,7 @@ class Contents:
 
 
 def _checked(row: Row) -> str:
-    """Return what messages call a revision.
+    """Return the name of a revision for messages.
 
     :raises DatabaseError: its file name leads elsewhere.
     """

@@ -1,4 +1,4 @@
-"""The files of artifacts: what is allowed in them, what they are called, how they are described."""
+"""The files of artifacts: limits, names, types, descriptions."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ class RevisionDraft:
 
 
 def check_size(size: int, most: int) -> None:
-    """Check how many bytes a content has.
+    """Check the size of a content in bytes.
 
-    :raises TooLargeError: more than the setting allows.
+    :raises TooLargeError: it exceeds the limit of the settings.
     """
     if size > most:
         raise TooLargeError(
@@ -51,9 +51,9 @@ def check_size(size: int, most: int) -> None:
 def decode(file_content_base64: str, most: int) -> bytes:
     """Decode a file's content: standard base64 with padding and nothing else, so each content has one form.
 
-    :param most: bytes the content may have.
+    :param most: maximum bytes of the content.
     :raises MissingRequestError: it is empty.
-    :raises TooLargeError: it stands for more bytes; then it is not decoded.
+    :raises TooLargeError: it encodes more bytes; then it is not decoded.
     :raises InvalidRequestError: it is not base64.
     """
     if not file_content_base64:
@@ -72,13 +72,13 @@ def decode(file_content_base64: str, most: int) -> bytes:
 
 
 def given_content(content: str | None, file_content_base64: str | None, most: int) -> bytes:
-    """Return the content of a file that is given as text or in base64.
+    """Return the content of a file, given as text or in base64.
 
-    :param content: the text; it is kept in UTF-8.
-    :param most: bytes that base64 may stand for.
+    :param content: the text; it is stored in UTF-8.
+    :param most: maximum bytes of decoded base64.
     :raises MissingRequestError: neither is given, or it is empty.
-    :raises InvalidRequestError: both are given, or what is given cannot be used.
-    :raises TooLargeError: base64 stands for too many bytes.
+    :raises InvalidRequestError: both are given, or the given one is not valid.
+    :raises TooLargeError: base64 encodes too many bytes.
     """
     if content is not None and file_content_base64 is not None:
         raise InvalidRequestError(
@@ -105,11 +105,12 @@ _PICTURES = (
     (b"GIF89a", b"", "image/gif"),
     (b"RIFF", b"WEBP", "image/webp"),
 )
-"""How pictures begin, what stands at their ninth byte, and their type; the name of a file proves nothing."""
+"""First bytes of pictures, the bytes from their ninth on, and their type; the name of a file proves nothing.
+"""
 
 
 def picture_type(content: bytes) -> str | None:
-    """Return the type of a picture that browsers show and that holds nothing that runs."""
+    """Return the type of a picture that browsers display and that holds no active content."""
     return next(
         (
             kind
@@ -121,7 +122,7 @@ def picture_type(content: bytes) -> str | None:
 
 
 def as_text(content: bytes) -> str | None:
-    """Return a file's content as text; ``None`` if it is none."""
+    """Return a file's content as text; ``None`` if it is not text."""
     if b"\0" in content:
         return None
     try:
@@ -136,15 +137,15 @@ def _strictly_decoded(text: str) -> bytes | None:
         content = binascii.a2b_base64(written)
     except (UnicodeEncodeError, binascii.Error):
         return None
-    # Decoding skips what is not base64; only if encoding gives the same text was all of it base64.
+    # Decoding skips invalid characters; only if encoding gives the same text was all of it base64.
     return content if binascii.b2a_base64(content, newline=False) == written else None
 
 
 def check_filename(filename: str, parameter: str = "filename") -> str:
-    """Check the name of a file: one that every system can hold and that leads nowhere else.
+    """Check the name of a file: valid on every system, and without a path.
 
     :raises MissingRequestError: it is empty.
-    :raises InvalidRequestError: it cannot be used.
+    :raises InvalidRequestError: it is not valid.
     """
     name = checks.line(filename, parameter, _FILENAME_CHARACTERS)
     wrong = sorted({sign for sign in name if not _fit_for_filename(sign)})
@@ -182,7 +183,7 @@ def description(artifact_name: str, number: int, moment: str, draft: RevisionDra
         "purpose": draft.purpose,
         "revision": number,
     }
-    # The C library writes in a tenth of the time, where it is there. Every value is kept on one line, so that
+    # The C library, if available, writes in a tenth of the time. Every value is kept on one line, so that
     # none can look like the end of the front matter.
     dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
     front = yaml.dump(fields, Dumper=dumper, allow_unicode=True, width=_LONGEST_LINE)

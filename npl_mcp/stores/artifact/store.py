@@ -26,14 +26,14 @@ from npl_mcp.stores.base.values import columns, filled
 FIRST_PURPOSE = "Initial version"
 
 PURPOSE = 500
-"""Characters of a purpose."""
+"""Maximum characters of a purpose."""
 
 _NEWEST = 5
 
 
 @dataclass(frozen=True, slots=True)
 class RevisionName:
-    """Which revision of which artifact.
+    """The names of an artifact and of one of its revisions.
 
     :param artifact_id: the artifact.
     :param artifact_name: its name.
@@ -63,7 +63,7 @@ class Stored(RevisionName):
 
 @dataclass(frozen=True, slots=True)
 class RevisionOrigin(RevisionName):
-    """A revision, and where it comes from.
+    """A revision and its origin.
 
     :param created_by: who made it.
     :param created_at: UTC, ISO 8601.
@@ -117,7 +117,7 @@ class ArtifactEntry:
 
 @dataclass(frozen=True, slots=True)
 class ArchivedArtifact:
-    """An artifact that was archived or brought back.
+    """An artifact that was archived or reopened.
 
     :param artifact_id: the artifact.
     :param artifact_name: its name.
@@ -156,7 +156,7 @@ class RevisionEntry:
 def require(tx: Transaction, artifact_id: int) -> Row:
     """Return the row of table ``artifact``.
 
-    :raises ArtifactNotFoundError: there is none with that id; names the newest.
+    :raises ArtifactNotFoundError: no artifact has that id; names the newest.
     """
     row = tx.one(
         "SELECT id, name, type, created_at, revision_count, archived_at FROM artifact WHERE id = :id",
@@ -173,7 +173,7 @@ def require(tx: Transaction, artifact_id: int) -> Row:
 
 
 def require_open(tx: Transaction, artifact_id: int) -> Row:
-    """Return the row of an artifact that takes revisions and reviews.
+    """Return the row of an artifact that accepts revisions and reviews.
 
     :raises ClosedError: it is archived.
     """
@@ -189,7 +189,7 @@ def require_revision(tx: Transaction, artifact_id: int, revision_num: int | None
     """Return the row of table ``revision``.
 
     :param revision_num: ``None``: the highest.
-    :raises RecordNotFoundError: it has no such revision; says which it has.
+    :raises RecordNotFoundError: the revision does not exist; names the existing ones.
     """
     return _revision(tx, require(tx, artifact_id), revision_num)
 
@@ -213,20 +213,20 @@ def _revision(tx: Transaction, artifact: Row, revision_num: int | None) -> Row:
 class ArtifactStore:
     """The revisions of artifacts with their contents.
 
-    :param database: where their rows are kept.
-    :param folder: where copies of their files lie.
-    :param max_bytes: larger contents are refused.
+    :param database: the database that stores their rows.
+    :param folder: the folder of the copies of their files.
+    :param max_bytes: maximum size of a content.
     """
 
     def __init__(self, database: Database, folder: Path, max_bytes: int) -> None:
         self.database = database
-        # Each database has its own numbers.
+        # Each database has its own numbering.
         name = database.engine.name
         self.contents = Contents(folder.with_name(f"{folder.name}-{name}") if name else folder)
         self._max_bytes = max_bytes
 
     def create(self, name: str, kind: str, draft: RevisionDraft, session_id: str | None = None) -> Stored:
-        """Make an artifact with its revision 0.
+        """Create an artifact with its revision 0.
 
         :param kind: the artifact's type.
         :param session_id: a session to link it to.
@@ -241,8 +241,8 @@ class ArtifactStore:
     def add_revision(self, artifact_id: int, draft: RevisionDraft, *, once: bool = False) -> Stored:
         """Add a revision; it becomes the current one.
 
-        :param once: add nothing, and answer with the revision there is, if the same maker stored the same
-            content before.
+        :param once: add nothing, and return the existing revision, if the same author stored the same content
+            before.
         """
         with self.database.write() as tx:
             artifact = require_open(tx, artifact_id)
@@ -294,7 +294,7 @@ class ArtifactStore:
         return self._stored(artifact, **row)
 
     def _copied(self, stored: Stored, moment: str, draft: RevisionDraft) -> Stored:
-        """Copy what was committed to its files."""
+        """Copy a committed revision to its files."""
         meta = description(stored.artifact_name, stored.revision_num, moment, draft)
         self.contents.copy((Path(stored.file_path), Path(stored.meta_path)), draft.content, meta)
         return stored
@@ -305,9 +305,9 @@ class ArtifactStore:
 
 
 def archive(tx: Transaction, artifact_id: int, archived: bool) -> ArchivedArtifact:
-    """Take an artifact out of lists and let it take no more, or bring it back.
+    """Archive or reopen an artifact; an archived one is not listed and cannot be changed.
 
-    :param archived: whether it is to be archived.
+    :param archived: whether to archive it.
     """
     row = require(tx, artifact_id)
     moment = row["archived_at"]
@@ -322,7 +322,7 @@ def archive(tx: Transaction, artifact_id: int, archived: bool) -> ArchivedArtifa
 def listed(tx: Transaction, part: Slice, archived: bool = False) -> Page[ArtifactEntry]:
     """Return artifacts, newest first.
 
-    :param archived: those that are archived, in place of the others.
+    :param archived: archived artifacts instead of the others.
     """
     sql = _LIST.format(archived="NOT NULL" if archived else "NULL")
     return tx.page(ArtifactEntry, sql, read_total(tx, _TOTALS[archived]), part)
@@ -335,14 +335,14 @@ def history(tx: Transaction, artifact_id: int, part: Slice) -> Page[RevisionEntr
 
 
 _TOTALS = {False: "artifact", True: "archived-artifact"}
-"""Names of the totals of artifacts, by whether those are archived."""
+"""Names of the totals of artifacts, open and archived."""
 
 _SAME = """
 SELECT id, revision_num, filename FROM revision
 WHERE artifact_id = :owner AND digest = :digest AND created_by = :by ORDER BY id LIMIT 1
 """
 
-# The page is cut before its revisions are looked up.
+# The page is selected before its revisions are looked up.
 _LIST = """
 SELECT page.id, page.name, page.type, page.created_at,
     revision.id AS current_revision_id, revision.revision_num AS current_revision

@@ -26,7 +26,7 @@ from __future__ import annotations
 from npl_index.errors import NotFoundError, NPLError
 
 RESTORE = "stop all servers and replace the whole data folder (npl.db, npl.db-wal, npl.db-shm) with a backup"
-"""What to do about damage: a log that belongs to another state damages a file that is replaced alone."""
+"""Remedy for damage: a log that belongs to another state damages a database file that is replaced alone."""
 
 
 class SessionNotFoundError(NotFoundError):
@@ -46,7 +46,7 @@ class ReviewNotFoundError(NotFoundError):
 
 
 class ProjectNotFoundError(NotFoundError):
-    """No project with change requests has the code that was given, or several might be meant."""
+    """No project with change requests has the given code, or the code is ambiguous."""
 
 
 class ChangeNotFoundError(NotFoundError):
@@ -54,23 +54,23 @@ class ChangeNotFoundError(NotFoundError):
 
 
 class RecordNotFoundError(NotFoundError):
-    """No revision, event or notification is where it was looked for."""
+    """A revision, event or notification does not exist."""
 
 
 class StoreError(NPLError):
-    """A store refuses a request, or cannot carry it out; nothing was changed."""
+    """A store refuses a request, or fails to carry it out; nothing was changed."""
 
 
 class AlreadyExistsError(StoreError):
-    """The name or the id is taken, or a folder that was to be new holds something."""
+    """The name or the id is taken, or a folder that should be empty is not."""
 
 
 class NotAllowedError(StoreError):
-    """The persona may not do that: it is not a member of the room."""
+    """The persona has no permission: it is not a member of the room."""
 
 
 class ConflictError(StoreError):
-    """Somebody else changed the same thing between reading and writing, or two things claim one name."""
+    """The record changed between reading and writing, or two records claim one name."""
 
 
 class ClosedError(StoreError):

@@ -1,4 +1,4 @@
-"""The extras of the package: what an installation need not have."""
+"""The optional dependencies of the package."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 
 class Extra(NamedTuple):
-    """A package that few need.
+    """An optional dependency.
 
-    :param package: its name when it is imported.
-    :param purpose: what it is for.
+    :param package: its import name.
+    :param purpose: the feature that needs it.
     """
 
     package: str
@@ -25,10 +25,10 @@ EXTRAS = {
 
 
 def is_installed(extra: str) -> bool:
-    """Return whether one of :data:`EXTRAS` is there; nothing is imported."""
+    """Return whether one of :data:`EXTRAS` is installed; nothing is imported."""
     return importlib.util.find_spec(EXTRAS[extra].package) is not None
 
 
 def how_to_install(extra: str) -> str:
-    """Return how to get one of :data:`EXTRAS`; callers elsewhere learn no path of this machine."""
+    """Return instructions to install one of :data:`EXTRAS`; remote callers get no path of this machine."""
     return f"npl-mcp doctor prints the command that adds npl-mcp[{extra}]"

@@ -1,6 +1,6 @@
-"""The data folder: what lies in it, and that it is its owner's alone: folders 0700, files 0600.
+"""The data folder: its contents and its permissions (folders 0700, files 0600, for the owner alone).
 
-What is stored there is shared by the agents of one user, not by the users of one machine.
+Its data is shared by the agents of one user, not by the users of one machine.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ ARTIFACT_FOLDER = "artifacts"
 LABEL_FOLDER = "labels"
 
 OURS = (DATABASE_FILE, ARTIFACT_FOLDER, LABEL_FOLDER, "index-cache.db", "server.")
-"""How the names of what npl puts into a data folder begin; what else a user keeps there stays as it is."""
+"""Prefixes of the names that npl uses in a data folder; other files of the user are left alone."""
 
 _OTHERS = 0o077
 
 
 def private_folder(folder: Path) -> None:
-    """Make a data folder if it is absent, and take from others all rights to it and to what npl keeps there.
+    """Create a data folder if it does not exist, and restrict it and npl's files in it to the owner.
 
-    Folders in it are looked into if somebody else could have entered them: once they are closed, nobody
-    reaches what is inside. Links are left alone, and so is what belongs to somebody else.
+    Subfolders are examined only if other users could have entered the folder: once it is closed, its contents
+    are out of reach. Links and files of other users are left alone.
 
-    :raises OSError: it cannot be made.
+    :raises OSError: it cannot be created.
     """
     folder.mkdir(parents=True, exist_ok=True, mode=FOLDER)
     if os.name != "posix":
@@ -42,7 +42,7 @@ def private_folder(folder: Path) -> None:
 def _mend(entry: os.DirEntry[str], *, deep: bool) -> None:
     try:
         status = entry.stat(follow_symlinks=False)
-    except FileNotFoundError:  # somebody's temporary file
+    except FileNotFoundError:  # a temporary file of another process
         return
     deep = _close_to_others(entry.path, status) or deep
     if deep and stat.S_ISDIR(status.st_mode):
@@ -52,7 +52,7 @@ def _mend(entry: os.DirEntry[str], *, deep: bool) -> None:
 
 
 def _close_to_others(path: str, status: os.stat_result) -> bool:
-    """Take the rights of others away, and return whether they had any.
+    """Remove the permissions of other users, and return whether there were any.
 
     By name, and never by opening the file: closing it would drop the locks that SQLite holds on it.
     """
@@ -61,6 +61,6 @@ def _close_to_others(path: str, status: os.stat_result) -> bool:
         return False
     try:
         os.chmod(path, stat.S_IMODE(kind) & ~_OTHERS)  # noqa: PTH101
-    except OSError:  # a read-only file system, say, which is no reason to refuse reading
+    except OSError:  # such as a read-only file system, which is no reason to refuse reading
         return False
     return True

@@ -1,8 +1,8 @@
-"""Brings a database to the newest migration: files of SQL, run in one transaction.
+"""Migrates a database to the newest schema: files of SQL, run in one transaction.
 
-``<number>_<name>.sql`` is for all engines, in the words of SQLite; ``<number>_<name>.<dialect>.sql`` is for
-one of them. A file that was released is never edited. The table ``alembic_version`` holds the number of the
-newest migration that was run; it has its name from the program that made the first databases.
+``<number>_<name>.sql`` is for all engines, in the dialect of SQLite; ``<number>_<name>.<dialect>.sql`` is for
+one engine. A released file is never edited. The table ``alembic_version`` holds the number of the newest
+migration that was run; its name comes from the program that created the first databases.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ HEAD = RELEASED[-1]
 
 
 def migrate(engine: Engine, deadline: Deadline, oldest: str, folder: Path = MIGRATIONS) -> None:
-    """Run the migrations that a database lacks, while no other program writes.
+    """Run the missing migrations of a database, while no other program writes.
 
     :param oldest: see :attr:`~npl_mcp.stores.base.engine.Schema.oldest`.
     :param folder: of the files.
-    :raises DatabaseError: a row would lose what it refers to, or a migration fails; nothing was changed.
+    :raises DatabaseError: a foreign key would break, or a migration fails; nothing was changed.
     """
     with engine.translated(), engine.migration(deadline) as raw:
         found = engine.schema(raw)

@@ -1,4 +1,4 @@
-"""Pages of lists, ordered by id, with a cursor for callers that come back for what is new."""
+"""Pages of lists, ordered by id, with a cursor for callers that return for new entries."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Page(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """The part of a list that is wanted.
+    """A requested part of a list.
 
     :param limit: most entries.
     :param offset: entries left out before the first.
@@ -50,10 +50,10 @@ class Slice:
     def parse(
         cls, limit: int | None, offset: int | None, default: int = PAGE, largest: int = LARGEST_PAGE
     ) -> Slice:
-        """Check what a caller asked for.
+        """Check the requested part of a list.
 
-        :param default: the limit that counts where none is given.
-        :param largest: the limit that counts where a greater one is given.
+        :param default: the limit if none is given.
+        :param largest: the maximum limit; a greater one is lowered to it.
         :raises InvalidRequestError: the limit is not above 0, or the offset below 0.
         """
         wanted = default if limit is None else limit
@@ -72,12 +72,12 @@ class Slice:
         return Page(tuple(items), total, self.limit, self.offset, cursor)
 
     def cut(self, every: Sequence[T]) -> Page[T]:
-        """Return this part of a list whose entries are all at hand."""
+        """Return this part of a list that is complete in memory."""
         return self.page(every[self.offset : self.offset + self.limit], len(every))
 
 
 def now() -> str:
-    """Return the time of this machine's clock as it is stored: UTC, ISO 8601, microseconds, ``Z``.
+    """Return the current time of this machine in the stored form: UTC, ISO 8601, microseconds, ``Z``.
 
     Times that replicas compare are those of :attr:`~npl_mcp.stores.base.database.Transaction.now`.
     """
@@ -85,16 +85,16 @@ def now() -> str:
 
 
 def stamp(moment: datetime) -> str:
-    """Write a time as it is stored; a time without zone counts as UTC."""
+    """Format a time for storage; a time without zone counts as UTC."""
     aware = moment.replace(tzinfo=timezone.utc) if moment.tzinfo is None else moment.astimezone(timezone.utc)
     return aware.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def moment_of(text: str) -> datetime:
-    """Read a time that :func:`stamp` wrote."""
+    """Parse a time written by :func:`stamp`."""
     return datetime.fromisoformat(text.replace("Z", "+00:00"))
 
 
 def later(text: str, by: timedelta) -> str:
-    """Return the time that is later than a stored one."""
+    """Return a stored time plus a duration."""
     return stamp(moment_of(text) + by)

@@ -1,4 +1,4 @@
-"""Comments on places in a file: how locations are written, and texts with all comments as footnotes."""
+"""Comments on parts of a file: the syntax of locations, and texts with all comments as footnotes."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from npl_mcp.stores.base.values import values_of
 
 FORMS = "write line:<n>, line:<first>-<last>, @x:<n>,y:<n> or a selector"
 PLACEHOLDER = "[Add overall review here]"
-"""What a reviewer's file has in place of an overall comment, if there is none."""
+"""Text in a reviewer's file if there is no overall comment."""
 
 SECONDS = 10.0
-"""How long a file may take to parse, as in a set of documents."""
+"""Maximum seconds to parse a file, as in a set of documents."""
 
 _LINES = re.compile(r"line:([0-9]{1,9})(?:-([0-9]{1,9}))?")
 _SPOT = re.compile(r"@x:([0-9]{1,9}),y:([0-9]{1,9})")
-# The bracket may be missing: a search that began anew at each of many open marks would take quadratic time.
+# The bracket may be missing: a search that restarts at each of many open marks would take quadratic time.
 _FOOTNOTE = re.compile(r"\[\^([^\]\s]+)(\]?)")
 _UNFIT = re.compile(r"[^\w-]+")
 
@@ -44,7 +44,7 @@ class Lines:
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """A place in a picture, in pixels from its upper left corner."""
+    """A point of a picture, in pixels from its upper left corner."""
 
     x: int
     y: int
@@ -86,10 +86,10 @@ class Remark:
 
     @classmethod
     def placed(cls, **values: Any) -> Remark:
-        """Return a comment whose place is read from its location.
+        """Return a comment whose place is parsed from its location.
 
         :param values: of the other fields.
-        :raises InvalidRequestError: the location is none.
+        :raises InvalidRequestError: the location is not valid.
         """
         places = dict.fromkeys(("first", "last", "x", "y"))
         return cls(**{**values, **places, **values_of(parse_location(values["location"]))})
@@ -101,20 +101,20 @@ class Remark:
 
     @property
     def where(self) -> str:
-        """The place as a reader is told it."""
+        """The place in words for a reader."""
         return self.location if self.selector is None else f"{self.location} ({self.selector})"
 
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """A reviewer's overall comment, if there is one."""
+    """A reviewer's overall comment, if any."""
 
     reviewer: str
     overall_comment: str | None
 
 
 def parse_location(text: str) -> Lines | Spot:
-    """Read a location.
+    """Parse a location.
 
     :raises InvalidRequestError: it has none of the forms, or ends before it begins.
     """
@@ -132,10 +132,10 @@ def parse_location(text: str) -> Lines | Spot:
 
 
 def parse_place(text: str) -> Lines | Spot | Selector:
-    """Read a location, or a selector: that does not begin as a location does.
+    """Parse a location, or a selector, which does not begin as a location does.
 
-    :raises SelectorSyntaxError: the selector cannot be read.
-    :raises InvalidRequestError: the location cannot be read.
+    :raises SelectorSyntaxError: the selector cannot be parsed.
+    :raises InvalidRequestError: the location cannot be parsed.
     """
     if text.lstrip().startswith(("line:", "@x:")):
         return parse_location(text)
@@ -143,17 +143,17 @@ def parse_place(text: str) -> Lines | Spot | Selector:
 
 
 def section_lines(content: bytes, filename: str, selector: Selector) -> Lines:
-    """Return the lines of the section that a selector means, without blank ones at its end.
+    """Return the lines of the selected section, without trailing blank lines.
 
-    :raises SectionNotFoundError: it means none; names selectors that mean something.
-    :raises InvalidRequestError: it means several.
-    :raises DocumentError: the file is no text, or cannot be parsed.
+    :raises SectionNotFoundError: no section matches; names selectors that match.
+    :raises InvalidRequestError: several sections match.
+    :raises DocumentError: the file is not text, or cannot be parsed.
     """
     tree = parse_sections(content, PurePath(filename).stem, deadline=time.monotonic() + SECONDS)
     try:
         matches = select([tree], selector)
     except SectionNotFoundError as error:
-        # What looks like no heading was meant as one of the other forms.
+        # Text that does not look like a heading was meant as a location.
         raise SectionNotFoundError(error.message, near=error.near, hint=error.hint or FORMS) from None
     if len(matches) > 1:
         names = ", ".join(repr(tree.sections[match.head].name) for match in matches[:3])
@@ -173,22 +173,22 @@ def section_lines(content: bytes, filename: str, selector: Selector) -> Lines:
 
 
 def split_lines(text: str) -> Iterator[str]:
-    """Yield the lines of a text, each with its line end; a list made in one go would stop other threads."""
+    """Yield the lines of a text with their line ends; building a list at once would block other threads."""
     return (line for line in io.StringIO(text, newline=""))
 
 
 def count_lines(text: str) -> int:
-    """Return how many lines a text has; any line end counts, and none is needed behind the last."""
+    """Return the number of lines of a text; any line end counts, and the last line needs none."""
     return text.count("\n") + text.count("\r") - text.count("\r\n") + (text[-1:] not in ("", "\n", "\r"))
 
 
 def labels(remarks: Sequence[Remark], text: str = "") -> dict[int, str]:
     """Return a label for each remark: its persona and a number, counted in the order of the places.
 
-    :param text: labels of footnotes that it already has are not used.
+    :param text: labels of its footnotes are not reused.
     :returns: label by id of the remark, in the order of the numbers.
     """
-    # One match at a time: a list made in one go would stop other threads.
+    # One match at a time: building a list at once would block other threads.
     taken = {found[1] for found in _FOOTNOTE.finditer(text) if found[2]}
     found: dict[int, str] = {}
     number = 0
@@ -202,10 +202,10 @@ def labels(remarks: Sequence[Remark], text: str = "") -> dict[int, str]:
 
 
 def annotate(text: str, remarks: Sequence[Remark], marks: dict[int, str]) -> str:
-    """Return a text with a marker at the end of each line that has a comment, and the comments at its end.
+    """Return a text with a marker at the end of each commented line, and the comments at its end.
 
-    A range is marked at its last line. Every character of the text stays, line ends included; a marker in
-    a code block becomes part of the code, since the result is only for reading.
+    A range is marked at its last line. All original characters are kept, including line ends; a marker in a
+    code block becomes part of the code, since the result is only for reading.
 
     :param marks: see :func:`labels`.
     """
@@ -239,7 +239,7 @@ def reviewer_files(
 ) -> dict[str, str]:
     """Return the text of each reviewer's comments, with the labels they have in the annotated copy.
 
-    :param reviews: those of one reviewer make one text.
+    :param reviews: those of one reviewer share one text.
     :returns: text by reviewer, in the order of the reviews.
     """
     by_id = {remark.id: remark for remark in remarks}

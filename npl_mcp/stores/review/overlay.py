@@ -1,4 +1,4 @@
-"""Pictures with numbered marks where there are comments, and the comments below."""
+"""Pictures with numbered marks at the comments, and the comments below."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ if TYPE_CHECKING:
     from PIL.ImageFont import FreeTypeFont
 
 MOST_PIXELS = 16_000_000
-"""Most pixels of a picture that is drawn on: a screen of 5120 x 2880 fits."""
+"""Maximum pixels of an input picture: a screen of 5120 x 2880 fits."""
 
 CANVAS_PIXELS = 18_000_000
-"""Most pixels of a result: what is drawn on, widened so that comments can be read, and the legend."""
+"""Maximum pixels of a result: the picture, widened so that comments are readable, and the legend."""
 
 TURN = threading.Lock()
-"""Held while a picture is drawn on: picture and result take eight bytes a pixel."""
+"""Held while a picture is drawn: picture and result take eight bytes per pixel."""
 
 TURN_SECONDS = 60.0
-"""How long a picture waits for others to be done."""
+"""Seconds that a picture waits for its turn."""
 
 MOST_MARKS = 500
-"""Marks that are drawn; each is placed beside all before it, so the work grows with the square."""
+"""Maximum marks; each is placed clear of all earlier ones, so the work is quadratic."""
 
 NARROWEST = 360
-"""Least width of the result in pixels, so that the comments can be read."""
+"""Minimum width of the result in pixels, so that the comments are readable."""
 
 LEGEND_ENTRIES = 60
 ENTRY_LINES = 4
@@ -65,12 +65,12 @@ class Mark:
 
 
 def picture_format(content: bytes) -> str | None:
-    """Return ``PNG`` or ``JPEG``, told by the first bytes; ``None`` for anything else."""
+    """Return ``PNG`` or ``JPEG`` by the first bytes; ``None`` for anything else."""
     return next((kind for start, kind in _SIGNATURES.items() if content.startswith(start)), None)
 
 
 def picture_size(content: bytes) -> tuple[int, int]:
-    """Return width and height of a picture as it is seen, in pixels; decodes nothing but its header.
+    """Return width and height of a picture as displayed, in pixels; only its header is decoded.
 
     :raises StoreError: it is damaged, has more than 16 million pixels, or Pillow is not installed.
     """
@@ -82,8 +82,8 @@ def picture_size(content: bytes) -> tuple[int, int]:
 def draw(content: bytes, marks: Sequence[Mark]) -> bytes:
     """Draw marks on a picture and a legend below it; equal input gives equal bytes.
 
-    The result's size is known from the picture's header. Nothing is decoded before it is allowed, and while
-    another picture is drawn on.
+    The result's size is known from the picture's header. The picture is decoded only after that size is
+    accepted, and while no other picture is drawn.
 
     :returns: a PNG for a PNG, a JPEG for a JPEG.
     :raises StoreError: the picture cannot be decoded, the result would be too large, or Pillow is not
@@ -99,9 +99,9 @@ def draw(content: bytes, marks: Sequence[Mark]) -> bytes:
 
 
 def _legend(size: tuple[int, int], marks: Sequence[Mark]) -> _Legend:
-    """Lay out the comments below a picture, as many as the result has room for.
+    """Lay out the comments below a picture, as many as fit.
 
-    :raises StoreError: it has no room for any.
+    :raises StoreError: no comment fits.
     """
     from PIL import ImageFont
 
@@ -170,9 +170,9 @@ def _open(content: bytes) -> Image:
 
 
 def _orientation(image: Image) -> int:
-    """Return how a picture is turned when it is shown, as Exif numbers it; 1 if its header does not say.
+    """Return the Exif orientation of a picture; 1 if its header has none.
 
-    Pillow's own question decodes a PNG that does not say before its pixels.
+    Pillow's own method decodes the pixels of a PNG whose orientation does not precede them.
     """
     from PIL.Image import Exif
 
@@ -189,7 +189,7 @@ def _decoded(content: bytes) -> Image:
 
     try:
         image: Image = _open(content)
-        # Either would copy a picture that it need not change.
+        # Either would copy a picture that needs no change.
         if _orientation(image) != 1:
             image = ImageOps.exif_transpose(image)
         image.load()
@@ -272,7 +272,7 @@ class _Legend:
         return lines * self._line + (len(entries) + 2) * self._letters // 2 + self._letters
 
     def add(self, mark: Mark, room: int) -> bool:
-        """Add a comment, if it and a line about others would end within a number of pixels."""
+        """Add a comment, if it and a line about the omitted ones fit above a limit in pixels."""
         entry = (mark.number, mark.persona, self._wrapped(mark.comment))
         if self._top + self._height([*self._entries, entry, ("", "", [])]) > room:
             return False
@@ -280,11 +280,11 @@ class _Legend:
         return True
 
     def more(self, count: int) -> None:
-        """Add a line that says how many more there are."""
+        """Add a line with the number of omitted comments."""
         self._entries.append(("", f"and {count} more", []))
 
     def draw(self, pen: ImageDraw) -> None:
-        """Write everything."""
+        """Draw the legend."""
         y = self._top + self._letters
         for number, persona, lines in self._entries:
             if number:
@@ -315,7 +315,7 @@ class _Legend:
         return lines
 
     def _pieces(self, word: str) -> list[str]:
-        """Return a word in pieces that are not longer than a line."""
+        """Split a word into pieces no longer than a line."""
         pieces = [word]
         while self._font.getlength(pieces[-1]) > self._room:
             last = pieces.pop()
@@ -326,7 +326,7 @@ class _Legend:
         return pieces
 
     def _shown(self, text: str) -> str:
-        """Return a text with what the font can show: letters without accents it lacks, a box for all else."""
+        """Replace characters that the font lacks: by letters without accents, else by a box."""
         return "".join(self._sign(sign) for sign in text[: 100 * ENTRY_LINES])
 
     def _sign(self, sign: str) -> str:
@@ -338,5 +338,5 @@ class _Legend:
         return plain if plain.isprintable() and plain else _BOX
 
     def _is_missing(self, sign: str) -> bool:
-        # A font draws the same box for every sign it lacks, also for this one, which no font has.
+        # A font draws the same box for every missing character, also for this one, which no font has.
         return bytes(self._font.getmask(sign)) == bytes(self._font.getmask("\U0010fffe"))

@@ -52,13 +52,13 @@ from npl_mcp.stores.review.values import (
 STATUSES = ("in_progress", "completed")
 
 MOST_COMMENTS = 10_000
-"""Comments one review takes."""
+"""Maximum comments of a review."""
 
 MOST_ANNOTATED = 4 * 1024 * 1024
-"""Characters of the comments that a copy of a revision takes."""
+"""Maximum characters of the comments in a copy of a revision."""
 
 MAKER = "npl"
-"""The maker of revisions that are annotated pictures."""
+"""Author of the revisions that are annotated pictures."""
 
 _NAMED = 5
 _MEDIA_TYPES = {"PNG": "image/png", "JPEG": "image/jpeg"}
@@ -89,7 +89,7 @@ def comment(
     """Add a comment to a place.
 
     :param artifacts: the store of the files.
-    :param meant: lines, a spot, or the selector of a section; its lines are looked up once.
+    :param meant: lines, a spot, or the selector of a section; its lines are resolved once.
     :raises SectionNotFoundError: the selector selects nothing.
     :raises ClosedError: the review is complete.
     """
@@ -157,10 +157,10 @@ def get(tx: Transaction, review_id: int, part: Slice) -> ReviewContent:
 def complete(
     tx: Transaction, review_id: int, overall_comment: str | None, reviewer: str | None
 ) -> Completion:
-    """Complete a review; one that is complete stays as it is.
+    """Complete a review. Idempotent.
 
-    :param reviewer: only if it is that reviewer's, who is taken to say the overall comment.
-    :raises NotAllowedError: it is somebody else's.
+    :param reviewer: only if the review is by this reviewer, who becomes the author of the overall comment.
+    :raises NotAllowedError: the review has another reviewer.
     :raises ClosedError: it is complete, with another overall comment.
     """
     review = _review(tx, review_id)
@@ -188,8 +188,8 @@ def complete(
 def annotated(artifacts: ArtifactStore, artifact_id: int, revision_id: int) -> AnnotatedRevision:
     """Return a copy of a revision with the comments of all its reviews.
 
-    A text gets footnotes. A picture gets marks and a legend, and is stored as a new revision unless an
-    equal one was stored before.
+    A text gets footnotes. A picture gets marks and a legend, and is stored as a new revision unless an equal
+    one exists.
 
     :param artifacts: the store of the files.
     """
@@ -231,7 +231,7 @@ def placed(artifacts: ArtifactStore, artifact_id: int, revision_id: int) -> Plac
     content = artifacts.content(artifact_id, number)[1]
     size: tuple[int | None, int | None] = (None, None)
     if picture_format(content) is not None:
-        with suppress(StoreError):  # damaged or too large: shown as far as a browser can
+        with suppress(StoreError):  # damaged or too large: the browser shows it if it can
             size = picture_size(content)
     return Places(items, total, *size)
 
@@ -352,7 +352,7 @@ def _revision(tx: Transaction, artifact_id: int, revision_id: int) -> Row:
 
 
 def _check_room(revision_id: int, size: int) -> None:
-    """Refuse a copy with more comments than anybody would read in one piece."""
+    """Refuse a copy with more comments than are readable in one piece."""
     if size > MOST_ANNOTATED:
         raise StoreError(
             f"the reviews of revision_id {revision_id} have {size:,} characters; a copy takes"

@@ -1,4 +1,4 @@
-"""What the store of reviews answers with."""
+"""Results of the store of reviews."""
 
 from __future__ import annotations
 

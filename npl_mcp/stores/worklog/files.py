@@ -189,7 +189,7 @@ def _current_session(project: str) -> str:
 
 
 def _folders(project: str, path: str) -> list[str]:
-    """Return the paths of the folders in a folder; links, hidden ones and the archive are left out."""
+    """Return the paths of the subfolders of a folder, without links, hidden folders and the archive."""
     try:
         with Folder.opened(*below_root(project, path)) as folder, folder.scan() as entries:
             names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
@@ -202,7 +202,7 @@ def _folders(project: str, path: str) -> list[str]:
 
 
 def _session(project: str, path: str) -> WorklogSession | None:
-    """Describe the session in a folder; ``None`` if there is none, or it cannot be imported."""
+    """Describe the session in a folder; ``None`` if it is missing or cannot be imported."""
     above, _, name = path.rpartition("/")
     try:
         with Folder.opened(*below_root(project, path)) as folder:
@@ -232,7 +232,7 @@ def _session(project: str, path: str) -> WorklogSession | None:
 
 
 def _import(tx: Transaction, project: str, session: WorklogSession, folder: Folder) -> Counter[str]:
-    """Write a session and its entries; return what was counted, by the names of :class:`Imported`."""
+    """Store a session and its entries; return the counts by the names of :class:`Imported`."""
     counted, places = Counter(sessions=1), dict[int, int]()
     number = rows.insert(tx, project, session)
     entries = _entry_rows(number, folder, counted, places)
@@ -241,7 +241,7 @@ def _import(tx: Transaction, project: str, session: WorklogSession, folder: Fold
     rows.count(tx, number)
     known = sorted(places)
     for agent, cursor in _cursors(folder):
-        # The first place of the highest number that is not above the cursor's.
+        # The first position of the highest number that is not above the cursor's.
         at = bisect_right(known, cursor.last_seq)
         place = places[known[at - 1]] if at else 0
         rows.move(tx, number, agent, Cursor(place, cursor.last_read))
@@ -253,8 +253,8 @@ def _entry_rows(
 ) -> Iterator[dict[str, Any]]:
     """Yield the rows of a log's entries.
 
-    :param counted: gets the counts.
-    :param places: gets the first place of each number.
+    :param counted: receives the counts.
+    :param places: receives the first position of each number.
     """
     for raw in _raw_lines(folder) if _log_state(folder) else ():
         if raw.isspace():
@@ -274,7 +274,7 @@ def _entry_rows(
 
 
 def _raw_lines(folder: Folder) -> Iterator[bytes]:
-    """Yield the lines of a log; of one that is longer than any entry only the beginning."""
+    """Yield the lines of a log, each cut off after the maximum length."""
     with os.fdopen(folder.open(LOG), "rb") as file:
         whole = True
         for raw in iter(partial(file.readline, LONGEST_LINE), b""):
@@ -284,10 +284,10 @@ def _raw_lines(folder: Folder) -> Iterator[bytes]:
 
 
 def _cursors(session: Folder) -> Iterator[tuple[str, Cursor]]:
-    """Yield the cursor of each agent; none where the folder is absent or a link."""
+    """Yield the cursor of each agent, if the folder exists and is not a link."""
     with suppress(OSError), session.inner(CURSORS) as folder:
         for file_name in sorted(folder.names())[:MAX_CURSORS]:
-            name, extension = os.path.splitext(file_name)  # noqa: PTH122 - a name, no path
+            name, extension = os.path.splitext(file_name)  # noqa: PTH122 - a name, not a path
             content = read_object(_small_file(folder, file_name)) if extension == ".cursor" else {}
             last_seq = content.get("last_seq")
             if type(last_seq) is int and last_seq > 0:
@@ -298,13 +298,13 @@ def _cursors(session: Folder) -> Iterator[tuple[str, Cursor]]:
 
 
 def _log_state(folder: Folder) -> os.stat_result | None:
-    """Return the state of a session's log; ``None`` if it is no regular file."""
+    """Return the state of a session's log; ``None`` if it is not a regular file."""
     state = folder.stat(LOG)
     return state if state is not None and stat.S_ISREG(state.st_mode) else None
 
 
 def _small_file(folder: Folder, name: str) -> bytes:
-    """Return at most the first MiB of a file; empty if there is none or it cannot be read."""
+    """Return at most the first MiB of a file; empty if it does not exist or cannot be read."""
     try:
         return folder.read_start(name, _SMALL_FILE)
     except OSError:
@@ -312,17 +312,17 @@ def _small_file(folder: Folder, name: str) -> bytes:
 
 
 def line_of(entry: Entry) -> bytes:
-    """Write an entry as a line of the log."""
+    """Format an entry as a line of the log."""
     body = {name: value for name, value in values_of(entry).items() if value is not None}
     body["ts"] = offset(entry.ts)
     return json.dumps(body, separators=(",", ":")).encode("ascii") + b"\n"
 
 
 def parse_line(raw: bytes) -> tuple[Entry, int] | None:
-    """Read a line of the log.
+    """Parse a line of the log.
 
-    :returns: the entry with the ``seq`` it has there, and how many of its keys had to be dropped; ``None``
-        if it is no entry, or holds what no database can hold.
+    :returns: the entry with its ``seq`` in the file, and the number of dropped keys; ``None`` if it is not an
+        entry, or holds values that no database can hold.
     """
     found = read_object(raw)
     seq, ts, tags, refs = found.get("seq"), read_time(found.get("ts")), found.get("tags"), found.get("refs")
@@ -349,7 +349,7 @@ def parse_line(raw: bytes) -> tuple[Entry, int] | None:
 
 
 def meta_text(session: WorklogSession) -> str:
-    """Write a session's ``meta.json``; the predecessor never filled ``agents`` either."""
+    """Format a session's ``meta.json``; ``agents`` stays empty, as in the predecessor."""
     body: dict[str, Any] = {
         "session_id": session.session_id,
         "created": offset(session.created),
@@ -363,13 +363,13 @@ def meta_text(session: WorklogSession) -> str:
 
 
 def cursor_text(cursor: Cursor) -> str:
-    """Write a cursor."""
+    """Format a cursor."""
     last_read = None if cursor.last_read is None else offset(cursor.last_read)
     return json.dumps({"last_seq": cursor.last_seq, "last_read": last_read})
 
 
 def cursor_name(agent_id: str) -> str:
-    """Return the file name of an agent's cursor: its id where that can be one, else escaped or a digest."""
+    """Return the file name of an agent's cursor: its id if that is a valid name, else escaped or a digest."""
     if FILE_NAME.fullmatch(agent_id):
         return agent_id
     name = quote(agent_id, safe="").replace(".", "%2E").replace("~", "%7E")
@@ -377,12 +377,12 @@ def cursor_name(agent_id: str) -> str:
 
 
 def offset(moment: str) -> str:
-    """Write a stored time as the predecessor wrote times."""
+    """Format a stored time in the predecessor's form."""
     return moment.removesuffix("Z") + "+00:00"
 
 
 def read_time(text: object) -> str | None:
-    """Return a time that the predecessor wrote as it is stored here; ``None`` if it is not a time."""
+    """Convert a time of the predecessor to the stored form; ``None`` if it is not a time."""
     if not isinstance(text, str):
         return None
     try:
@@ -392,7 +392,7 @@ def read_time(text: object) -> str | None:
 
 
 def read_object(content: bytes) -> dict[str, Any]:
-    """Return a JSON object; empty if it is not one, or holds what no database can hold."""
+    """Parse a JSON object; empty if it is not one, or holds values that no database can hold."""
     try:
         found = json.loads(content.decode("utf-8"))
         checks.json_text(found, "object", LONGEST_LINE)

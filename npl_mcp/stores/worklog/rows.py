@@ -1,6 +1,6 @@
-"""What a worklog consists of, and its SQL statements; each function is a part of its caller's transaction.
+"""The rows of a worklog, and their SQL statements; each function runs in its caller's transaction.
 
-A session's row holds its counts, so that nothing here takes longer when a worklog grows.
+A session's row holds its counts, so the cost of every function is independent of the size of the worklog.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from npl_mcp.stores.base.errors import AlreadyExistsError, ClosedError, SessionN
 from npl_mcp.stores.base.values import columns, filled
 
 ARCHIVE = "archive"
-"""Folder of the archived sessions, and how their names begin."""
+"""Folder of the archived sessions, and prefix of their names."""
 
 FILE_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,126}[A-Za-z0-9_-])?")
-"""What can be the name of a file or a folder."""
+"""Valid names of files and folders."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class WorklogSession:
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """How far an agent has read.
+    """The read position of an agent.
 
     :param last_seq: the highest ``seq`` it has seen.
     :param last_read: when; as in :class:`Entry`.
@@ -109,7 +109,7 @@ JSON_COLUMNS = ("data", "tags", "refs")
 
 
 def live(tx: Transaction, project: str, session_id: str) -> Row | None:
-    """Return the session of an id that is not archived."""
+    """Return the unarchived session of an id."""
     sql = f"{SESSION} WHERE project = :project AND id = :id AND archived_as IS NULL"
     return tx.one(sql, project=project, id=session_id)
 
@@ -121,12 +121,12 @@ def called(tx: Transaction, project: str, session_id: str) -> Row | None:
 
 
 def open_id(tx: Transaction, project: str, name: str) -> str:
-    """Return a name for a session, with ``-2``, ``-3``, … added if closed sessions have it."""
+    """Return a name for a session; if closed sessions have it, with the next suffix ``-2``, ``-3``, …."""
     sql = (
         "SELECT lower(id) AS id FROM worklog_session WHERE project = :project AND archived_as IS NULL"
         " AND status = 'closed' AND id >= :name AND id < :beyond"
     )
-    # "." comes after "-", so this range holds the name and all that begin with it and a hyphen.
+    # "." comes after "-", so this range holds the name, and the names that begin with it and a hyphen.
     closed = {row["id"] for row in tx.all(sql, project=project, name=name, beyond=f"{name}.")}
     number, found = 1, name
     while found in closed:
@@ -138,8 +138,8 @@ def open_id(tx: Transaction, project: str, name: str) -> str:
 def find(tx: Transaction, project: str, name: str) -> Row:
     """Return a session.
 
-    :param name: its id, or its place in the archive.
-    :raises SessionNotFoundError: there is none; carries ids that look alike.
+    :param name: its id, or its name in the archive.
+    :raises SessionNotFoundError: it does not exist; carries similar ids.
     """
     archived = _ARCHIVED.fullmatch(name)
     row = None if archived else live(tx, project, name)
@@ -157,9 +157,9 @@ def find(tx: Transaction, project: str, name: str) -> Row:
 
 
 def chosen(tx: Transaction, project: str, session_id: str | None) -> Row:
-    """Return the session that was asked for, or else the current one.
+    """Return the named session, or by default the current one.
 
-    :raises SessionNotFoundError: there is none.
+    :raises SessionNotFoundError: it does not exist.
     """
     if session_id is not None:
         return find(tx, project, session_id)
@@ -190,7 +190,7 @@ def is_used(tx: Transaction, project: str) -> bool:
 
 
 def must_be_open(row: Row) -> None:
-    """Refuse a session that takes no more entries.
+    """Refuse a closed session.
 
     :raises ClosedError: it was closed or archived.
     """
@@ -200,7 +200,7 @@ def must_be_open(row: Row) -> None:
 
 
 def create(tx: Transaction, project: str, session_id: str, task: str | None) -> Row:
-    """Make a session.
+    """Create a session.
 
     :raises AlreadyExistsError: another id differs only in case; some file systems would mix up their folders.
     """
@@ -216,7 +216,7 @@ def create(tx: Transaction, project: str, session_id: str, task: str | None) -> 
 
 
 def insert(tx: Transaction, project: str, session: WorklogSession) -> int:
-    """Write a session without entries; return the number of its row."""
+    """Store a session without entries; return the number of its row."""
     row = tx.insert(
         "worklog_session",
         "number",
@@ -232,8 +232,8 @@ def insert(tx: Transaction, project: str, session: WorklogSession) -> int:
 
 
 def is_known(tx: Transaction, project: str, session: WorklogSession) -> bool:
-    """Return whether a project has a session that was described elsewhere."""
-    # Same id and same moment: it was archived here, and its folder was not.
+    """Return whether the database already has a session that a folder describes."""
+    # Same id and same time: it was archived here, and its folder was not.
     found = tx.value(
         """
         SELECT 1 FROM worklog_session
@@ -251,7 +251,7 @@ def is_known(tx: Transaction, project: str, session: WorklogSession) -> bool:
 
 
 def count(tx: Transaction, number: int) -> None:
-    """Set the counts of a session whose entries were written without them."""
+    """Compute the counts of a session whose entries were inserted without them."""
     tx.run(
         """
         UPDATE worklog_session SET
@@ -271,7 +271,7 @@ def count(tx: Transaction, number: int) -> None:
 
 
 def set_current(tx: Transaction, project: str, number: int | None) -> None:
-    """Make a session the current one of a project, or none."""
+    """Set or clear the current session of a project."""
     tx.run(
         """
         INSERT INTO worklog_project (project, current) VALUES (:project, :number)
@@ -282,7 +282,7 @@ def set_current(tx: Transaction, project: str, number: int | None) -> None:
 
 
 def append(tx: Transaction, number: int, ts: str, values: Mapping[str, Any]) -> int:
-    """Write an entry under the next number.
+    """Append an entry under the next number.
 
     :param values: its other columns.
     :returns: the number.
@@ -306,7 +306,7 @@ def append(tx: Transaction, number: int, ts: str, values: Mapping[str, Any]) -> 
 
 
 def archive(tx: Transaction, project: str, number: int) -> None:
-    """Give a closed session a name in the archive, if it has none."""
+    """Assign a name in the archive to a closed session that has none."""
     row = by_number(tx, number)
     if row["archived_as"] is not None:
         return
@@ -319,7 +319,7 @@ def archive(tx: Transaction, project: str, number: int) -> None:
 
 
 def entries(tx: Transaction, number: int, first: int, most: int) -> list[Entry]:
-    """Return a session's entries from a number on; fewer if they are long, but none is left out between."""
+    """Return consecutive entries of a session from a number on; fewer if they are long."""
     rows = tx.some(
         f"SELECT {ENTRY} FROM worklog_entry"
         " WHERE session_number = :number AND seq >= :first ORDER BY seq LIMIT :most",
@@ -331,9 +331,9 @@ def entries(tx: Transaction, number: int, first: int, most: int) -> list[Entry]:
 
 
 def entry(row: Row) -> Entry:
-    """Return an entry as callers see it.
+    """Return an entry in the form of an answer.
 
-    :param row: with the columns of an entry; further ones are left out.
+    :param row: with the columns of an entry; others are ignored.
     """
     read = {
         name: json_of(row[name], f"entry {row['seq']} of a worklog, column {name}")
@@ -344,7 +344,7 @@ def entry(row: Row) -> Entry:
 
 
 def cursor(tx: Transaction, number: int, agent_id: str) -> Cursor:
-    """Return how far an agent has read."""
+    """Return the read position of an agent."""
     sql = f"SELECT {columns(Cursor)} FROM worklog_agent"
     sql += " WHERE session_number = :number AND agent_id = :agent_id"
     row = tx.one(sql, number=number, agent_id=agent_id)
@@ -352,14 +352,14 @@ def cursor(tx: Transaction, number: int, agent_id: str) -> Cursor:
 
 
 def cursors(tx: Transaction, number: int) -> list[tuple[str, Cursor]]:
-    """Return how far each agent has read that has read anything."""
+    """Return the read positions of all agents that have one."""
     sql = "SELECT agent_id, last_seq, last_read FROM worklog_agent WHERE session_number = :number"
     found = tx.all(f"{sql} AND last_seq > 0", number=number)
     return [(row["agent_id"], filled(Cursor, row)) for row in found]
 
 
 def move(tx: Transaction, number: int, agent_id: str, cursor: Cursor) -> None:
-    """Set how far an agent has read."""
+    """Set the read position of an agent."""
     tx.run(
         """
         INSERT INTO worklog_agent (session_number, agent_id, last_seq, last_read)
@@ -373,7 +373,7 @@ def move(tx: Transaction, number: int, agent_id: str, cursor: Cursor) -> None:
 
 
 def described(tx: Transaction, project: str, found: Sequence[Row]) -> tuple[WorklogSession, ...]:
-    """Describe sessions of a project as callers see them."""
+    """Return descriptions of a project's sessions for an answer."""
     number, agents = current(tx, project), dict[int, list[str]]()
     # SQLite takes some thousands of parameters, other databases fewer.
     for at in range(0, len(found), 500):

@@ -1,8 +1,8 @@
-"""Worklogs: what agents on one project report to each other, in sessions of numbered entries.
+"""Worklogs: reports among the agents of one project, in sessions of numbered entries.
 
-The database is the truth: an entry gets its number in the transaction that writes it, so within a session
-numbers have no gaps, no repetitions, and the order of the commits. The functions are parts of a caller's
-transaction; ``project`` is the absolute path of a project's folder, which need not be there.
+The database is authoritative. An entry gets its number in the transaction that inserts it, so the numbers of
+a session are consecutive and in the order of the commits. The functions run in the caller's transaction;
+``project`` is the absolute path of a project's folder, which need not exist.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from npl_mcp.stores.worklog import rows
 from npl_mcp.stores.worklog.rows import ARCHIVE, FILE_NAME, Cursor, Entry, WorklogSession
 
 TAGS = 64
-"""Most tags of an entry."""
+"""Maximum tags of an entry."""
 
 DATA = 256 * 1024
-"""Characters of an entry's data as JSON."""
+"""Maximum characters of an entry's data as JSON."""
 
 PAGE = 200
-"""Entries of one read, where the caller does not say."""
+"""Default entries of one read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A session that was asked for.
+    """A session that was opened.
 
     :param session_id: its id.
     :param new: whether it was made; otherwise it was there and was not changed.
@@ -66,7 +66,7 @@ class Logged:
 
 @dataclass(frozen=True, slots=True)
 class ReadEntries:
-    """Entries an agent had not seen.
+    """Entries that an agent had not read.
 
     :param session_id: the session they are in.
     :param items: in order.
@@ -88,7 +88,7 @@ class ReadEntries:
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """A session that takes no more entries.
+    """A session after it was closed.
 
     :param session_id: its id.
     :param status: ``closed``.
@@ -107,11 +107,11 @@ class Closed:
 def init(
     tx: Transaction, project: str, session_id: str | None, task: str | None, *, switch: bool = True
 ) -> Opened:
-    """Make a session and make it the current one; one that is open is resumed.
+    """Create a session and make it the current one; an open session is resumed.
 
     :param session_id: by default today's date in UTC; once that session is closed, the date with ``-2``
         added, and so on.
-    :param switch: a session named by its id that is there already becomes the current one.
+    :param switch: an existing session that is given by its id becomes the current one.
     """
     switch = switch or session_id is None
     current = rows.current(tx, project)
@@ -136,8 +136,8 @@ def current(tx: Transaction, project: str) -> str | None:
 def log(tx: Transaction, project: str, session_id: str | None, values: Mapping[str, Any]) -> Logged:
     """Append an entry.
 
-    :param session_id: by default the current session; without one, today's is made and becomes current.
-    :param values: the columns of the entry but its number and its time.
+    :param session_id: by default the current session; without one, today's is created and becomes current.
+    :param values: the columns of the entry without its number and its time.
     """
     made = session_id is None and rows.current(tx, project) is None
     row = _todays(tx, project) if made else rows.chosen(tx, project, session_id)
@@ -158,12 +158,12 @@ def read(
     *,
     peek: bool,
 ) -> ReadEntries:
-    """Return what an agent has not seen yet, and move its cursor to the last entry returned.
+    """Return an agent's unread entries, and move its cursor to the last of them.
 
     :param session_id: by default the current session.
-    :param part: how many entries at most.
-    :param since: return what comes after this number, whatever the cursor says.
-    :param peek: leave the cursor where it is.
+    :param part: maximum number of entries.
+    :param since: return the entries after this number, regardless of the cursor.
+    :param peek: do not move the cursor.
     """
     row = rows.chosen(tx, project, session_id)
     cursor = rows.cursor(tx, row["number"], agent_id).last_seq
@@ -178,9 +178,9 @@ def read(
 
 
 def topic(tx: Transaction, project: str, session_id: str | None) -> Topic:
-    """Return what changes with each entry of a session.
+    """Return the topic that changes with each entry of a session.
 
-    :param session_id: by default whichever session is current.
+    :param session_id: by default the current session at any time.
     """
     if session_id is None:
         return Topic(rows.CURRENT_POSITIONS, project)
@@ -202,9 +202,9 @@ def called(tx: Transaction, project: str, session_id: str) -> WorklogSession | N
 
 
 def sessions(tx: Transaction, project: str, *, archived: bool = False) -> tuple[WorklogSession, ...]:
-    """Return a project's sessions, the newest first.
+    """Return a project's sessions, newest first.
 
-    :param archived: the archived ones too.
+    :param archived: include archived sessions.
     """
     only = "" if archived else "AND archived_as IS NULL"
     sql = f"{rows.SESSION} WHERE project = :project {only} ORDER BY created DESC, number DESC"
@@ -212,10 +212,10 @@ def sessions(tx: Transaction, project: str, *, archived: bool = False) -> tuple[
 
 
 def close(tx: Transaction, project: str, session_id: str | None, *, archive: bool) -> Closed:
-    """Close a session for good; a second time changes nothing.
+    """Close a session permanently. Idempotent.
 
     :param session_id: by default the current session.
-    :param archive: move it to the archive too; its id can then be used again.
+    :param archive: also move it to the archive; its id can then be reused.
     """
     number = rows.chosen(tx, project, session_id)["number"]
     tx.run(
@@ -238,7 +238,7 @@ def _todays(tx: Transaction, project: str) -> Row:
 
 
 def new_id(session_id: str, parameter: str) -> str:
-    """Check the id of a session that may be made: it is the name of a folder, too."""
+    """Check the id of a session that may be new: it is also the name of a folder."""
     clean = checks.line(session_id, parameter)
     if FILE_NAME.fullmatch(clean) is None or clean.lower() == ARCHIVE:
         raise InvalidRequestError(
@@ -250,8 +250,8 @@ def new_id(session_id: str, parameter: str) -> str:
 
 
 def tags_text(tags: Sequence[str], parameter: str) -> str:
-    """Check the tags of an entry, and write them as JSON."""
+    """Check the tags of an entry, and serialise them as JSON."""
     each = enumerate(checks.few(tags, parameter, TAGS))
-    # Empty ones are kept: a list with a comma too many is stored as it was typed.
+    # Empty tags are kept: a list with a superfluous comma is stored as it was typed.
     clean = [checks.line(tag, f"{parameter}[{at}]") if tag.strip() else "" for at, tag in each]
     return checks.json_text(clean, parameter)

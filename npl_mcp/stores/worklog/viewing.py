@@ -1,4 +1,4 @@
-"""A worklog as people look at it: by agent, action and tag, and when each agent did something."""
+"""The view of a worklog for people: by agent, action and tag, with the activity of each agent."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from npl_mcp.stores.worklog import rows
 from npl_mcp.stores.worklog.rows import Entry, WorklogSession
 
 MOST_LANES = 30
-"""Agents that have a lane; those with most entries come first."""
+"""Maximum agents with a lane; those with most entries come first."""
 
 MOST_WORDS = 100
-"""Actions, and tags, that can be chosen."""
+"""Maximum actions, and maximum tags, that a filter offers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What of a worklog is looked at.
+    """The filter of a worklog's entries.
 
     :param who: only what this agent logged.
     :param action: only entries of this kind.
@@ -37,7 +37,7 @@ class Wanted:
     tag: str | None = None
 
     def condition(self, number: int) -> tuple[str, dict[str, Any]]:
-        """Return the condition that entries of a worklog meet, and its values.
+        """Return the condition for the filtered entries of a worklog, and its parameters.
 
         :param number: of the worklog's row.
         """
@@ -45,14 +45,14 @@ class Wanted:
             number=("session_number = :number", number),
             who=("agent_id = :who", self.who),
             action=("action = :action", self.action),
-            # A tag is a whole text of a list, so it stands in quotes; replacing it works alike everywhere.
+            # A tag is an element of a JSON list, so it is quoted; this replacement works on every engine.
             tag=("replace(tags, :tag, '') != tags", self.tag and json.dumps(self.tag, ensure_ascii=False)),
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """When an agent did something.
+    """The activity of an agent over time.
 
     :param agent: its id.
     :param counts: how much happened when.
@@ -95,9 +95,9 @@ class WorklogView:
 def view(
     tx: Transaction, project: str, session_id: str, wanted: Wanted, before: int | None, part: Slice
 ) -> WorklogView:
-    """Return a part of a worklog as people look at it: the latest entries that come before a place.
+    """Return a part of a worklog for people: the latest entries before a position.
 
-    :param before: a ``seq``; ``None``: behind the last.
+    :param before: a ``seq``; ``None``: the end.
     """
     row = rows.chosen(tx, project, session_id)
     (about,) = rows.described(tx, project, [row])
@@ -136,7 +136,7 @@ def view(
 
 
 def since(tx: Transaction, project: str, session_id: str, wanted: Wanted, seq: int) -> tuple[Entry, ...]:
-    """Return entries that come after one, in order, without moving anybody's cursor."""
+    """Return the entries after a position, in order, without moving a cursor."""
     where, values = wanted.condition(rows.chosen(tx, project, session_id)["number"])
     found = tx.some(
         f"SELECT {rows.ENTRY} FROM worklog_entry WHERE {where} AND seq > :seq ORDER BY seq LIMIT :most",
