@@ -148,8 +148,7 @@ class App(Files):
         return self._view(sight, settings, sight)
 
     def _shown(self, wanted: Sequence[str]) -> Iterator[str]:
-        """Return the requested folders that this application may show, and its own folders below the others.
-        """
+        """Return the requested folders that this application may show, and its own folders below others."""
         for folder in wanted:
             if self.library.roots.locate(folder) is not None:
                 yield folder

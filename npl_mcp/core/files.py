@@ -93,8 +93,7 @@ class OwnItems(Library):
         return replace(kind, places=places)
 
     def _has_own(self, kind: Kind) -> bool:
-        """Return whether the user has a folder for items of a kind; folders of agents' clients do not count.
-        """
+        """Return whether the user has a folder for items of a kind; agents' client folders do not count."""
         if kind.name not in self._own:
             own = (place for place in kind.places if place.root.npl and place.root.path != self._bundled)
             self._own[kind.name] = any(self._is_own(kind, place) for place in own)

@@ -17,23 +17,24 @@ from npl_mcp.core.calls import CALLER
 P = ParamSpec("P")
 T = TypeVar("T")
 
-# More short calls at one time would take longer, not finish earlier: all threads share one interpreter lock.
+# More concurrent short calls would not finish earlier: all threads share one interpreter lock.
 WORKERS = 4
 
-# How many may be heavy, two of them of one caller: an artifact that is read takes several times its size.
+# At most this many are memory-intensive, two of them of one caller: reading an artifact takes several times
+# its size.
 HEAVY_WORKERS = 3
 
-# The threads of each lane. One message may wake a thousand calls that waited, which must not stand before all
-# that come later.
+# The threads of each lane. One message may wake a thousand waiting calls, which must not delay all later
+# ones.
 LANES: Mapping[str, int] = {"light": WORKERS, "heavy": HEAVY_WORKERS, "search": 2, "woken": 2, "bodies": 1}
 
 
 class Turns:
-    """The order in which calls begin: the caller with the fewest running calls is next, equals take turns.
+    """The scheduling of calls: the caller with the fewest running calls is next, equals take turns.
 
-    One caller leaves a place to the others. Of two places it may take both: calls may wait for the database.
+    One caller leaves a slot to the others. Of two slots it may take both: calls may wait for the database.
 
-    :param most: calls that run at one time.
+    :param most: maximum concurrent calls.
     """
 
     def __init__(self, most: int) -> None:
@@ -50,7 +51,7 @@ class Turns:
         self._admit()
         try:
             await turn.wait()
-        except BaseException:  # cancellation is no Exception, and the turn must not be lost
+        except BaseException:  # cancellation is not an Exception, and the turn must not be lost
             if turn.is_set():
                 self.end(caller)
             else:
@@ -60,10 +61,10 @@ class Turns:
             raise
 
     def end(self, caller: Hashable) -> None:
-        """Let another call begin."""
+        """End a turn; the next call begins."""
         self._free += 1
         self._running[caller] -= 1
-        self._running += Counter()  # without callers that run nothing
+        self._running += Counter()  # drops callers without running calls
         self._admit()
 
     def _admit(self) -> None:
@@ -90,7 +91,7 @@ class Lane:
         self._short, self._turns, self._threads = short, Turns(most), anyio.CapacityLimiter(most)
 
     async def run(self, work: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
-        """Return what some work returns, done in a thread once it is the caller's turn."""
+        """Run a function in a thread at the caller's turn; return its result."""
         caller = CALLER.get()
         key = caller and caller.key
         if self._short:
@@ -106,7 +107,7 @@ _OPEN: RunVar[dict[str, Lane]] = RunVar("npl-lanes")
 
 
 def lane(name: str) -> Lane:
-    """Return a lane of the event loop that runs.
+    """Return a lane of the running event loop.
 
     :param name: one of :data:`LANES`.
     """

@@ -1,4 +1,4 @@
-"""Folders and libraries: a folder becomes a revision, and a revision becomes the files of a folder."""
+"""Push and pull between folders and libraries: a folder becomes a revision, a revision becomes files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from npl_mcp.stores.library.store import LibraryFile, LibraryRevision, LibrarySt
 
 @dataclass
 class Pulled:
-    """What a pull did.
+    """The result of a pull.
 
     :param revision: what the folder has now.
     :param written: files that were not there.
@@ -42,10 +42,10 @@ class Pulled:
 
 
 class Libraries:
-    """Pushes and pulls folders.
+    """Push and pull of folders.
 
-    :param store: where libraries are kept.
-    :param limits: those of folders that are searched.
+    :param store: the store of the libraries.
+    :param limits: those of searched folders.
     """
 
     def __init__(self, store: LibraryStore, limits: Limits) -> None:
@@ -61,9 +61,9 @@ class Libraries:
         created_by: str | None = None,
         dry_run: bool = False,
     ) -> Push:
-        """Make the Markdown of a folder the next revision of a library; see :meth:`LibraryStore.push`.
+        """Push the Markdown of a folder as the next revision of a library; see :meth:`LibraryStore.push`.
 
-        :raises DocumentNotFoundError: the folder holds no Markdown: more likely it is the wrong one.
+        :raises DocumentNotFoundError: the folder contains no Markdown: it is probably the wrong one.
         :raises DocumentError: a file cannot be used; nothing was pushed.
         """
         founds = self._found(folder)
@@ -71,7 +71,7 @@ class Libraries:
             raise DocumentNotFoundError(f"{folder} holds no Markdown", hint="name another folder")
         files = {}
         for path, found in founds.items():
-            # Contents are read twice, because all of them together may not fit into memory.
+            # Contents are read twice, because together they may not fit into memory.
             document = self._reader.read(found)
             decoded(document.data, path)
             files[path] = LibraryFile(document.digest, len(document.data))
@@ -85,13 +85,15 @@ class Libraries:
         )
 
     def pull(self, ref: LibraryRef, folder: Path, *, force: bool = False) -> Pulled:
-        """Make the Markdown of a folder that of a revision, as far as nothing of anybody's is lost.
+        """Update the Markdown of a folder to a revision, without loss of the user's files.
 
-        A file is replaced or removed if the library has held exactly this content at this path. Any other
-        file is the user's own: one that stands in the way is replaced only by force, and none is removed.
+        A file is replaced or removed if the library has had exactly this content at this path. Any other file
+        belongs to the user: it is replaced only by force, if it has a path of the revision, and never
+        removed.
 
-        :param force: replace whatever file has a path of the revision.
-        :raises StorageError: the folder cannot be made, or a file not be written; what was written stays.
+        :param force: replace any file at a path of the revision.
+        :raises StorageError: the folder cannot be created, or a file cannot be written; earlier writes
+            remain.
         """
         revision = self._store.revision(ref.library, ref.number)
         files, held = self._store.files(revision), self._store.held(ref.library)
@@ -122,9 +124,9 @@ class Libraries:
         return dict(sorted(founds.items()))
 
     def _put(self, folder: Path, path: str, file: LibraryFile, done: Pulled, held: Held | None) -> None:
-        """Make one file what it is to be.
+        """Write or remove one file.
 
-        :param held: what may be replaced; ``None`` for anything.
+        :param held: contents that may be replaced; ``None`` for any.
         """
         below, _, name = path.rpartition("/")
         try:
@@ -142,7 +144,7 @@ class Libraries:
     def _put_in(
         self, place: Folder, name: str, path: str, file: LibraryFile, done: Pulled, held: Held | None
     ) -> str | None:
-        """Make a file of a folder what it is to be; return why not."""
+        """Update a file of a folder; return the reason if that is impossible."""
         limit = self._limits.max_bytes
         old = place.read(name, limit)[0] if place.stat(name) is not None else None
         if old is not None and digest_of(old) == file.digest:

@@ -1,8 +1,9 @@
-"""The libraries of the database as documents, in the way of files: ``lib:docs`` is a set, and so are a folder
-and a pattern below it; ``lib:docs/guide.md`` is one document; ``@12`` behind the name means a revision.
+"""The libraries of the database as documents, addressed like files: ``lib:docs`` is a set, and so are a
+folder and a pattern below it; ``lib:docs/guide.md`` is one document; ``@12`` after the name selects a
+revision.
 
-Each call asks which revision is the current one, so what somebody pushed is seen by the next call wherever it
-is made. A revision never changes: what it lists and what was read of it can be kept.
+Each call looks up the current revision, so every replica sees a push at its next call. A revision never
+changes: its listing and its parsed documents can be cached.
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ from npl_mcp.stores.library.names import EVERY, SCHEME, LibraryRef, top_of
 from npl_mcp.stores.library.store import Files, LibraryFile, LibraryRevision
 
 _FILES_KEPT = 200_000
-"""Files of all listings that are kept, some hundred MB."""
+"""Maximum files in all cached listings, about a hundred MB."""
 
 _PARTS_KEPT = 64
 ALL = "."
-"""What is left of a path that means all of a library."""
+"""The path of a whole library."""
 
 _STATE = attrgetter("state")
 _MAKE = "'npl-mcp library push FOLDER' makes one"
@@ -46,7 +47,7 @@ class FoundFile(Found):
 
     :param below: its path in the library.
     :param file: its content.
-    :param state: tells this content apart from any other.
+    :param state: unique for this content.
     """
 
     below: str = field(kw_only=True)
@@ -55,10 +56,10 @@ class FoundFile(Found):
 
     @classmethod
     def of(cls, root: Root, below: str, file: LibraryFile) -> FoundFile:
-        """Return a file of a revision, whose name is that of the root."""
+        """Return a file of a revision, named after its root."""
         path = f"{root.path}/{below}"
         number = int(file.digest, 16)
-        # Two numbers of 63 bits, as databases hold them. Below zero it is no time that could be too recent.
+        # Two numbers of 63 bits, as databases hold them. A negative time never counts as too recent.
         state = Fingerprint(path, -(number >> 65), file.size, number & (1 << 63) - 1)
         return cls(root, path, root.label, below=below, file=file, state=state)
 
@@ -66,7 +67,7 @@ class FoundFile(Found):
 class Listing:
     """The files of a revision.
 
-    :param top: the name before their paths.
+    :param top: the prefix of their paths.
     :param files: in order, by their paths.
     """
 
@@ -79,15 +80,15 @@ class Listing:
 
     @classmethod
     def of(cls, top: str, files: Files) -> Listing:
-        """List files in the order that they have."""
+        """Return a listing of files in their given order."""
         root = Root(top, top)
         return cls(top, {path: FoundFile.of(root, path, file) for path, file in files.items()})
 
     def changed(self, files: Files, gone: Collection[str]) -> Listing:
-        """Return the listing of a later revision; what did not change consists of the same objects.
+        """Return the listing of a later revision; unchanged entries keep their identity.
 
-        :param files: that are new or another way.
-        :param gone: paths of those that are no longer there.
+        :param files: new or changed files.
+        :param gone: paths of removed files.
         """
         root = Root(self.top, self.top)
         found = dict(self._by_path)
@@ -95,12 +96,12 @@ class Listing:
             found.pop(path, None)
         size = len(found)
         found.update((path, FoundFile.of(root, path, file)) for path, file in files.items())
-        # What is written again stays where it is.
+        # A changed file keeps its position.
         return Listing(self.top, found if len(found) == size else dict(sorted(found.items())))
 
     @cached_property
     def _by_label(self) -> dict[str, FoundFile]:
-        # Selectors write single spaces for whatever is between words.
+        # Selectors write single spaces for any separators between words.
         return {_label(path): one for path, one in self._by_path.items() if _label(path) != path}
 
     @cached_property
@@ -111,7 +112,7 @@ class Listing:
         return ends
 
     def one(self, path: str) -> FoundFile | None:
-        """Return the file at a path, which may lack ``.md``."""
+        """Return the file at a path; ``.md`` is optional."""
         for name in (path, f"{path}.md"):
             found = self._by_path.get(name) or self._by_label.get(name)
             if found is not None:
@@ -119,7 +120,7 @@ class Listing:
         return None
 
     def ending(self, name: str) -> Iterator[FoundFile]:
-        """Return the files whose paths are a name or end with it; it may lack ``.md``."""
+        """Return the files whose paths equal a name or end with it; ``.md`` is optional."""
         for wanted in (name, f"{name}.md"):
             for found in self._by_end.get(wanted.rpartition("/")[2], ()):
                 if f"/{_label(found.below)}".endswith(f"/{wanted}"):
@@ -129,7 +130,7 @@ class Listing:
         """Return the file, or else the files of the folder or the pattern; always the same object for a set.
 
         :param path: as :func:`read_name` returns it.
-        :raises InvalidRequestError: the pattern is none.
+        :raises InvalidRequestError: the pattern is not valid.
         """
         if path == ALL:
             return self.every
@@ -145,13 +146,13 @@ class Listing:
         return known
 
     def near(self, path: str) -> tuple[str, ...]:
-        """Return the names of files and folders most like a path."""
+        """Return the names of files and folders most similar to a path."""
         folders = dict.fromkeys(one.rpartition("/")[0] for one in self._by_path)
         near = near_names(path, chain(self._by_path, filter(None, folders)))
         return tuple(f"{self.top}/{name}" for name in near)
 
     def _chosen(self, path: str) -> tuple[Found, ...]:
-        """Return the files of a folder, else of all that a pattern stands for."""
+        """Return the files of a folder, or else the matches of a pattern."""
         below = self._listed([_inside(path)])
         return below or self._listed([self._test(posixpath.normpath(one)) for one in alternatives(path)])
 
@@ -173,10 +174,10 @@ class Listing:
 class LibraryDocuments:
     """The libraries as documents.
 
-    :param stores: where they are kept.
-    :param most: limit of the documents that one name may stand for.
-    :param seen: tells whether the caller may see a library; others are not there for this caller.
-    :param listings: those that were made, for all callers.
+    :param stores: the stores of the libraries.
+    :param most: maximum documents of one name.
+    :param seen: returns whether the caller may see a library; others are treated as missing.
+    :param listings: cached listings, for all callers.
     """
 
     SCHEME = SCHEME
@@ -188,12 +189,13 @@ class LibraryDocuments:
         self._listings = listings
 
     def find(self, ref: DocumentRef) -> tuple[Found, ...]:
-        """Find what a name names: a file, or all of a library, of a folder or of a pattern, sorted by path.
+        """Find the documents of a name: a file, or all of a library, of a folder or of a pattern, sorted by
+        path.
 
-        :raises InvalidRequestError: the name cannot be read.
+        :raises InvalidRequestError: the name is not valid.
         :raises OutsideRootError: it leads out of the library.
         :raises RecordNotFoundError: the library has no such revision.
-        :raises DocumentNotFoundError: there is nothing of that name; carries near names.
+        :raises DocumentNotFoundError: no document has that name; carries similar names.
         :raises DocumentTooLargeError: there are more documents than the limit.
         """
         text = ref.file or ""
@@ -204,7 +206,7 @@ class LibraryDocuments:
         return found
 
     def is_set(self, ref: DocumentRef) -> bool:
-        """Return whether a name stands for a library, a folder or a pattern, however many files that is."""
+        """Return whether a name denotes a library, a folder or a pattern, whatever its number of files."""
         text = ref.file or ""
         if text == EVERY:
             return True
@@ -214,7 +216,7 @@ class LibraryDocuments:
         return self._listing(wanted).one(path) is None
 
     def holds(self, text: str) -> bool:
-        """Return whether a text as it stands is the name of one document, commas and all."""
+        """Return whether a text, commas included, is the name of one document."""
         try:
             wanted, path = read_name(text)
             return self._listing(wanted).one(path) is not None
@@ -222,7 +224,7 @@ class LibraryDocuments:
             return False
 
     def find_called(self, name: str) -> tuple[Found, ...]:
-        """Find the documents of current revisions whose paths are a name or end with it."""
+        """Find the documents of current revisions whose paths equal a name or end with it."""
         found = [one for listing in self._current() for one in listing.ending(name)]
         exact = tuple(one for one in found if _label(one.below) in (name, f"{name}.md"))
         return exact or tuple(found)
@@ -232,23 +234,23 @@ class LibraryDocuments:
         return (found.path.partition("/")[2],)
 
     def stat(self, found: Found) -> Fingerprint:
-        """Return what the row of a file said when it was found: its digest."""
+        """Return the state of a file when it was found: its digest."""
         return _file(found).state
 
     def read(self, found: Found) -> Document:
-        """Read a file as it was when it was found.
+        """Read a file in the state in which it was found.
 
-        :raises UnreadableDocumentError: the database has another content by now.
+        :raises UnreadableDocumentError: the content in the database has changed.
         """
         one = _file(found)
         return _document(one, self._stores.library.content(one.path, one.file.digest))
 
     def apart(self) -> LibraryDocuments:
-        """Return this: other processes get the documents themselves, so that they need no database."""
+        """Return this object: other processes receive the texts, so they need no database."""
         return self
 
     def sent(self, founds: Sequence[Found]) -> Texts:
-        """Return what reads these documents in another process."""
+        """Return a reader of these documents for another process."""
         files = list(map(_file, founds))
         texts = self._stores.library.contents({one.file.digest for one in files})
         there = [one for one in files if one.file.digest in texts]
@@ -276,7 +278,7 @@ class LibraryDocuments:
                     yield self._listings.get(self._stores, revision, top_of(revision.library, None))
 
     def _is_there(self) -> bool:
-        """Return whether there is a database: a name that means nothing must not make one."""
+        """Return whether a database exists: the lookup of an unknown name must not create one."""
         return self._stores.database.engine.exists()
 
     def _listing(self, wanted: LibraryRef) -> Listing:
@@ -287,7 +289,7 @@ class LibraryDocuments:
 
 
 class Listings:
-    """The listing of the revision that was asked for last, of each library; safe for several threads."""
+    """The cached listing of the last requested revision of each library; safe for several threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -297,11 +299,11 @@ class Listings:
     def get(self, stores: Stores, revision: LibraryRevision, top: str) -> Listing:
         """Return the listing of a revision.
 
-        :param top: the name before the paths of its files.
+        :param top: the prefix of the paths of its files.
         """
         with self._lock:
             kept = self._kept.get(top)
-        # By digest: a number means another revision once a backup was put back.
+        # By digest: after a restored backup, a number may denote another revision.
         if kept is not None and kept[0].digest == revision.digest:
             return kept[1]
         since = None if kept is None else stores.library.since(kept[0], revision)
@@ -314,7 +316,7 @@ class Listings:
         return listing
 
     def joined(self, parts: list[Listed]) -> Listed:
-        """Return the files of several listings; the same object as long as they are the same."""
+        """Return the files of several listings; the same object while they are unchanged."""
         last = self._joined
         if last is None or list(map(id, last[0])) != list(map(id, parts)):
             last = self._joined = parts, Listed.joined(parts)
@@ -322,9 +324,9 @@ class Listings:
 
 
 def read_name(text: str) -> tuple[LibraryRef, str]:
-    """Return what a name names, and its path in a plain form.
+    """Parse a name into a reference and a normalised path.
 
-    :raises InvalidRequestError: the name cannot be read.
+    :raises InvalidRequestError: the name is not valid.
     :raises OutsideRootError: it leads out of the library.
     """
     wanted = LibraryRef.parse(text)

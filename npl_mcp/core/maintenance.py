@@ -18,7 +18,7 @@ from npl_mcp.stores.library.store import LibraryStore
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a backup or a check found.
+    """The result of a backup or a check.
 
     :param revisions: revisions of artifacts.
     :param problems: what is wrong, one line each.
@@ -29,13 +29,13 @@ class Report:
 
 
 def back_up(stores: Stores, target: Path) -> Report:
-    """Copy stores to a data folder while servers use them, whatever database they are in.
+    """Copy stores from any database to a data folder while servers use them.
 
     The target gets its name only when it is complete.
 
-    :param target: does not exist yet, or is an empty folder.
-    :raises AlreadyExistsError: the target holds something.
-    :raises StoreError: the database cannot be copied, or the target not be written.
+    :param target: a missing or an empty folder.
+    :raises AlreadyExistsError: the target is not empty.
+    :raises StoreError: the database cannot be copied, or the target cannot be written.
     """
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise AlreadyExistsError(f"{target} exists and is not empty", hint="name a new folder")

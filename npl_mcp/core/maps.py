@@ -1,4 +1,4 @@
-"""Where tokens lie: areas within areas, small ones left out, so that a map of them can be drawn."""
+"""The distribution of tokens as nested areas for a map; small areas are omitted."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from npl_mcp.core.places import Crumb, Measure, place
 from npl_mcp.core.relations import below, folder_name
 
 SMALLEST = 0.004
-"""Share of all tokens below which an area is left out: some three pixels of a wide window."""
+"""Minimum share of all tokens of an area: about three pixels of a wide window."""
 
 DEEPEST = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Area:
-    """A part of a map.
+    """An area of a map.
 
     :param name: what people call it.
     :param address: what leads to the file or folder; nothing for a section of the file that is shown.
@@ -35,7 +35,7 @@ class Area:
 
 
 def areas_of_sections(tree: SectionTree, tokens: Sequence[int], selectors: Sequence[str]) -> Area | None:
-    """Return the map of a file; nothing where it has no headings."""
+    """Return the map of a file; ``None`` if it has no headings."""
     smallest = SMALLEST * tokens[0]
 
     def area(index: int, depth: int) -> Area:
@@ -44,7 +44,7 @@ def areas_of_sections(tree: SectionTree, tokens: Sequence[int], selectors: Seque
         children = tuple(area(child, depth + 1) for child in inside if tokens[child] > smallest)
         return Area(section.title, None, selectors[index], tokens[index], children)
 
-    # A title holds all that the document does.
+    # The section of a title spans the whole document.
     first = tree.title if tree.title is not None and tree.sections[0].children == (tree.title,) else 0
     return area(first, 0) if len(tree.sections) > 1 and tokens[0] else None
 

@@ -1,4 +1,4 @@
-"""Where documents lie, for people who look through them: roots, libraries, folders, files."""
+"""Browsing of documents by people: roots, libraries, folders, files."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from npl_mcp.core.app import App, Gathered
 from npl_mcp.core.relations import below, folder_name
 
 MOST_MEASURED = 5_000
-"""Files whose tokens are added up in one call, half a second or so."""
+"""Maximum files whose tokens are added up in one call: about half a second."""
 
 
 @dataclass(frozen=True, slots=True)
 class Crumb:
-    """A folder on the way to something.
+    """A folder of a breadcrumb.
 
     :param name: what people call it.
     :param address: what leads to it.
@@ -31,7 +31,7 @@ class Crumb:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """How much a file holds.
+    """The size of a file.
 
     :param sections: its headings.
     :param tokens: of all of it; nothing if too many files are looked at.
@@ -47,7 +47,7 @@ class Measure:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What lies in a folder.
+    """An entry of a folder.
 
     :param kind: ``root``, ``library``, ``folder`` or ``file``.
     :param name: what people call it.
@@ -70,7 +70,7 @@ class Entry:
 
 
 def held(traits: Traits) -> tuple[str, ...]:
-    """Return in words what a text holds."""
+    """Return the traits of a text in words."""
     every = (
         (traits.has_code, "code"),
         (traits.has_tables, "tables"),
@@ -81,7 +81,7 @@ def held(traits: Traits) -> tuple[str, ...]:
 
 
 def measured(app: App, gathered: Gathered) -> list[Measure]:
-    """Return how much each of some documents holds."""
+    """Return the size of each document."""
     collection = gathered.collection
     if len(gathered.founds) > MOST_MEASURED:
         return [Measure(collection.headings(number)) for number in range(len(gathered.founds))]
@@ -95,7 +95,7 @@ def measured(app: App, gathered: Gathered) -> list[Measure]:
 
 
 def joined(kind: str, name: str, address: str, parts: Sequence[Measure]) -> Entry:
-    """Return what some files hold together."""
+    """Return one entry for several files."""
     known = all(part.tokens is not None for part in parts)
     return Entry(
         kind=kind,
@@ -110,15 +110,15 @@ def joined(kind: str, name: str, address: str, parts: Sequence[Measure]) -> Entr
 
 
 def places_of(app: App) -> Iterator[tuple[str, str, str]]:
-    """Yield kind, name and address of the roots that hold Markdown, and of all libraries.
+    """Yield kind, name and address of the roots that contain Markdown, and of all libraries.
 
-    A working directory that nobody gave as a root may be a whole home; it is left out.
+    A working directory that is not an explicit root may be a whole home; it is omitted.
     """
     searched = {real_path(root.path) for root in app.library.searched}
     for root in app.library.roots:
         if (root.npl or root.path in searched) and app.library.holds_any(root):
             yield "root", root.label, f"{root.label}:"
-    with suppress(NPLError):  # there is none
+    with suppress(NPLError):  # an empty root
         for name in dict.fromkeys(one.root.path for one in app.documents.find(DocumentRef(file="lib:*"))):
             yield "library", name.partition(":")[2], name
 
@@ -128,7 +128,7 @@ async def tops(app: App) -> AsyncIterator[Entry]:
     for kind, name, address in places_of(app):
         try:
             gathered = await app.gathered(DocumentRef(file=address))
-        except NPLError:  # it holds none
+        except NPLError:  # no Markdown in it
             continue
 
         async def parts(gathered: Gathered = gathered) -> Sequence[Measure]:
@@ -138,9 +138,9 @@ async def tops(app: App) -> AsyncIterator[Entry]:
 
 
 def place(file: str, founds: Sequence[Found]) -> tuple[Found, str]:
-    """Return a document of a folder or file, and the path of that below the document's root.
+    """Return a document of a folder or file, and the path of the latter below the document's root.
 
-    :param file: what leads to it.
+    :param file: the address.
     """
     wanted = file.rstrip("/")
     for found in founds:
@@ -154,7 +154,7 @@ def place(file: str, founds: Sequence[Found]) -> tuple[Found, str]:
 
 
 def above(file: str, founds: Sequence[Found]) -> tuple[Crumb, ...]:
-    """Return the way to a folder or file from its root on, itself included."""
+    """Return the breadcrumb from the root to a folder or file, itself included."""
     found, path = place(file, founds)
     if len(founds) == 1 and path and not file.endswith("/"):
         path = below(found) if below(found).endswith(path) else path
@@ -166,9 +166,9 @@ def above(file: str, founds: Sequence[Found]) -> tuple[Crumb, ...]:
 
 
 def entries(file: str, gathered: Gathered, files: Sequence[Measure]) -> Iterator[Entry]:
-    """Yield what lies in a folder: folders, then files.
+    """Yield the entries of a folder: folders, then files.
 
-    :param files: how much each document below it holds.
+    :param files: the size of each document below it.
     """
     top, path = place(file, gathered.founds)
     lead = f"{path}/" if path else ""

@@ -1,6 +1,6 @@
-"""What a long call has to do with its caller: who is told how far it is, and that a caller is gone ends it.
+"""Progress and cancellation of a long call.
 
-A module of its own because command lines import it at their start.
+A separate module because command lines import it at startup.
 """
 
 from __future__ import annotations
@@ -9,23 +9,23 @@ from collections.abc import Callable
 from contextvars import ContextVar
 
 Parts = tuple[int, int]
-"""How many files are ready, and of how many."""
+"""The number of finished files, and their total."""
 
 PROGRESS: ContextVar[Callable[[int, int], None] | None] = ContextVar("progress", default=None)
-"""Called in this context with how many files are ready, and of how many; from any thread."""
+"""Called in this context with the number of finished files and their total; from any thread."""
 
 
 ENDING: ContextVar[Callable[[], object]] = ContextVar("ending", default=lambda: None)
-"""Raises what ends the call that runs in this context if its caller is gone; called in its thread."""
+"""Raises the exception that ends this context's call if its caller disconnected; called in its thread."""
 
 
 def end_if_abandoned() -> None:
-    """End the call that runs in this context if its caller is gone; to be called between two steps."""
+    """End this context's call if its caller disconnected; to be called between two steps."""
     ENDING.get()()
 
 
 def tell_progress(parts: Parts | None) -> None:
-    """Tell who watches this call how far it is; nothing where it has no parts."""
+    """Report the progress of this call; without parts, report nothing."""
     tell = PROGRESS.get()
     if tell is not None and parts is not None:
         tell(*parts)

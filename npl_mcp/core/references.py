@@ -1,4 +1,4 @@
-"""The links of documents, found once for each content."""
+"""The links of documents, cached by content."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from npl_index.markdown.links import Reference, references
 from npl_index.ranking.indexing import ParsedDocument
 
 _KEPT = 200_000
-"""Links that are kept, some 40 MB."""
+"""Maximum cached links: about 40 MB."""
 
 
 class KnownReferences:

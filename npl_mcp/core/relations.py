@@ -1,4 +1,4 @@
-"""How documents refer to each other: which links lead nowhere, and what links to a document."""
+"""Links among documents: broken links and backlinks."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from npl_index.ranking.indexing import ParsedDocument
 from npl_mcp.core.app import App, Gathered
 
 MOST_DOCUMENTS = 5_000
-"""Documents whose links are looked at in one call, a second or two where none is known yet."""
+"""Maximum documents whose links are read in one call: a second or two without a cache."""
 
 MOST_CHECKED = 200
-"""Targets outside of what a walk finds that are looked for one by one."""
+"""Maximum targets outside of the listing that are looked up one by one."""
 
 _INDEX_FILES = ("README.md", "readme.md", "index.md", "INDEX.md")
 
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """A link that leads nowhere.
+    """A broken link.
 
     :param document: number of the one that has it.
     :param reference: the link.
@@ -37,7 +37,7 @@ class Broken:
 
 
 def place_of(found: Found) -> str:
-    """Return where a document lies, by which links from one to another are worked out."""
+    """Return the location of a document, from which its relative links are resolved."""
     return f"{found.root.path}/{below(found)}"
 
 
@@ -47,18 +47,18 @@ def below(found: Found) -> str:
 
 
 def folder_name(found: Found, path: str) -> str:
-    """Return what leads to a folder of a document's root.
+    """Return the address of a folder of a document's root.
 
     :param path: below the root; empty for the root.
     """
     root = found.root.path
-    if found.path.startswith(f"{root}/"):  # of a library
+    if found.path.startswith(f"{root}/"):  # a library
         return f"{root}/{path}" if path else root
     return f"{found.root.label}:{path}"
 
 
 def around(app: App, found: Found) -> DocumentRef:
-    """Return the documents among which the links of one lead, and are looked for."""
+    """Return the documents in which the links of one are resolved."""
     root = found.root.path
     if root in {one.path for one in app.library.searched}:
         return DocumentRef()
@@ -66,10 +66,10 @@ def around(app: App, found: Found) -> DocumentRef:
 
 
 class Relations:
-    """The links among documents that somebody sees.
+    """The links among the documents that a caller sees.
 
-    :param app: what is seen of documents.
-    :param gathered: the documents; of more than :data:`MOST_DOCUMENTS` the first are looked at.
+    :param app: the caller's view.
+    :param gathered: the documents; the first :data:`MOST_DOCUMENTS` of them are read.
     """
 
     def __init__(self, app: App, gathered: Gathered) -> None:
@@ -101,11 +101,11 @@ class Relations:
         return self._app.state.references.of(self.parsed(document))
 
     def number_of(self, found: Found) -> int | None:
-        """Return the number of a document, if it is among these."""
+        """Return the number of a document, if it is in this set."""
         return self._at.get(place_of(found))
 
     def place(self, document: int, reference: Reference) -> str | None:
-        """Return where a link leads; ``None`` for one from a document that lies in no folder."""
+        """Return the target of a link as a location; ``None`` for a document outside of all folders."""
         found = self.gathered.founds[document]
         root, path = found.root.path, reference.path
         if not path:
@@ -116,16 +116,16 @@ class Relations:
         return posixpath.normpath(f"{root}/{start}/{path.lstrip('/')}")
 
     def target(self, place: str) -> int | None:
-        """Return the document at a place; a suffix may lack, and a folder stands for its first page."""
+        """Return the document at a location; the suffix is optional, and a folder denotes its first page."""
         for one in (place, *(place + suffix for suffix in MARKDOWN_SUFFIXES)):
             if one in self._at:
                 return self._at[one]
         return next((self._at[one] for name in _INDEX_FILES if (one := f"{place}/{name}") in self._at), None)
 
     def broken(self, document: int) -> Iterator[Broken]:
-        """Return the links of a document that lead nowhere.
+        """Return the broken links of a document.
 
-        What is no Markdown is not looked for: it is not shown either.
+        Only links to Markdown are checked: no other files are shown.
         """
         for reference in self.references(document):
             place = self.place(document, reference)
@@ -140,12 +140,12 @@ class Relations:
         if not place.lower().endswith(MARKDOWN_SUFFIXES) or place in self._folders:
             return False
         if place not in self._checked and len(self._checked) < MOST_CHECKED:
-            # A walk passes by what lies in hidden folders.
+            # A listing omits hidden folders.
             self._checked[place] = self._app.library.holds(place)
         return not self._checked.get(place, True)
 
     def has_anchor(self, document: int, anchor: str) -> bool:
-        """Return whether a document has a place of a name; its beginning has several."""
+        """Return whether a document has an anchor; its beginning has several names."""
         wanted = anchor.lower()
         if wanted in ("", "top") or wanted.startswith(":~:"):
             return True
@@ -159,7 +159,7 @@ class Relations:
         return wanted in known
 
     def backlinks(self, target: int) -> Iterator[tuple[int, Reference]]:
-        """Return the links of other documents that lead to one."""
+        """Return the links of other documents to one."""
         for document in self.documents:
             if document == target:
                 continue

@@ -39,7 +39,7 @@ KINDS: Mapping[str, str] = {
     "artifact": "artifact",
     "cr": "cr",
 }
-"""What is searched, each with the domain that it belongs to."""
+"""The kinds of hits, each with its domain."""
 
 _CRS = DocumentRef(file="cr:*")
 _SETS = {
@@ -47,41 +47,42 @@ _SETS = {
     "artifact": (DocumentRef(file="artifact:*"),),
     "cr": (_CRS,),
 }
-"""Sets of documents, by the kind that is searched in them."""
+"""The sets of documents by kind of hit."""
 
 _SECONDS = {"document": 8.0}
-"""How long a search waits for sets that are being indexed, where it is not one second.
+"""Seconds that a search waits for an index, if not one second.
 
-The first question to a folder of some hundred files is answered; contents of the database come later.
+The first question to a folder of some hundred files should be answered; contents of the database may come
+later.
 """
 
 AT_A_TIME = 4
-"""Hits in documents that come for each hit of another kind: half a page at least, and no kind is hidden."""
+"""Hits in documents per hit of another kind: at least half a page, and no kind is hidden."""
 
 SNIPPET = 160
-"""Characters that are shown of a text."""
+"""Maximum characters of a snippet."""
 
 _WORD = re.compile(r"\w[\w.+#@/-]*")
 _PHRASE = re.compile(r"""["“]([^"“”]+)["”]""")
 _MARKUP = str.maketrans("", "", "`*")
 _SPELT_WORTH = 0.5
-"""Worth of a word as spelt for the choice of a line, besides that of its stem."""
+"""Weight of a word as spelt, relative to its stem, in the choice of a line."""
 
 _ALL = 0.99
 _MOST_WORDS = 8
-"""Words of a question that rows are compared with; each costs a look at all of them."""
+"""Maximum words of a question that are compared with rows; each costs a scan of all of them."""
 
 _LOOKED_FOR = 6
-"""Words and stems that choose the line of a section."""
+"""Maximum words and stems for the choice of a section's line."""
 
 _SHORT = 3
 _LOOKED_AT = 20_000
-"""Characters of a text that a snippet is looked for in."""
+"""Maximum characters of a text that are searched for a snippet."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """Something that was found, and where it is.
+    """A hit of a search, with its location.
 
     :param kind: document, message, worklog, artifact or cr.
     :param title: what people call it.
@@ -122,22 +123,22 @@ class Hit:
 
 
 Made = Callable[[], Hit]
-"""Makes a hit that is shown: the text of a document is read for it."""
+"""Returns a displayed hit: the text of a document is read only then."""
 
 
 @dataclass
 class Found:
-    """What a search found, and what it has not looked through.
+    """The result of a search, and its omissions.
 
-    :param app: as the caller sees it.
-    :param keywords: of what is looked for.
-    :param phrases: in quotes there.
-    :param words: that rows are compared with.
-    :param counts: how much of each kind.
-    :param capped: kinds of which only the best were counted.
-    :param missing: files that are not indexed yet, since the call did not wait for them.
-    :param not_searched: what else was not looked through, and why.
-    :param absent: what no section has, each with words near it; ``None`` where no sections were searched.
+    :param app: the caller's view.
+    :param keywords: of the question.
+    :param phrases: quoted phrases of the question.
+    :param words: the words that are compared with rows.
+    :param counts: number of hits of each kind.
+    :param capped: kinds of which only the best hits were counted.
+    :param missing: files that are not indexed yet, because the call did not wait for them.
+    :param not_searched: other omissions, with the reasons.
+    :param absent: words that no section has, each with similar words; ``None`` if no sections were searched.
     :param hits: best first: documents, with the best of each other kind among them.
     """
 
@@ -153,19 +154,21 @@ class Found:
     hits: Iterable[Made] = ()
 
     def count(self, kind: str, number: int) -> None:
-        """Note how much of a kind was found."""
+        """Record the number of hits of a kind."""
         if number:
             self.counts[kind] = self.counts.get(kind, 0) + number
 
     def lacks(self, absent: Mapping[str, tuple[str, ...]]) -> None:
-        """Note what one set lacks: what no set has is absent, and words of all sets are near it."""
+        """Record the absent words of one set: words absent from all sets are absent, with similar words of
+        all sets.
+        """
         if self.absent is not None:
             absent = {word: (*self.absent[word], *absent[word]) for word in self.absent if word in absent}
         self.absent = {word: tuple(dict.fromkeys(near)) for word, near in absent.items()}
 
 
 def phrases_of(query: str) -> list[str]:
-    """Return the phrases in quotes, as texts are compared with them."""
+    """Return the quoted phrases, normalised for comparison."""
     return [phrase for quoted in _PHRASE.findall(query) if (phrase := _flat(quoted))]
 
 
@@ -174,7 +177,7 @@ def _flat(text: str) -> str:
 
 
 def words_of(query: str) -> list[str]:
-    """Return the phrases and words that rows are compared with."""
+    """Return the phrases and words that are compared with rows."""
     found = dict.fromkeys(word.strip("./-").lower() for word in _WORD.findall(query))
     long = [word for word in found if len(word) >= _SHORT or not word.isascii()]
     return list(dict.fromkeys([*phrases_of(query), *(long or found)]))[:_MOST_WORDS]
@@ -183,18 +186,19 @@ def words_of(query: str) -> list[str]:
 async def search(
     app: App, query: str, kinds: Sequence[str], wanted: Sequence[str] = (), ref: DocumentRef | None = None
 ) -> Found:
-    """Find what fits a question.
+    """Search for a question.
 
     :param kinds: of :data:`KINDS`, as far as the caller sees them.
-    :param wanted: those that are looked for; none means all.
-    :param ref: documents that are searched, and nothing else.
+    :param wanted: the kinds to search; an empty sequence means all.
+    :param ref: search only these documents.
     """
     found = Found(app, extract_keywords(query), phrases_of(query), words_of(query))
     store = app.stores.searching
     if ref is not None:
         found.hits = _ranked(found, "document", {ref: await app.gathered(ref)})
         return found
-    # Who sees change requests as such sees them nowhere else as well, so that these are always known.
+    # Change requests are left out of the other document results if the caller sees them as such, so they are
+    # always listed.
     searched = [kind for kind in _SETS if kind in kinds and (not wanted or kind in wanted or kind == "cr")]
     sets = {kind: await _sets(found, _SETS[kind], _SECONDS.get(kind, 1.0)) for kind in searched}
     left_out = _paths(one for gathered in sets.get("cr", {}).values() for one in gathered.founds)
@@ -202,7 +206,7 @@ async def search(
         "document": lambda kind: _ranked(found, kind, sets[kind], left_out),
         "message": lambda kind: _rows(found, kind, store.messages(found.words)),
         "worklog": lambda kind: _rows(found, kind, store.worklog(found.words, app.project)),
-        # Sections of artifacts that are Markdown, then artifacts by what they are called.
+        # Sections of artifacts that are Markdown, then artifacts by their names.
         "artifact": lambda kind: chain(
             _ranked(found, kind, sets[kind]), _rows(found, kind, store.artifacts(found.words))
         ),
@@ -224,9 +228,9 @@ def _mixed(parts: Mapping[str, Iterable[Made]]) -> Iterator[Made]:
 
 
 async def _sets(found: Found, refs: Iterable[DocumentRef], seconds: float) -> dict[DocumentRef, Gathered]:
-    """Return some sets of documents, as far as there are any that can be read.
+    """Return the readable sets of documents.
 
-    :param seconds: how long the search waits for each that is being indexed.
+    :param seconds: patience with each set that is being indexed.
     """
     sets = {}
     for ref in refs:
@@ -234,7 +238,7 @@ async def _sets(found: Found, refs: Iterable[DocumentRef], seconds: float) -> di
         try:
             gathered = await hurried(found.app.gathered(ref), time.monotonic(), seconds)
         except (NotFoundError, OutsideRootError):
-            pass  # there are none that the caller sees
+            pass  # the caller sees no documents of this set
         except NotIndexedError as error:
             found.missing += error.files
         except NPLError as error:
@@ -245,12 +249,12 @@ async def _sets(found: Found, refs: Iterable[DocumentRef], seconds: float) -> di
 
 
 def _paths(crs: Iterable[FoundDocument]) -> frozenset[str]:
-    """Return where change requests lie; who sees them as such sees them nowhere else as well."""
+    """Paths of change requests, to leave out of the document results."""
     return frozenset(one.absolute for one in crs)
 
 
 class _Section(NamedTuple):
-    """A section that was found.
+    """A section in the results.
 
     :param score: 0 to 1.
     """
@@ -268,7 +272,9 @@ class _Section(NamedTuple):
 
     @property
     def names(self) -> str:
-        """What else counts as its words: headings above it, and the front matter of a page's first one."""
+        """Further text that counts as its words: the headings above it, and the front matter for a page's
+        first section.
+        """
         tree = self.documents.tree(self.document)
         one = tree.sections[self.section]
         names = [tree.sections[index].name for index in tree.ancestors(self.section)]
@@ -277,14 +283,14 @@ class _Section(NamedTuple):
         return "\n".join([*names, one.title, one.name])
 
     def spells(self, words: re.Pattern[str]) -> bool:
-        """Return whether it holds one of some words as spelt."""
+        """Return whether it contains one of some words as spelt."""
         try:
             return bool(words.search(self.text) or words.search(self.names))
-        except StoreError:  # it was damaged since it was indexed
+        except StoreError:  # damaged since it was indexed
             return False
 
     def holds(self, phrase: str) -> bool:
-        """Return whether it holds a phrase as written."""
+        """Return whether it contains a phrase verbatim."""
         try:
             return (
                 re.search(rf"(?<!\w){re.escape(phrase)}(?!\w)", _flat(f"{self.names}\n{self.text}"))
@@ -300,11 +306,11 @@ def _ranked(
     sets: Mapping[DocumentRef, Gathered],
     left_out: Collection[str] = (),
 ) -> Iterator[Made]:
-    """Return the sections of some sets of documents that fit, best first.
+    """Return the matching sections of some sets of documents, best first.
 
-    Those that hold a phrase in quotes come first; those that hold no word as it is spelt come last.
+    Sections with a quoted phrase come first; sections without any word as spelt come last.
 
-    :param left_out: paths of documents that do not count.
+    :param left_out: paths of excluded documents.
     """
     best: list[tuple[int, _Section]] = []
     together = tuple(map(_terms, found.phrases))
@@ -331,13 +337,13 @@ def _ranked(
             (sum(some[number] for some in holders.values()), one)
             for number, one in enumerate(sections)
             if gathered.founds[one.document].absolute not in left_out
-            # A document without words before its first heading is found by its sections.
+            # A document without text before its first heading is found by its sections.
             and (one.section or gathered.collection.size_of(one.document, 0))
-            # Where identifiers alone are asked for, their parts are something else.
+            # If the question has only identifiers, their parts are a different matter.
             and (not names or looked.hits[number].score.content)
         ]
         if not any(map(any, holders.values())) and evidence(looked.coverage).verdict == "absent":
-            # What holds a word or two of such a question does so by chance.
+            # A section with a word or two of such a question is a chance match.
             kept = [one for one in kept[:MORE_POINTERS] if one[1].spells(spelt)]
         elif len(sections) >= limit:
             found.capped.append(kind)
@@ -348,7 +354,7 @@ def _ranked(
 
 
 def _shown(found: Found, ref: DocumentRef, gathered: Gathered, coverage: Coverage) -> DocumentSet:
-    """Return documents as hits name them: as pointers of a tailored load do."""
+    """Return documents under the names for hits, the same as in pointers of a tailored load."""
     counter, counts = found.app.counting(gathered.collection)
     telling = sorted(zip(coverage.weights.tolist(), coverage.words, strict=True), reverse=True)[:_LOOKED_FOR]
     wanted = {term: weight for weight, word in telling for term in word.meant}
@@ -367,7 +373,7 @@ def _shown(found: Found, ref: DocumentRef, gathered: Gathered, coverage: Coverag
 
 
 def _holders(phrase: str, sections: Sequence[_Section], coverage: Coverage) -> list[bool]:
-    """Return which sections hold a phrase; of those that hold its words the text is read."""
+    """Return which sections contain a phrase; only texts that contain its words are read."""
     terms = {word.terms for word in extract_keywords(phrase).written}
     rows = [number for number, word in enumerate(coverage.words) if word.terms in terms]
     may = coverage.shares[rows].min(axis=0, initial=float(bool(rows))) > _ALL
@@ -375,12 +381,12 @@ def _holders(phrase: str, sections: Sequence[_Section], coverage: Coverage) -> l
 
 
 def _terms(phrase: str) -> tuple[str, ...]:
-    """Return the index terms that what holds a phrase holds as well."""
+    """Return the index terms that every text with the phrase contains."""
     return tuple(dict.fromkeys(chain(*(word.terms for word in extract_keywords(phrase).written))))
 
 
 def _spelt(keywords: Keywords) -> re.Pattern[str]:
-    """Return what finds one of some words as spelt, whatever its case."""
+    """Return a pattern for some words as spelt, ignoring case."""
     words = [word.shown for word in keywords.written]
     bounded = (rf"(?<!\w){re.escape(word)}(?!\w)" if word.isascii() else re.escape(word) for word in words)
     return re.compile("|".join(bounded), re.IGNORECASE)
@@ -389,7 +395,7 @@ def _spelt(keywords: Keywords) -> re.Pattern[str]:
 def _spelt_first(
     sections: Iterable[_Section], kind: str, spelt: re.Pattern[str], words: Sequence[str]
 ) -> Iterator[Made]:
-    """Yield sections that spell a word as the question does, then the others; no more are read than shown."""
+    """Yield sections with a word as spelt in the question, then the others; only displayed ones are read."""
     others = []
     for one in sections:
         if one.spells(spelt):
@@ -411,7 +417,7 @@ def _made(one: _Section, kind: str, words: Sequence[str]) -> Hit:
             snippet(body, words, LINE_CHARACTERS),
         )
         tokens = part.size.last
-    except StoreError as error:  # it was damaged since it was indexed
+    except StoreError as error:  # damaged since it was indexed
         line, text = section.own.start, error.message
     artifact, _, revision = file.partition(":")[2].partition("@") if kind == "artifact" else ("", "", "")
     return Hit(
@@ -444,9 +450,9 @@ def _hit(kind: str, match: Match, words: Sequence[str]) -> Hit:
 
 
 def snippet(text: str, words: Sequence[str], most: int = SNIPPET) -> str:
-    """Return a part of a text around the first word that it holds, on one line.
+    """Return the part of a text around its first matching word, on one line.
 
-    :param most: characters, but for the marks where it is cut.
+    :param most: maximum characters, without the ellipses.
     """
     line, before = " ".join(text[:_LOOKED_AT].split()), most // 4
     lower = line.lower()
@@ -461,7 +467,7 @@ def snippet(text: str, words: Sequence[str], most: int = SNIPPET) -> str:
 
 
 def _found(app: App, ref: DocumentRef) -> Sequence[FoundDocument]:
-    """Return where documents are, if there are any."""
+    """Return the locations of documents, if any."""
     try:
         return app.documents.find(ref)
     except NPLError:
@@ -471,7 +477,7 @@ def _found(app: App, ref: DocumentRef) -> Sequence[FoundDocument]:
 def _changed(
     app: App, kind: str, found: Sequence[FoundDocument], limit: int, left_out: Container[str] = ()
 ) -> Iterator[Hit]:
-    """Yield the files of a set that changed last, but for those of some paths."""
+    """Yield the most recently changed files of a set, without some paths."""
     listed = app.documents.listed(found)
     counted = (one for one in listed.there if one[0].absolute not in left_out)
     last = nlargest(limit, counted, key=lambda one: one[1].mtime_ns)
@@ -485,7 +491,7 @@ def _changed(
 
 
 def newest(app: App, kinds: Sequence[str], limit: int) -> Iterator[Hit]:
-    """Yield what was written last, as far as the caller sees it.
+    """Yield the newest entries that the caller sees.
 
     :param limit: of each kind.
     """

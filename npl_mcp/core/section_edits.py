@@ -1,4 +1,4 @@
-"""Change a section of a Markdown file below a root that the user gave, or make such a file."""
+"""Edits a section of a Markdown file below a root of the user, or creates such a file."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _ELSEWHERE: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class EditedSection:
-    """A section that was changed, or the one above a section that was deleted, or a new file.
+    """An edited section, the parent of a deleted section, or a new file.
 
     :param file: path of its file below the root.
     :param selector: of the section as it is called now; append puts a deleted one back.
@@ -70,7 +70,7 @@ class SectionNames:
     """The sections of a file, named by their selectors.
 
     :param tree: the sections.
-    :param file: what answers call the file.
+    :param file: the file's name in answers.
     """
 
     def __init__(self, tree: SectionTree, file: str) -> None:
@@ -97,20 +97,20 @@ class SectionNames:
 def update_section(
     app: App, file: str, operation: str, selector: str, content: str, expect: str | None
 ) -> EditedSection:
-    """Change a section, and write the file, or make one.
+    """Edit a section and write the file, or create a file.
 
-    :param file: names one file below a root that the user gave.
+    :param file: names one file below a root of the user.
     :param operation: one of :data:`OPERATIONS`.
-    :param selector: means one section of the file; of no use for a new one.
-    :param content: of no use to delete a section.
-    :param expect: digest of the section that was read; another state is not changed. A section is only
-        deleted with it: what nobody has read, nobody can put back.
-    :raises NotAllowedError: the settings do not allow it, or not there.
-    :raises InvalidRequestError: an argument cannot be used, or the content cannot stand there.
-    :raises SelectorSyntaxError: the selector cannot be read.
-    :raises DocumentNotFoundError: there is no such file.
+    :param selector: selects one section of the file; not used for a new file.
+    :param content: not used to delete a section.
+    :param expect: digest of the section as it was read; a different state is not changed. Required for
+        deletion: only a caller that has read a section can restore it.
+    :raises NotAllowedError: the settings do not allow edits, or not of this file.
+    :raises InvalidRequestError: an argument is not valid, or the content does not fit there.
+    :raises SelectorSyntaxError: the selector cannot be parsed.
+    :raises DocumentNotFoundError: the file does not exist.
     :raises DocumentError: the file cannot be used.
-    :raises SectionNotFoundError: no section is meant, or several are.
+    :raises SectionNotFoundError: no section matches, or several do.
     :raises ConflictError: the section is not as expected, or another program is writing the file.
     :raises AlreadyExistsError: a new file has the name of another.
     :raises TooLargeError: the file would be too large to be read.
@@ -140,7 +140,7 @@ def update_section(
     new = folder.change(name, target.label, edit)
     before, after = edit.before.tree, edit.after.tree
     own = wanted.depth == 0
-    index = _counting(after, edit.index)  # a document may have got a title
+    index = _counting(after, edit.index)  # the edit may have added a title
     deleted = before.sections[edit.edited].whole
     return EditedSection(
         file=target.label,
@@ -168,11 +168,11 @@ def _create(app: App, file: str, content: str) -> EditedSection:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A file that may be changed.
+    """A file that may be edited.
 
-    :param found: where it is.
-    :param label: what answers call it.
-    :param aliases: by what else selectors may call it.
+    :param found: its location.
+    :param label: its name in answers.
+    :param aliases: its other names in selectors.
     """
 
     found: Found
@@ -181,7 +181,7 @@ class Target:
 
     @classmethod
     def of(cls, app: App, ref: DocumentRef) -> Target:
-        """Find the file that a reference names."""
+        """Find the file of a reference."""
         founds = app.documents.find(ref)
         labels = app.documents.names(founds[:_LISTED])
         if len(founds) > 1:
@@ -195,9 +195,9 @@ class Target:
 
     @classmethod
     def new(cls, app: App, file: str) -> Target:
-        """Find the place of a file that is to be made: below the first root that has its folder.
+        """Return the target for a new file: below the first root that contains its folder.
 
-        Links to folders count as they do for reading, as long as they stay below the root.
+        Links to folders are followed as in reading, as long as they stay below the root.
         """
         clean = os.path.normpath(DocumentRef(file=file).file or "")
         _check_scheme(clean.partition(":")[0], file)
@@ -209,7 +209,7 @@ class Target:
             with suppress(OSError):
                 real, below = below_root(root.path, os.path.dirname(path))  # noqa: PTH120
                 found = Found(root, f"{below}/{os.path.basename(path)}".lstrip("/"), root.label)  # noqa: PTH119
-                # A label says which root is meant.
+                # A label selects the root.
                 places.append((path == clean, real not in given, not Path(real, below).is_dir(), found))
         if not places:
             raise outside(file)
@@ -226,7 +226,7 @@ class Target:
         return SharedFolder(self.found.root.path, below, app.settings.limits.max_bytes), name
 
     def reader(self, app: App) -> Callable[[bytes], SectionTree]:
-        """Return what reads the sections of a content, for as long as the settings allow."""
+        """Return a parser of sections, with the time limit of the settings."""
         name = document_name(self.label).rpartition("/")[2]
         seconds = app.settings.time_limit
         return lambda data: app.state.editor.reader.read(data, name, time.monotonic() + seconds)
@@ -236,10 +236,10 @@ class Target:
         return SectionNames(tree, self.label)
 
     def section(self, names: SectionNames, selector: Selector, clock: Deadline) -> int:
-        """Return the one section that a selector means.
+        """Return the one section that a selector selects.
 
         :raises DocumentTimeoutError: the deadline has passed.
-        :raises SectionNotFoundError: there is none, or there are several; ``near`` holds selectors that work.
+        :raises SectionNotFoundError: no section matches, or several do; ``near`` holds working selectors.
         """
         addresses = [(document_name(self.label), self.label, *self.aliases)]
         scope = Scope([names.tree], [tuple(path_ends(self.label))], clock, addresses)
@@ -257,7 +257,7 @@ class Target:
 
 
 def may_edit(app: App, ref: DocumentRef) -> bool:
-    """Return whether the settings allow changes to sections of the files that a reference names."""
+    """Return whether the settings allow edits of the files of a reference."""
     return app.settings.write and not app.settings.unwritable and app.documents.is_file(ref)
 
 
@@ -272,15 +272,15 @@ def _whole(selector: Selector, operation: str) -> Selector:
 
 
 def _check_scheme(scheme: str, label: str) -> None:
-    """Refuse what is no file."""
+    """Refuse documents that are not files."""
     if scheme in _ELSEWHERE:
         raise NotAllowedError(f"{label!r} is not changed as a file", hint=_ELSEWHERE[scheme])
 
 
 def _check_writable(app: App, found: Found, label: str) -> None:
-    """Refuse what does not lie below a root that the user gave, and what programs obey.
+    """Refuse files outside of the user's roots, and files that programs obey.
 
-    The roots of the server count: those of a token only narrow what its owner sees.
+    The roots of the server count: those of a token only restrict its owner's view.
     """
     _check_scheme(found.root.path.partition(":")[0], label)
     settings = app.state.settings
@@ -304,5 +304,5 @@ def _tokens(app: App, tree: SectionTree, index: int, *, own: bool = False) -> in
 
 
 def _counting(tree: SectionTree, index: int) -> int:
-    """Return the section that a section counts as: a document with a title is that, whose text it is."""
+    """Return the section that represents a section: for a document with a title, the title's section."""
     return index or tree.title or 0

@@ -1,7 +1,7 @@
-"""Where documents come from: files below the search roots, libraries, artifacts, change requests.
+"""Sources of documents: files below the search roots, libraries, artifacts, change requests.
 
-A name such as ``artifact:12`` has a scheme. The source of each scheme has the same methods as the library of
-files, so that once found, all documents are treated alike.
+A name such as ``artifact:12`` has a scheme. The source of each scheme has the interface of the library of
+files, so all documents are treated alike.
 """
 
 from __future__ import annotations
@@ -41,39 +41,39 @@ class Source(Protocol):
         ...
 
     def is_set(self, ref: DocumentRef) -> bool:
-        """Return whether a reference names a set, however many documents that is."""
+        """Return whether a reference names a set, whatever its number of documents."""
         ...
 
     def holds(self, text: str) -> bool:
-        """Return whether a text with commas, as it stands, is the name of something."""
+        """Return whether a text with commas is itself a name."""
         ...
 
     def find_called(self, name: str) -> tuple[Found, ...]:
-        """Find what a selector means by a name without a scheme; nothing where there is none."""
+        """Find the documents of a name without a scheme in a selector; empty if there are none."""
         ...
 
     def aliases(self, found: Found) -> tuple[str, ...]:
-        """Return further names by which selectors may call a document."""
+        """Return further names of a document in selectors."""
         ...
 
     def stat(self, found: Found) -> Fingerprint:
-        """Return what tells two states of a document apart, without reading it."""
+        """Return the fingerprint of a document, without reading it."""
         ...
 
     def read(self, found: Found) -> Document:
-        """Read a document whole."""
+        """Read a whole document."""
         ...
 
     def apart(self) -> Reader | None:
-        """Return what reads documents for another process; ``None`` if there is no such thing."""
+        """Return a reader for another process; ``None`` if there is none."""
         ...
 
 
 class Sources:
-    """All sources as one; the scheme of a name says which one is asked.
+    """All sources as one; the scheme of a name selects the source.
 
-    :param files: asked for every name without a known scheme.
-    :param schemes: the other sources, by scheme; what they find lies under the root ``<scheme>:``.
+    :param files: the source of every name without a known scheme.
+    :param schemes: the other sources, by scheme; their documents lie under the root ``<scheme>:``.
     """
 
     def __init__(self, files: Library, schemes: Mapping[str, Source]) -> None:
@@ -81,7 +81,7 @@ class Sources:
         self._schemes = schemes
 
     def find(self, ref: DocumentRef) -> tuple[Found, ...]:
-        """Find what a reference names, or what each name of a list does, in the order of the list.
+        """Find the documents of a reference, or of each name of a list, in the order of the list.
 
         See :meth:`~npl_index.library.documents.Library.find`.
         """
@@ -91,9 +91,9 @@ class Sources:
         return tuple(dict.fromkeys(one for part in each for one in self._named(part.file).find(part)))
 
     def find_called(self, name: str) -> tuple[Found, ...]:
-        """Find the documents that a selector calls by a name; nothing where there is none.
+        """Find the documents of a name in a selector; empty if there are none.
 
-        A name without a scheme is that of a file, else of a change request, else of an artifact's file.
+        A name without a scheme denotes a file, else a change request, else an artifact's file.
         """
         source = self._named(name)
         if source is not self._files:
@@ -107,21 +107,21 @@ class Sources:
         return ()
 
     def is_set(self, ref: DocumentRef) -> bool:
-        """Return whether a reference names a set, however many documents that is."""
+        """Return whether a reference names a set, whatever its number of documents."""
         each = self._each(ref)
         return len(each) > 1 or self._named(ref.file).is_set(ref)
 
     def is_whole(self, ref: DocumentRef) -> bool:
-        """Return whether a reference names all that a source without files has below some roots."""
+        """Return whether a reference names everything below some roots of a single source."""
         scheme, _, rest = (ref.file or "").partition(":")
         return scheme in self._schemes and "/" not in rest and "," not in rest
 
     def names(self, found: Sequence[Found]) -> Sequence[str]:
-        """Return the name of each document in answers; it leads to this one alone."""
+        """Return the unique name of each document in answers."""
         return self._files.roots.names(found)
 
     def _each(self, ref: DocumentRef) -> list[DocumentRef]:
-        """Return what a list names one by one; a file may have a comma in its name."""
+        """Return the names of a list one by one; a file may have a comma in its name."""
         text = ref.file or ""
         parts = _split(text)
         if len(parts) == 1 or self._named(text).holds(text):
@@ -129,36 +129,38 @@ class Sources:
         return [DocumentRef(file=part.strip()) for part in parts if part.strip()] or [ref]
 
     def is_file(self, ref: DocumentRef) -> bool:
-        """Return whether a reference is looked for among the files, and not in another source."""
+        """Return whether a reference is resolved among the files, and not in another source."""
         return self._named(ref.file) is self._files
 
     def aliases(self, ref: DocumentRef, found: Sequence[Found]) -> Sequence[tuple[str, ...]]:
-        """Return by what else selectors may call each document: what was asked for, if it is only one."""
+        """Return the other names of each document in selectors: the requested name, if there is only one
+        document.
+        """
         if len(found) == 1 and ref.file is not None:
             return [(ref.file, *self._named(found[0].root.path).aliases(found[0]))]
         return LazySequence(len(found), lambda at: self._named(found[at].root.path).aliases(found[at]))
 
     def stat(self, found: Found) -> Fingerprint:
-        """Return what tells two states of a document apart, without reading it."""
+        """Return the fingerprint of a document, without reading it."""
         return self._named(found.root.path).stat(found)
 
     def listed(self, found: Sequence[Found]) -> Listed:
-        """Return documents with their states; the same object as long as it is known that nothing changed."""
+        """Return documents with their states; the same object as long as they are known to be unchanged."""
         return found if isinstance(found, Listed) else Listed.of(found, map(self._state, found))
 
     def _state(self, found: Found) -> Fingerprint | None:
-        """Return a document's state; ``None`` if it was there when it was found and is gone now."""
+        """Return a document's state; ``None`` if it was removed after it was found."""
         try:
             return self.stat(found)
         except (DocumentNotFoundError, DocumentError):
             return None
 
     def read(self, found: Found) -> Document:
-        """Read a document whole."""
+        """Read a whole document."""
         return self._named(found.root.path).read(found)
 
     def apart(self, listed: Listed) -> Reader | None:
-        """Return what reads documents for another process; ``None`` where they are of several sources."""
+        """Return a reader for another process; ``None`` for documents of several sources."""
         sources = [self._named(root) for root in listed.roots]
         return sources[0].apart() if all(one is sources[0] for one in sources) else None
 
@@ -169,7 +171,7 @@ class Sources:
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """Documents that were read already; can be sent to another process.
+    """Documents already in memory; can be sent to another process.
 
     :param documents: by their paths.
     """
@@ -179,14 +181,14 @@ class Texts:
     def read(self, found: Found) -> Document:
         """Return a document.
 
-        :raises DocumentError: it was not there, or not as it was stored.
+        :raises DocumentError: it was missing or damaged.
         """
         if found.path not in self.documents:
             raise DocumentError(f"{found.path!r} is damaged", hint=RESTORE)
         return self.documents[found.path]
 
     def sent(self, founds: Sequence[Found]) -> Texts:  # noqa: ARG002
-        """Return this."""
+        """Return this object."""
         return self
 
 
@@ -195,8 +197,8 @@ class FoundRevision(Found):
     """A revision of an artifact.
 
     :param row: artifact_id, revision_num, filename, size and digest.
-    :param state: what the row says, since a revision never changes; but a number means another revision once
-        a backup was put back.
+    :param state: from the row, since a revision never changes; but after a restored backup, a number may
+        denote another revision.
     """
 
     row: Row = field(kw_only=True, compare=False)
@@ -214,11 +216,11 @@ class FoundRevision(Found):
 class ArtifactDocuments:
     """Artifacts as documents: ``artifact:12`` is the current revision of one, ``artifact:12@0`` its first.
 
-    ``artifact:*`` is the current revision of each whose file is Markdown.
+    ``artifact:*`` is the current revision of each Markdown artifact.
 
-    :param stores: where artifacts are kept.
-    :param most: limit of the documents that one name may stand for.
-    :param current: the current revisions, for all callers.
+    :param stores: the stores of the artifacts.
+    :param most: maximum documents of one name.
+    :param current: cached current revisions, for all callers.
     """
 
     SCHEME = "artifact"
@@ -231,9 +233,9 @@ class ArtifactDocuments:
     def find(self, ref: DocumentRef) -> tuple[Found, ...]:
         """Find a revision; the result names it by number.
 
-        :raises InvalidRequestError: the name cannot be read.
-        :raises ArtifactNotFoundError: there is no such artifact.
-        :raises RecordNotFoundError: it has no such revision.
+        :raises InvalidRequestError: the name is not valid.
+        :raises ArtifactNotFoundError: the artifact does not exist.
+        :raises RecordNotFoundError: the revision does not exist.
         :raises DocumentNotFoundError: no artifact is Markdown.
         :raises DocumentTooLargeError: there are more than the limit.
         """
@@ -244,7 +246,7 @@ class ArtifactDocuments:
             return (FoundRevision.of(require_revision(tx, artifact, number)),)
 
     def is_set(self, ref: DocumentRef) -> bool:
-        """Return whether a name stands for all artifacts; a revision is one document."""
+        """Return whether a name denotes all artifacts; a revision is one document."""
         return ref.file == f"{self.SCHEME}:*"
 
     def holds(self, text: str) -> bool:  # noqa: ARG002
@@ -252,8 +254,10 @@ class ArtifactDocuments:
         return False
 
     def find_called(self, name: str) -> tuple[Found, ...]:
-        """Find the current revisions whose file has a name; it may lack its suffix."""
-        if not self._stores.database.engine.exists():  # a name that means nothing must not make a data folder
+        """Find the current revisions whose file has a name; the suffix is optional."""
+        if (
+            not self._stores.database.engine.exists()
+        ):  # the lookup of an unknown name must not create a data folder
             return ()
         names = [name, *(name + suffix for suffix in MARKDOWN_SUFFIXES)]
         with self._stores.database.read() as tx:
@@ -282,11 +286,11 @@ class ArtifactDocuments:
         return _revision(found).state
 
     def apart(self) -> ArtifactDocuments:
-        """Return this: other processes get the documents themselves, so that they need no database."""
+        """Return this object: other processes receive the texts, so they need no database."""
         return self
 
     def sent(self, founds: Sequence[Found]) -> Texts:
-        """Return what reads these revisions in another process; all contents come from one query."""
+        """Return a reader of these revisions for another process; all contents come from one query."""
         every = list(map(_revision, founds))
         with self._stores.database.read() as tx:
             texts = self._stores.artifact.contents.many(tx, [one.row for one in every])
@@ -303,7 +307,7 @@ class ArtifactDocuments:
 
 
 class CurrentRevisions:
-    """The current revisions that are Markdown, as they were listed last; safe for several threads."""
+    """The cached current revisions that are Markdown; safe for several threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -311,16 +315,16 @@ class CurrentRevisions:
         self._listed = Listed.of((), ())
 
     def listed(self, stores: Stores) -> Listed:
-        """Return them in the order of their artifacts; the same object as long as they are the same.
+        """Return them in the order of their artifacts; the same object while they are unchanged.
 
         :raises DatabaseError: the database cannot be used.
         """
         with self._lock, stores.database.read() as tx:
-            # These differ after any change, and take no longer with more artifacts. A number alone means
-            # another revision once a backup was put back.
+            # These differ after any change, at a cost independent of the number of artifacts. A number alone
+            # may denote another revision after a restored backup.
             position = tx.one(_NEWEST), tx.all(_ARCHIVED)
             if position != self._position:
-                # What did not change consists of the same objects.
+                # Unchanged entries keep their identity.
                 known = {tuple(one.row.values()): one for one in map(_revision, self._listed)}
                 rows = tx.all(f"{_CURRENT} ORDER BY artifact_id")
                 markdown = (row for row in rows if row["filename"].lower().endswith(MARKDOWN_SUFFIXES))
@@ -342,7 +346,7 @@ _NAME = re.compile(r"artifact:([1-9][0-9]{0,15})(?:@([0-9]{1,15}))?")
 
 
 def _split(text: str) -> list[str]:
-    """Return the names of a list: those in braces and in the values of filters are part of a name."""
+    """Split a list into names; commas in braces and in the values of filters do not separate."""
     parts: list[str] = []
     start = depth = 0
     for found in _MARK.finditer(text):

@@ -1,4 +1,4 @@
-"""What all callers of a server share: indices and other caches, the stores, the token counter."""
+"""The shared state of all callers of a server: indices and other caches, the stores, the token counter."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ _COUNTS_BYTES = 16 * 1024 * 1024
 
 
 class SharedState:
-    """Opens nothing when made; can be used from several threads.
+    """State shared by all callers; construction opens nothing; safe for several threads.
 
-    :param settings: see :class:`~npl_mcp.config.settings.Settings`; those of any caller, since nothing here
-        depends on the working directory.
+    :param settings: see :class:`~npl_mcp.config.settings.Settings`; those of any caller, since this state
+        does not depend on the working directory.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -48,8 +48,8 @@ class SharedState:
         self.indices: BuildingCache[IndexedDocument] = BuildingCache(
             indexer.index, settings.cache_bytes, lambda indexed: indexed.nbytes
         )
-        # Caches are not safe for several threads; what they keep is made outside of the lock, so that one
-        # caller's work does not hold up the others. Two may then make the same value, which does no harm.
+        # Caches are not thread-safe. Their values are computed outside of the lock, so that one caller does
+        # not block the others. Two threads may then compute the same value, which is harmless.
         self.lock = threading.Lock()
         folder = None if settings.cache_mode == "memory" else settings.data_folder
         self.sets = DocumentSets(indexer, folder, settings.cache_bytes, settings.index_bytes)
@@ -61,16 +61,16 @@ class SharedState:
 
     @property
     def counter(self) -> TokenCounter:
-        """Counts tokens, exactly where the vocabulary lies on this machine.
+        """The token counter, exact if the vocabulary is on this machine.
 
-        A server that loads it after its start estimates before, so that no call waits for that.
+        A server that loads it after startup estimates until then, so that no call waits for it.
         """
         if self._counter is None and self.settings.warm_up:
             return estimator(self.settings.vocabulary)
         return self.load_counter()
 
     def load_counter(self) -> TokenCounter:
-        """Load the vocabulary if it lies on this machine; afterwards :attr:`counter` is exact."""
+        """Load the vocabulary if it is on this machine; afterwards :attr:`counter` is exact."""
         if self._counter is None:
             with self._counter_lock:
                 if self._counter is None:
@@ -86,8 +86,8 @@ class SharedState:
     ) -> TokenCounts:
         """Return the token counts of a document's sections.
 
-        :param clock: when counting ends in an error.
-        :param stored: returns those of the index, if none are in memory.
+        :param clock: deadline of the counting.
+        :param stored: returns the counts of the index, if there are none in memory.
         """
         key = document.document.digest, document.tree.dialect, counter.name
         with self.lock:
@@ -99,6 +99,6 @@ class SharedState:
         return TokenCounts(document.tree, counter, clock, known)
 
     def close(self) -> None:
-        """Close the index and the database; index nothing any longer."""
+        """Close the index and the database; stop indexing."""
         self.sets.close()
         self.stores.close()

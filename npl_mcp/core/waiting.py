@@ -1,6 +1,6 @@
-"""Calls that wait: for a set that is being indexed, or for something new that others commit.
+"""Waiting calls: for a set that is being indexed, or for new entries that others commit.
 
-Such a call is a coroutine whose steps run in threads, each once; while it waits it holds none.
+Such a call is a coroutine whose steps run in threads, each once; while it waits it holds no thread.
 """
 
 from __future__ import annotations
@@ -24,18 +24,17 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 STEP = 0.2
-"""Seconds between two looks at the progress."""
+"""Seconds between two progress reports."""
 
 MOST_SECONDS = 60
-"""How long a call may wait for something new: many clients and proxies give up a little later."""
+"""Maximum seconds that a call waits for new entries: many clients and proxies time out a little later."""
 
 
 class Awaited:
-    """What a call waits for: ``await`` goes on when it is there, or when the call has waited enough.
+    """An event that a call waits for: ``await`` returns when it occurs, or when the call's wait is over.
 
-    ``ended`` is set when it is there, or has failed. A caller that goes cancels it, which concerns no other.
-    ``until`` is the value of ``time.monotonic()`` at which a call has waited enough; ``None`` where the
-    call's patience says it.
+    ``ended`` is set on success or failure. A disconnecting caller cancels only its own wait. ``until`` is the
+    value of ``time.monotonic()`` at which the wait is over; ``None`` leaves that to the call's patience.
     """
 
     ended: Future[None]
@@ -43,18 +42,18 @@ class Awaited:
 
     @property
     def progress(self) -> tuple[int, int] | None:
-        """How many of its parts are there, and of how many; ``None`` if it has none."""
+        """Number of finished parts and their total; ``None`` without parts."""
         return None
 
     @property
     def dispensable(self) -> bool:
-        """Whether the call can be answered without it by now."""
+        """Whether the call can be answered without it at this point."""
         return True
 
     def __await__(self) -> Generator[Awaited, None, bool]:
-        """Return whether it is there.
+        """Return whether it has occurred.
 
-        :raises Exception: why it cannot be.
+        :raises Exception: the reason why it failed.
         """
         try:
             yield self
@@ -67,11 +66,11 @@ class Awaited:
 
 
 Waiting = Coroutine[Awaited, None, T]
-"""A call that may wait: steps that each run in a thread, and what it awaits between them in none."""
+"""A waiting call: each step runs in a thread, and the awaited events between them in none."""
 
 
 def _future() -> Future[None]:
-    from concurrent.futures import Future  # a tenth of what a command line imports, which rarely waits
+    from concurrent.futures import Future  # a tenth of a command's import time, and commands rarely wait
 
     return Future()
 
@@ -88,10 +87,10 @@ class Long(Awaited):
 class Indexing(Awaited):
     """A set that is being indexed in the background.
 
-    :param total: its files that have to be looked at.
-    :param done: how many of them are ready.
-    :param ended: set when it is complete, or has failed.
-    :param began: when, in seconds of the monotonic clock.
+    :param total: number of files to check.
+    :param done: number of finished files.
+    :param ended: set on completion or failure.
+    :param began: start, in seconds of the monotonic clock.
     """
 
     total: int
@@ -101,21 +100,21 @@ class Indexing(Awaited):
 
     @property
     def progress(self) -> tuple[int, int]:
-        """How many of its files are ready, and of how many."""
+        """Number of finished files and their total."""
         return self.done, self.total
 
     @property
     def dispensable(self) -> bool:
-        """Whether something is ready from which the call can be answered."""
+        """Whether a part is ready from which the call can be answered."""
         return self.done > 0
 
 
 class News(Awaited):
-    """Something new that one call waits for.
+    """New entries that one call waits for.
 
-    :param changes: tells of it.
-    :param topic: what it is about.
-    :param seen: where the topic was before the call looked.
+    :param changes: the notifier.
+    :param topic: the topic.
+    :param seen: the position of the topic before the call read it.
     :param until: see :class:`Awaited`.
     """
 
@@ -124,35 +123,35 @@ class News(Awaited):
 
 
 class NewsUser(Protocol):
-    """Whoever reads what others commit."""
+    """A reader of other callers' commits."""
 
     @property
     def database(self) -> Database:
-        """Where it is committed."""
+        """The database with the commits."""
         ...
 
     @property
     def news(self) -> Changes:
-        """Tells of commits."""
+        """The notifier of commits."""
         ...
 
 
 class Patience:
-    """How long one call waits for sets that are being indexed, all in all, from now on.
+    """The total patience of one call with sets that are being indexed, from now on.
 
-    :param seconds: ``None`` for as long as it takes.
+    :param seconds: ``None`` for no limit.
     """
 
     def __init__(self, seconds: float | None) -> None:
         self._until = None if seconds is None else time.monotonic() + seconds
 
     def is_over(self, awaited: Awaited) -> bool:
-        """Tell whether the call is to be answered with what there is."""
+        """Return whether the call should be answered with the part that is ready."""
         left = self._left(awaited)
         return left is not None and left <= 0 and awaited.dispensable
 
     def step(self, awaited: Awaited) -> float | None:
-        """Return how many seconds to wait before looking again; ``None`` if there is nothing to look at."""
+        """Return the seconds until the next progress report; ``None`` if there is no progress to report."""
         left = self._left(awaited)
         if awaited.progress is None:
             return left
@@ -164,7 +163,7 @@ class Patience:
 
 
 def step(call: Waiting[T]) -> Awaited | T:
-    """Run the next step of a call; return what it waits for then, or its result."""
+    """Run the next step of a call; return the next event to wait for, or its result."""
     try:
         return call.send(None)
     except StopIteration as end:
@@ -174,11 +173,11 @@ def step(call: Waiting[T]) -> Awaited | T:
 
 @coroutine
 def hurried(call: Waiting[T], began: float, seconds: float = 1.0) -> Generator[Awaited, None, T]:
-    """Let a call wait for sets only a while: it does without them if need be.
+    """Limit the wait of a call for sets; after that it does without them.
 
-    :param began: when the call did, in seconds of the monotonic clock.
-    :param seconds: how long it waits, from then or from the beginning of the index, the earlier of the two:
-        later calls are answered at once with what is ready.
+    :param began: start of the call, in seconds of the monotonic clock.
+    :param seconds: maximum wait, from that time or from the start of the index, the earlier of the two: later
+        calls are answered at once with the part that is ready.
     """
     while isinstance(outcome := step(call), Awaited):
         if not isinstance(outcome, Indexing):
@@ -191,7 +190,7 @@ def hurried(call: Waiting[T], began: float, seconds: float = 1.0) -> Generator[A
 
 
 def waited(call: Waiting[T], seconds: float | None = None) -> T:
-    """Return the result of a call, for which this thread waits.
+    """Wait for a call in this thread, and return its result.
 
     :param seconds: its patience with sets.
     """
@@ -209,7 +208,7 @@ def waited(call: Waiting[T], seconds: float | None = None) -> T:
 
 
 def waits(body: Callable[P, Waiting[T]]) -> Callable[P, T]:
-    """Make a tool of a coroutine function; its first argument says where its calls wait (``finished``)."""
+    """Turn a coroutine function into a tool; its first argument decides where its calls wait (``finished``)."""
 
     @wraps(body)
     def function(*given: P.args, **named: P.kwargs) -> T:
@@ -229,14 +228,14 @@ async def when_new(
     *,
     write: bool = False,
 ) -> T:
-    """Return what a caller reads: at once if there is something new, else when there is, or after a time.
+    """Return new entries: at once if there are any, else when they arrive, or after a time limit.
 
-    :param topic: returns what changes when there is something new to read.
-    :param seconds: how long to wait.
-    :param read: asked again when the topic has changed, in a transaction of its own.
-    :param empty: returns whether there was nothing new.
-    :param write: reading changes something.
-    :raises InvalidRequestError: no call may wait that long.
+    :param topic: returns the topic of the entries.
+    :param seconds: the time limit.
+    :param read: called again when the topic has changed, in a transaction of its own.
+    :param empty: returns whether there are no new entries.
+    :param write: reading changes the database.
+    :raises InvalidRequestError: the time limit is too long.
     """
     if not 0 <= seconds <= MOST_SECONDS:
         raise InvalidRequestError(
@@ -250,7 +249,7 @@ async def when_new(
         about = topic(tx)
     until = time.monotonic() + seconds
     while True:
-        # Asked before reading: what comes in between wakes the call at once.
+        # The position is taken before reading: an entry that arrives in between wakes the call at once.
         seen = user.news.position(about)
         with begin() as tx:
             found = read(tx)

@@ -1,6 +1,6 @@
-"""What the worklog tools are given: the database, and the project that the caller works on.
+"""The context of the worklog tools: the database, and the caller's project.
 
-The application is one; the command line has another that sets up in a tenth of the time.
+The application is one; the command line has another with a tenth of the startup time.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from npl_mcp.stores.changes import Changes
 
 
 class WorklogUser(NewsUser, Protocol):
-    """Whoever calls a worklog tool."""
+    """A caller of worklog tools."""
 
     @property
     def project(self) -> str:
@@ -23,15 +23,15 @@ class WorklogUser(NewsUser, Protocol):
 
     @property
     def seen_roots(self) -> tuple[str, ...] | None:
-        """Real paths of the folders outside of which the caller sees nothing; ``None``: it sees all."""
+        """Real paths of the only folders that the caller sees; ``None``: no restriction."""
         ...
 
 
 class Worklogs:
-    """The worklogs of a data folder for one command; opens nothing when made.
+    """The worklogs of a data folder for one command; construction opens nothing.
 
-    :param data_folder: where they are kept.
-    :param project: real path of the folder of the project that is worked on.
+    :param data_folder: the data folder.
+    :param project: real path of the folder of the current project.
     :param address: of a database that replaces the one in the folder.
     """
 
@@ -42,7 +42,7 @@ class Worklogs:
         self.news = Changes(self.database)
 
     def finished(self, call: Waiting[T]) -> T:
-        """Return the result of a call, for which this thread waits."""
+        """Wait for a call in this thread, and return its result."""
         return waited(call)
 
     def close(self) -> None:
