@@ -1,7 +1,6 @@
-"""Who calls, for all that a request touches, and what of the server such a caller is shown.
+"""The caller of a request, and the part of the server that the caller may see.
 
-What somebody may not see is hidden where the server looks things up by name: it is as if it were not there,
-for lists and for calls alike.
+Hidden components are filtered where the server looks up names, so for lists and calls they do not exist.
 """
 
 from __future__ import annotations
@@ -30,21 +29,21 @@ from npl_mcp.server.registry import BoundTool
 from npl_mcp.tools.access import is_for, sees, sees_domain
 
 INTRODUCED_SECONDS = 1.0
-"""Seconds after which a client that connects is not told of documents."""
+"""Seconds after which a connecting client gets no description of the documents."""
 
 
 class KnowCaller(Middleware):
-    """Notes who calls before anything else looks at a message.
+    """Sets the caller before any other middleware handles a message.
 
-    :param domains: of the tools there are.
-    :param app: knows the documents.
+    :param domains: of the server's tools.
+    :param app: provides the documents.
     """
 
     def __init__(self, domains: Sequence[str], app: App) -> None:
         self._domains, self._app = domains, app
 
     async def on_message(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
-        """Note it for as long as the message is dealt with."""
+        """Set the caller while the message is handled."""
         request = context.fastmcp_context and context.fastmcp_context.request_context
         token = CALLER.set(caller_of(request))
         try:
@@ -57,15 +56,15 @@ class KnowCaller(Middleware):
         return await self._introduced(await call_next(context))
 
     async def on_discover(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
-        """Answer who asks what the server is."""
+        """Answer a discovery request."""
         return await self._introduced(await call_next(context))
 
     async def _introduced(self, result: Any) -> Any:
-        """Return what a server says of itself: to each caller of the domains and documents that it sees."""
+        """Return the server's instructions, for the domains and documents that the caller sees."""
         if not getattr(result, "instructions", None):
             return result
         shown, served = [domain for domain in self._domains if sees_domain(domain, sight())], ""
-        # A folder that does not answer, or that the caller may not name, keeps nobody waiting.
+        # A folder that does not respond, or that the caller may not name, delays no client.
         with anyio.move_on_after(INTRODUCED_SECONDS), suppress(NPLError, OSError):
             served = await anyio.to_thread.run_sync(
                 lambda: what_is_served(seen(self._app)), abandon_on_cancel=True
@@ -74,7 +73,7 @@ class KnowCaller(Middleware):
 
 
 def caller_of(request: Any) -> Caller:
-    """Return who calls, as far as the connection and the message tell.
+    """Return the caller, as identified by the connection and the message.
 
     :param request: FastMCP's context of a request; ``None`` outside of one.
     """
@@ -102,13 +101,13 @@ def _text(value: object) -> str | None:
 PAGE = "page"
 """Tag of a resource that is a page for chat windows (MCP Apps, SEP-1865).
 
-Where a client shows none, neither the page nor its tool is there: a host that does not know the extension
-would list the tool to the model, which pays for it.
+Clients that do not show pages get neither the page nor its tool: a host without the extension would list the
+tool to the model, which pays for it.
 """
 
 
 class Seen(Transform):
-    """Shows each caller the tools of the domains it sees, and the resources and prompts that come with them.
+    """Filters tools, resources and prompts by the domains that each caller sees.
 
     The tags of resources and prompts are their domains.
     """
@@ -121,7 +120,7 @@ class Seen(Transform):
         return [one.without_actors() for one in shown if isinstance(one, BoundTool) and is_for(one.spec, who)]
 
     async def _every(self, found: Sequence[Any]) -> Sequence[Any]:
-        """Return the components of a kind that the caller sees."""
+        """Return the visible components of a kind."""
         return [one for one in found if _is_shown(one)]
 
     async def _one(self, name: str, call_next: Any, *, version: VersionSpec | None = None) -> Any:
@@ -129,13 +128,13 @@ class Seen(Transform):
         found = await call_next(name, version=version)
         return found if found is not None and _is_shown(found) else None
 
-    # FastMCP gives the first argument by its position.
+    # FastMCP passes the first argument by position.
     list_resources = list_resource_templates = list_prompts = _every  # type: ignore[assignment]
     get_tool = get_resource = get_resource_template = get_prompt = _one  # type: ignore[assignment]
 
 
 def _is_shown(component: FastMCPComponent) -> bool:
-    """Return whether the caller sees the domains of a component, and its client shows pages if it has one."""
+    """Return whether the caller sees the domains of a component, and its client shows its page, if any."""
     if isinstance(component, BoundTool):
         is_seen, has_page = sees(component.spec, sight()), component.has_page
     else:
@@ -146,5 +145,5 @@ def _is_shown(component: FastMCPComponent) -> bool:
 def _shows_pages() -> bool:
     try:
         return get_context().client_supports_extension(UI_EXTENSION_ID)
-    except RuntimeError:  # a call that is no message of the protocol
+    except RuntimeError:  # a call outside of the protocol
         return False

@@ -19,7 +19,7 @@ _ICON = Path(__file__).parents[1] / "web" / "static" / "npl.svg"
 
 
 def icon() -> Icon:
-    """Return the picture that hosts show beside the server's name; as data, since few servers have pages."""
+    """Return the icon of the server in hosts; as data, since few servers have pages."""
     data = base64.b64encode(_ICON.read_bytes()).decode()
     return Icon(src=f"data:image/svg+xml;base64,{data}", mime_type="image/svg+xml", sizes=["any"])
 

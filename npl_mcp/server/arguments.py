@@ -1,9 +1,9 @@
-"""Arguments while they are checked: how many entries there may be, and what counts as a number.
+"""Validation of arguments: maximum entries, and lenient types.
 
-Pydantic checks types, and sizes before them: many wrong entries would be as many problems. It is lenient
-where clients are known to differ: whole numbers may come as ``3.0`` or ``"3"``, truth values as ``"true"``,
-lists and objects as JSON in a text. But ``true`` is no number, and ``1`` no truth value: that is always a
-mistake.
+Pydantic checks types; sizes are checked first, because many wrong entries would cause as many problems.
+Validation is lenient where clients are known to differ: integers may come as ``3.0`` or ``"3"``, booleans as
+``"true"``, lists and objects as JSON in a text. But ``true`` is not a number, and ``1`` is not a boolean:
+that is always a mistake.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from npl_mcp.server.messages import MOST_VALUES, excess
 from npl_mcp.tools.parameters import CommaList
 
 MOST_ENTRIES = 1_000
-"""Entries of a list, and keys of an object, where a tool looks at each: no tool takes more."""
+"""Maximum entries of a list, and keys of an object, if a tool examines each; no tool takes more."""
 
 
 def from_text(text: str, kind: type) -> object:
-    """Return the list or object that a text holds as JSON; what holds none, or too much, stays as it is."""
+    """Return the list or object that a text holds as JSON; any other or oversized text is returned unchanged."""
     if text.lstrip()[:1] != _BEGINS[kind] or excess(text.encode("utf-8", "surrogatepass")):
         return text
     try:
@@ -39,10 +39,10 @@ _BEGINS: Mapping[type, str] = {list: "[", dict: "{"}
 
 
 def strict(annotation: Any) -> Any:
-    """Return an annotation whose numbers are no truth values, and the other way round, and whose lists and
-    objects may be JSON in a text.
+    """Return an annotation that distinguishes numbers from booleans, and accepts lists and objects as JSON in
+    a text.
 
-    A text beside the type describes it in the schema, and a mapping becomes part of the schema.
+    A text next to the type describes it in the schema, and a mapping becomes part of the schema.
     """
     if isinstance(annotation, type) and annotation in _GUARDS:
         return Annotated[annotation, _GUARDS[annotation]]
@@ -62,7 +62,7 @@ def strict(annotation: Any) -> Any:
 
 
 def _read(kind: type, most: int, value: object) -> object:
-    """Return a list or an object, also where it came as JSON in a text."""
+    """Validate a list or an object, also as JSON in a text."""
     value = from_text(value, kind) if isinstance(value, str) else value
     if isinstance(value, kind) and len(value) > most:  # type: ignore[arg-type]
         raise PydanticCustomError("too_many", f"There are {len(value):,} entries; at most {most:,}")  # type: ignore[arg-type]

@@ -1,7 +1,7 @@
 """Completion of the parameters of documents' addresses and of prompts' arguments.
 
-An argument's name says what it is: a ``file``, the ``selector`` of a section in it, or an ``item``. Nothing
-is read that a tool would not show the same caller.
+An argument's name gives its type: a ``file``, the ``selector`` of a section in it, or an ``item``. Completion
+reads only documents that a tool would show the same caller.
 """
 
 from __future__ import annotations
@@ -32,27 +32,28 @@ from npl_mcp.stores.artifact.store import listed
 from npl_mcp.stores.base.paging import Slice
 
 MOST = 100
-"""Values of an answer; the protocol allows no more."""
+"""Maximum values of an answer, set by the protocol."""
 
 _LOOKED_THROUGH = 10_000
-"""Entries of a root that are looked at, some twenty milliseconds: somebody types meanwhile."""
+"""Maximum entries of a root that are scanned, about twenty milliseconds: completion runs while a user types.
+"""
 
 _ARTIFACT, _KEY, _LIBRARY = "artifact:", "cr:", "lib:"
 
 Given = Mapping[str, str]
-"""What was said for other arguments, by their names."""
+"""Values of the other arguments, by name."""
 
 
 def add_completions(server: FastMCP[Any], app: App) -> None:
-    """Let a server complete what is typed.
+    """Add completion to a server.
 
-    :param app: as the server sees it.
+    :param app: the server's view.
     """
 
     async def complete(
         ref: Any, argument: CompletionArgument, context: CompletionContext | None
     ) -> Completion:
-        # FastMCP passes no middleware here, so that nobody has noted the caller.
+        # FastMCP runs no middleware here, so the caller is not set yet.
         async with Context(fastmcp=server) as known:
             token = CALLER.set(caller_of(known.request_context))
         try:
@@ -68,11 +69,11 @@ def add_completions(server: FastMCP[Any], app: App) -> None:
 
 
 Source = Callable[[App, str, Given], Iterable[str]]
-"""Takes what the caller sees, what is typed, and what was said before; gives what may be meant."""
+"""Takes the caller's view, the typed text, and the other arguments; returns candidates."""
 
 
 def _named(ref: object) -> Mapping[str, Source]:
-    """Return what the arguments of an address or a prompt are, by their names."""
+    """Return the sources for the arguments of an address or a prompt, by name."""
     if isinstance(ref, PromptReference):
         return _ARGUMENTS
     if not isinstance(ref, ResourceTemplateReference):
@@ -81,7 +82,7 @@ def _named(ref: object) -> Mapping[str, Source]:
 
 
 def _values(app: App, source: Source, typed: str, given: Given) -> Completion:
-    """Return what an argument may become; nothing where something cannot be read."""
+    """Return the candidates for an argument; empty if a document cannot be read."""
     found: Iterable[str] = ()
     with suppress(NPLError):
         found = tuple(source(seen(app), typed, given))
@@ -92,7 +93,7 @@ def _values(app: App, source: Source, typed: str, given: Given) -> Completion:
 
 
 def _files(app: App, typed: str, given: Given) -> Iterator[str]:
-    """Yield names of documents: of the scheme that is begun, else files of the user's roots, and items."""
+    """Yield names of documents: of the typed scheme, else files of the user's roots, and items."""
     for scheme, source in ((_KEY, _requests), (_ARTIFACT, _artifacts), (_LIBRARY, _libraries)):
         if typed.startswith(scheme):
             yield from source(app, typed, given)
@@ -115,7 +116,7 @@ def _items(app: App, _: str, given: Given) -> Iterator[str]:
 
 
 def _selectors(app: App, _: str, given: Given) -> Iterator[str]:
-    """Yield the selectors of the sections of the one document that was named before."""
+    """Yield the selectors of the sections of the document in the other arguments."""
     name = next((given[one] for one in _DOCUMENTS if given.get(one)), None)
     ref = DocumentRef.parse(name)
     if name and not app.documents.is_set(ref):
@@ -131,7 +132,7 @@ def _requests(app: App, _: str, __: Given) -> Iterator[str]:
 
 
 def _artifacts(app: App, typed: str, _: Given) -> Iterator[str]:
-    """Yield the names of the newest artifacts, and the one that is typed."""
+    """Yield the names of the newest artifacts, and of the typed one."""
     if app.sight.has_domain("artifact") and app.database.engine.exists():
         number = typed.removeprefix(_ARTIFACT)
         if number.isdecimal():
@@ -144,7 +145,7 @@ def _artifacts(app: App, typed: str, _: Given) -> Iterator[str]:
 
 
 def _libraries(app: App, typed: str, __: Given) -> Iterator[str]:
-    """Yield the names of libraries, or of the files of the one whose name is typed."""
+    """Yield the names of libraries, or of the files of the typed one."""
     name, below, _ = typed.partition("/")
     if below:
         yield from (one.path for one in app.documents.find(DocumentRef(file=name)))

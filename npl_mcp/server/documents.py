@@ -1,7 +1,7 @@
-"""Documents as resources: whatever a tool calls a ``file``, whole or one section of it, and a map of all.
+"""Documents as resources: every ``file`` of a tool, whole or one section of it, and a map of all.
 
-Of single documents there are only templates: a list of all files would be long, and tools find sections
-better. What a caller may not see is not found, as for tools.
+Single documents have only templates: a list of all files would be long, and tools find sections better.
+Hidden documents are reported as not found, as in tools.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ SECTION = f"{FILE}#{{selector*}}"
 def add_documents(server: FastMCP[Any], app: App) -> None:
     """Add the documents that callers see to a server.
 
-    :param app: finds and reads them, when they are asked for.
+    :param app: finds and reads them on request.
     """
     read = _reader(app)
 
@@ -54,9 +54,9 @@ def add_documents(server: FastMCP[Any], app: App) -> None:
             everything, MAP, name="map", description=about, mime_type=MARKDOWN, tags={DOMAIN}
         )
     )
-    # A selector is no path: "Setup/.." selects nothing and reads nothing.
+    # A selector is not a path: "Setup/.." selects nothing and reads nothing.
     security = ResourceSecurity(exempt_params=frozenset({"selector"}))
-    # The first template that fits an address is used, and that of whole files fits those with a fragment too.
+    # The first matching template is used, and that of whole files also matches addresses with a fragment.
     for function, template, name, description in (
         (section, SECTION, "section", "A section of a document, by its selector, percent-encoded"),
         (whole, FILE, "document", "A Markdown file, an item, artifact:12, cr:KEY-1 or lib:docs/a.md"),
@@ -84,10 +84,10 @@ def _reader(app: App) -> Callable[[str | None, str | None], Awaitable[ResourceRe
 
 
 def _text(app: App, path: str | None, selector: str | None) -> str:
-    """Return the text of a document or of what a selector selects in it, as far as the caller sees it.
+    """Return the text of a document or of a selected section, as far as the caller sees it.
 
     :param path: ``None`` for the map of all documents.
-    :raises NPLError: there is no such document or section, or it cannot be used.
+    :raises NPLError: the document or section does not exist, or cannot be used.
     """
     app, ref = seen(app), DocumentRef.parse(path)
     if path is None:
@@ -104,7 +104,7 @@ def _text(app: App, path: str | None, selector: str | None) -> str:
 
 
 def _spans(tree: SectionTree, selected: Selected) -> Iterator[Span]:
-    """Yield the lines that are selected; those of sections that follow each other are joined."""
+    """Yield the selected lines; those of consecutive sections are joined."""
     if selected.lines is not None:
         yield selected.lines
         return

@@ -1,4 +1,4 @@
-"""What FastMCP and the SDK keep to themselves and this server needs; no other module reaches for it.
+"""Private parts of FastMCP and the SDK that this server needs; no other module uses them.
 
 ``tests/npl_mcp/server/test_fastmcp_private.py`` fails when one of these changes.
 """
@@ -18,14 +18,15 @@ from starlette.types import Receive, Scope, Send
 from npl_mcp.tools.errors import shortened
 
 LONGEST_REFUSAL = 200
-"""Bytes of an error of the protocol: it says what is wrong, and the caller knows what it sent."""
+"""Maximum bytes of a protocol error; the caller knows its own input."""
 
 LIST_KEPT = 3_600_000
-"""Milliseconds for which a client may keep a list that only another start of the server changes. Each caller
-may be shown another one, so that it is private, as the SDK has it by default."""
+"""Milliseconds for which a client may cache a list that only a restart of the server changes. Lists may
+differ between callers, so the cache is private, the default of the SDK.
+"""
 
 INTRODUCTION_KEPT = 300_000
-"""Milliseconds for what the server says of itself and of the documents it serves."""
+"""Milliseconds for which a client may cache the server's instructions."""
 
 
 def sdk_server(server: FastMCP[Any]) -> Server[Any]:
@@ -39,7 +40,7 @@ def sdk_server(server: FastMCP[Any]) -> Server[Any]:
 
 
 def skip_header_parameters(server: FastMCP[Any]) -> None:
-    """Tell the SDK that no tool has parameters that are sent as HTTP headers too.
+    """Tell the SDK that no tool has parameters that are also sent as HTTP headers.
 
     Otherwise it lists all tools before each call over HTTP to look for such parameters.
     """
@@ -47,12 +48,14 @@ def skip_header_parameters(server: FastMCP[Any]) -> None:
 
 
 def skip_logging(server: FastMCP[Any]) -> None:
-    """Do not say that clients are sent the log: no message is, so that a level would mean nothing."""
+    """Remove the logging capability: the server sends no log messages to clients, so a level would have no
+    effect.
+    """
     server._mcp_server._request_handlers.pop("logging/setLevel")
 
 
 def shorten_errors(server: FastMCP[Any]) -> None:
-    """Let errors of the protocol repeat little of their input: the SDK repeats a name of any length."""
+    """Limit the input that protocol errors repeat: the SDK repeats a name of any length."""
 
     async def shorten(ctx: Any, call_next: Any) -> Any:
         try:
@@ -66,18 +69,18 @@ def shorten_errors(server: FastMCP[Any]) -> None:
 
 
 def keep_lists(server: FastMCP[Any]) -> None:
-    """Say how long clients may keep what does not change while the server runs; FastMCP can only say one time
-    for all results, and documents change at any time.
+    """Set the cache times of results that do not change while the server runs. FastMCP has only one time for
+    all results, and documents change at any time.
     """
     fixed = dict.fromkeys(("tools/list", "resources/templates/list"), CacheHint(LIST_KEPT))
     server._mcp_server.cache_hints = {**fixed, "server/discover": CacheHint(INTRODUCTION_KEPT)}
 
 
 class Sessions(StreamableHTTPSessionManager):
-    """Ends the session that was idle for the longest time where the SDK would refuse a new one.
+    """Ends the session with the longest idle time instead of refusing a new one.
 
-    A thousand handshakes would else lock out every client that makes one, for half an hour. A client whose
-    session has ended is told so (404), and makes another.
+    Otherwise a thousand handshakes would lock out every new client for half an hour. The client of an ended
+    session gets a 404, and opens another session.
     """
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -90,7 +93,7 @@ class Sessions(StreamableHTTPSessionManager):
         transport = super()._admit_session(requestor)
         own: Any = transport
         refuse = getattr(own, "_create_error_response", None)
-        if refuse is not None:  # there is no session where none may begin
+        if refuse is not None:  # no session in a place where none may begin
             own._create_error_response = lambda text, *how, **to: refuse(shortened(text, 200), *how, **to)
         return transport
 

@@ -1,4 +1,4 @@
-"""What a server says of itself when a client connects."""
+"""The instructions that a client gets when it connects."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FIRST = (
     "npl_load_tailored answers from Markdown: ask in the question's words and add terms that the documents "
     "use. npl_section_index lists sections, npl_load_* whole items."
 )
-"""About the tools of the domain ``npl``."""
+"""Instructions for the tools of the domain ``npl``."""
 
 ALSO: Mapping[str, str] = {
     "session": "session_*",
@@ -33,25 +33,25 @@ ALSO: Mapping[str, str] = {
     "utility": "git_*, dump_files",
     "search": "search for words everywhere",
 }
-"""What other domains have."""
+"""Instructions for other domains."""
 
 MOST_ROOTS = 10
 ROOM = 96
-"""Letters of the names of roots and of words together, of which a token has two at least; other characters
-count as more. To count tokens would delay the start.
+"""Maximum letters of the names of roots and of words together; a token has at least two, and other characters
+count more. Counting tokens would delay the start.
 """
 
 MOST_ENTRIES = 4_000
-"""Entries of folders that are looked at in all, some twenty milliseconds."""
+"""Maximum entries of folders that are scanned in all, about twenty milliseconds."""
 
 _FEW = 4
-_SAMPLE = 96  # files whose beginnings are read, some ten milliseconds
+_SAMPLE = 96  # maximum files whose first lines are read, about ten milliseconds
 _BEGINNING = 4_096
 _SECONDS = 30.0
 
 
 def introduction(domains: Collection[str], served: str = "") -> str | None:
-    """Return how to use a server of some domains; nothing where it has none.
+    """Return instructions for a server with some domains; ``None`` if there are none.
 
     :param served: see :func:`what_is_served`.
     """
@@ -66,8 +66,8 @@ def introduction(domains: Collection[str], served: str = "") -> str | None:
 def what_is_served(app: App) -> str:
     """Return a sentence about the documents that a caller sees, from names and the beginnings of some files.
 
-    Whether they are indexed does not matter: the sentence is the same for the same files, and takes a bounded
-    number of steps, however many there are.
+    It does not depend on the index: the sentence is the same for the same files, and its cost is bounded for
+    any number of files.
     """
     roots, founds, least = app.library.searched, set[Found](), ""
     for root in roots:
@@ -76,7 +76,7 @@ def what_is_served(app: App) -> str:
             founds.update(found for _, found in walk)
         except DocumentTooLargeError:
             least = "over "
-    # The sum of a walk that ended early may be another after any change.
+    # The result of a truncated walk may differ after any change.
     count = 10 ** (len(str(len(founds))) - 1) if least else len(founds)
     names = _fitting([in_quotes(root.label) for root in roots[:MOST_ROOTS]], 3 * ROOM // 4)
     more = [f"{len(roots) - len(names)} more roots"] if len(names) < len(roots) else []
@@ -89,7 +89,7 @@ def what_is_served(app: App) -> str:
 
 
 def _beginning(found: Found) -> list[str]:
-    """Return the headings at the beginning of a file; nothing where it cannot be read."""
+    """Return the headings at the beginning of a file; empty if it cannot be read."""
     folder, _, name = found.path.rpartition("/")
     with suppress(OSError), Folder.opened(found.root.path, folder) as opened:
         return headings_at(opened.read_start(name, _BEGINNING).decode(errors="replace"))
@@ -97,10 +97,10 @@ def _beginning(found: Found) -> list[str]:
 
 
 def _fitting(texts: Sequence[str], room: int) -> list[str]:
-    """Return the first of some texts, as many as there is room for."""
+    """Return the first texts that fit."""
     return [text for text, used in zip(texts, accumulate(map(_width, texts)), strict=True) if used <= room]
 
 
 def _width(text: str) -> int:
-    """Return the room that a text takes with a comma."""
+    """Return the width of a text with a comma."""
     return sum(1 if c in ascii_letters else 2 * len(c.encode(errors="replace")) for c in f",{text}")

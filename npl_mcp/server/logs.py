@@ -1,4 +1,4 @@
-"""The log on standard error, written by a thread of its own, so that a slow reader delays no call."""
+"""The log on standard error, written by a separate thread, so that a slow reader delays no call."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class _PlainQueueHandler(logging.handlers.QueueHandler):
 
 
 def set_up_log(level: str) -> None:
-    """Write the log to standard error from now on; what is still queued at exit is written then.
+    """Log to standard error from now on; the queue is flushed at exit.
 
     :param level: the lowest level that is written.
     """
@@ -48,5 +48,5 @@ def set_up_log(level: str) -> None:
     listener.start()
     atexit.register(listener.stop)
     logging.basicConfig(level=level, handlers=[_PlainQueueHandler(lines)])
-    # It tells of each rule that it tries on each line.
+    # It logs each rule that it tries on each line.
     logging.getLogger("markdown_it").setLevel(logging.INFO)

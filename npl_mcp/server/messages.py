@@ -1,8 +1,9 @@
-"""What a message may be, decided from its bytes before anything parses it, and which request it is.
+"""Limits of a message, checked on its bytes before any parser runs, and the id of its request.
 
-A parser makes 64 bytes of memory and more out of the three bytes ``[],``, and the checks of arguments walk
-all of it. So values and levels are counted first. The counts come from searches through the whole message,
-which cost next to nothing beside parsing it; nothing here works sign by sign on long messages.
+A parser allocates 64 bytes of memory and more for the three bytes ``[],``, and the validation of arguments
+walks through all of it. So values and levels are counted first. The counts come from searches through the
+whole message, which cost next to nothing compared with parsing; no code here handles long messages character
+by character.
 """
 
 from __future__ import annotations
@@ -11,15 +12,17 @@ import re
 from itertools import accumulate
 
 MOST_VALUES = 32_768
-"""Values in one message: stores take 64 Ki characters of JSON, and no list needs two characters an entry."""
+"""Maximum values in one message: stores take 64 Ki characters of JSON, and no list needs two characters an
+entry.
+"""
 
 DEEPEST = 64
-"""Levels of lists and objects in one message: stores keep 32, and the message itself has three."""
+"""Maximum nesting of one message: stores keep 32 levels, and the message itself has three."""
 
 _STEPS = dict(zip(b"[{]}", (1, 1, -1, -1), strict=True))
 _NO_BRACKETS = bytes(set(range(256)) - set(_STEPS))
 LONGEST_END = 512
-"""Bytes at the end of a message in which its id may stand."""
+"""Bytes at the end of a message that are searched for its id."""
 
 _LONG_ID = re.compile(rb'"(?:i|\\u0069)(?:d|\\u0064)"\s*:\s*(?:"(?:[^"\\]|\\.){200}|-?\d{200})')
 _ID = rb'"id"\s*:\s*(?:(-?[0-9]{1,200})|"([^"\\\x00-\x1f]{1,200})")\s*'
@@ -29,11 +32,11 @@ _LAST_ID = re.compile(rb"[{,]\s*" + _ID + rb"(?:,\s*" + _OTHER + rb"){0,2}\}\s*$
 
 
 def excess(message: bytes | bytearray) -> str | None:
-    """Return what a message has too much of; ``None`` if it has not.
+    """Return the limit that a message exceeds; ``None`` if it exceeds none.
 
-    :param message: JSON, or what is meant to be.
+    :param message: JSON, or invalid input.
     """
-    # Nearly every message ends here: it stays within limits even if no comma were inside of a text.
+    # Nearly every message ends here: it is within limits even if all its commas were outside of strings.
     commas = message.count(b",")
     openings = message.count(b"[") + message.count(b"{")
     if commas + openings <= MOST_VALUES and openings <= DEEPEST:
@@ -50,9 +53,9 @@ def excess(message: bytes | bytearray) -> str | None:
 
 
 def identity(message: bytes | bytearray) -> int | str | None:
-    """Return the id of a request that no parser takes; ``None`` if it cannot be told.
+    """Return the id of a request that was not parsed; ``None`` if it cannot be determined.
 
-    Clients write it before the parameters or behind them; nothing searches all that may stand between.
+    Clients write it before or after the parameters; the text in between is not searched.
 
     :param message: its bytes, or the first and the last of them.
     """
@@ -64,7 +67,9 @@ def identity(message: bytes | bytearray) -> int | str | None:
 
 
 def _pieces(message: bytes | bytearray) -> list[bytes]:
-    """Return what is outside of texts and inside of them, in turn; escapes become NUL, which JSON has not."""
+    """Return the parts outside and inside of strings, alternating; escapes become NUL, which JSON does not
+    allow.
+    """
     return bytes(message).replace(b"\\\\", b"\0").replace(b'\\"', b"\0").split(b'"', 4 * MOST_VALUES)
 
 

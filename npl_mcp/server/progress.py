@@ -1,7 +1,7 @@
-"""Tells clients that a request is being worked on, and how far it is where that is known.
+"""Progress notifications for running requests.
 
-Whatever takes longer than a second is told, to whoever sent a token: no tool has code for it. What knows its
-parts, as indexing does, says so by ``PROGRESS``.
+Every request that takes longer than a second is reported to a client that sent a token; tools need no code
+for it. Work with known parts, such as indexing, reports them through ``PROGRESS``.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
 from npl_mcp.core.progress import PROGRESS
 
 FIRST = 1.0
-"""Seconds after which a client is told for the first time that a request is being worked on, and the fewest
-between two messages."""
+"""Seconds until the first notification of a request, and minimum seconds between two."""
 
 LONGEST = 10.0
-"""The most seconds between two messages where the parts are unknown, after 1, 2, 4, 8 and 16: clients and
-proxies give up after half a minute, and thousands that wait must not keep a server busy."""
+"""Maximum seconds between two notifications of a request with unknown parts, after 1, 2, 4, 8 and 16: clients
+and proxies time out after half a minute, and thousands of waiting calls must not keep a server busy.
+"""
 
 
 class TellProgress(Middleware):
-    """Tells the client of each request that has a progress token."""
+    """Sends progress notifications for each request that has a progress token."""
 
     async def on_request(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
-        """Pass the request on, and tell of it until its answer."""
+        """Pass the request on, and send notifications until its answer."""
         client = context.fastmcp_context
         request = client and client.request_context
         if client is None or not request or "progressToken" not in (request.meta or {}):
@@ -42,7 +42,7 @@ class TellProgress(Middleware):
 
 @asynccontextmanager
 async def _told(client: Context) -> AsyncIterator[None]:
-    """Tell a client of what runs meanwhile; nothing is sent after it."""
+    """Notify a client while the context lasts; nothing is sent afterwards."""
     teller = _Teller(client)
     token = PROGRESS.set(teller.reach)
     task = asyncio.create_task(teller.run())
@@ -56,22 +56,24 @@ async def _told(client: Context) -> AsyncIterator[None]:
 
 
 class _Teller:
-    """What one client is told of one request; the protocol wants numbers that grow."""
+    """The notifications for one request; the protocol requires increasing numbers."""
 
     def __init__(self, client: Context) -> None:
         self.ends = anyio.CancelScope()
-        """Ends :meth:`run`. A task's own ``cancel`` can be lost while something arrives that it waits for."""
+        """Ends :meth:`run`. A task's own ``cancel`` can be lost if the awaited event arrives at the same
+        time.
+        """
         self._client = client
         self._began = time.monotonic()
         self._parts: tuple[int, int] | None = None
         self._last = -1.0
 
     def reach(self, done: int, total: int) -> None:
-        """Note how many parts are ready, and of how many; from any thread."""
+        """Record the number of finished parts and their total; from any thread."""
         self._parts = (done, total)
 
     async def run(self) -> None:
-        """Tell until it is ended."""
+        """Send notifications until the scope ends."""
         with self.ends:
             while True:
                 seconds = time.monotonic() - self._began
@@ -85,13 +87,13 @@ class _Teller:
                     )
 
     async def tell_parts(self) -> None:
-        """Tell how many parts are ready, if these are more than was said."""
+        """Send the number of finished parts, if it has grown."""
         if self._parts is not None and self._parts[0] > self._last:
             done, total = self._parts
             await self._tell(done, total, "files indexed")
 
     async def _tell(self, value: float, total: float | None, message: str) -> None:
         self._last = value
-        # Whoever is gone needs no answer either, but what was asked for is done all the same.
+        # A disconnected client needs no answer either, but its request is completed all the same.
         with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
             await self._client.report_progress(value, total, message)

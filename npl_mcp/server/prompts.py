@@ -49,12 +49,12 @@ _T = TypeVar("_T")
 DOMAIN, FOLDER = "npl", "prompts"
 
 MOST = 200
-"""Prompts that are listed: hosts show them all in one menu."""
+"""Maximum prompts in a list: hosts show them all in one menu."""
 
 TASK = PromptArgument(name="task", description="What it is about", required=False)
 
 _MOST_DESCRIBED = 200
-"""Characters of a description: one line of a menu."""
+"""Maximum characters of a description: one line of a menu."""
 
 _HEADING = re.compile(r"^#{1,6}[ \t]+(\S[^\n]*)", re.MULTILINE)
 
@@ -67,7 +67,7 @@ class Template:
     """A prompt as it is on disk.
 
     :param description: one line about it.
-    :param arguments: what it asks for, by name; nothing where it declares none.
+    :param arguments: descriptions of its arguments, by name; empty if it declares none.
     :param text: without its front matter.
     """
 
@@ -77,9 +77,9 @@ class Template:
 
     @classmethod
     def of(cls, name: str, text: str) -> Template:
-        """Read a file's text.
+        """Parse a file's text.
 
-        :param name: stands for a description where the text has none.
+        :param name: the description if the text has none.
         """
         fields, text = front_matter(text), divide(text)[1]
         heading = _HEADING.search(text)
@@ -97,7 +97,7 @@ class Template:
         )
 
     def filled(self, given: Mapping[str, str]) -> str:
-        """Return the text with what somebody said for its arguments."""
+        """Return the text with the values of its arguments."""
         text = self.text
         if self.arguments:
             return _NAMED.sub(lambda found: given.get(found[1], found[0]), text)
@@ -108,15 +108,15 @@ class Template:
 def add_prompts(server: FastMCP[Any], app: App) -> None:
     """Add the prompts and agents that callers see to a server.
 
-    :param app: finds and reads them, when they are asked for.
+    :param app: finds and reads them on request.
     """
     server.add_provider(Prompts(app))
 
 
 class Prompts(Provider):
-    """Finds prompts and agents each time somebody asks, since each caller has files of their own.
+    """Finds prompts and agents on each request, since each caller has files of their own.
 
-    :param app: as the server sees it.
+    :param app: the server's view.
     """
 
     def __init__(self, app: App) -> None:
@@ -130,7 +130,7 @@ class Prompts(Provider):
         return await self._looked(partial(_one, name=name), None)
 
     async def _looked(self, look: Callable[[App], _T], nothing: _T) -> _T:
-        """Return what there is; FastMCP has no place for why there is nothing, so the log says it."""
+        """Return a lookup's result; on failure log the reason, since FastMCP cannot report it."""
         try:
             return await lane("light").run(lambda: look(seen(self._app)))
         except NPLError as error:
@@ -145,7 +145,7 @@ class FilePrompt(Prompt):
 
     @classmethod
     def of(cls, name: str, template: Template) -> FilePrompt:
-        """Make the prompt that clients are shown."""
+        """Create the prompt for clients."""
         asked = [
             PromptArgument(name=one, description=what or None, required=True)
             for one, what in template.arguments.items()
@@ -155,7 +155,7 @@ class FilePrompt(Prompt):
         return prompt
 
     async def render(self, arguments: dict[str, Any] | None = None) -> str:
-        """Return its text for what somebody said."""
+        """Return its text with the given values."""
         given = {name: str(value) for name, value in (arguments or {}).items()}
         if absent := [name for name in self._template.arguments if name not in given]:
             raise ValidationError(f"{self.name!r} needs {', '.join(absent)}", log_level=logging.DEBUG)
@@ -178,7 +178,7 @@ def found_prompts(app: App) -> dict[str, Found]:
 
 
 def _in_roots(app: App) -> Iterator[tuple[str, Found]]:
-    """Yield the prompts of the folders of search roots; of equal names the first root's last."""
+    """Yield the prompts of the folders of search roots; of equal names the first root's comes last."""
     roots = app.library.roots
     for root in reversed([root for root in roots if not root.npl]):
         folder = resolve(root.path, FOLDER)
@@ -188,7 +188,9 @@ def _in_roots(app: App) -> Iterator[tuple[str, Found]]:
 
 
 def _every(app: App) -> tuple[FilePrompt, ...]:
-    """Return the prompts of a menu: who serves other documents has those of the program by name alone."""
+    """Return the prompts of a menu; if the server has other documents, bundled prompts are found by name
+    only.
+    """
     bundled, given = str(corpus_folder().resolve()), real_paths(app.settings.roots)
     hidden = bundled if given and not lies_in(bundled, given) else None
     shown = {name: one for name, one in found_prompts(app).items() if one.root.path != hidden}

@@ -1,4 +1,4 @@
-"""From declared tools to FastMCP's: schemas of their parameters, and how a call runs."""
+"""Conversion of declared tools to FastMCP's: schemas of their parameters, and execution of calls."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ from npl_mcp.tools.responses import Reply, as_dict, encode, pictures, size, valu
 from npl_mcp.tools.spec import ToolSpec
 
 ALWAYS_LOAD = "anthropic/alwaysLoad"
-"""In the metadata of a tool: clients that load tools when a model has searched for them load it at once."""
+"""Metadata key of a tool: clients with deferred loading of tools load it at once."""
 
 
 class BoundTool(Tool):
-    """A declared tool and the application its calls are about.
+    """A declared tool and its application.
 
-    The arguments are checked, the function is called and its answer is written in a worker thread: a change
-    of thread takes 55 microseconds, and a long text would hold up all callers on the event loop. A call that
-    has to wait gives its thread back until then. The function is called once.
+    A worker thread validates the arguments, calls the function and serialises its answer: a change of thread
+    takes 55 microseconds, and a long text would block all callers on the event loop. A waiting call releases
+    its thread. The function is called once.
     """
 
     _spec: ToolSpec = PrivateAttr()
@@ -51,7 +51,7 @@ class BoundTool(Tool):
 
     @classmethod
     def bind(cls, spec: ToolSpec, app: App) -> BoundTool:
-        """Make the tool FastMCP lists and calls.
+        """Create the tool that FastMCP lists and calls.
 
         :param spec: the declaration.
         :param app: the function's first argument.
@@ -83,11 +83,11 @@ class BoundTool(Tool):
 
     @property
     def has_page(self) -> bool:
-        """Whether a page in a chat window shows its answer."""
+        """Whether a page in a chat window displays its answer."""
         return self._spec.app is not None
 
     def without_actors(self) -> BoundTool:
-        """Return the tool as somebody is shown it whose token says who acts."""
+        """Return the tool for a caller whose token names the actor."""
         implied = actors(self._spec.function)
         required = [name for name in self.parameters.get("required", ()) if name not in implied]
         if required == self.parameters.get("required", []):
@@ -97,7 +97,7 @@ class BoundTool(Tool):
         return self.model_copy(update={"parameters": schema})
 
     async def run(self, arguments: dict[str, Any]) -> ToolResult:
-        """Check the arguments, call the function, wrap what it returns.
+        """Validate the arguments, call the function, wrap its result.
 
         :raises ToolError: caused by the :class:`NPLError` to report; FastMCP logs no traceback of it.
         """
@@ -123,11 +123,11 @@ class BoundTool(Tool):
             shown = as_shown(error)
             raise ToolError(str(shown), log_level=logging.DEBUG) from shown
         finally:
-            with suppress(ValueError):  # when the server ends, a thread may still be about it
+            with suppress(ValueError):  # at shutdown, a thread may still be running it
                 answer.close()
 
     async def _answer(self, arguments: dict[str, Any]) -> ToolResult:
-        """Make a call; its steps run in worker threads, as :func:`~npl_mcp.core.waiting.step` runs them."""
+        """Execute a call; its steps run in worker threads, as :func:`~npl_mcp.core.waiting.step` runs them."""
         if (who := identity()) is not None:
             arguments = acting(self._spec, arguments, who)
         if (call := CURRENT.get()) is not None:
@@ -153,10 +153,10 @@ class BoundTool(Tool):
             raise invalid_arguments(problems, self.name, self._spec.examples) from None
 
     def _result(self, data: object, arguments: Mapping[str, Any]) -> ToolResult:
-        """Return the answer as it is sent.
+        """Serialise the answer.
 
-        :param arguments: checked.
-        :raises TooLargeAnswerError: it has more bytes than any answer may have.
+        :param arguments: validated.
+        :raises TooLargeAnswerError: it exceeds the maximum bytes of an answer.
         """
         settings = self._app.settings
         written = data.text if isinstance(data, Written) else None
@@ -165,7 +165,7 @@ class BoundTool(Tool):
         if written is None or structured:
             body = as_seen(as_dict(Reply(data=data)), self._spec, sight())
         if written is None:
-            asked = call is not None and call.arguments.get("format")  # then the tool has seen to it
+            asked = call is not None and call.arguments.get("format")  # then the tool has handled it
             models = not asked and self._app.form(None) == "markdown"
             written = as_markdown(body["data"]) if models else _json(body)
         if self.has_page:
@@ -183,7 +183,7 @@ class BoundTool(Tool):
         return ToolResult(content=blocks, structured_content=body if structured else None)
 
     def to_mcp_tool(self, **overrides: Any) -> Any:
-        """Return what lists show: the declared title and metadata, and none of FastMCP's own."""
+        """Return the entry for lists: the declared title and metadata, without FastMCP's own."""
         meta: dict[str, Any] = {ALWAYS_LOAD: True} if self._spec.always else {}
         if self._spec.app is not None:
             meta["ui"] = {"resourceUri": self._spec.app}
@@ -191,7 +191,7 @@ class BoundTool(Tool):
 
 
 async def _ended(awaited: Awaited, patience: Patience) -> None:
-    """Wait for something, or until the call's patience ends; the call takes no thread meanwhile."""
+    """Wait for an event, or until the call's patience ends; the call holds no thread meanwhile."""
     ended = asyncio.wrap_future(awaited.ended)
     try:
         tell_progress(awaited.progress)
@@ -199,8 +199,8 @@ async def _ended(awaited: Awaited, patience: Patience) -> None:
             await asyncio.wait([ended], timeout=patience.step(awaited))
             tell_progress(awaited.progress)
     finally:
-        if not ended.cancel():  # this call's look at it, no more
-            ended.exception()  # which the call raises itself
+        if not ended.cancel():  # cancels only this waiter
+            ended.exception()  # the call raises it itself
 
 
 def _json(body: dict[str, Any]) -> str:
@@ -212,7 +212,7 @@ def _json(body: dict[str, Any]) -> str:
 
 
 def register_all(server: FastMCP[Any], app: App, specs: tuple[ToolSpec, ...]) -> None:
-    """Add tools to a server in the order given; clients keep their prompt cache while the order stays."""
+    """Add tools to a server in the given order; a stable order keeps clients' prompt caches valid."""
     for spec in specs:
         server.add_tool(BoundTool.bind(spec, app))
 
@@ -259,11 +259,11 @@ def _arguments(
 
 
 def _compact(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a JSON schema without the parts that cost tokens and tell an agent nothing.
+    """Return a JSON schema without the parts that cost tokens and do not inform an agent.
 
-    Titles repeat names; ``null`` as an alternative, and ``null`` or ``false`` as a default, say what "not
-    required" says. Whether an object takes other properties is left to the call: it refuses unknown ones and
-    names what is near, and it knows some that are not shown.
+    Titles repeat names; ``null`` as an alternative, and ``null`` or ``false`` as a default, are equivalent to
+    "not required". The schema does not say whether an object takes other properties: a call refuses unknown
+    ones with the nearest names, and it knows some hidden ones.
     """
     # Behind a list or an object the type would cost a token more.
     kept: dict[str, Any] = {"type": schema["type"]} if "type" in schema else {}
@@ -273,9 +273,9 @@ def _compact(schema: Mapping[str, Any]) -> dict[str, Any]:
         if key == "default" and value in (None, False):
             continue
         if (key, value) == ("ge", 0) or (key == "additionalProperties" and isinstance(value, bool)):
-            continue  # the first is no word of JSON schemas
+            continue  # the first is not a keyword of JSON Schema
         if key == "anyOf" and "type" in schema:
-            continue  # the annotation says what to show instead
+            continue  # the annotation contains the replacement
         if key == "anyOf":
             options = [_compact(option) for option in value if option.get("type") != "null"]
             if len(options) == 1:

@@ -69,7 +69,7 @@ WARM_UP_DELAY = 0.05
 class ReportCalls(Middleware):
     """Measures each call from its arrival to its answer, and reports it.
 
-    :param reports: gets finished calls.
+    :param reports: receives finished calls.
     """
 
     def __init__(self, reports: Reports) -> None:
@@ -95,22 +95,23 @@ class ReportCalls(Middleware):
         return result
 
 
-# Verbs of those who only want to look; they are not led to a tool that writes.
+# Verbs of read-only requests; these never get a writing tool as a suggestion.
 _READING = re.compile(
     r"(?:\b|_)(?:check|count|fetch|find|get|list|look|read|search|show|view)", re.IGNORECASE
 )
 
-# Tools that overwrite what was there and say so: whoever wants more than to look may mean them.
+# Tools that overwrite existing data and say so: a writing request may mean them.
 _UPDATING = re.compile(r"(?:\b|_)update_")
 
 
 class ErrorReplies(Middleware):
     """Turns every failure of a tool call into the envelope, marked as an error for the protocol.
 
-    FastMCP checks arguments and looks up names before a tool runs, so only a middleware sees every failure.
+    FastMCP validates arguments and looks up names before a tool runs, so only a middleware sees every
+    failure.
 
-    :param names: the name to propose, by every name that is accepted.
-    :param tools: the tool that each of these names stands for.
+    :param names: the suggested name, by every accepted name.
+    :param tools: the tool of each of these names.
     :param structured: add structured content.
     """
 
@@ -124,16 +125,16 @@ class ErrorReplies(Middleware):
         context: MiddlewareContext[CallToolRequestParams],
         call_next: CallNext[CallToolRequestParams, ToolResult],
     ) -> ToolResult:
-        """Answer with the envelope whatever happens."""
+        """Return the envelope for any outcome."""
         try:
             return await call_next(context)
         except MCPError:
-            # An error of the protocol itself, with a code of its own.
+            # A protocol error, with a code of its own.
             raise
         except UnknownToolError:
             error: Exception = self._unknown(context.message.name[:64])
         except Exception as raised:
-            # FastMCP wraps what a tool raised in an error of its own.
+            # FastMCP wraps a tool's exception in an error of its own.
             error = raised.__cause__ if isinstance(raised.__cause__, Exception) else raised
         body = as_dict(translate(error, context.message.name))
         text = encode(body)
@@ -147,7 +148,7 @@ class ErrorReplies(Middleware):
         )
 
     def _unknown(self, name: str) -> NotFoundError:
-        """Return the error for a name that no tool has, with those that the caller may use and may mean."""
+        """Return the error for an unknown tool, with similar names that the caller may use."""
         names = {one: new for one, new in self._names.items() if is_for(self._tools[one], identity())}
         risky = self._writing if _READING.search(name) else self._removing
         words = set(re.split(r"\W|_", name.lower()))
@@ -160,11 +161,11 @@ class ErrorReplies(Middleware):
 
 
 class OldNames(Middleware):
-    """Accepts the names tools had before; with a setting it lists them in place of the new ones.
+    """Accepts the former names of tools; a setting lists them instead of the new ones.
 
     :param aliases: by old name.
-    :param tools: the tool that each of these names stands for.
-    :param listed: list old names in place of new ones.
+    :param tools: the tool of each of these names.
+    :param listed: list old names instead of new ones.
     """
 
     def __init__(self, aliases: Mapping[str, Alias], tools: Mapping[str, ToolSpec], listed: bool) -> None:
@@ -193,7 +194,7 @@ class OldNames(Middleware):
         context: MiddlewareContext[ListToolsRequest],
         call_next: CallNext[ListToolsRequest, Sequence[Tool]],
     ) -> Sequence[Tool]:
-        """Return the tools agents are shown, in the same order under either name."""
+        """Return the listed tools, in the same order under either name."""
         tools = [
             tool for tool in await call_next(context) if not isinstance(tool, BoundTool) or tool.spec.listed
         ]
@@ -227,8 +228,8 @@ def create_server(settings: Settings, app: App | None = None, reports: Reports |
     """Build the server; it opens nothing before it runs.
 
     :param app: closed when the server stops; by default a new one.
-    :param reports: gets finished calls; by default they are logged as the settings say.
-    :raises InvalidRequestError: the settings name a domain there is not.
+    :param reports: receives finished calls; by default they are logged as the settings say.
+    :raises InvalidRequestError: the settings name an unknown domain.
     """
     domains = domains_named(settings.domains)
     listed = shown_tools(settings, domains)
@@ -285,9 +286,9 @@ def create_server(settings: Settings, app: App | None = None, reports: Reports |
 
 
 def _warn(settings: Settings) -> None:
-    """Say what is not as whoever started the server will expect.
+    """Warn of unexpected settings and of other surprises.
 
-    :raises NPLError: the index cannot be kept.
+    :raises NPLError: the index cannot be stored.
     """
     if (problem := missing_search()) is not None:
         raise NPLError(problem, hint=FTS5_REMEDY)
@@ -300,7 +301,7 @@ def _warn(settings: Settings) -> None:
 
 
 def _proposals(specs: Sequence[ToolSpec], aliases: Mapping[str, Alias], old: bool) -> dict[str, str]:
-    """Return for every name that is accepted the name that is listed.
+    """Return the listed name for every accepted name.
 
     :param old: old names are listed.
     """
@@ -315,7 +316,8 @@ def _proposals(specs: Sequence[ToolSpec], aliases: Mapping[str, Alias], old: boo
 def quiet_libraries() -> None:
     """Log the libraries' messages like all others, and by default only their errors.
 
-    They warn of what a client did wrong, who is told. FastMCP's own handler draws boxes and wraps lines.
+    They warn of clients' mistakes, which the client is told. FastMCP's own handler draws boxes and wraps
+    lines.
     """
     fastmcp.settings.log_enabled = False
     level = logging.ERROR if logging.root.level == logging.WARNING else logging.NOTSET
@@ -330,8 +332,8 @@ def serve_stdio(settings: Settings) -> None:
     """Serve one client over standard input and output until the input ends."""
     quiet_libraries()
     prepare_process()
-    # An interrupt ends the process as a request to terminate does: what was answered is on the disk. To
-    # cancel all tasks instead can leave a busy server that waits for one of them for ever.
+    # An interrupt ends the process like a request to terminate: acknowledged writes are on disk. Cancelling
+    # all tasks instead can leave a busy server waiting forever for one of them.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     serving = partial(serve, create_server(settings), connect(settings.body_limit))
     anyio.run(serving, backend_options={"loop_factory": new_loop})
