@@ -208,7 +208,7 @@ def waited(call: Waiting[T], seconds: float | None = None) -> T:
 
 
 def waits(body: Callable[P, Waiting[T]]) -> Callable[P, T]:
-    """Turn a coroutine function into a tool; its first argument decides where its calls wait (``finished``)."""
+    """Turn a coroutine function into a tool; its first argument says how its calls wait (``finished``)."""
 
     @wraps(body)
     def function(*given: P.args, **named: P.kwargs) -> T:

@@ -26,7 +26,7 @@ MOST_ENTRIES = 1_000
 
 
 def from_text(text: str, kind: type) -> object:
-    """Return the list or object that a text holds as JSON; any other or oversized text is returned unchanged."""
+    """Return the list or object that a text holds as JSON; any other, or oversized, text stays unchanged."""
     if text.lstrip()[:1] != _BEGINS[kind] or excess(text.encode("utf-8", "surrogatepass")):
         return text
     try:

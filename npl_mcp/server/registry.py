@@ -127,7 +127,7 @@ class BoundTool(Tool):
                 answer.close()
 
     async def _answer(self, arguments: dict[str, Any]) -> ToolResult:
-        """Execute a call; its steps run in worker threads, as :func:`~npl_mcp.core.waiting.step` runs them."""
+        """Execute a call; worker threads run its steps with :func:`~npl_mcp.core.waiting.step`."""
         if (who := identity()) is not None:
             arguments = acting(self._spec, arguments, who)
         if (call := CURRENT.get()) is not None:
