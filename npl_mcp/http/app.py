@@ -43,16 +43,16 @@ there are more and it was idle for the longest time.
 """
 
 SHORT_BYTES = 16 * 1024
-"""The longest arguments that are read on the event loop."""
+"""Maximum bytes of arguments that are parsed on the event loop."""
 
 READY_SECONDS = 2.0
-"""How old the answer to whether the server is ready may be, and how long it may take."""
+"""Maximum age in seconds of the readiness result, and its time limit."""
 
 
 def create_app(settings: Settings, policy: Policy) -> Guard:
     """Build the application; it opens nothing before it runs.
 
-    :param policy: who may call.
+    :param policy: the admission of callers.
     """
     app = App(settings)
     metrics = Metrics(app)
@@ -60,7 +60,7 @@ def create_app(settings: Settings, policy: Policy) -> Guard:
     # Single requests (2026-07-28), and sessions for clients that make a handshake (2025-11-25 and before).
     protocol = Sessions(
         sdk_server(server),
-        # A session is unknown to the other servers of a database, which a load balancer may ask next.
+        # The other servers of a database do not know a session, but a load balancer may choose them next.
         stateless=settings.database_url is not None,
         # The guard in front has checked this.
         security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
@@ -98,7 +98,7 @@ def create_app(settings: Settings, policy: Policy) -> Guard:
 
 
 async def _readiness(ready: Kept[bool], _: Request) -> Response:
-    """Say whether calls that need the database can be answered; the reason says nothing of what it holds."""
+    """Report whether calls that need the database can be answered; the reason reveals none of its contents."""
     problem = "it does not answer in time"
     try:
         with anyio.move_on_after(READY_SECONDS):
@@ -125,7 +125,7 @@ async def _call(server: FastMCP[Any], request: Request) -> Response:
         return Response(status_code=CLOSED)
     text = text_of(result)
     if not result.is_error:
-        # Every envelope begins so; an answer in another form is the text of Markdown files.
+        # Every envelope begins like this; an answer in another form is the text of Markdown files.
         kind = "application/json" if text.startswith('{"success":') else "text/markdown"
         return Response(text, media_type=kind)
     refused = {FOLDER_HEADER: "refused"} if FOLDER_KEY in (result.meta or {}) else None

@@ -1,4 +1,4 @@
-"""How much the callers of the HTTP server may do at once."""
+"""Limits on concurrent requests of the HTTP server's callers."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ from npl_mcp.tools.errors import ErrorCode
 from npl_mcp.web.browsers import FORM_KEY, SIGN_IN, is_form, protecting
 
 HELD_BODIES = 4
-"""Bodies of the greatest length that may be in memory at one time; several copies of each are made."""
+"""Maximum bodies of the greatest length in memory at one time; several copies of each are made."""
 
-# How long a call waits to be refused: a caller that tries again at once takes the server's time.
+# Delay before a call is refused: immediate retries would consume the server's time.
 BUSY_SECONDS = 0.5
 
 # The part of the greatest length that bodies of each caller may have while others fill the memory.
@@ -47,7 +47,7 @@ SMALL_BODY = 1 / 256
 CROWD = 8
 
 HELD_ANSWERS = 4
-"""Answers of the greatest length that may wait for their readers at one time."""
+"""Maximum answers of the greatest length that may wait for their readers at one time."""
 
 LARGE_ANSWER = 1024 * 1024
 """Bytes from which on an answer has to find room. Tools that write answer with less: once they have written,
@@ -55,13 +55,13 @@ the caller must not be told to try again.
 """
 
 READ_AT_ONCE = 64 * 1024
-"""Bytes of an answer that the connection takes before its reader does."""
+"""Bytes of an answer that the connection buffers before its reader reads them."""
 
 BODY_SECONDS = 10.0
-"""How long the next part of a body may take."""
+"""Maximum seconds to wait for the next part of a body."""
 
 CHECK_SECONDS = 4.0
-"""How long a part of an answer waits to know whether its token still counts."""
+"""Maximum seconds that a part of an answer waits for the check of its token."""
 
 _LARGE_BODY = 256 * 1024
 
@@ -79,12 +79,12 @@ def _session_owner(caller: Caller) -> dict[str, object]:
 
 
 class Guard:
-    """Passes a request to the application once it is allowed and has arrived whole.
+    """Passes a request to the application once it is allowed and complete.
 
-    A call takes one of the places until its answer is sent, or until it begins to wait for something new.
-    Callers share the places as :class:`~npl_mcp.http.shares.Shares` says.
+    A call holds a slot until its answer is sent, or until it begins to wait for new entries. Callers share
+    the slots as :class:`~npl_mcp.http.shares.Shares` says.
 
-    :param app: gets each body in one message.
+    :param app: receives each body in one message.
     :param identities: the tokens of single callers; ``None`` if there are none.
     """
 
@@ -119,7 +119,7 @@ class Guard:
         await (self._serve if refusal is None else refusal.response)(scope, receive, send)
 
     async def _judge(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve a request if its caller is let in."""
+        """Serve a request if its caller is admitted."""
         headers = dict(scope["headers"])
         judged = await self._policy.judge(scope, headers, self._identities)
         if judged is NO_TOKEN and self._policy.is_page(scope) and is_form(scope["method"], headers):
@@ -143,9 +143,10 @@ class Guard:
             await self._app(scope, receive, self._sending(scope, receive, send))
 
     async def _still_admits(self, caller: Caller, scope: Scope, headers: Mapping[bytes, bytes]) -> bool:
-        """Return whether a request would be that of the same caller now, as far as that can be checked.
+        """Return whether the request would still be admitted for the same caller, as far as that can be
+        checked.
 
-        A call may have written before the database went away: the caller has to be told that it did.
+        A call may have written before the database became unavailable: its caller must get the result.
         """
         judged: Caller | Refusal = NOT_CHECKED
         with anyio.move_on_after(CHECK_SECONDS):
@@ -156,7 +157,7 @@ class Guard:
         return not ended and isinstance(judged, Refusal) and judged.code is NOT_CHECKED.code
 
     async def _post(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Read the body first: a caller that is slow to send it takes no place among the calls in flight."""
+        """Read the body first: a slow sender holds no slot of the calls in flight."""
         body, key = bytearray(), scope[CALLER_KEY].key
         try:
             refusal = await self._read(body, receive, key)
@@ -240,11 +241,11 @@ class Guard:
         return send_bounded
 
     async def _read(self, body: bytearray, receive: Receive, caller: Hashable) -> Refusal | None:
-        """Read a body into ``body`` no further than the limits; return why it is refused, if it is.
+        """Read a body into ``body`` within the limits; return the refusal, if any.
 
         Bodies that never end would hold their memory until every other caller is refused.
 
-        :raises ClientDisconnect: the caller is gone.
+        :raises ClientDisconnect: the caller disconnected.
         """
         while True:
             message = None
@@ -270,7 +271,7 @@ def _has_length(message: Message) -> bool:
 
 
 async def _measured(body: bytearray) -> Refusal | None:
-    """Return why a body is refused before it is parsed: it would take too much memory then."""
+    """Return the refusal of a body that would take too much memory to parse, if any."""
     problem = await lane("bodies").run(excess, body) if len(body) > _LARGE_BODY else excess(body)
     if problem is None:
         return None

@@ -1,4 +1,4 @@
-"""Who has a token: read from the database, and remembered for a second."""
+"""The known tokens, read from the database and cached for a second."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from npl_mcp.http.kept import Kept
 from npl_mcp.stores.access import AccessStore, Identity, digest_of
 
 SECONDS = 1.0
-"""How long a token that was revoked may still be accepted, and one that was added still be refused. The
-database is asked no more often, however many calls there are, whatever tokens they bring.
+"""Maximum seconds for which a revoked token is still accepted, and a new one still refused. The database is
+queried no more often, for any number of calls and tokens.
 """
 
 
 class Identities:
-    """The tokens of a data folder, all at once: there are as many as agents and people.
+    """All tokens of a data folder: there are as many as agents and people.
 
-    Once a server has seen a token, callers need one until it ends: a database that is gone opens no doors.
+    Once a server has seen a token, callers need one until it ends: an unavailable database grants no access.
 
-    :param store: where they are kept.
+    :param store: the store of the tokens.
     """
 
     def __init__(self, store: AccessStore) -> None:
@@ -27,7 +27,7 @@ class Identities:
         self._kept = Kept(self._read, SECONDS)
 
     async def known(self) -> Mapping[str, Identity] | None:
-        """Return who has a token, by its digest; ``None`` if callers need none of them.
+        """Return the identities by the digests of their tokens; ``None`` if callers need no token.
 
         :raises DatabaseError: the database cannot be read.
         """
@@ -40,9 +40,9 @@ class Identities:
 
 
 def owner(known: Mapping[str, Identity], token: bytes) -> Identity | None:
-    """Return whose a token is; ``None`` if it is nobody's, or has ended.
+    """Return the identity of a token; ``None`` if it is unknown or has expired.
 
-    It is found by its digest: how long that takes says nothing about the tokens there are.
+    The lookup is by digest, so its time reveals nothing about existing tokens.
     """
     found = known.get(digest_of(token))
     return found if found is not None and found.is_valid() else None

@@ -1,4 +1,4 @@
-"""An answer of the database that many requests need, asked for at most once in a while."""
+"""A cached answer of the database for many requests."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ T = TypeVar("T")
 
 
 class Kept(Generic[T]):
-    """A value that is asked for in a thread when it is needed and the last one is old.
+    """A value that is refreshed in a thread when it is requested and the last one is old.
 
-    Whoever comes meanwhile waits for the same answer, and fails with it: a database that is slow to fail
-    would else be asked by one caller after the other.
+    Concurrent callers share one refresh, and its failure: otherwise a database that is slow to fail would be
+    queried by one caller after the other.
 
     :param ask: returns it; may wait, and fail.
-    :param seconds: how long it is kept.
+    :param seconds: maximum age.
     """
 
     def __init__(self, ask: Callable[[], T], seconds: float) -> None:
@@ -28,15 +28,15 @@ class Kept(Generic[T]):
         self._asked_at = 0.0
 
     async def get(self) -> T:
-        """Return the value as it was at most so many seconds ago.
+        """Return the value, at most ``seconds`` old.
 
-        :raises Exception: why it cannot be had.
+        :raises Exception: the reason of a failed refresh.
         """
         if self._last is None or (self._last.done() and self._is_old(self._last)):
             self._asked_at = time.monotonic()
             self._last = asyncio.create_task(anyio.to_thread.run_sync(self._ask))
             self._last.add_done_callback(_failed)
-        # A caller that goes away takes no answer from the others.
+        # A disconnecting caller does not cancel the refresh for the others.
         return await asyncio.shield(self._last)
 
     def _is_old(self, last: asyncio.Task[T]) -> bool:
