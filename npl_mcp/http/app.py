@@ -98,7 +98,7 @@ def create_app(settings: Settings, policy: Policy) -> Guard:
 
 
 async def _readiness(ready: Kept[bool], _: Request) -> Response:
-    """Report whether calls that need the database can be answered; the reason reveals none of its contents."""
+    """Report whether calls that need the database can be answered; the reason reveals no contents."""
     problem = "it does not answer in time"
     try:
         with anyio.move_on_after(READY_SECONDS):

@@ -286,7 +286,7 @@ def create_server(settings: Settings, app: App | None = None, reports: Reports |
 
 
 def _warn(settings: Settings) -> None:
-    """Warn of unexpected settings and of other surprises.
+    """Warn of settings with effects that the user may not expect.
 
     :raises NPLError: the index cannot be stored.
     """
