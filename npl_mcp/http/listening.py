@@ -155,9 +155,9 @@ def serve(settings: Settings, announce: Callable[[ServerState], None], flags: st
             announce(state)
 
         def end_at_last() -> None:
+            code = 2 if held.lost() else 0  # the lock may be released meanwhile
             server.told.wait(LAST_SECONDS - TELLING_SECONDS)
             time.sleep(TELLING_SECONDS)
-            code = 2 if held.lost() else 0
             if listening.socket is not None:
                 listening.socket.unlink(missing_ok=True)
             held.remove_state()
