@@ -50,11 +50,7 @@ _SETS = {
 """The sets of documents by kind of hit."""
 
 _SECONDS = {"document": 8.0}
-"""Seconds that a search waits for an index, if not one second.
-
-The first question to a folder of some hundred files should be answered; contents of the database may come
-later.
-"""
+"""Seconds that a search waits for an index, if not one second: a folder of some hundred files is answered."""
 
 AT_A_TIME = 4
 """Hits in documents per hit of another kind: at least half a page, and no kind is hidden."""
