@@ -193,12 +193,12 @@ class Model(Worklogs):
             raise Refused("OPERATION_FAILED")
         if found[1] and int(found[2] or found[1]) > len(lines_of(review.revision) or ()):
             raise Refused("INVALID_PARAMETER")
-        self.comments += 1
         if named:
             # The only heading that the contents tried here have is their first line.
             written = lines_of(review.revision)
             if written is None or written[0] != location:
                 raise Refused("INVALID_PARAMETER" if written is None else "NOT_FOUND")
+        self.comments += 1
         fields = {"location": location, "comment": comment, "persona": persona}
         if named:
             whole = len(lines_of(review.revision) or ())
