@@ -54,7 +54,7 @@ class BuildingCache(Generic[V]):
     is not tried again until it changes.
 
     :param build: makes a value from a document; may raise :class:`DocumentError`.
-    :param maxsize: bound in bytes of what is kept, as ``size_of`` counts them.
+    :param maxsize: maximum size of all values, in the units of ``size_of``.
     :param size_of: bytes of memory a value takes.
     :param clock: nanoseconds since the epoch.
     """

@@ -32,6 +32,9 @@ logger = logging.getLogger(__name__)
 MAX_ANALYSED = 40_000
 """Characters of a context that are analysed; of a longer one its beginning and its end, in equal parts."""
 
+MAX_SHOWN = 60
+"""Characters of a word that an answer names."""
+
 MAX_QUERY_TERMS = 48
 """Terms a query may have; the heaviest are kept."""
 
@@ -315,6 +318,11 @@ def _sample(text: str) -> str:
     return f"{text[:half]} {text[-half:]}"
 
 
+def cut_word(text: str) -> str:
+    """Cut a text of a caller to :data:`MAX_SHOWN` characters, so that naming it costs few tokens."""
+    return text if len(text) <= MAX_SHOWN else f"{text[: MAX_SHOWN - 1]}…"
+
+
 class Word(NamedTuple):
     """A word as it stands in the text, and its terms."""
 
@@ -333,8 +341,8 @@ class Word(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """The word without the marks around it."""
-        return self.text.rstrip("-.'").lstrip("'")
+        """The word without the marks around it, cut to :data:`MAX_SHOWN` characters."""
+        return cut_word(self.text.rstrip("-.'").lstrip("'"))
 
     @property
     def size(self) -> int:

@@ -33,8 +33,8 @@ class Sections(NamedTuple):
     """The sections of one document as arrays.
 
     :param shape: one row a section, uint32: terms of heading, path and body; number of its parent, or its own
-        where there is none; bytes of its own text, 0 where it is nothing but the heading; heading level with
-        what its own text holds (:func:`npl_index.selectors.names.held`) and :data:`BEGINS_PAGE`.
+        number without a parent; bytes of its own text, 0 for a heading alone; heading level with the traits
+        of its own text (:func:`npl_index.selectors.names.held`) and :data:`BEGINS_PAGE`.
     :param rows: the terms of all fields, one field after another, as rows of a vocabulary, uint32.
     """
 
@@ -53,7 +53,7 @@ class Sections(NamedTuple):
 
     @property
     def parents(self) -> NDArray[Any]:
-        """The parent of each section; its own number where there is none."""
+        """The parent of each section; a section without a parent has its own number."""
         return self.shape[:, FIELDS]
 
     @property

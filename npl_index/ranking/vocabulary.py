@@ -113,8 +113,8 @@ def variant_finder(vocabulary: Vocabulary) -> Callable[[str], Variants]:
 
     The term itself has share 1. Words that begin with it, and those it begins or ends with, have up to
     ``VARIANT_WEIGHT``, less the more letters one has beyond the other: ``env`` and ``environ``, ``kube`` and
-    ``kuberay``. A word that is unknown has the words most like it, too. An identifier with marks or digits
-    that is there stands for itself only: who asks for ``zyxw3`` does not mean ``zyxw1``.
+    ``kuberay``. A word that is unknown has the words most like it, too. A known identifier with marks or
+    digits stands for itself only: ``zyxw3`` is not ``zyxw1``.
     """
 
     # Queries repeat their words, and looking for a misspelt one reads all words with its first letter.

@@ -71,7 +71,8 @@ class Listening:
     """Where the HTTP server listens, and who may call.
 
     :param host: address the HTTP server listens on.
-    :param port: port it listens on; 0 means any free one. With ``socket`` there is none unless it is given.
+    :param port: port it listens on; 0 means any free one. With ``socket``, the server listens on no port by
+        default.
     :param socket: Unix socket to listen on instead of a port.
     :param token: bearer token that callers of the port need. Where other people have accounts on the machine
         a token is required even if none is set.
@@ -277,7 +278,7 @@ class Settings:
             "system": _system_folder(variables),
             "environment": {name: Path(variables[name]) for name in SEARCH_PLACES if variables.get(name)},
             "vocabulary_folders": vocabulary_folders(variables),
-            # Clients and services start servers in the home folder or above, which nobody means to serve.
+            # Clients and services start servers in the home folder or above without meaning to serve it.
             "search_cwd": not home.resolve().is_relative_to(cwd),
         }
         if "root" in said:

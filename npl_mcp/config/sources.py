@@ -36,7 +36,7 @@ class Given(NamedTuple):
     :param texts: the value; one text, or several where the kind has a separator.
     :param source: flag, variable, or file with line.
     :param key: key in that file; empty for flags and variables.
-    :param cloned: a project's file gives it, whoever wrote that.
+    :param cloned: a project's file gives it, so its author may be a stranger.
     """
 
     texts: list[str]

@@ -134,7 +134,7 @@ class DocumentSets:
 
         :param name: of the set: the same for the same question.
         :param states: its files, and their current states.
-        :param apart: the equivalent of ``read`` for another process; ``None`` if there is none.
+        :param apart: the equivalent of ``read`` for another process, if available.
         :param whole: these are all files of their roots.
         :raises DocumentNotFoundError: none of the files can be read.
         :raises NotIndexedError: no document is ready, and the call does not wait.

@@ -20,7 +20,7 @@ from npl_index.errors import NotFoundError, NPLError, OutsideRootError
 from npl_index.library.documents import DocumentRef
 from npl_index.library.documents import Found as FoundDocument
 from npl_index.markdown.sections import Span
-from npl_index.ranking.analysis import Keywords, extract_keywords
+from npl_index.ranking.analysis import Keywords, cut_word, extract_keywords
 from npl_index.ranking.coverage import Coverage, evidence
 from npl_index.ranking.scoring import LIMIT, SCORE_CUTOFF, Query, look
 from npl_mcp.core.app import App, Gathered
@@ -134,7 +134,7 @@ class Found:
     :param capped: kinds of which only the best hits were counted.
     :param missing: files that are not indexed yet, because the call did not wait for them.
     :param not_searched: other omissions, with the reasons.
-    :param absent: words that no section has, each with similar words; ``None`` if no sections were searched.
+    :param absent: words that no section has, with similar words; ``None`` if no sections were searched.
     :param hits: best first: documents, with the best of each other kind among them.
     """
 
@@ -155,9 +155,7 @@ class Found:
             self.counts[kind] = self.counts.get(kind, 0) + number
 
     def lacks(self, absent: Mapping[str, tuple[str, ...]]) -> None:
-        """Record the absent words of one set: words absent from all sets are absent, with similar words of
-        all sets.
-        """
+        """Record absent words of one set, with similar words; a word is absent if all sets lack it."""
         if self.absent is not None:
             absent = {word: (*self.absent[word], *absent[word]) for word in self.absent if word in absent}
         self.absent = {word: tuple(dict.fromkeys(near)) for word, near in absent.items()}
@@ -328,7 +326,8 @@ def _ranked(
         sections = [_Section(documents, one.document, one.section, one.score.total) for one in looked.hits]
         holders = {phrase: _holders(phrase, sections, looked.coverage) for phrase in found.phrases}
         absent = nowhere(documents, looked.coverage)
-        found.lacks(absent | {f'"{phrase}"': () for phrase, some in holders.items() if not any(some)})
+        unheld = {f'"{cut_word(phrase)}"': () for phrase, some in holders.items() if not any(some)}
+        found.lacks(absent | unheld)
         kept = [
             (sum(some[number] for some in holders.values()), one)
             for number, one in enumerate(sections)
@@ -339,8 +338,9 @@ def _ranked(
             and (not names or looked.hits[number].score.content)
         ]
         if not any(map(any, holders.values())) and evidence(looked.coverage).verdict == "absent":
-            # A section with a word or two of such a question is a chance match.
-            kept = [one for one in kept[:MORE_POINTERS] if one[1].spells(spelt)]
+            # A section with a word or two of such a question is a chance match, if another word is nowhere.
+            few = kept[:MORE_POINTERS]
+            kept = [one for one in few if one[1].spells(spelt)] or ([] if absent else few)
         elif len(sections) >= limit:
             found.capped.append(kind)
         found.count(kind, len(kept))

@@ -49,7 +49,7 @@ class Source(Protocol):
         ...
 
     def find_called(self, name: str) -> tuple[Found, ...]:
-        """Find the documents of a name without a scheme in a selector; empty if there are none."""
+        """Find the documents of a name without a scheme in a selector."""
         ...
 
     def aliases(self, found: Found) -> tuple[str, ...]:
@@ -65,7 +65,7 @@ class Source(Protocol):
         ...
 
     def apart(self) -> Reader | None:
-        """Return a reader for another process; ``None`` if there is none."""
+        """Return a reader for another process, if the source has one."""
         ...
 
 
@@ -91,7 +91,7 @@ class Sources:
         return tuple(dict.fromkeys(one for part in each for one in self._named(part.file).find(part)))
 
     def find_called(self, name: str) -> tuple[Found, ...]:
-        """Find the documents of a name in a selector; empty if there are none.
+        """Find the documents of a name in a selector.
 
         A name without a scheme denotes a file, else a change request, else an artifact's file.
         """

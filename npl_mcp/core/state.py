@@ -87,7 +87,7 @@ class SharedState:
         """Return the token counts of a document's sections.
 
         :param clock: deadline of the counting.
-        :param stored: returns the counts of the index, if there are none in memory.
+        :param stored: returns the counts of the index; called if memory has no counts.
         """
         key = document.document.digest, document.tree.dialect, counter.name
         with self.lock:

@@ -2,7 +2,7 @@
 
 The files are the only truth; what is remembered of them is checked against their state. A change is made in
 memory, under the folder's lock, and replaces the file in one step. If another program wrote in between, the
-change is made again on the new text, unless just that section was changed.
+change is applied to the new text, unless the same section was changed.
 """
 
 from __future__ import annotations
@@ -350,7 +350,7 @@ class ChangeRequests:
         """Find a change request by the code inside it, whatever its file is called.
 
         :param parameter: the caller's name for the key, for messages.
-        :raises ChangeNotFoundError: there is none.
+        :raises ChangeNotFoundError: no change request has the key.
         :raises ConflictError: several files have the code.
         :raises UnreadableDocumentError: its file cannot be read.
         """
@@ -383,7 +383,7 @@ class ChangeRequests:
     ) -> tuple[Ticket, bytes]:
         """Change a file, again if another program wrote to it in between.
 
-        :param edit: makes the new bytes of what is there, or removes it.
+        :param edit: returns the new bytes of the file, or removes the file.
         :returns: what the change request was before, and the new bytes.
         """
         _check_visible(place.folder)

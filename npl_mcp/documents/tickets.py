@@ -89,7 +89,7 @@ class _FileState(NamedTuple):
     """What a file was read as.
 
     :param settled: its state is old enough to tell any later change.
-    :param found: a change request, or the reason why it is none.
+    :param found: a change request, or the reason why the file is not a change request.
     """
 
     state: Fingerprint
@@ -156,7 +156,7 @@ class Tickets:
 
 
 def read_ticket(name: str, data: bytes, state: Fingerprint) -> Ticket | None:
-    """Read a change request; ``None`` if the file is none.
+    """Read a change request; ``None`` if the file is not a change request.
 
     :param name: of the file.
     :param state: of the file.
@@ -198,7 +198,7 @@ def _read(folder: SharedFolder, name: str, state: Fingerprint) -> _FileState:
 
 
 def _problem(data: bytes) -> str:
-    """Return why a file that was meant as a change request is none."""
+    """Return why a file with the name of a change request is not one."""
     code = values(divide(data)[0]).get("code")
     if isinstance(code, str) and has_long_number(code):
         return f"the number of its code {code[:64]!r} is too long"

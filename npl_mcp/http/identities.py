@@ -14,7 +14,7 @@ queried no more often, for any number of calls and tokens.
 
 
 class Identities:
-    """All tokens of a data folder: there are as many as agents and people.
+    """All tokens of a data folder: one for each agent or person.
 
     Once a server has seen a token, callers need one until it ends: an unavailable database grants no access.
 

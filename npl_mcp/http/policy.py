@@ -108,7 +108,7 @@ NO_TOKEN = Refusal(
     "the bearer token is missing or wrong; send Authorization: Bearer TOKEN",
     {"www-authenticate": "Bearer"},
 )
-NOT_CHECKED = Refusal(503, ErrorCode.DATABASE_ERROR, "who calls cannot be checked", SOON)
+NOT_CHECKED = Refusal(503, ErrorCode.DATABASE_ERROR, "the caller cannot be checked", SOON)
 FROM_ELSEWHERE = Refusal(
     403, ErrorCode.PERMISSION_DENIED, "pages answer only their own origin; open the address itself"
 )
@@ -206,7 +206,7 @@ class Policy:
         try:
             known = await identities.known() if identities is not None else None
         except StoreError as error:
-            return replace(NOT_CHECKED, message=f"who calls cannot be checked: {error}")
+            return replace(NOT_CHECKED, message=f"the caller cannot be checked: {error}")
         if known is not None:
             identity = owner(known, given)
             return NO_TOKEN if identity is None else replace(caller, identity=identity, key=identity.name)

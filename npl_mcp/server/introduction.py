@@ -51,7 +51,7 @@ _SECONDS = 30.0
 
 
 def introduction(domains: Collection[str], served: str = "") -> str | None:
-    """Return instructions for a server with some domains; ``None`` if there are none.
+    """Return instructions for a server with some domains; ``None`` without any to give.
 
     :param served: see :func:`what_is_served`.
     """

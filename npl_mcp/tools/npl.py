@@ -380,7 +380,7 @@ async def content_map(
     """Show folders, names of documents and rare words of their headings.
 
     :returns: a map of documents, as Markdown.
-    :raises DocumentNotFoundError: there is none.
+    :raises DocumentNotFoundError: no file or item has the name.
     :raises NotIndexedError: some are not indexed, and the call has waited enough.
     """
 

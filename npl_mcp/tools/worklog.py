@@ -38,7 +38,7 @@ NewId = Annotated[str, Check(store.new_id)]
 class CurrentReply:
     """The current session.
 
-    :param session_id: its id; left out if there is none.
+    :param session_id: its id; left out without a session.
     """
 
     session_id: str | None

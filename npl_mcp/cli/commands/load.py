@@ -124,7 +124,7 @@ PROGRAM = Program(
     exits="""\
 Exit codes: 0 also if an item is missing (it is reported on standard error), so that scripts written for the
 predecessor keep working; 1 with --strict, or an agent without a name; 2 a command line, a name or a selector
-that cannot be used; 65 to 77 as in sysexits.h; 130 interrupted; 141 nobody reads the output.
+that cannot be used; 65 to 77 as in sysexits.h; 130 interrupted; 141 the output was closed.
 init-claude: 0 nothing to do, 1 file changed, 2 newer prompts available, 3 source not found.
 """,
     completed=(_NAMES, dict.fromkeys((*TYPES, "agent"), ("",))),

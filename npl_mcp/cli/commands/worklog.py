@@ -282,7 +282,7 @@ PROGRAM = Program(
 Exit codes: 0 done; 1 there is no such session, or --data is no JSON; 2 a command line or a value that cannot
 be used; 65 the session is closed; 69 no server answers; 70 a bug; 73 the id differs from an existing one only
 in case; 74 the database or a file cannot be used; 76 the server's reply was lost: check before you retry;
-77 not allowed; 130 interrupted; 141 nobody reads the output.
+77 not allowed; 130 interrupted; 141 the output was closed.
 """,
     completed=(_NAMES, dict.fromkeys(COMMANDS, ("--session",)) | {"export": ("",)}),
 )

@@ -86,7 +86,7 @@ class ProgramParser(argparse.ArgumentParser):
     """Tool whose parameters the arguments are, by ``dest``."""
 
     reader: Callable[[ProgramParser, list[str], argparse.Namespace], None] | None = None
-    """Reads the words in another way."""
+    """Replaces the default parsing of the words."""
 
     _reading = False
 

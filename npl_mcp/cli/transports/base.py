@@ -66,14 +66,14 @@ def check_version(version: str | None) -> None:
 
 
 def reply_of(text: str | bytes) -> dict[str, Any] | None:
-    """Return the reply of a tool; ``None`` if the text is none."""
+    """Return the reply of a tool; ``None`` if the text is not a reply."""
     body = json_object(text)
     failed = body.get("success") is False and isinstance(body.get("error"), str) and "error_code" in body
     return body if failed or (body.get("success") is True and "data" in body) else None
 
 
 def json_object(text: str | bytes) -> dict[str, Any]:
-    """Read a JSON object; return an empty one if the text is none."""
+    """Read a JSON object; return an empty one if the text is not an object."""
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):

@@ -265,7 +265,7 @@ class Database:
     def check(self) -> list[str]:
         """Check structure and references.
 
-        :returns: the problems; empty if there are none.
+        :returns: the problems found.
         :raises DatabaseError: the database cannot be read at all.
         """
         with self.read() as transaction:

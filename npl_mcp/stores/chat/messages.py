@@ -143,7 +143,7 @@ def _check(kind: str, persona: str, to: str | None, answered: int | None) -> Non
         )
     if to == persona:
         raise InvalidRequestError(
-            "nobody hands over to themselves", parameter="to", hint="name another member"
+            "a handoff needs another member", parameter="to", hint="name another member"
         )
     if kind == "ack" and answered is None:
         raise MissingRequestError(

@@ -99,7 +99,7 @@ def draw(content: bytes, marks: Sequence[Mark]) -> bytes:
 
 
 def _legend(size: tuple[int, int], marks: Sequence[Mark]) -> _Legend:
-    """Lay out the comments below a picture, as many as fit.
+    """Lay out the comments below a picture, up to the available height.
 
     :raises StoreError: no comment fits.
     """

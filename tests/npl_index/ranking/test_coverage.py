@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from npl_index.library.documents import Document, Fingerprint
-from npl_index.ranking.analysis import extract_keywords
+from npl_index.ranking.analysis import MAX_SHOWN, extract_keywords
 from npl_index.ranking.coverage import SHOWN, Evidence, evidence
 from npl_index.ranking.indexing import Collection, KnownCollection, index_document
 from npl_index.ranking.scoring import Query, look
@@ -122,6 +122,14 @@ def test_words_are_named_as_written_most_telling_first() -> None:
     assert found.absent == ("ZOO_HOME", "Kafka")
     assert found.held[-1] == "add"
     assert set(found.held) == {"Middleware", "header", "add"}
+
+
+@pytest.mark.parametrize("word", ["x" * 20_000, "a-b_c." * 500, "/".join(["部分"] * 500)])
+def test_a_long_word_is_named_by_its_beginning(word: str) -> None:
+    """Naming it costs few tokens, whatever a caller writes."""
+    found = told(word)
+    assert found.absent
+    assert all(len(one) <= MAX_SHOWN for one in found.absent)
 
 
 def test_the_best_section_holds_too_little() -> None:

@@ -13,7 +13,7 @@ from typing import Any
 from npl_index.index.driver import driver
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.app import App
-from npl_mcp.tools.npl import npl_load_tailored
+from npl_mcp.tools.npl import npl_load_tailored, npl_section_index
 from tests.conftest import THOROUGH
 from tests.npl_mcp.core.many import index_file
 
@@ -104,9 +104,11 @@ def test_an_edited_index_is_one_made_afresh(settings: Settings, tmp_path: Path) 
         for path in root.rglob("*.md"):
             os.utime(path, (later, later))
         answers = [npl_load_tailored(app, file=".", context=question) for question in QUESTIONS]
+        tokens = npl_section_index(app, file=".")
     afresh = replace(kept, data_dir=tmp_path / "afresh")
     with closing(App(afresh)) as app:
         assert answers == [npl_load_tailored(app, file=".", context=question) for question in QUESTIONS]
+        assert tokens == npl_section_index(app, file=".")
     one, other = held(kept), held(afresh)
     assert all(one.values())
     assert one == other

@@ -267,6 +267,17 @@ def test_lines_of_sections(lines: Callable[..., list[str]], query: str, first: l
     assert [line[: len(wanted)] for line, wanted in zip(found, first, strict=False)] == first
 
 
+def test_nothing_is_found_only_if_a_word_is_nowhere(lines: Callable[..., list[str]], tmp_path: Path) -> None:
+    """Other forms of the words, each in another section of many, are hits."""
+    notes = "".join(f"## Note {number}\n\nPlain text {number}.\n\n" for number in range(1_500))
+    zoo = "## Animals\n\nThe zebras sleep.\n\n## Streets\n\nMind the crossings.\n"
+    (tmp_path / "pages" / "notes.md").write_text(f"{notes}{zoo}", encoding="utf-8")
+    found = lines("zebra crossing", kinds="document")
+    assert {line.rpartition("  ")[2] for line in found[:2]} == {"The zebras sleep.", "Mind the crossings."}
+    found = lines("zebra kafka terraform", kinds="document")
+    assert found == ["no section has: kafka, terraform", "nothing found"]
+
+
 def test_other_kinds_come_in_groups(lines: Callable[..., list[str]], settings: Settings) -> None:
     with_room = [("chat_create_room", {"name": "r", "members": ["ann"]})]
     with_room.append(("chat_send_message", {"room_id": 1, "persona": "ann", "message": "A siphon leaks."}))
