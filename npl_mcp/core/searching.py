@@ -340,7 +340,7 @@ def _ranked(
         if not any(map(any, holders.values())) and evidence(looked.coverage).verdict == "absent":
             # A section with a word or two of such a question is a chance match, if another word is nowhere.
             few = kept[:MORE_POINTERS]
-            kept = [one for one in few if one[1].spells(spelt)] or ([] if absent else few)
+            kept = [one for one in few if one[1].spells(spelt)] or ([] if absent or unheld else few)
         elif len(sections) >= limit:
             found.capped.append(kind)
         found.count(kind, len(kept))
