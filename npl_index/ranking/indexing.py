@@ -244,10 +244,11 @@ class Collection(ABC):
         """Return the terms of a section's heading."""
         return set(self.vocabulary.texts(self.sections(document).field(section, 0).tolist()))
 
-    def rows_of(self, document: int, section: int) -> set[int]:
-        """Return the rows of the terms of a section's heading and body."""
+    def held_rows(self, document: int, section: int, rows: Sequence[int]) -> set[int]:
+        """Return those of some rows whose terms stand in a section's heading or body."""
         sections = self.sections(document)
-        return {*sections.field(section, 0).tolist(), *sections.field(section, 2).tolist()}
+        fields = (sections.field(section, number) for number in (0, 2))
+        return set(chain.from_iterable(field[np.isin(field, rows)].tolist() for field in fields))
 
     def is_unique(self, document: int, section: int) -> bool:
         """Tell whether no other section of any document is called like this one, at its level."""

@@ -245,7 +245,7 @@ def _dump(app: App, files: Sequence[str], path: str) -> DumpReply:
             continue
         parts.append((name, data.decode()))
         total += len(data)
-    tag = tag_for([text for _, text in parts], _LIKE_A_HEADER)
+    tag = tag_for([text for _, text in parts], _LIKE_A_HEADER.search)
     end = f" #{tag}" if tag else ""
     return DumpReply(
         content="".join(f"\n# {name}{end}\n---\n{text}\n* * *\n" for name, text in parts),
