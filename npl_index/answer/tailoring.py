@@ -419,5 +419,5 @@ def _further(found: Found, documents: DocumentSet, companions: Companions) -> Fu
 def _held(documents: DocumentSet, place: Place, words: Mapping[str, set[int | None]]) -> list[str]:
     """Return the words that a section's heading or body has, by their terms."""
     asked = {row for needed in words.values() for row in needed if row is not None}
-    held = documents.collection.held_rows(*place, list(asked)) if asked else set()
+    held = documents.collection.held_rows(*place, asked) if asked else set()
     return [word for word, needed in words.items() if needed <= held]

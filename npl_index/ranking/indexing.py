@@ -186,6 +186,10 @@ class Passages:
         return self.documents[places].tolist(), (numbers - self.postings.firsts[places]).tolist()
 
 
+LONG_FIELD = 5_000
+"""Terms from which a field is searched as an array; a shorter one is faster as a list."""
+
+
 class Collection(ABC):
     """Documents that are searched together.
 
@@ -244,11 +248,15 @@ class Collection(ABC):
         """Return the terms of a section's heading."""
         return set(self.vocabulary.texts(self.sections(document).field(section, 0).tolist()))
 
-    def held_rows(self, document: int, section: int, rows: Sequence[int]) -> set[int]:
+    def held_rows(self, document: int, section: int, rows: set[int]) -> set[int]:
         """Return those of some rows whose terms stand in a section's heading or body."""
-        sections = self.sections(document)
-        fields = (sections.field(section, number) for number in (0, 2))
-        return set(chain.from_iterable(field[np.isin(field, rows)].tolist() for field in fields))
+        held, sections = set[int](), self.sections(document)
+        for number in (0, 2):
+            field = sections.field(section, number)
+            if len(field) > LONG_FIELD:
+                field = field[np.isin(field, list(rows))]
+            held |= rows.intersection(field.tolist())
+        return held
 
     def is_unique(self, document: int, section: int) -> bool:
         """Tell whether no other section of any document is called like this one, at its level."""
