@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import partial
 from typing import Generic, TypeVar
 
 from cachetools import LRUCache
@@ -71,7 +72,9 @@ class BuildingCache(Generic[V]):
         self._lock = threading.Lock()
         self._entries: LRUCache[str, _Entry[V]] = LRUCache(maxsize, getsizeof=lambda entry: entry.size)
         self._running: dict[Fingerprint, Future[V]] = {}
-        self._failures: LRUCache[Fingerprint, tuple[str, DocumentError]] = LRUCache(_FAILURES_KEPT)
+        # An error holds what its frames held, a parser's state as well; so it is made again.
+        self._failures: LRUCache[Fingerprint, tuple[str, Callable[[], DocumentError]]]
+        self._failures = LRUCache(_FAILURES_KEPT)
 
     @property
     def currsize(self) -> int:
@@ -107,6 +110,7 @@ class BuildingCache(Generic[V]):
         finally:
             with self._lock:
                 del self._running[fingerprint]
+            del mine  # with an error it holds this frame: a cycle, which the collector finds late
 
     def _current(self, document: Document) -> V:
         """Return the kept value if it was made from exactly this content, else a new one."""
@@ -120,12 +124,12 @@ class BuildingCache(Generic[V]):
             self.statistics.hits += 1
             return entry.value
         if failure is not None and failure[0] == digest:
-            raise failure[1].with_traceback(None)
+            raise failure[1]()
         try:
             value = self._build(document)
         except DocumentError as error:
             with self._lock:
-                self._failures[fingerprint] = digest, error
+                self._failures[fingerprint] = digest, partial(type(error), error.message, hint=error.hint)
             raise
         self.statistics.built += 1
         size = self._size_of(value) + len(fingerprint.path)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import threading
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -149,3 +151,26 @@ def test_a_failure_is_remembered_until_the_file_changes() -> None:
     assert len(tries) == 1
     mended = document(text="# good\n", mtime_ns=NOW - 10 * SECOND)
     assert cache.get(mended.fingerprint, lambda: mended) == "fine"
+
+
+def test_a_failure_that_is_kept_holds_nothing_of_the_document(request: pytest.FixtureRequest) -> None:
+    """An error holds its frames, which may hold a hundred megabytes; the collector comes late."""
+
+    class State:
+        """What a parser knows."""
+
+    states = []
+
+    def failing(_: Document) -> str:
+        state = State()
+        states.append(weakref.ref(state))
+        raise DocumentTimeoutError("took too long", hint="split it")
+
+    cache, _ = building(failing)
+    bad = document(text="# bad\n")
+    gc.disable()
+    request.addfinalizer(gc.enable)
+    for _ in range(2):
+        with pytest.raises(DocumentTimeoutError, match="took too long; split it"):
+            cache.get(bad.fingerprint, lambda: bad)
+        assert [one() for one in states] == [None]

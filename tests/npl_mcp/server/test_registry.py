@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
+import gc
 import json
 import logging
 import os
 import re
 import threading
+import weakref
 from dataclasses import replace
 from typing import Any
 
@@ -314,3 +316,38 @@ def test_the_two_writers_of_json_agree(text: str) -> None:
     """The fast one and the plain one, also for text that no UTF-8 stream can carry."""
     body = {"success": True, "data": {"content": text, "score": 0.25, "rows": [1, None]}}
     assert registry._json(body) == encode(body)
+
+
+def test_a_call_that_fails_holds_no_memory(settings: Settings, request: pytest.FixtureRequest) -> None:
+    """What its frames held is free once it is answered: the collector may come a gigabyte later."""
+
+    class State:
+        """What a parser knows."""
+
+    states = []
+
+    def fails(app: App) -> str:
+        """Fail.
+
+        :returns: nothing.
+        :raises NPLError: always.
+        """
+        state = State()
+        states.append(weakref.ref(state))
+        try:
+            raise ValueError(state)
+        except ValueError as error:
+            raise NPLError("it took too long") from error
+
+    async def ask() -> list[State | None]:
+        server = create_server(settings)
+        register_all(server, App(settings), (ToolSpec(fails, read_only=True),))
+        async with Client(server) as client:
+            for _ in range(2):
+                answer = await client.call_tool("fails", {}, raise_on_error=False)
+                assert "it took too long" in answer.content[0].text
+            return [one() for one in states]
+
+    gc.disable()
+    request.addfinalizer(gc.enable)
+    assert anyio.run(ask) == [None, None]
