@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import NamedTuple, TypeVar
 
 from npl_index.answer.frames import Fences, framed
 from npl_index.answer.marks import mark, tag_for
 from npl_index.answer.suggestions import Place
+from npl_index.cached import cached_property
 from npl_index.library.lazy import LazySequence
 from npl_index.library.references import document_name, path_ends
 from npl_index.markdown.sections import Section, SectionTree, Span

@@ -16,11 +16,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from posixpath import basename, commonprefix
 
 from npl_index.answer.folding import fold
 from npl_index.answer.outline import OutlineNode
+from npl_index.cached import cached_property
 from npl_index.markdown.state import NO_DEADLINE, Deadline
 from npl_index.selectors.grammar import quoted, spell
 from npl_index.selectors.labels import fold_document, heading_label, label

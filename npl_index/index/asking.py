@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
+from npl_index.cached import cached_property
 from npl_index.index.database import Database
 from npl_index.index.writing import AMONG, texts_of
 from npl_index.ranking.arrays import NDArray, np

@@ -8,10 +8,10 @@ from array import array
 from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Collection as Collection_
 from contextlib import contextmanager
-from functools import cached_property
 
 from cachetools import LRUCache
 
+from npl_index.cached import cached_property
 from npl_index.errors import DocumentNotFoundError, UnreadableDocumentError
 from npl_index.index.asking import MOST_WORDS, KeptNames, KeptVocabulary, Scope, candidates, holders
 from npl_index.index.database import DamagedIndexError, Database

@@ -9,11 +9,11 @@ import os
 import stat
 import threading
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from functools import cached_property
 from operator import attrgetter, is_
 
 from cachetools import LRUCache
 
+from npl_index.cached import cached_property
 from npl_index.library.fingerprints import Fingerprint
 from npl_index.library.roots import Found
 

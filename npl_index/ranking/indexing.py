@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Collection as Collection_
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import chain
 from typing import Any
 
+from npl_index.cached import cached_property
 from npl_index.errors import DocumentTimeoutError
 from npl_index.library.documents import Document
 from npl_index.markdown.front_matter import texts_of

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import cached_property
 from itertools import chain
 from typing import Any, NamedTuple
 
+from npl_index.cached import cached_property
 from npl_index.markdown.sections import SectionTree
 from npl_index.ranking.arrays import NDArray, np
 from npl_index.selectors.names import LEVEL, held

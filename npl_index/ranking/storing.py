@@ -10,10 +10,10 @@ import json
 import zlib
 from array import array
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from operator import attrgetter
 from typing import Any, overload
 
+from npl_index.cached import cached_property
 from npl_index.library.documents import Document
 from npl_index.markdown.newlines import with_line_feeds
 from npl_index.markdown.sections import Section, SectionTree, Span

@@ -8,9 +8,10 @@ from __future__ import annotations
 import sys
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any, Protocol
 
+from npl_index.cached import cached_property
 from npl_index.ranking.analysis import RARE, commonness
 from npl_index.ranking.arrays import NDArray, np
 from npl_index.ranking.postings import Counts, Sections, counts_in

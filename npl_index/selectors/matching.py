@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
-from functools import cached_property
 from itertools import chain, groupby
 from operator import itemgetter
 
+from npl_index.cached import cached_property
 from npl_index.markdown.sections import Section, SectionTree
 from npl_index.markdown.state import NO_DEADLINE, Deadline
 from npl_index.selectors.grammar import Step

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from functools import cached_property
 from itertools import repeat
 from typing import NamedTuple, Protocol
 
+from npl_index.cached import cached_property
 from npl_index.markdown.sections import Section, SectionTree
 from npl_index.selectors.labels import fold, heading_label
 

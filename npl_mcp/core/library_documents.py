@@ -12,12 +12,13 @@ import posixpath
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import partial
 from itertools import chain
 from operator import attrgetter
 
 from cachetools import LRUCache
 
+from npl_index.cached import cached_property
 from npl_index.errors import DocumentNotFoundError, DocumentTooLargeError, NPLError, OutsideRootError
 from npl_index.library.catalog import Root
 from npl_index.library.documents import Document, DocumentRef, Fingerprint, Found

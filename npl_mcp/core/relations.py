@@ -5,8 +5,8 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
+from npl_index.cached import cached_property
 from npl_index.library.documents import DocumentRef, Found
 from npl_index.library.references import MARKDOWN_SUFFIXES
 from npl_index.markdown.links import Reference, own_anchors, slugs

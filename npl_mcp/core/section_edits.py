@@ -7,10 +7,10 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Literal, get_args
 
+from npl_index.cached import cached_property
 from npl_index.errors import InvalidRequestError, SectionNotFoundError
 from npl_index.library.documents import DocumentRef, Found
 from npl_index.library.files import below_root

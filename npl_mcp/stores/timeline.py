@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, Generic, TypeVar
 
+from npl_index.cached import cached_property
 from npl_index.errors import InvalidRequestError
 from npl_mcp.stores import session
 from npl_mcp.stores.base import checks

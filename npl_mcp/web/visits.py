@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode
 
@@ -13,6 +12,7 @@ from fastmcp import FastMCP
 from starlette.datastructures import ImmutableMultiDict
 from starlette.requests import Request
 
+from npl_index.cached import cached_property
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.calls import CALLER_KEY, PAGES, Caller
 from npl_mcp.core.lanes import lane
