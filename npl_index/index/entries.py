@@ -105,7 +105,8 @@ class Indexer:
             settled = is_settled(state.mtime_ns, time.time_ns())
             if document.digest == digest:
                 return Entry(found, state, settled, digest), None
-            indexed = self.index(document)
+            deadline = time.monotonic() + self.seconds
+            indexed = index_document(document, deadline=deadline)
         except (DocumentError, DocumentNotFoundError) as error:
             return Entry(found, state, failure=f"{found.path}: {error.message}"), None
         parsed = ParsedDocument(document, indexed.tree)
@@ -116,13 +117,13 @@ class Indexer:
             indexed.sections,
             indexed.names,
             dump_sections(parsed),
-            self._tokens(parsed) if counted else NOTHING.tobytes(),
+            self._tokens(parsed, deadline) if counted else NOTHING.tobytes(),
         )
         return Entry(found, state, settled, document.digest, content), parsed
 
-    def _tokens(self, parsed: ParsedDocument) -> bytes:
+    def _tokens(self, parsed: ParsedDocument, deadline: float) -> bytes:
         """Return the token counts that are kept with a document: none if they take too long."""
-        clock = Deadline(parsed.document.name, time.monotonic() + self.seconds)
+        clock = Deadline(parsed.document.name, deadline)
         try:
             return TokenCounts(parsed.tree, estimator(self.vocabulary), clock).stored().tobytes()
         except DocumentTimeoutError:

@@ -65,6 +65,7 @@ class Gathered:
 
     :param collection: their indices, together.
     :param several: whether the request names a set (a folder or a pattern), so that answers name files.
+    :param until: value of ``time.monotonic()`` at which the call has to give up.
     :param files: unique name of each document in answers.
     :param aliases: other names of each document in selectors.
     :param unreadable: omitted files of the set, with the reasons.
@@ -75,6 +76,7 @@ class Gathered:
 
     collection: Collection
     several: bool
+    until: float
     files: Sequence[str]
     aliases: Sequence[tuple[str, ...]]
     unreadable: tuple[str, ...]
@@ -240,16 +242,18 @@ class App(Files):
         several = len(found) > 1 or (bool(meant) and self.documents.is_set(ref))
         if several:
             founds, collection, unreadable, missing = await self._gather_set(None if named else ref, found)
+            until = time.monotonic() + self.settings.time_limit
         else:
             state = self.documents.stat(found[0])
             if state.size > SMALL_BYTES:
                 await Long()
+            until = time.monotonic() + self.settings.time_limit
             founds, collection, unreadable, missing = found, self._indexed(found[0], state).collection, (), 0
         files, aliases = self.documents.names(founds), self.documents.aliases(ref, founds)
         if named:
             aliases = [(*own, *named.get(one, ())) for one, own in zip(founds, aliases, strict=True)]
         here = tuple(one for one in exclude if self._may_be_in(founds, files, aliases, one))
-        return Gathered(collection, several, files, aliases, unreadable, here, missing, founds)
+        return Gathered(collection, several, until, files, aliases, unreadable, here, missing, founds)
 
     def _may_be_in(
         self,

@@ -16,6 +16,7 @@ from npl_index.library.documents import DocumentRef
 from npl_index.library.references import document_name
 from npl_index.markdown.links import Reference, slugs
 from npl_index.markdown.sections import Section, SectionTree, Span
+from npl_index.markdown.state import Deadline
 from npl_index.ranking.indexing import ParsedDocument
 from npl_index.selectors.grammar import compile_selector
 from npl_index.selectors.selection import select
@@ -241,7 +242,7 @@ def _file(app: App, gathered: Gathered, selector: str | None, offset: int, limit
     name = gathered.files[0]
     parsed = gathered.collection.documents[0]
     tree = parsed.tree
-    counter, counts = app.counting(gathered.collection, app.clock(name))
+    counter, counts = app.counting(gathered.collection, Deadline(name, gathered.until))
     rows = _rows(parsed, name, counts(0))
     if selector is not None:
         found = select((tree,), compile_selector(selector), names=[(name, *gathered.aliases[0])])

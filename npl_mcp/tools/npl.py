@@ -22,6 +22,7 @@ from npl_index.answer.values import Tailored, Written
 from npl_index.errors import DocumentNotFoundError, InvalidRequestError, SectionNotFoundError
 from npl_index.items.loading import Loaded, LoadedItem, MissingItem, load, load_agent
 from npl_index.library.documents import DocumentRef
+from npl_index.markdown.state import Deadline
 from npl_index.markdown.traits import TraitFilter
 from npl_mcp.core.app import App
 from npl_mcp.core.calls import identity
@@ -281,7 +282,7 @@ async def found_in(
     """
     gathered = await app.gathered(ref, request.selectors, request.exclude)
     name = app.name_of(ref, gathered)
-    clock = app.clock(name)
+    clock = Deadline(name, gathered.until)
     counter, counts = app.counting(gathered.collection, clock)
     documents = DocumentSet(
         collection=gathered.collection,

@@ -88,7 +88,7 @@ def section_index(
 ) -> IndexReply | Written[IndexReply]:
     """Return the section tree of documents."""
     name = app.name_of(ref, gathered)
-    clock = app.clock(name)
+    clock = Deadline(name, gathered.until)
     counter, counts = app.counting(gathered.collection, clock)
     depth = request.depth
     if depth is None and gathered.several and request.conditions == TraitFilter():

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -411,6 +413,38 @@ def test_a_call_that_counts_too_long_is_told_so(settings: Settings, docs: Path) 
         with pytest.raises(DocumentTimeoutError, match=r"guide\.md took longer"):
             work()
     first.close()
+
+
+def test_indexing_and_answering_share_the_time_of_a_call(
+    settings: Settings, docs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A limit that is enough for each of the two is not enough for both; the clock counts its readings."""
+    text = "# Guide\n\n" + "".join(f"## Part {n}\n\nWater and *soil* in words.\n\n" for n in range(3_000))
+    (docs / "guide.md").write_text(text, encoding="utf-8")
+    os.utime(docs / "guide.md", (1, 1))
+    readings = itertools.count()
+    monkeypatch.setattr(time, "monotonic", lambda: float(next(readings)))
+
+    def steps(seconds: float) -> tuple[int, int]:
+        app = App(replace(settings, time_limit=seconds, cache_mode="memory"))
+        try:
+            began = next(readings)
+            app.gather(DocumentRef(file="guide.md"))
+            indexed = next(readings)
+            npl_section_index(app, file="guide.md", token_budget=500)
+            answered = next(readings)
+            return indexed - began, answered - indexed
+        finally:
+            app.close()
+
+    indexing, answering = steps(1_000_000)
+    assert min(indexing, answering) > 20
+    enough = max(indexing, answering) + 10.0
+    steps(enough)
+    app = App(replace(settings, time_limit=enough, cache_mode="memory"))
+    with pytest.raises(DocumentTimeoutError, match=r"guide\.md took longer"):
+        npl_section_index(app, file="guide.md", token_budget=500)
+    app.close()
 
 
 def test_whole_items_come_as_plain_markdown(settings: Settings) -> None:
