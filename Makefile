@@ -67,7 +67,7 @@ conformance: $(SETUP)
 hostile: $(SETUP)
 	$(BIN)/python -m tests.hostile.run
 
-# Programs are killed and attacked. Writers on SQLite and replicas on PostgreSQL are killed two hundred times each, and
+# Programs are killed, attacked and measured. Writers on SQLite and replicas on PostgreSQL are killed two hundred times each, and
 # thirty claim a thousand todos through replicas; the tests do less of it.
 durability: export NPL_THOROUGH := 1
 durability: $(SETUP)

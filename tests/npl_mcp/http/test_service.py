@@ -367,27 +367,17 @@ def test_a_server_says_where_it_listens_and_nothing_else(tmp_path: Path) -> None
     assert (rest, errors) == (b"", b"")
 
 
-@pytest.mark.parametrize(
-    ("flags", "taken"),
-    [
-        ((), True),
-        (("--root", "docs"), True),
-        (("--port", "9000"), False),
-        (("--root", "."), False),
-        (("--token", TOKEN), False),
-    ],
-)
-def test_a_second_start_says_which_flags_were_not_taken(
-    stopped: Path, flags: tuple[str, ...], taken: bool
-) -> None:
+def test_a_second_start_says_which_flags_were_not_taken(stopped: Path) -> None:
     """The same folder counts, however it is written."""
     (stopped / "docs").mkdir()
     assert run(stopped, "start", "--root", str(stopped / "docs")).returncode == 0
-    again = run(stopped, "start", *flags)
-    assert again.stdout.startswith("already running: ")
-    assert again.returncode == (0 if taken else 1)
-    assert (again.stderr == "") is taken
-    if not taken:
+    for flags in ((), ("--root", "docs")):
+        again = run(stopped, "start", *flags)
+        assert (again.returncode, again.stdout.partition(": ")[0]) == (0, "already running")
+        assert again.stderr == ""
+    for flags in (("--port", "9000"), ("--root", "."), ("--token", TOKEN)):
+        again = run(stopped, "start", *flags)
+        assert (again.returncode, again.stdout.partition(": ")[0]) == (1, "already running")
         assert f"not taken: {flags[0]}" in again.stderr
         assert TOKEN not in again.stderr
 
