@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 from fastmcp import FastMCP
-from fastmcp.resources import Resource, ResourceContent, ResourceResult, ResourceTemplate
+from fastmcp.resources import Resource, ResourceContent, ResourceResult
 from fastmcp.resources.security import ResourceSecurity
 
 from npl_index.errors import InvalidRequestError
@@ -21,6 +21,7 @@ from npl_index.selectors.selection import Selected, select
 from npl_mcp.core.app import App
 from npl_mcp.core.calls import seen
 from npl_mcp.core.lanes import lane
+from npl_mcp.server.components import CallingTemplate, Given
 from npl_mcp.server.protocol import MARKDOWN, protocol_errors
 from npl_mcp.tools.npl import content_map
 from npl_mcp.tools.responses import within
@@ -39,14 +40,8 @@ def add_documents(server: FastMCP[Any], app: App) -> None:
     """
     read = _reader(app)
 
-    async def section(path: str, selector: str) -> ResourceResult:
-        return await read(path, selector)
-
-    async def whole(path: str) -> ResourceResult:
-        return await read(path, None)
-
     async def everything() -> ResourceResult:
-        return await read(None, None)
+        return await read({})
 
     about = "What is served: folders, names of documents, rare words of their headings"
     server.add_resource(
@@ -57,14 +52,14 @@ def add_documents(server: FastMCP[Any], app: App) -> None:
     # A selector is not a path: "Setup/.." selects nothing and reads nothing.
     security = ResourceSecurity(exempt_params=frozenset({"selector"}))
     # The first matching template is used, and that of whole files also matches addresses with a fragment.
-    for function, template, name, description in (
-        (section, SECTION, "section", "A section of a document, by its selector, percent-encoded"),
-        (whole, FILE, "document", "A Markdown file, an item, artifact:12, cr:KEY-1 or lib:docs/a.md"),
+    for template, name, description in (
+        (SECTION, "section", "A section of a document, by its selector, percent-encoded"),
+        (FILE, "document", "A Markdown file, an item, artifact:12, cr:KEY-1 or lib:docs/a.md"),
     ):
         server.add_template(
-            ResourceTemplate.from_function(
-                function,
-                template,
+            CallingTemplate.of(
+                read,
+                uri_template=template,
                 name=name,
                 description=description,
                 mime_type=MARKDOWN,
@@ -74,10 +69,10 @@ def add_documents(server: FastMCP[Any], app: App) -> None:
         )
 
 
-def _reader(app: App) -> Callable[[str | None, str | None], Awaitable[ResourceResult]]:
-    async def read(path: str | None, selector: str | None) -> ResourceResult:
+def _reader(app: App) -> Callable[[Given], Awaitable[ResourceResult]]:
+    async def read(parts: Given) -> ResourceResult:
         with protocol_errors():
-            text = await lane("heavy").run(_text, app, path, selector)
+            text = await lane("heavy").run(_text, app, parts.get("path"), parts.get("selector"))
         return ResourceResult([ResourceContent(text, mime_type=MARKDOWN)])
 
     return read

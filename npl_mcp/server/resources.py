@@ -12,8 +12,8 @@ from typing import Any
 
 from fastmcp import FastMCP
 from fastmcp.exceptions import PromptError
-from fastmcp.prompts import Prompt, PromptArgument
-from fastmcp.resources import Resource, ResourceContent, ResourceResult, ResourceTemplate
+from fastmcp.prompts import PromptArgument
+from fastmcp.resources import Resource, ResourceContent, ResourceResult
 from fastmcp.server.extensions import MethodBinding, ServerExtension
 from fastmcp.server.transforms import Transform
 from mcp import MCPError
@@ -25,6 +25,7 @@ from npl_mcp.core.app import App
 from npl_mcp.core.calls import CALLER, Caller, seen, sight
 from npl_mcp.core.lanes import lane
 from npl_mcp.projects.directive import CONTEXT, NAME, PROCEDURE, Bundle, Directive, template_of
+from npl_mcp.server.components import CallingPrompt, CallingTemplate, Given
 from npl_mcp.server.protocol import MARKDOWN, protocol_errors
 from npl_mcp.tools.aliases import DIRECTIVE
 from npl_mcp.tools.errors import ErrorCode
@@ -73,9 +74,9 @@ def add_directive(server: FastMCP[Any], app: App) -> None:
             )
         )
     server.add_template(
-        ResourceTemplate.from_function(
+        CallingTemplate.of(
             _file(app),
-            f"{NAME}://{{path*}}",
+            uri_template=f"{NAME}://{{path*}}",
             name="file",
             description="A file under directive/",
             tags={NAME},
@@ -83,13 +84,14 @@ def add_directive(server: FastMCP[Any], app: App) -> None:
     )
     feature = PromptArgument(name="feature", description="What is to be built")
     for kind, order in PROMPTS.items():
-        prompt = Prompt.from_function(
+        prompt = CallingPrompt.of(
             _instruction(app, kind),
             name=f"{NAME}_{kind}",
             description=f"{order} of a feature",
+            arguments=[feature],
             tags={NAME},
         )
-        server.add_prompt(prompt.model_copy(update={"arguments": [feature]}))
+        server.add_prompt(prompt)
     server.add_transform(HideMissing(app))
     server.add_extension(DirectiveMethods())
 
@@ -164,20 +166,22 @@ def _part(app: App, path: str) -> Callable[[], str]:
     return read
 
 
-def _file(app: App) -> Callable[[str], ResourceResult]:
-    def read(path: str) -> ResourceResult:
+def _file(app: App) -> Callable[[Given], Awaitable[ResourceResult]]:
+    async def read(parts: Given) -> ResourceResult:
+        path = parts["path"]
         with protocol_errors():
-            text = Directive(seen(app).library).read(path)
+            text = await lane("light").run(lambda: Directive(seen(app).library).read(path))
         kind = MARKDOWN if path.lower().endswith(".md") else "text/plain"
         return ResourceResult([ResourceContent(text, mime_type=kind)])
 
     return read
 
 
-def _instruction(app: App, kind: str) -> Callable[[str], str]:
-    def ask(feature: str = "the feature") -> str:
+def _instruction(app: App, kind: str) -> Callable[[Given], Awaitable[str]]:
+    async def ask(given: Given) -> str:
         with protocol_errors(PromptError):
-            return _prompt(PROMPTS[kind], feature, Directive(seen(app).library).bundle(kind))
+            bundle = await lane("light").run(lambda: Directive(seen(app).library).bundle(kind))
+        return _prompt(PROMPTS[kind], str(given.get("feature", "the feature")), bundle)
 
     return ask
 
