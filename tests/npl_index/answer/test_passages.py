@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import product
 
 import pytest
 
@@ -13,6 +14,7 @@ from npl_index.answer.forms import Form, Json, Markdown
 from npl_index.answer.tailoring import TailorRequest, write
 from npl_index.answer.values import Tailored, Written
 from npl_index.tokens.estimated import estimator
+from tests.conftest import every
 from tests.npl_index.conftest import document_set
 
 NEEDLE = "zanzibar"
@@ -129,8 +131,9 @@ def asked(documents: DocumentSet, form: Form, budget: int) -> Written[Tailored]:
     return written
 
 
-@pytest.mark.parametrize(("form", "budget"), ASKED)
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize(
+    ("name", "form", "budget"), every(3, ((name, *asked) for name, asked in product(KINDS, ASKED)))
+)
 def test_a_rare_word_in_a_huge_block_is_shown(name: str, form: Form, budget: int) -> None:
     """In the frame of the block, within the budget."""
     block, held = KINDS[name]

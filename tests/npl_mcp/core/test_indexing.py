@@ -73,11 +73,11 @@ def children(process: int) -> list[int]:
 def test_several_processes_say_what_one_says(settings: Settings, tmp_path: Path) -> None:
     """Answers do not depend on who indexed which file; no process stays; a restart indexes nothing."""
     root = tmp_path / "small"
-    files = FILES_OF_A_BATCH * 12
+    files = FILES_OF_A_BATCH * 5
     for number in range(files):
         page = root / f"part{number % 7}" / f"page{number:04}.md"
         page.parent.mkdir(parents=True, exist_ok=True)
-        page.write_text(f"# Page {number}\n\nOil the valve of number{number % 97}.\n" + "A lid.\n" * 420)
+        page.write_text(f"# Page {number}\n\nOil the valve of number{number % 97}.\n" + "A lid.\n" * 1000)
         os.utime(page, (1_000_000_000, 1_000_000_000))
     settings = replace(settings, roots=(root,))
     app = App(settings)

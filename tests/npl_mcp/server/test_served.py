@@ -138,10 +138,10 @@ def test_a_map_has_a_thousand_tokens_and_counts_the_rest(
 ) -> None:
     """Few folders have lines with names, many have one line with those above."""
     pages = {
-        f"area{n % folders:03}/page-{n:04}.md": f"# Topic {n}\n\n## Widget{n % 50}\n" for n in range(800)
+        f"area{n % folders:03}/page-{n:04}.md": f"# Topic {n}\n\n## Widget{n % 50}\n" for n in range(400)
     }
     drawn = with_client(settings, chart, roots=(made(tmp_path / "many", pages),))
     assert 700 < COUNTER.upper_bound(COUNTER.count(drawn)) <= 1_000
     lines = re.sub(r" \([^()]*\)", "", drawn).splitlines()[2:]
     entries = [entry for line in lines for entry in line.partition(": ")[2].split(", ")]
-    assert sum(int(re.sub(r"\Apage.*|[^ ]*/ | more", "", entry) or 1) for entry in entries) == 800
+    assert sum(int(re.sub(r"\Apage.*|[^ ]*/ | more", "", entry) or 1) for entry in entries) == 400

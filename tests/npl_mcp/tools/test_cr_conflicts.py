@@ -253,7 +253,7 @@ def test_names_and_fields_of_odd_bytes_are_shown(project: tuple[Settings, Path])
 def test_an_append_that_would_make_the_file_unreadable_is_refused(project: tuple[Settings, Path]) -> None:
     """The file stays as it was; the size of the whole decides."""
     settings, file = project
-    file.write_bytes(SECOND.encode() + b"x" * 79 + b"\n" + (b"y" * 79 + b"\n") * ((16 << 20) // 80 - 100))
+    file.write_bytes(SECOND.encode() + b"x" * 79 + b"\n" + (b"y" * 4095 + b"\n") * ((16 << 20) // 4096 - 2))
     before = file.read_bytes()
     answer = one(settings, "manage_cr_sections", key="2", **{**EDIT, "content": "z" * 400_000})
     assert not answer["success"]

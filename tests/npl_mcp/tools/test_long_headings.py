@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -36,16 +37,15 @@ LONG = {
 }
 
 
-@pytest.mark.parametrize("form", ["json", "markdown"])
 @pytest.mark.parametrize("kind", LONG)
-def test_what_an_outline_shows_of_a_heading_is_bounded(
-    settings: Settings, docs: Path, kind: str, form: str
-) -> None:
+def test_what_an_outline_shows_of_a_heading_is_bounded(settings: Settings, docs: Path, kind: str) -> None:
     """All of the answer is: the heading is in it as its name, its source and in its selector."""
     (docs / "x.md").write_text(LONG[kind] + "\n## After\n\nWater the roses.\n", encoding="utf-8")
     asked: list[tuple[str, dict[str, Any]]] = [
-        ("npl_section_index", {"file": "x.md", "format": form}),
-        ("npl_section_index", {"file": "x.md", "format": form, "token_budget": 300}),
+        *(
+            ("npl_section_index", {"file": "x.md", "format": form, **budget})
+            for form, budget in product(("json", "markdown"), ({}, {"token_budget": 300}))
+        ),
         ("npl_load_tailored", {"file": "x.md", "context": "roses", "token_budget": 300}),
     ]
 
