@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from npl_index.cached import cached_property
@@ -15,7 +15,7 @@ from npl_index.index.database import Database
 from npl_index.index.writing import AMONG, texts_of
 from npl_index.ranking.arrays import NDArray, np
 from npl_index.ranking.postings import Counts
-from npl_index.ranking.vocabulary import LAST, variant_finder
+from npl_index.ranking.vocabulary import LAST, Vocabulary
 from npl_index.selectors.labels import fold as folded
 from npl_index.selectors.names import LEVEL, Node, bits_of
 
@@ -120,22 +120,18 @@ def quoted(term: str) -> str:
     return '"' + term.replace('"', '""') + '"'
 
 
-@dataclass
-class KeptVocabulary:
+class KeptVocabulary(Vocabulary):
     """The terms of a scope; safe for several threads.
 
     What was asked for is kept: questions repeat their words, and a scope its headings.
     """
 
-    database: Database
-    scope: Scope
-    telling: dict[int, float] = field(default_factory=dict, repr=False)
-    _rows: dict[str, int | None] = field(default_factory=dict, repr=False)
-    _texts: dict[int, str] = field(default_factory=dict, repr=False)
-    _counts: dict[int, tuple[int, int, int, int]] = field(default_factory=dict, repr=False)
-
-    def __post_init__(self) -> None:
-        self.variants: Any = variant_finder(self)
+    def __init__(self, database: Database, scope: Scope) -> None:
+        super().__init__()
+        self.database, self.scope = database, scope
+        self._rows: dict[str, int | None] = {}
+        self._texts: dict[int, str] = {}
+        self._counts: dict[int, tuple[int, int, int, int]] = {}
 
     @cached_property
     def _sums(self) -> tuple[int, int, int]:
@@ -144,17 +140,17 @@ class KeptVocabulary:
         return sections, pages, words
 
     @property
-    def sections(self) -> int:
+    def sections(self) -> int:  # type: ignore[override]
         """Sections of the roots."""
         return self._sums[0]
 
     @property
-    def pages(self) -> int:
+    def pages(self) -> int:  # type: ignore[override]
         """Pages of the roots."""
         return self._sums[1]
 
     @property
-    def words(self) -> int:
+    def words(self) -> int:  # type: ignore[override]
         """Words of all bodies of the roots."""
         return self._sums[2]
 

@@ -80,7 +80,6 @@ class IndexedCollection(Collection):
     ) -> None:
         self.database, self.scope, self.founds, self.states = database, scope, founds, states
         self._read, self._kept, self._changed = read, kept, changed
-        self.documents = LazySequence(len(founds), self.restored)
         self.vocabulary = KeptVocabulary(database, scope)
         self.names = KeptNames(database, scope)
         self._sections: dict[int, Sections] = {}
@@ -89,6 +88,12 @@ class IndexedCollection(Collection):
     def paths(self) -> Sequence[str]:  # type: ignore[override]
         """The absolute path of each document."""
         return [state.path for state in self.states]
+
+    @property
+    def documents(self) -> Sequence[ParsedDocument]:  # type: ignore[override]
+        """The documents, each read when it is needed."""
+        # Not kept: it holds the collection, which is to be freed as soon as another one replaces it.
+        return LazySequence(len(self.founds), self.restored)
 
     @contextmanager
     def reading(self) -> Iterator[None]:

@@ -6,10 +6,10 @@ These are the word itself, abbreviations, parts and corrected spellings.
 from __future__ import annotations
 
 import sys
+from abc import ABC, abstractmethod
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
-from typing import Any, Protocol
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from npl_index.cached import cached_property
 from npl_index.ranking.analysis import RARE, commonness
@@ -26,50 +26,60 @@ VARIANT_WEIGHT = 0.5
 letters and ``MIN_SHARE`` of the longer one's, and counts ``VARIANT_WEIGHT`` times the share it has."""
 
 MAX_EXTENSIONS = 24
-_CACHED = 4096
+_VARIANTS_KEPT = 4096
 _SHORT_WORD = 7
 
 Variants = tuple[tuple[int, float], ...]
 """Rows of terms, each with its share of the weight of the query's term."""
 
 
-class Vocabulary(Protocol):
+class Vocabulary(ABC):
     """The terms of a collection; each has a number, its row.
 
+    ``sections`` and ``pages`` are how many the collection has, ``words`` the number of terms of all bodies.
     ``telling`` keeps what :func:`npl_index.ranking.weighing.idf` found out about rows.
     """
 
-    telling: dict[int, float]
+    sections: int
+    pages: int
+    words: int
 
-    @property
-    def sections(self) -> int:
-        """How many sections the collection has."""
+    def __init__(self) -> None:
+        self.telling: dict[int, float] = {}
+        self._variants: dict[str, Variants] = {}
 
-    @property
-    def pages(self) -> int:
-        """How many pages it has."""
-
-    @property
-    def words(self) -> int:
-        """How many terms all its bodies have."""
-
+    @abstractmethod
     def row(self, term: str) -> int | None:
         """Return the row of a term, ``None`` where no section holds it."""
 
+    @abstractmethod
     def between(self, low: str, high: str, most: int | None = None) -> Sequence[tuple[int, str]]:
         """Return rows and terms from ``low`` up to ``high``, the first ones, in the order of the terms."""
 
+    @abstractmethod
     def texts(self, rows: Sequence[int]) -> list[str]:
         """Return the terms of some rows."""
 
+    @abstractmethod
     def counts(self, rows: NDArray[Any]) -> Counts:
         """Return how many sections hold the terms of some rows."""
 
     def variants(self, term: str) -> Variants:
-        """Return the rows that stand for a query's term."""
+        """Return the rows that stand for a query's term, as :func:`variants_of` does.
+
+        They are kept: queries repeat their words, and the search for a misspelt one reads all words with its
+        first letter.
+        """
+        kept = self._variants
+        found = kept.get(term)
+        if found is None:
+            if len(kept) >= _VARIANTS_KEPT:
+                kept = self._variants = {}
+            found = kept[term] = variants_of(term, self)
+        return found
 
 
-class KnownVocabulary:
+class KnownVocabulary(Vocabulary):
     """The terms of documents that are in memory.
 
     :param terms: in ascending order, none twice; the row of one is its position.
@@ -77,14 +87,16 @@ class KnownVocabulary:
     """
 
     def __init__(self, terms: Sequence[str], documents: Sequence[Sections]) -> None:
+        super().__init__()
         self._terms, self._documents = terms, documents
         self._row_of = {term: row for row, term in enumerate(terms)}
-        self.row = self._row_of.get
-        self.variants = variant_finder(self)
-        self.telling: dict[int, float] = {}
         self.sections = sum(one.size for one in documents)
         self.pages = sum(one.page_count for one in documents)
         self.words = sum(one.words for one in documents)
+
+    def row(self, term: str) -> int | None:
+        """Return the row of a term, ``None`` where no section holds it."""
+        return self._row_of.get(term)
 
     def between(self, low: str, high: str, most: int | None = None) -> list[tuple[int, str]]:
         """Return rows and terms from ``low`` up to ``high``, the first ones, in the order of the terms."""
@@ -109,31 +121,25 @@ class KnownVocabulary:
         return totals
 
 
-def variant_finder(vocabulary: Vocabulary) -> Callable[[str], Variants]:
-    """Return a function from a query's term to the terms that stand for it, the term itself first.
+def variants_of(term: str, vocabulary: Vocabulary) -> Variants:
+    """Return the rows of the terms that stand for a query's term, the term itself first.
 
     The term itself has share 1. Words that begin with it, and those it begins or ends with, have up to
     ``VARIANT_WEIGHT``, less the more letters one has beyond the other: ``env`` and ``environ``, ``kube`` and
     ``kuberay``. A word that is unknown has the words most like it, too. A known identifier with marks or
     digits stands for itself only: ``zyxw3`` is not ``zyxw1``.
     """
-
-    # Queries repeat their words, and looking for a misspelt one reads all words with its first letter.
-    @lru_cache(_CACHED)
-    def find(term: str) -> Variants:
-        row = vocabulary.row(term)
-        found = [] if row is None else [(row, 1.0)]
-        if row is not None and not term.isalpha():
-            return tuple(found)
-        if len(term) >= MIN_PART and term[0].isalpha():
-            others = dict(_parts(term, vocabulary))
-            others.update(_extensions(term, vocabulary))
-            if row is None:
-                others.update(dict.fromkeys(_misspelt(term, vocabulary), 1.0))
-            found += ((other, VARIANT_WEIGHT * share) for other, share in others.items())
+    row = vocabulary.row(term)
+    found = [] if row is None else [(row, 1.0)]
+    if row is not None and not term.isalpha():
         return tuple(found)
-
-    return find
+    if len(term) >= MIN_PART and term[0].isalpha():
+        others = dict(_parts(term, vocabulary))
+        others.update(_extensions(term, vocabulary))
+        if row is None:
+            others.update(dict.fromkeys(_misspelt(term, vocabulary), 1.0))
+        found += ((other, VARIANT_WEIGHT * share) for other, share in others.items())
+    return tuple(found)
 
 
 def _parts(term: str, vocabulary: Vocabulary) -> Iterator[tuple[int, float]]:

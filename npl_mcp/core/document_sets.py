@@ -112,7 +112,7 @@ class DocumentSets:
         self._most = most
         self._lock = threading.Lock()
         self._live: LRUCache[Hashable, _Live] = LRUCache(SETS)
-        self._documents = KeptDocuments(max(1, maxsize // 16))
+        self._documents = KeptDocuments(max(1, maxsize // 128))
         self._threads: set[threading.Thread] = set()
         self._closed = False
         self.built = 0

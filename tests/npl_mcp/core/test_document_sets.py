@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sqlite3
@@ -12,6 +13,7 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from weakref import ref
 
 import pytest
 
@@ -161,6 +163,22 @@ def test_damage_costs_time_only(kept: Settings, damage: Callable[[Settings], Non
     again = App(kept)
     assert parsed(again) == 0
     again.close()
+
+
+def test_what_an_edit_replaced_is_freed_at_once(kept: Settings) -> None:
+    """No cycle keeps a set that was replaced until the next collection of garbage."""
+    app = App(kept)
+    before = ref(app.gather(DocumentRef(file=".")).collection)
+    told(app)
+    gc.collect()
+    gc.disable()
+    try:
+        edit(kept.roots[0])
+        app.gather(DocumentRef(file="."))
+        assert before() is None
+    finally:
+        gc.enable()
+    app.close()
 
 
 def test_files_of_other_programs_and_versions_are_left_alone(kept: Settings) -> None:
