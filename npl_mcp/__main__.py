@@ -68,7 +68,11 @@ def _main(words: Sequence[str], display: Display) -> int:
         # Importing FastMCP takes most of a second; --help and the commands need none of it.
         from npl_mcp.server.server import serve_stdio
 
-    serve_stdio(settings)
+    try:
+        serve_stdio(settings)
+    except NPLError as error:
+        display.note(str(error))
+        return USAGE
     return 0
 
 

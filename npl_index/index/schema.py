@@ -50,10 +50,12 @@ CREATE VIRTUAL TABLE word USING fts5 (
     heading, path, body, content='', tokenize="unicode61 remove_diacritics 0 categories 'L* M* N* P* S* C*'"
 );
 CREATE VIEW file_index AS SELECT
-    root.name || '/' || file.path AS file_path, mtime, size, digest,
+    substr(root.name, 1, instr(root.name || char(0), char(0)) - 1) || '/' || file.path AS file_path,
+    mtime, size, digest,
     (SELECT json_group_array(json_object('section', section, 'level', kind & 7, 'name', label))
         FROM (SELECT * FROM name WHERE name.document = file.document ORDER BY section)) AS index_json,
     (SELECT json_group_array(spelt)
-        FROM (SELECT DISTINCT spelt FROM name WHERE name.document = file.document)) AS keywords_json
+        FROM (SELECT DISTINCT spelt FROM name WHERE name.document = file.document AND spelt > ''))
+        AS keywords_json
 FROM file JOIN root ON root.id = file.root;
 """

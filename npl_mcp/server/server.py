@@ -230,7 +230,10 @@ def create_server(settings: Settings, app: App | None = None, reports: Reports |
     :param app: closed when the server stops; by default a new one.
     :param reports: receives finished calls; by default they are logged as the settings say.
     :raises InvalidRequestError: the settings name an unknown domain.
+    :raises NPLError: SQLite cannot keep the index.
     """
+    if (problem := missing_search()) is not None:
+        raise NPLError(problem, hint=FTS5_REMEDY)
     domains = domains_named(settings.domains)
     listed = shown_tools(settings, domains)
     app = app or App(settings)
@@ -286,12 +289,7 @@ def create_server(settings: Settings, app: App | None = None, reports: Reports |
 
 
 def _warn(settings: Settings) -> None:
-    """Warn of settings with effects that the user may not expect.
-
-    :raises NPLError: the index cannot be stored.
-    """
-    if (problem := missing_search()) is not None:
-        raise NPLError(problem, hint=FTS5_REMEDY)
+    """Warn of settings with effects that the user may not expect."""
     if settings.database_url is None and (problem := weakness()) is not None:
         logger.warning("%s; %s", problem, REMEDY)
     if not settings.roots and not settings.search_cwd:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import os
 import signal
 import sqlite3
@@ -18,6 +19,7 @@ from weakref import ref
 import pytest
 
 from npl_index.errors import SectionNotFoundError, UnreadableDocumentError
+from npl_index.index.driver import driver
 from npl_index.index.schema import VERSION
 from npl_index.library.documents import DocumentRef
 from npl_mcp.config.settings import Settings
@@ -163,6 +165,26 @@ def test_damage_costs_time_only(kept: Settings, damage: Callable[[Settings], Non
     again = App(kept)
     assert parsed(again) == 0
     again.close()
+
+
+def test_other_programs_read_what_is_indexed_of_a_file(kept: Settings) -> None:
+    """A view shows each file with its sections and their terms, also below a home folder."""
+    put(kept.home / "npl" / "npl.md", "# NPL@1.0\n\nA valve.\n")
+    app = App(kept)
+    told(app)
+    npl_load_tailored(app, resource_type="component", item="*", context="valve")
+    app.close()
+    with closing(driver().connect(str(index_file(kept)))) as connection:
+        rows = connection.execute(
+            "SELECT file_path, mtime, index_json, keywords_json FROM file_index ORDER BY file_path"
+        ).fetchall()
+    assert len(rows) >= FILES
+    for path, mtime, _, _ in rows:
+        assert Path(path).stat().st_mtime_ns == mtime
+    path, _, index, keywords = next(row for row in rows if row[0].endswith("part1/page001.md"))
+    assert json.loads(index)[1] == {"section": 1, "level": 1, "name": "Page 1"}
+    assert "care page 1" in json.loads(keywords)
+    assert "" not in json.loads(keywords)
 
 
 def test_what_an_edit_replaced_is_freed_at_once(kept: Settings) -> None:

@@ -163,6 +163,42 @@ def test_the_server_ends_when_its_input_ends(command: list[str], tmp_path: Path)
         assert process.stdout.read() == ""
 
 
+WITHOUT_SEARCH = """
+from sqlite3 import *
+from sqlite3 import dbapi2
+class Connection(dbapi2.Connection):
+    def execute(self, statement, *given):
+        if "fts5" in statement:
+            raise OperationalError("no such module: fts5")
+        return super().execute(statement, *given)
+def connect(*given, **named):
+    return dbapi2.connect(*given, factory=Connection, **named)
+"""
+
+
+@pytest.mark.parametrize(
+    "command", [["npl_mcp"], ["npl_mcp.http.serving", "--port", "0"]], ids=["stdio", "http"]
+)
+def test_an_sqlite_without_full_text_search(command: list[str], tmp_path: Path) -> None:
+    """Each server says so at its start, in one line with a remedy, and ends with 2."""
+    package = tmp_path / "packages" / "pysqlite3"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / "dbapi2.py").write_text(WITHOUT_SEARCH, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", *command],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(package.parent)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 2
+    assert "lacks FTS5, which keeps the index; pip install pysqlite3" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
 @pytest.mark.parametrize(
     ("arguments", "variables", "message"),
     [
