@@ -270,8 +270,7 @@ def create_server(settings: Settings, app: App | None = None, reports: Reports |
             OldNames(aliases, tools, settings.exact_names),
         ],
     )
-    names = {spec.name for spec in listed}
-    every = (*listed, *(one for one in unlisted_tools(domains) if one.name not in names))
+    every = (*listed, *(one for one in unlisted_tools(domains) if one.name not in tools))
     register_all(server, app, every)
     if "directive" in domains:
         add_directive(server, app)
