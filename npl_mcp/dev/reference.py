@@ -33,6 +33,7 @@ from npl_mcp.projects.directive import scaffold
 from npl_mcp.server.server import create_server
 from npl_mcp.tools.domains import listed_tools, switched_on
 from npl_mcp.tools.errors import ErrorCode, code_of
+from npl_mcp.tools.parameters import unlisted
 from npl_mcp.tools.responses import Reply, as_dict, value_type
 from npl_mcp.tools.spec import ToolSpec
 
@@ -132,8 +133,9 @@ asyncio.run(main())
 
 ## Tools
 
-The examples run in this order in one small project. [MIGRATION.md](MIGRATION.md) lists the former
-names.
+The examples run in this order in one small project. Parameters marked "not listed" are accepted,
+but `tools/list` leaves them out, because each costs every agent tokens.
+[MIGRATION.md](MIGRATION.md) lists the former names.
 """
 
 DEMO_MARKS = ("<!-- demonstration -->", "<!-- /demonstration -->")
@@ -234,11 +236,12 @@ def _tool(spec: ToolSpec, app: App) -> str:
 
 
 def _parameters(spec: ToolSpec, signature: inspect.Signature) -> Iterator[str]:
-    meanings = spec.meanings
+    meanings, hidden = spec.meanings, unlisted(spec.function)
     for parameter in list(signature.parameters.values())[1:]:
-        required = " (required)" if parameter.default is inspect.Parameter.empty else ""
+        note = " (required)" if parameter.default is inspect.Parameter.empty else ""
+        note = " (not listed)" if parameter.name in hidden else note
         escaped = meanings.get(parameter.name, "").replace("|", r"\|")
-        yield f"| `{parameter.name}` | {_type(parameter.annotation)}{required} | {escaped} |"
+        yield f"| `{parameter.name}` | {_type(parameter.annotation)}{note} | {escaped} |"
 
 
 def _type(kind: Any) -> str:

@@ -30,6 +30,7 @@ from npl_mcp.server.arguments import MOST_ENTRIES, strict
 from npl_mcp.tools.access import acting, actors, as_seen, domains_needed
 from npl_mcp.tools.errors import invalid_arguments
 from npl_mcp.tools.markdown import as_markdown
+from npl_mcp.tools.parameters import unlisted
 from npl_mcp.tools.responses import Reply, as_dict, encode, pictures, size, value_type, within
 from npl_mcp.tools.spec import ToolSpec
 
@@ -57,7 +58,8 @@ class BoundTool(Tool):
         :param app: the function's first argument.
         """
         arguments, schema = _arguments(spec.function)
-        shown = {name: part for name, part in schema["properties"].items() if name not in spec.implied}
+        hidden = unlisted(spec.function)
+        shown = {name: part for name, part in schema["properties"].items() if name not in hidden}
         if "description" in (budget := shown.get("token_budget", {})):
             said = budget["description"].format(token_budget=app.settings.token_budget)
             shown["token_budget"] = {**budget, "description": said}

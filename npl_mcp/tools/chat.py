@@ -364,7 +364,7 @@ TOOLS = (
     ToolSpec(chat_get_feed, title="Read Room"),
     ToolSpec(chat_list_rooms, title="List Rooms"),
     ToolSpec(chat_get_notifications, title="List Notifications"),
-    ToolSpec(chat_mark_read, title="Mark Read", read_only=False, implied=("persona",)),
+    ToolSpec(chat_mark_read, title="Mark Read", read_only=False),
     ToolSpec(chat_room, listed=False),
     ToolSpec(chat_events, listed=False),
     ToolSpec(chat_thread, listed=False),

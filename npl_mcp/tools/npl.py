@@ -29,7 +29,7 @@ from npl_mcp.core.calls import identity
 from npl_mcp.core.document_sets import NotIndexedError
 from npl_mcp.core.section_edits import EditedSection, Operation, may_edit, update_section
 from npl_mcp.core.waiting import waits
-from npl_mcp.tools.parameters import CommaList
+from npl_mcp.tools.parameters import CommaList, Unlisted
 from npl_mcp.tools.responses import ENVELOPE
 from npl_mcp.tools.section_index import IndexReply, IndexRequest, section_index
 from npl_mcp.tools.spec import ToolSpec
@@ -218,9 +218,9 @@ async def npl_load_tailored(
     ] = None,
     token_budget: Annotated[Count | None, "Default {token_budget}; 0: no limit"] = None,
     file: File = None,
-    resource_type: str | None = None,
-    item: str | None = None,
-    sections: list[str] | None = None,
+    resource_type: Annotated[str | None, Unlisted] = None,
+    item: Annotated[str | None, Unlisted] = None,
+    sections: Annotated[list[str] | None, Unlisted] = None,
     depth: Annotated[Count | None, "Levels below selected sections"] = None,
     explain: bool = False,
     exclude: Annotated[list[str] | None, "Selectors not wanted"] = None,
@@ -401,12 +401,7 @@ async def content_map(
 
 
 TOOLS = (
-    ToolSpec(
-        npl_load_tailored,
-        title="Load Sections",
-        always=True,
-        implied=("sections", "resource_type", "item"),
-    ),
+    ToolSpec(npl_load_tailored, title="Load Sections", always=True),
     ToolSpec(npl_section_index, title="Browse Sections", always=True),
     ToolSpec(npl_load_components, title="Load Components"),
     ToolSpec(npl_load_meta, title="Load Metadata"),

@@ -21,6 +21,13 @@ class CommaList:
     """
 
 
+class Unlisted:
+    """Marks a parameter that is accepted and documented but not listed, because the list costs every agent.
+
+    Programs send it, a caller's token fills it in, or another parameter means the same.
+    """
+
+
 class Check:
     """Marks a parameter whose argument is checked.
 
@@ -46,7 +53,7 @@ Text = Annotated[str, Check(checks.text)]
 RowId = Annotated[int, Check(checks.row_id)]
 Whole = Annotated[int, Check(checks.whole)]
 ActorIfOwn = Annotated[
-    str | None, "Only if it is this persona's; a token implies its own", Check(checks.line)
+    str | None, "Only if it is this persona's; a token implies its own", Check(checks.line), Unlisted
 ]
 Wait = Annotated[float, "0 to 60 seconds"]
 """Of tools that read what others write: how long a call with nothing to answer waits for it."""
@@ -61,6 +68,13 @@ def checked(function: Callable[..., object], arguments: Mapping[str, Any]) -> di
     return {
         name: declared[name](value, name) if name in declared else value for name, value in arguments.items()
     }
+
+
+@cache
+def unlisted(function: Callable[..., object]) -> frozenset[str]:
+    """Return the parameters of a tool's function that are not listed."""
+    parameters = inspect.signature(function, eval_str=True).parameters.values()
+    return frozenset(one.name for one in parameters if Unlisted in get_args(one.annotation))
 
 
 @cache

@@ -151,6 +151,6 @@ TOOLS = (
     ToolSpec(review_list, title="List Reviews"),
     ToolSpec(review_get, title="Get Review"),
     ToolSpec(review_generate_annotated, title="Copy with Comments", read_only=False, lane="heavy"),
-    ToolSpec(review_complete, title="Complete Review", read_only=False, implied=("reviewer_persona",)),
+    ToolSpec(review_complete, title="Complete Review", read_only=False),
     ToolSpec(review_places, listed=False, lane="heavy"),
 )

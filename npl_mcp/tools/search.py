@@ -24,7 +24,7 @@ from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.paging import Slice
 from npl_mcp.tools.domain_names import domains_named
 from npl_mcp.tools.npl import Format
-from npl_mcp.tools.parameters import CommaList
+from npl_mcp.tools.parameters import CommaList, Unlisted
 from npl_mcp.tools.spec import ToolSpec
 
 PAGE = 8
@@ -90,10 +90,10 @@ async def search(
     kinds: Annotated[str | None, "Some of document, message, worklog, artifact, cr", CommaList] = None,
     limit: int | None = None,
     offset: int | None = None,
-    file: str | None = None,
-    resource_type: str | None = None,
-    item: str | None = None,
-    format: Format = None,
+    file: Annotated[str | None, Unlisted] = None,
+    resource_type: Annotated[str | None, Unlisted] = None,
+    item: Annotated[str | None, Unlisted] = None,
+    format: Annotated[Format, Unlisted] = None,
 ) -> Hits | Written[Hits]:
     """Search documents, then messages and other records; one line a hit. "Phrases" and identifiers match as
     written.
@@ -211,12 +211,6 @@ def search_newest(
 
 
 TOOLS = (
-    ToolSpec(
-        search,
-        title="Search",
-        always=True,
-        lane="search",
-        implied=("file", "resource_type", "item", "format"),
-    ),
+    ToolSpec(search, title="Search", always=True, lane="search"),
     ToolSpec(search_newest, listed=False),
 )

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin
 
 from npl_mcp.config.docstrings import parameters
-from npl_mcp.tools.parameters import checked
+from npl_mcp.tools.parameters import checked, unlisted
 
 EXAMPLES = Path(__file__).parents[1] / "data" / "examples.json"
 """By tool: ``run``, arguments of a call that works in the small project of the documentation, in which the
@@ -34,8 +34,6 @@ class ToolSpec:
     :param listed: shown to agents; a tool that is not can still be called by name.
     :param always: loaded by clients that load most tools when they are searched for, and in the small list.
     :param switch: the setting with which a tool that is not listed is listed all the same.
-    :param implied: parameters that are taken and not shown: a caller's token fills them in, or another one
-        means the same.
     :param reads: of a tool that writes: takes a call's arguments as they were sent and returns whether such a
         call changes nothing.
     :param app: address of the page that shows its answer in a chat window; only clients that show such pages
@@ -55,7 +53,6 @@ class ToolSpec:
     app: str | None = None
     title: str | None = None
     switch: str | None = None
-    implied: tuple[str, ...] = ()
     reads: Callable[[Mapping[str, object]], bool] | None = None
 
     @property
@@ -94,11 +91,11 @@ class ToolSpec:
 
     @property
     def examples(self) -> Mapping[str, object]:
-        """A valid value for each parameter, shown when an argument does not fit."""
+        """A valid value for each listed parameter, shown when an argument does not fit."""
         known = _examples()[self.name]
         values = {**known.get("run", {}), **known.get("values", {})}
         names = list(inspect.signature(self.function).parameters)[1:]
-        return {name: values[name] for name in names if name not in self.implied}
+        return {name: values[name] for name in names if name not in unlisted(self.function)}
 
 
 @cache
