@@ -15,6 +15,10 @@ UNSPEAKABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 #: File name suffixes of served documents; case is ignored.
 MARKDOWN_SUFFIXES = (".md", ".markdown", ".mdown", ".mkd", ".mdx")
 
+#: Ends of the names of question files: ``questions.md`` and ``*.questions.md``. They are no documents.
+QUESTION_SUFFIXES = ("questions.md",)
+
+_QUESTIONS = re.compile(r"(?:^|[/\\.])questions\.md$", re.IGNORECASE)
 _MAX_ARGUMENT = 4096
 _LONG_NAME = 6
 _MIN_PART = 3
@@ -72,6 +76,16 @@ def check_name(value: str, parameter: str) -> None:
         raise InvalidRequestError(problem, parameter=parameter, hint=f"use at most {_MAX_ARGUMENT:,}")
     if UNSPEAKABLE.search(value) is not None:
         raise InvalidRequestError(f"{parameter} holds control characters", parameter=parameter)
+
+
+def has_suffix(path: str, suffixes: tuple[str, ...]) -> bool:
+    """Return whether a file is of the kind with some suffixes; case is ignored.
+
+    A question file would be the best hit for its own questions, so it is of the kind
+    :data:`QUESTION_SUFFIXES` alone.
+    """
+    is_questions = _QUESTIONS.search(path) is not None
+    return path.lower().endswith(suffixes) and is_questions == (suffixes == QUESTION_SUFFIXES)
 
 
 def document_name(path: str) -> str:

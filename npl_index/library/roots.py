@@ -29,7 +29,7 @@ from npl_index.library.catalog import ItemFolder, Root
 from npl_index.library.files import FileChangedError, FileTooLargeError, NotRegularError
 from npl_index.library.lazy import LazySequence
 from npl_index.library.patterns import PathPattern
-from npl_index.library.references import UNSPEAKABLE
+from npl_index.library.references import QUESTION_SUFFIXES, UNSPEAKABLE, has_suffix
 
 _HIDDEN_BUT_WALKED = frozenset({".npl", ".claude"})
 _SAMPLE = 1_000
@@ -182,7 +182,9 @@ class Roots:
         located = self.locate(path)
         if located is None:
             raise outside(text)
-        if not path.lower().endswith(suffixes):
+        if suffixes != QUESTION_SUFFIXES:
+            refuse_questions(path, text)
+        if not has_suffix(path, suffixes):
             hint = f"names end in {', '.join(suffixes)}"
             raise UnreadableDocumentError(f"{text!r} is not of a kind that is served", hint=hint)
         try:
@@ -251,7 +253,7 @@ class Roots:
                             yield path, linked
                         elif isinstance(linked, str) and self._may_enter(pattern, path):
                             waiting.append((linked, f"{path}/"))
-                    elif entry.name.lower().endswith(suffixes):
+                    elif has_suffix(entry.name, suffixes):
                         if fits(pattern, path) and entry.is_file(follow_symlinks=False):
                             found = Found(root, prefix + entry.name, root.label)
                             if direct:
@@ -320,6 +322,17 @@ def fits(pattern: PathPattern | None, path: str) -> bool:
         return True
     segments = path.split("/")
     return pattern.matches(segments) or pattern.matches([*segments[:-1], segments[-1].rpartition(".")[0]])
+
+
+def refuse_questions(path: str, text: str) -> None:
+    """Refuse a question file.
+
+    :param text: the path as the caller gave it.
+    :raises UnreadableDocumentError: it is one.
+    """
+    if has_suffix(path, QUESTION_SUFFIXES):
+        problem = f"{text!r} holds questions and the sections that answer them; it is not served"
+        raise UnreadableDocumentError(problem, hint="npl-load test asks its questions")
 
 
 def outside(text: str) -> OutsideRootError:

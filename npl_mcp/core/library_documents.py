@@ -24,8 +24,8 @@ from npl_index.library.catalog import Root
 from npl_index.library.documents import Document, DocumentRef, Fingerprint, Found
 from npl_index.library.listing import Listed
 from npl_index.library.patterns import PathPattern, alternatives, has_magic
-from npl_index.library.references import MARKDOWN_SUFFIXES, near_names
-from npl_index.library.roots import fits
+from npl_index.library.references import MARKDOWN_SUFFIXES, has_suffix, near_names
+from npl_index.library.roots import fits, refuse_questions
 from npl_mcp.core.sources import Texts
 from npl_mcp.stores.data_folder import Stores
 from npl_mcp.stores.library.names import EVERY, SCHEME, LibraryRef, top_of
@@ -74,6 +74,7 @@ class Listing:
 
     def __init__(self, top: str, files: Mapping[str, FoundFile]) -> None:
         self.top = top
+        files = {path: one for path, one in files.items() if has_suffix(path, MARKDOWN_SUFFIXES)}
         self.every = Listed.of(files.values(), map(_STATE, files.values()))
         self._by_path = files
         self._lock = threading.Lock()
@@ -262,6 +263,7 @@ class LibraryDocuments:
         listing = self._listing(wanted)
         found = listing.part(path)
         if not found:
+            refuse_questions(path, text)
             raise DocumentNotFoundError(f"there is no document {text!r}", near=listing.near(path))
         return found
 

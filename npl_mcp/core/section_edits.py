@@ -14,8 +14,8 @@ from npl_index.cached import cached_property
 from npl_index.errors import InvalidRequestError, SectionNotFoundError
 from npl_index.library.documents import DocumentRef, Found
 from npl_index.library.files import below_root
-from npl_index.library.references import MARKDOWN_SUFFIXES, document_name, path_ends
-from npl_index.library.roots import outside
+from npl_index.library.references import MARKDOWN_SUFFIXES, document_name, has_suffix, path_ends
+from npl_index.library.roots import outside, refuse_questions
 from npl_index.markdown.sections import SectionTree
 from npl_index.markdown.state import Deadline
 from npl_index.selectors.grammar import Selector, compile_selector
@@ -116,9 +116,7 @@ def update_section(
     :raises TooLargeError: the file would be too large to be read.
     :raises StorageError: the file cannot be written.
     """
-    if not app.settings.write:
-        hint = "start the server with --write, NPL_WRITE=1, or write = true in the user's npl.toml"
-        raise NotAllowedError("files are only read here", hint=hint)
+    check_write(app)
     checks.choice(operation, "operation", OPERATIONS, risky=("delete",))
     if operation == "delete":
         checks.text(expect or "", "expect", hint="give the digest of the section you have read")
@@ -190,7 +188,7 @@ class Target:
                 parameter="file",
                 hint=f"name one: {', '.join(labels)}",
             )
-        _check_writable(app, founds[0], labels[0])
+        check_writable(app, founds[0], labels[0])
         return cls(founds[0], labels[0], app.documents.aliases(ref, founds)[0])
 
     @classmethod
@@ -201,7 +199,8 @@ class Target:
         """
         clean = os.path.normpath(DocumentRef(file=file).file or "")
         _check_scheme(clean.partition(":")[0], file)
-        if not clean.lower().endswith(MARKDOWN_SUFFIXES):
+        refuse_questions(clean, file)
+        if not has_suffix(clean, MARKDOWN_SUFFIXES):
             hint = f"names end in {', '.join(MARKDOWN_SUFFIXES)}"
             raise InvalidRequestError(f"{file!r} is not Markdown", parameter="file", hint=hint)
         given, places = real_paths(app.settings.roots), []
@@ -215,7 +214,7 @@ class Target:
             raise outside(file)
         *_, found = min(places, key=lambda place: place[:3])
         (label,) = app.documents.names([found])
-        _check_writable(app, found, label)
+        check_writable(app, found, label)
         if found.path.count("/") > app.settings.limits.max_depth:
             raise InvalidRequestError("the path has too many folders to be searched", parameter="file")
         return cls(found, label, ())
@@ -256,6 +255,16 @@ class Target:
         return found[0]
 
 
+def check_write(app: App) -> None:
+    """Refuse edits that the settings do not allow.
+
+    :raises NotAllowedError: they do not allow any.
+    """
+    if not app.settings.write:
+        hint = "start the server with --write, NPL_WRITE=1, or write = true in the user's npl.toml"
+        raise NotAllowedError("files are only read here", hint=hint)
+
+
 def may_edit(app: App, ref: DocumentRef) -> bool:
     """Return whether the settings allow edits of the files of a reference."""
     return app.settings.write and not app.settings.unwritable and app.documents.is_file(ref)
@@ -277,7 +286,7 @@ def _check_scheme(scheme: str, label: str) -> None:
         raise NotAllowedError(f"{label!r} is not changed as a file", hint=_ELSEWHERE[scheme])
 
 
-def _check_writable(app: App, found: Found, label: str) -> None:
+def check_writable(app: App, found: Found, label: str) -> None:
     """Refuse files outside of the user's roots, and files that programs obey.
 
     The roots of the server count: those of a token only restrict its owner's view.

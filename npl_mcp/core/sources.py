@@ -26,7 +26,8 @@ from npl_index.library.catalog import Root
 from npl_index.library.documents import Document, DocumentRef, Fingerprint, Found, Library
 from npl_index.library.lazy import LazySequence
 from npl_index.library.listing import Listed
-from npl_index.library.references import MARKDOWN_SUFFIXES
+from npl_index.library.references import MARKDOWN_SUFFIXES, has_suffix
+from npl_index.library.roots import refuse_questions
 from npl_mcp.stores.artifact.store import require_revision
 from npl_mcp.stores.base.database import Row
 from npl_mcp.stores.base.errors import RESTORE
@@ -243,7 +244,9 @@ class ArtifactDocuments:
             return self._all()
         artifact, number = _parse(ref.file or "")
         with self._stores.database.read() as tx:
-            return (FoundRevision.of(require_revision(tx, artifact, number)),)
+            found = FoundRevision.of(require_revision(tx, artifact, number))
+        refuse_questions(found.row["filename"], ref.file or "")
+        return (found,)
 
     def is_set(self, ref: DocumentRef) -> bool:
         """Return whether a name denotes all artifacts; a revision is one document."""
@@ -327,7 +330,7 @@ class CurrentRevisions:
                 # Unchanged entries keep their identity.
                 known = {tuple(one.row.values()): one for one in map(_revision, self._listed)}
                 rows = tx.all(f"{_CURRENT} ORDER BY artifact_id")
-                markdown = (row for row in rows if row["filename"].lower().endswith(MARKDOWN_SUFFIXES))
+                markdown = (row for row in rows if has_suffix(row["filename"], MARKDOWN_SUFFIXES))
                 found = [known.get(tuple(row.values())) or FoundRevision.of(row) for row in markdown]
                 self._listed, self._position = Listed.of(found, [one.state for one in found]), position
             return self._listed

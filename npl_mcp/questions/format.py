@@ -1,0 +1,186 @@
+"""Question files: Markdown that names, below each question, the sections that answer it.
+
+::
+
+    ## How large may an upload be?
+
+    - limits > ## Upload size
+
+    ## How do I brew coffee?
+
+    - nowhere
+
+A heading of level 2 is a question. Its list items are selectors; any one of these sections answers it. The
+single item ``nowhere`` says that no section does. What stands above the first question is free text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from npl_index.errors import DocumentError, InvalidRequestError, SelectorSyntaxError
+from npl_index.markdown.headings import MAX_HEADING
+from npl_index.markdown.sections import Section, SectionTree, parse_sections
+from npl_index.selectors.grammar import compile_selector
+from npl_mcp.tools.responses import as_dict
+
+NOWHERE = "nowhere"
+
+_ITEM = re.compile(r" {0,3}[-*+](?:[ \t]+(?P<text>.*))?$")
+_CODE = re.compile(r"`([^`]+)`$")
+_COMMENT = re.compile(r"\s*<!--.*-->\s*$")
+_LEVEL = 2
+_EXPECTED = f"expected a list item with a selector or {NOWHERE!r}: - limits > ## Upload size"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question, and what answers it.
+
+    :param text: as a user asks it, one line.
+    :param answers: selectors; a question without any is answered nowhere.
+    :param line: of its heading in the file, from 1.
+    """
+
+    text: str
+    answers: tuple[str, ...] = ()
+    line: int | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return its fields as JSON holds them."""
+        found: dict[str, Any] = as_dict(self)
+        return found
+
+    def written(self) -> str:
+        """Return its Markdown."""
+        items = "\n".join(f"- {one}" for one in self.answers or (NOWHERE,))
+        return f"## {self.text}\n\n{items}\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What cannot be read in a question file.
+
+    :param line: from 1.
+    :param column: from 1.
+    """
+
+    line: int
+    column: int
+    message: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return its fields as JSON holds them."""
+        found: dict[str, Any] = as_dict(self)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Questions:
+    """The content of a question file.
+
+    :param questions: those that can be read, in order.
+    :param problems: the others, in order.
+    """
+
+    questions: tuple[Question, ...]
+    problems: tuple[Problem, ...] = ()
+
+
+def read_questions(data: bytes) -> Questions:
+    """Read a question file; what cannot be read becomes a problem with its place."""
+    try:
+        tree = parse_sections(data, "questions")
+    except DocumentError as error:
+        return Questions((), (Problem(1, 1, error.message),))
+    found: dict[str, Question] = {}
+    problems: list[Problem] = []
+    for section in tree.sections:
+        line = section.heading_lines.start + 1
+        if section.level < _LEVEL:
+            continue
+        if section.level > _LEVEL:
+            problems.append(Problem(line, 1, "expected a question, which is a heading of level 2: ## …"))
+            continue
+        text, wrong = section.heading, list[Problem]()
+        answers = _answers(tree, section, wrong)
+        if not text or len(text) >= MAX_HEADING:
+            problem = f"expected a question of 1 to {MAX_HEADING - 1:,} characters"
+            wrong.append(Problem(line, 1, problem))
+        elif text in found:
+            wrong.append(Problem(line, 4, f"the question is asked in line {found[text].line} already"))
+        elif not wrong:
+            found[text] = Question(text, answers, line)
+        problems += wrong
+    return Questions(tuple(found.values()), tuple(sorted(problems, key=lambda one: one.line)))
+
+
+def _answers(tree: SectionTree, section: Section, problems: list[Problem]) -> tuple[str, ...]:
+    """Return the selectors in the list below a question; none for ``nowhere``.
+
+    :param problems: list to which unreadable lines are added.
+    """
+    items: dict[int, str] = {}
+    for number in range(section.heading_lines.stop, section.own.stop):
+        line = tree.line(number)
+        if not line.strip() or _COMMENT.match(line):
+            continue
+        item = _ITEM.match(line)
+        text = (item["text"] or "").strip() if item else ""
+        code = _CODE.match(text)
+        items[number] = text = code[1] if code else text
+        try:
+            if not text:
+                raise SelectorSyntaxError(_EXPECTED, "", 0)
+            if text != NOWHERE:
+                compile_selector(text)
+        except SelectorSyntaxError as error:
+            column = line.find(text) + 1 if item else 1
+            problems.append(Problem(number + 1, column + error.position, error.problem))
+        except InvalidRequestError as error:
+            problems.append(Problem(number + 1, line.find(text) + 1, error.message))
+    if not items:
+        problems.append(Problem(section.heading_lines.start + 1, 1, _EXPECTED))
+    nowhere = [number for number, text in items.items() if text == NOWHERE]
+    if nowhere and len(items) > 1:
+        problem = f"{NOWHERE!r} stands alone below its question"
+        problems.append(Problem(nowhere[0] + 1, tree.line(nowhere[0]).find(NOWHERE) + 1, problem))
+    return () if nowhere else tuple(items.values())
+
+
+def with_question(data: bytes, question: Question | None, line: int | None = None) -> bytes:
+    """Add, replace or remove a question; all other lines stay.
+
+    :param question: the new one; ``None`` removes.
+    :param line: of the question that is replaced or removed, from 1; ``None`` adds one at the end.
+    :raises InvalidRequestError: no question stands in the line, or the new one cannot be written.
+    """
+    tree = parse_sections(data, "questions")
+    start, stop = len(data.rstrip()), len(data)
+    if line is not None:
+        here = [one for one in tree.sections if one.level and one.heading_lines.start + 1 == line]
+        if not here:
+            raise InvalidRequestError(f"no question stands in line {line}", parameter="line")
+        start, stop = here[0].own_bytes.start, here[0].own_bytes.stop
+    new = "" if question is None else question.written()
+    if question is not None and stop < len(data):
+        new += "\n"
+    if line is None and start:
+        new = "\n\n" + new
+    text = new.encode()
+    changed = data[:start] + (text.replace(b"\n", b"\r\n") if b"\r\n" in data else text) + data[stop:]
+    if question is not None:
+        wanted = (question.text, question.answers)
+        known = ((one.text, one.answers) for one in read_questions(changed).questions)
+        if wanted not in known:
+            hint = "write one line, and a selector for each section; no question twice"
+            raise InvalidRequestError(f"{question.text[:80]!r} cannot be written as a question", hint=hint)
+    return changed
+
+
+def written(questions: Iterable[Question], title: str) -> str:
+    """Return a new question file."""
+    return "\n".join([f"# {title}\n", *(one.written() for one in questions)])

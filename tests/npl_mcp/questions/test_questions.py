@@ -1,0 +1,223 @@
+"""Question files: their format, what they are not, and what the first answer to a question holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from npl_index.errors import InvalidRequestError, UnreadableDocumentError
+from npl_index.library.documents import DocumentRef
+from npl_mcp.config.settings import Settings
+from npl_mcp.core.app import App
+from npl_mcp.questions.files import DEFAULT_NAME, question_files, save_question
+from npl_mcp.questions.format import Question, read_questions, with_question
+from npl_mcp.questions.running import Outcome, ask, ask_one, compare
+from npl_mcp.stores.base.errors import ConflictError, NotAllowedError
+from npl_mcp.tools.npl import npl_load_tailored
+from tests.conftest import Call
+
+LIMITS = """# Limits
+
+## Upload size
+
+An upload may have at most 20 MB. Larger files are refused with error 413.
+
+## Requests
+
+A client may send ten requests a second.
+"""
+
+QUESTIONS = """# What users ask
+
+Free text, with `## no question` in it.
+
+## How large may an upload be?
+
+- limits > ## Upload size
+
+## How do I brew coffee?
+
+- nowhere
+"""
+
+
+@pytest.fixture
+def app(settings: Settings) -> Iterator[App]:
+    """An application over a few documents and a question file."""
+    root = settings.roots[0]
+    (root / "limits.md").write_text(LIMITS, encoding="utf-8")
+    (root / "Questions.md").write_text(QUESTIONS, encoding="utf-8")
+    application = App(replace(settings, token_budget=450))
+    yield application
+    application.close()
+
+
+def test_a_file_is_read_with_the_place_of_each_problem() -> None:
+    """What can be read is a question; the rest has a line and a column."""
+    text = """## Good?
+
+<!-- from support -->
+- `limits > ## Upload size`
+* ## Requests
+
+## No answer?
+
+## Prose?
+
+This is no list.
+
+## Wrong?
+
+- limits > > ## Upload
+
+## Good?
+
+- nowhere
+
+## Both?
+
+- nowhere
+- ## Requests
+
+### Deep
+"""
+    read = read_questions(text.encode())
+    assert read.questions == (Question("Good?", ("limits > ## Upload size", "## Requests"), 1),)
+    assert [(one.line, one.column) for one in read.problems] == [
+        (7, 1), (11, 1), (15, 12), (17, 4), (23, 3), (26, 1),
+    ]  # fmt: skip
+    assert "expected a list item" in read.problems[0].message
+    assert "line 1 already" in read.problems[3].message
+
+
+def test_bytes_that_are_no_text_are_a_problem() -> None:
+    """A file that is not UTF-8 has no questions."""
+    read = read_questions(b"## A?\n\n- \xff\n")
+    assert (read.questions, len(read.problems)) == ((), 1)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_an_edit_changes_only_its_question(end: str) -> None:
+    """Added at the end, replaced and removed in place; line ends stay."""
+    data = QUESTIONS.replace("\n", end).encode()
+    added = with_question(data, Question("What is new?", ("limits", "## Requests")))
+    assert added == data + f"{end}## What is new?{end}{end}- limits{end}- ## Requests{end}".encode()
+    first, second = read_questions(data).questions
+    changed = with_question(data, replace(first, answers=("limits",)), first.line)
+    assert changed == data.replace(b"limits > ## Upload size", b"limits")
+    removed = with_question(data, None, second.line)
+    assert [one.text for one in read_questions(removed).questions] == [first.text]
+
+
+@pytest.mark.parametrize("text", ["", "How large may an upload be?", "two\n\n## lines"])
+def test_a_question_that_could_not_be_read_again_is_refused(text: str) -> None:
+    """An empty one, one that is asked already, one with a heading inside."""
+    with pytest.raises(InvalidRequestError):
+        with_question(QUESTIONS.encode(), Question(text, ("limits",)))
+
+
+def test_question_files_are_no_documents(app: App, call: Call) -> None:
+    """They are neither ranked, nor listed, nor read by name; a document with such an end of a name is."""
+    root = app.settings.roots[0]
+    (root / "faq.questions.md").write_text(QUESTIONS, encoding="utf-8")
+    (root / "openquestions.md").write_text("# Open\n\nWho brews coffee?\n", encoding="utf-8")
+    found = [one.path for one in app.documents.find(DocumentRef())]
+    assert "openquestions.md" in found
+    assert not {"Questions.md", "faq.questions.md"} & set(found)
+    (root / "link.md").symlink_to(root / "Questions.md")
+    assert "Questions.md" not in [one.path for one in app.documents.find(DocumentRef(file="*.md"))]
+    for name in ("Questions.md", "Questions", "faq.questions.md"):
+        with pytest.raises(UnreadableDocumentError, match="npl-load test"):
+            npl_load_tailored(app, context="upload", file=name)
+    hits = call("search", query="How large may an upload be")["data"]["items"]
+    assert all("uestions.md" not in str(hit.get("file")) for hit in hits)
+
+
+def test_stored_question_files_are_no_documents(call: Call) -> None:
+    """Artifacts and their set do not contain them."""
+    call("artifact_create", name="q", filename="questions.md", content="# Q\n", artifact_type="document")
+    reply = call("npl_load_tailored", context="upload", file="artifact:1")
+    assert "npl-load test" in reply["error"]
+    assert not call("npl_load_tailored", context="upload", file="artifact:*")["success"]
+
+
+def test_an_outcome_says_where_the_right_section_is(app: App) -> None:
+    """Held, or what stood above, what no section has, and which selector is wrong."""
+    held, nowhere = ask(app, question_files(app)[0].questions)
+    assert (held.passed, held.rank, held.verdict, held.wrong) == (True, 1, "held", ())
+    assert 50 < held.tokens <= 450
+    assert (nowhere.passed, nowhere.rank) == (True, None)
+    assert {"brew", "coffee"} <= set(nowhere.absent)
+    missed = ask_one(app, Question("How many requests may a client send?", ("limits > ## Upload size",)))
+    assert not missed.held
+    assert missed.above[0] == "limits.md > ## Requests"
+    wrong = ask_one(app, Question("Upload size?", ("limits > ## Upload", "limits > ## Upload size")))
+    assert (wrong.held, wrong.passed) == (True, False)
+    assert "limits > ## Upload:" in wrong.wrong[0]
+    shown = ask_one(app, Question("How large may an upload be?"))
+    assert (shown.held, shown.above) == (False, ("limits.md > ## Upload size",))
+    assert Outcome.of_dict(missed.as_dict()) == missed
+
+
+def test_an_outcome_is_that_of_the_tool(app: App) -> None:
+    """The first answer is the one that an agent gets."""
+    text = "How large may an upload be?"
+    answer = npl_load_tailored(app, context=text)
+    outcome = ask_one(app, Question(text, tuple(one.selector for one in answer.value.sections)))
+    assert (outcome.held, outcome.tokens) == (True, app.counter.count(answer.text))
+
+
+def test_two_runs_differ_in_what_got_worse(app: App) -> None:
+    """A section that is gone fails under its name; better ones and new ones are told apart."""
+    questions = [
+        *question_files(app)[0].questions,
+        Question("How long is the warranty?", ("limits > ## Warranty",)),
+    ]
+    before = list(ask(app, questions))
+    text = LIMITS.replace("## Upload size", "## Size of files") + "\n## Warranty\n\nIt is two years long.\n"
+    (app.settings.roots[0] / "limits.md").write_text(text, encoding="utf-8")
+    differences = compare(before, ask(app, questions))
+    assert [(one.worse, one.better) for one in differences] == [(True, False), (False, True)]
+    assert differences[0].after is not None
+    assert "limits > ## Upload size" in differences[0].after.wrong[0]
+    assert differences[0].as_dict()["worse"] is True
+
+
+def test_questions_are_saved_in_the_data_folder(app: App) -> None:
+    """The file is made with the first question; an old digest is refused."""
+    first = save_question(app, DEFAULT_NAME, Question("What is a rose?", ("roses",)))
+    assert question_files(app)[-1] == first
+    changed = replace(first.questions[0], text="What are roses?")
+    second = save_question(app, DEFAULT_NAME, changed, changed.line, first.digest)
+    assert [one.text for one in second.questions] == ["What are roses?"]
+    with pytest.raises(ConflictError):
+        save_question(app, DEFAULT_NAME, None, 1, first.digest)
+    for name in ("data folder:../questions.md", "data folder:notes.md", "other.questions.md"):
+        with pytest.raises(InvalidRequestError):
+            save_question(app, name, changed)
+
+
+def test_questions_below_a_root_are_saved_with_permission(app: App, settings: Settings) -> None:
+    """Files of the user change only where edits are allowed."""
+    question = Question("What is a rose?", ("roses",))
+    assert question_files(app)[0].writable is False
+    with pytest.raises(NotAllowedError):
+        save_question(app, "Questions.md", question)
+    writing = App(replace(settings, write=True))
+    saved = save_question(writing, "Questions.md", question)
+    assert (saved.writable, saved.questions[-1].text) == (True, "What is a rose?")
+    assert Path(settings.roots[0], "Questions.md").read_bytes().startswith(QUESTIONS.encode())
+    writing.close()
+
+
+def test_a_file_that_cannot_be_read_is_listed_with_its_problem(app: App) -> None:
+    """Other files are still read."""
+    path = app.settings.roots[0] / "big.questions.md"
+    with path.open("wb") as file:
+        file.truncate(app.settings.limits.max_bytes + 1)
+    files = {one.name: one for one in question_files(app)}
+    assert files["big.questions.md"].problems[0].line == 1
+    assert len(files["Questions.md"].questions) == 2
