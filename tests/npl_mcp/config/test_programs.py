@@ -94,6 +94,7 @@ class Stranger:
         self.environment = {
             **os.environ,
             **child_environment({}),
+            "BROWSER": "git",
             "HOME": str(home),
             "NPL_MCP_DATA_DIR": str(home / "data"),
             "PATH": os.pathsep.join(["", ".", str(BIN), os.environ["PATH"]]),
@@ -134,13 +135,15 @@ def test_a_program_imports_nothing_from_the_working_directory(stranger: Stranger
 
 @pytest.mark.parametrize("step", ["start", "launcher"])
 def test_a_server_in_the_background_imports_nothing_from_there(stranger: Stranger, step: str) -> None:
-    """Nor do the commands that call it."""
+    """Nor do the commands that call it, or the browser that one of them starts."""
     server = str(BIN / "npl-mcp-server")
     started = stranger.run(server, step, "--port", "0")
     try:
         assert started.returncode == 0, started.stderr
         called = stranger.run(str(BIN / "npl-load"), "--via", "http", "c", "*")
         assert called.returncode == 0, called.stderr
+        opened = stranger.run(server, "open", path=f".:{BIN}")
+        assert "no browser could be started" in opened.stderr
     finally:
         assert stranger.run(server, "stop").returncode == 0
     assert stranger.marks() == ""
