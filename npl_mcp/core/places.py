@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from npl_index.errors import NPLError
 from npl_index.library.documents import DocumentRef, Found
 from npl_index.library.roots import real_path
+from npl_index.markdown.sections import SectionTree
 from npl_index.markdown.traits import Traits
 from npl_mcp.core.app import App, Gathered
 from npl_mcp.core.relations import below, folder_name
@@ -37,12 +38,14 @@ class Measure:
     :param tokens: of all of it; nothing if too many files are looked at.
     :param words: of all of it.
     :param traits: what it holds.
+    :param title: of the document.
     """
 
     sections: int
     tokens: int | None = None
     words: int | None = None
     traits: tuple[str, ...] = ()
+    title: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,7 @@ class Entry:
     :param tokens: of all of them; nothing if there are too many files.
     :param words: of all of them.
     :param traits: what they hold.
+    :param title: of one document.
     """
 
     kind: str
@@ -67,6 +71,7 @@ class Entry:
     tokens: int | None
     words: int | None
     traits: tuple[str, ...]
+    title: str | None = None
 
 
 def held(traits: Traits) -> tuple[str, ...]:
@@ -80,6 +85,12 @@ def held(traits: Traits) -> tuple[str, ...]:
     return tuple(word for holds, word in every if holds)
 
 
+def title_of(tree: SectionTree) -> str | None:
+    """Return the title of a document: of its front matter, or its first heading; ``None`` without both."""
+    first = tree.title or next((one.index for one in tree.sections[1:2] if one.level), None)
+    return tree.sections[0].heading or (None if first is None else tree.sections[first].name) or None
+
+
 def measured(app: App, gathered: Gathered) -> list[Measure]:
     """Return the size of each document."""
     collection = gathered.collection
@@ -88,9 +99,10 @@ def measured(app: App, gathered: Gathered) -> list[Measure]:
     _, counts = app.counting(collection, app.clock("the folder"))
     result = []
     for number, parsed in enumerate(collection.documents):
-        whole = parsed.tree.sections[0].whole_traits
+        top = parsed.tree.sections[0]
         tokens = counts(number).total(range(len(parsed.tree.sections)))
-        result.append(Measure(collection.headings(number), tokens, whole.word_count, held(whole)))
+        words, traits = top.whole_traits.word_count, held(top.whole_traits)
+        result.append(Measure(collection.headings(number), tokens, words, traits, title_of(parsed.tree)))
     return result
 
 
@@ -106,6 +118,7 @@ def joined(kind: str, name: str, address: str, parts: Sequence[Measure]) -> Entr
         tokens=sum(part.tokens or 0 for part in parts) if known else None,
         words=sum(part.words or 0 for part in parts) if known else None,
         traits=tuple(dict.fromkeys(trait for part in parts for trait in part.traits)),
+        title=parts[0].title if kind == "file" else None,
     )
 
 

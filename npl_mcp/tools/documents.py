@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from annotated_types import Ge
 
@@ -26,6 +26,7 @@ from npl_mcp.core.app import App, Gathered
 from npl_mcp.core.maps import Area, areas_of_files, areas_of_sections
 from npl_mcp.core.places import Crumb, Entry, above, entries, held, measured, tops
 from npl_mcp.core.relations import Relations, around
+from npl_mcp.core.tables import arranged
 from npl_mcp.core.waiting import waits
 from npl_mcp.tools.spec import ToolSpec
 
@@ -38,6 +39,11 @@ MOST_TEXT = 60_000
 File = Annotated[str | None, "A Markdown file, a folder or a library; default: all roots"]
 Offset = Annotated[int, Ge(0), "How many are left out before"]
 Limit = Annotated[int, Ge(1), "Most that are shown"]
+Sort = Annotated[str, "A column, with - before it for the reverse order"]
+Filter = Annotated[str, "Words that each row holds"]
+
+COLUMNS = ("name", "title", "files", "sections", "tokens", "words", "traits")
+"""Of a folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +187,8 @@ async def documents_look(
     selector: Annotated[str | None, "The section of a file that is shown first"] = None,
     offset: Offset = 0,
     limit: Limit = 100,
+    sort: Sort = "",
+    filter: Filter = "",
 ) -> Look:
     """Show a folder with its files, or a file with its sections and text.
 
@@ -189,25 +197,36 @@ async def documents_look(
     :raises DocumentError: the file cannot be used.
     :raises SelectorSyntaxError: the selector cannot be read.
     :raises SectionNotFoundError: it selects nothing.
+    :raises InvalidRequestError: a folder has no such column.
     """
+    part = _Part(sort, filter, offset, limit)
     if file is None:
-        return Look(folder=_listed(app, (), [one async for one in tops(app)], offset, limit))
+        return Look(folder=_listed(app, (), [one async for one in tops(app)], part))
     ref = DocumentRef.parse(file)
 
     async def look() -> Look:
         gathered = await app.gathered(ref)
         if gathered.several:
-            return Look(folder=_folder(app, file, gathered, offset, limit))
+            return Look(folder=_folder(app, file, gathered, part))
         return Look(file=_file(app, gathered, selector, offset, limit))
 
     return await app.unchanging(look)
 
 
-def _folder(app: App, file: str, gathered: Gathered, offset: int, limit: int) -> Folder:
+class _Part(NamedTuple):
+    """Which entries of a folder are shown."""
+
+    sort: str
+    filter: str
+    offset: int
+    limit: int
+
+
+def _folder(app: App, file: str, gathered: Gathered, part: _Part) -> Folder:
     files = measured(app, gathered)
     every = tuple(entries(file, gathered, files))
     crumbs = above(file, gathered.founds)
-    folder = _listed(app, crumbs, every, offset, limit)
+    folder = _listed(app, crumbs, every, part)
     return replace(
         folder,
         address=file,
@@ -217,20 +236,21 @@ def _folder(app: App, file: str, gathered: Gathered, offset: int, limit: int) ->
     )
 
 
-def _listed(app: App, crumbs: tuple[Crumb, ...], every: Sequence[Entry], offset: int, limit: int) -> Folder:
+def _listed(app: App, crumbs: tuple[Crumb, ...], every: Sequence[Entry], part: _Part) -> Folder:
     """Return a folder with a page of what lies in it.
 
     :param crumbs: the way to it, itself included; empty for all roots and libraries.
     """
     tokens = [one.tokens for one in every]
+    kept = arranged(every, COLUMNS, part.sort, part.filter)
     return Folder(
         name=crumbs[-1].name if crumbs else "",
         address="",
         crumbs=crumbs[:-1],
-        items=tuple(every[offset : offset + limit]),
-        total=len(every),
-        limit=limit,
-        offset=offset,
+        items=tuple(kept[part.offset : part.offset + part.limit]),
+        total=len(kept),
+        limit=part.limit,
+        offset=part.offset,
         files=sum(one.files for one in every),
         sections=sum(one.sections for one in every),
         tokens=None if None in tokens else sum(filter(None, tokens)),

@@ -1,7 +1,8 @@
 """How pages are declared, and how they become routes.
 
 A page is a function from a visit to data, as JSON holds it. The data are shown by a template, and sent as
-they are at the same address with ``.json`` behind its path. Both are written beside the event loop, and so is
+they are at the same address with ``.json`` behind its path; with ``.csv`` all rows of its table (``_table``)
+are. All are written beside the event loop, and so is
 what a template calls: pictures, Markdown, differences.
 """
 
@@ -35,6 +36,7 @@ from npl_mcp.web.browsers import (
     is_page,
 )
 from npl_mcp.web.rendering import beside, fragments, render
+from npl_mcp.web.tables import Table
 from npl_mcp.web.visits import FORM_TOKEN, CallError, Visit, address, read_form
 
 Data = dict[str, Any]
@@ -173,8 +175,9 @@ class Site:
         """Return the routes of all pages."""
         for one in self.declared:
             if isinstance(one, Page):
-                yield Route(f"{one.path.rstrip('/') or '/index'}.json", self._page(one, as_json=True))
-                yield Route(one.path, self._page(one, as_json=False))
+                for suffix in ("json", "csv"):
+                    yield Route(f"{one.path.rstrip('/') or '/index'}.{suffix}", self._page(one, suffix))
+                yield Route(one.path, self._page(one))
             elif isinstance(one, Action):
                 yield Route(one.path, self._action(one), methods=["POST"])
             elif isinstance(one, Stream):
@@ -185,15 +188,17 @@ class Site:
     def _visit(self, request: Request) -> Visit:
         return Visit(request, self.server, self.settings)
 
-    def _page(self, page: Page, as_json: bool) -> Callable[[Request], Awaitable[Response]]:
+    def _page(self, page: Page, suffix: str = "") -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:
-            visit = self._visit(request)
+            visit = replace(self._visit(request), whole=suffix == "csv")
             try:
                 _check_domain(visit, page.domain)
                 data = await page.data(visit)
+                if suffix == "csv":
+                    return await _csv(visit, data.get("_table"))
             except CallError as error:
-                return await self.failed(visit, error, as_json)
-            if as_json:
+                return await self.failed(visit, error, bool(suffix))
+            if suffix:
                 shown = {name: value for name, value in data.items() if not name.startswith("_")}
                 return await _json(Reply(data=shown))
             return await self.shown(visit, page.template, data)
@@ -287,6 +292,17 @@ async def _json(body: Reply[Any] | Failure, status: int = 200) -> Response:
 
 def _written(body: Reply[Any] | Failure) -> str:
     return encode(as_dict(body))
+
+
+async def _csv(visit: Visit, table: Table | None) -> Response:
+    """Return all rows of a page's table.
+
+    :raises CallError: it has none.
+    """
+    if table is None:
+        raise CallError(f"the page {visit.request.url.path[:100]!r} has no table", ErrorCode.NOT_FOUND)
+    text = await beside(lambda: "".join(table.csv()))
+    return Response(text, headers={"Content-Disposition": "attachment"}, media_type="text/csv")
 
 
 async def _events(visit: Visit, stream: Stream) -> AsyncIterator[ServerSentEvent]:

@@ -59,12 +59,14 @@ class Visit:
     :param server: answers the calls.
     :param settings: of the server.
     :param form: what was sent with a form.
+    :param whole: all rows of a table are asked for.
     """
 
     request: Request
     server: FastMCP[Any]
     settings: Settings
     form: Form = field(default_factory=ImmutableMultiDict)
+    whole: bool = False
 
     @cached_property
     def caller(self) -> Caller:

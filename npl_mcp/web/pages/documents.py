@@ -12,10 +12,21 @@ from urllib.parse import unquote
 from npl_mcp.web.drawing import icicle
 from npl_mcp.web.markdown import Levels, markdown
 from npl_mcp.web.routing import Data, Page
+from npl_mcp.web.tables import Column, Table, part
 from npl_mcp.web.visits import CallError, Visit, address
 
 SHOWN = 200
 """Rows of a folder, and sections of a file, on a page."""
+
+COLUMNS = (
+    Column("name", "Name"),
+    Column("title", "Title", "minor"),
+    Column("files", "Files", "number minor"),
+    Column("sections", "Sections", "number minor"),
+    Column("tokens", "Tokens", "number"),
+    Column("words", "Words", "number minor"),
+    Column("traits", "Holds"),
+)
 
 VIEWS = {"both": "Side by side", "text": "Text", "source": "Source", "links": "Links"}
 """Ways to look at a file, by their names in addresses."""
@@ -37,8 +48,8 @@ def to_document(name: str, **query: object) -> str:
 
 async def everything(visit: Visit) -> Data:
     """Return all roots and libraries."""
-    look = await visit.call("documents_look", offset=visit.number("offset"), limit=SHOWN)
-    return {**look, "view": "", "_map": None}
+    look = await visit.call("documents_look", **part(visit, SHOWN))
+    return {**look, "view": "", **_of_folder(visit, look["folder"])}
 
 
 async def documents(visit: Visit) -> Data:
@@ -55,20 +66,20 @@ async def documents(visit: Visit) -> Data:
         "documents_look",
         file=name,
         selector=visit.text("selector") or None,
-        offset=None if links else offset,
-        limit=SHOWN,
+        **{**part(visit, SHOWN), **({"offset": None} if links else {})},
     )
     if "folder" in look:
-        return {**look, "links": links, "view": view, **_of_folder(look["folder"])}
+        return {**look, "links": links, "view": view, **_of_folder(visit, look["folder"])}
     file = look["file"]
     sections = partial(_sections, file, view)
     return {**look, "links": links, "view": view, **_of_file(file), "_sections": sections}
 
 
-def _of_folder(folder: Data) -> Data:
-    if "map" not in folder:
-        return {"_map": None}
-    return {"_map": partial(icicle, folder["map"], lambda area: to_document(area["address"]))}
+def _of_folder(visit: Visit, folder: Data) -> Data:
+    leads = (
+        partial(icicle, folder["map"], lambda area: to_document(area["address"])) if "map" in folder else None
+    )
+    return {"_map": leads, "_table": Table(visit, COLUMNS, folder)}
 
 
 def _of_file(file: Data) -> Data:

@@ -39,19 +39,49 @@ document.addEventListener("keydown", (event) => {
 });
 
 // Texts to copy.
-for (const button of document.querySelectorAll("[data-copy]")) {
-  button.hidden = false;
-  button.addEventListener("click", async () => {
-    const label = button.textContent;
-    try {
-      await navigator.clipboard.writeText(button.dataset.copy);
-      button.textContent = "Copied";
-    } catch {
-      button.textContent = "Not allowed";
-    }
-    setTimeout(() => { button.textContent = label; }, 1500);
-  });
+document.addEventListener("click", async (event) => {
+  const button = event.target.closest("[data-copy]");
+  if (!button) return;
+  const label = button.textContent;
+  try {
+    await navigator.clipboard.writeText(button.dataset.copy);
+    button.textContent = "Copied";
+  } catch {
+    button.textContent = "Not allowed";
+  }
+  setTimeout(() => { button.textContent = label; }, 1500);
+});
+document.documentElement.classList.add("scripted");
+
+// Parts of the page as they are now: the server makes the whole page, and these of it take the place of the old ones.
+let turn = 0;
+async function renew(address, ids) {
+  const own = ++turn;
+  const answer = await fetch(address, { headers: { Accept: "text/html" } }).catch(() => null);
+  if (!answer?.ok || own !== turn) return false;
+  const made = new DOMParser().parseFromString(await answer.text(), "text/html");
+  for (const id of ids) {
+    const old = document.getElementById(id);
+    const next = made.getElementById(id);
+    if (!old || !next || old.isEqualNode(next) || old.contains(document.activeElement?.closest("input, textarea, select"))) continue;
+    const focused = old.contains(document.activeElement) && document.activeElement.id;
+    old.replaceWith(next);
+    if (focused) document.getElementById(focused)?.focus();
+  }
+  return true;
 }
+
+// Filters take effect while somebody types.
+let typing = 0;
+document.addEventListener("input", (event) => {
+  const form = event.target.closest("form[data-renews]");
+  if (!form) return;
+  clearTimeout(typing);
+  typing = setTimeout(async () => {
+    const address = `${location.pathname}?${new URLSearchParams(new FormData(form))}`;
+    if (await renew(address, form.dataset.renews.split(" "))) history.replaceState(history.state, "", address);
+  }, 120);
+});
 
 // News: the server sends rows as it makes them for the page. One that the page has takes the place of that; another
 // is new, unless it is said to have changed: then it stands on an earlier page.

@@ -1,0 +1,112 @@
+"""Tables of pages: each sorts by every column, filters while a person types, and is a CSV file as well."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from npl_mcp.core.tables import arranged, cell
+from npl_mcp.web.visits import CallError, Visit, address
+
+MOST_ROWS = 100_000
+"""Rows of a CSV file."""
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""Beginnings of texts that spreadsheets run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table.
+
+    :param name: key of its values, and its name in addresses.
+    :param title: above it.
+    :param kind: class of its cells: ``number``, or ``minor`` for what a phone leaves out.
+    """
+
+    name: str
+    title: str
+    kind: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table of one page, for its template and for CSV.
+
+    :param page: ``items``, ``total``, ``limit`` and ``offset``.
+    """
+
+    visit: Visit
+    columns: Sequence[Column]
+    page: Mapping[str, Any]
+
+    @property
+    def sort(self) -> str:
+        """The column by which it is sorted, with ``-`` before it for the reverse order."""
+        return self.visit.text("sort")
+
+    @property
+    def filter(self) -> str:
+        """The words that its rows hold."""
+        return self.visit.text("filter")
+
+    def state(self, column: Column) -> str | None:
+        """Return how it is sorted by a column, in the words of ARIA."""
+        return {column.name: "ascending", f"-{column.name}": "descending"}.get(self.sort)
+
+    def sorted_by(self, column: Column) -> str:
+        """Return the address of the page sorted by a column; numbers begin with the largest."""
+        first, then = ("-", "") if "number" in column.kind else ("", "-")
+        lead = then if self.sort == f"{first}{column.name}" else first
+        return self.visit.here(sort=f"{lead}{column.name}", offset=None)
+
+    def kept(self) -> list[tuple[str, str]]:
+        """Return the parameters of the address that a filter keeps."""
+        pairs = self.visit.request.query_params.multi_items()
+        return [(name, value) for name, value in pairs if name not in ("filter", "offset")]
+
+    def export(self, suffix: str) -> str:
+        """Return the address of the same rows as ``csv`` or ``json``."""
+        path, query = self.visit.request.url.path, self.visit.request.query_params
+        named = {name: query.getlist(name) for name in query if name != "offset"}
+        return address(f"{path.rstrip('/') or '/index'}.{suffix}", **named)
+
+    def csv(self) -> Iterator[str]:
+        """Yield the lines of the CSV file: all rows, whatever page is looked at."""
+        line = io.StringIO()
+        writer = csv.writer(line)
+        for row in ([column.title for column in self.columns], *map(self._cells, self.page["items"])):
+            writer.writerow(row)
+            yield line.getvalue()
+            line.seek(0)
+            line.truncate()
+
+    def _cells(self, row: Mapping[str, Any]) -> list[Any]:
+        values = (cell(row.get(column.name)) for column in self.columns)
+        return [f"'{one}" if isinstance(one, str) and one.startswith(_FORMULA) else one for one in values]
+
+
+def part(visit: Visit, limit: int) -> dict[str, Any]:
+    """Return which rows of a table a page shows, as arguments of a tool; all for a CSV file."""
+    offset, most = (None, MOST_ROWS) if visit.whole else (visit.number("offset"), limit)
+    return {"sort": visit.text("sort"), "filter": visit.text("filter"), "offset": offset, "limit": most}
+
+
+def paged(
+    visit: Visit, rows: Sequence[Mapping[str, Any]], columns: Sequence[Column], limit: int
+) -> dict[str, Any]:
+    """Return a page of rows in memory: sorted and filtered as its address says.
+
+    :raises CallError: it is sorted by a column that is not there.
+    """
+    wanted = part(visit, limit)
+    names = [column.name for column in columns]
+    if wanted["sort"] and wanted["sort"].removeprefix("-") not in names:
+        raise CallError(f"sort is {wanted['sort'][:64]!r}; there are {', '.join(names)}")
+    every = arranged(rows, names, wanted["sort"], wanted["filter"], lambda row, name: row.get(name))
+    offset = wanted["offset"] or 0
+    items = every[offset : offset + wanted["limit"]]
+    return {"items": items, "total": len(every), "limit": wanted["limit"], "offset": offset}
