@@ -20,6 +20,11 @@ def child_environment(added: Mapping[str, str]) -> dict[str, str]:
     return found | dict(added)
 
 
+def keep_absolute_path() -> None:
+    """Remove the folders from this process's ``PATH`` that depend on the working directory."""
+    os.environ["PATH"] = child_environment({})["PATH"]
+
+
 def find_program(name: str, path: str | None = None) -> str | None:
     """Return the full path of a program that is not in the working directory, or ``None``.
 

@@ -16,7 +16,7 @@ from npl_mcp import __version__
 from npl_mcp.cli.terminal.arguments import JSON, SHELL, ProgramParser, add, switch
 from npl_mcp.cli.terminal.display import USAGE, Display, Outcome, run_program
 from npl_mcp.cli.terminal.options import add_options, settings_of
-from npl_mcp.config.child_processes import child_environment, inherited_environment
+from npl_mcp.config.child_processes import inherited_environment, keep_absolute_path
 from npl_mcp.config.clients import http_snippets
 from npl_mcp.config.completion import script
 from npl_mcp.config.programs import python
@@ -262,7 +262,7 @@ def _open(settings: Settings) -> int:
     sys.stdout.flush()
     if state.guarded:
         _tell("the page asks for a token; npl-mcp-server config --show-token prints one")
-    os.environ["PATH"] = child_environment({})["PATH"]  # the browser is looked for there
+    keep_absolute_path()  # webbrowser searches it for a browser
     if not webbrowser.open(f"{state.pages}/"):
         _tell("no browser could be started; open the address yourself")
         return 1
