@@ -56,6 +56,16 @@ is JSON, and times are given to the second. Failures stay JSON, as do command li
 HTTP calls. Tools that list `format` take it with a call. With `--structured`, the same object comes
 as structured content too, and every tool lists its output schema.
 
+## Retries
+
+Without an answer, a client cannot know whether a write was done. So every tool takes `request_id`,
+a text of at most 200 characters, for instance a UUID; it is not listed. For a day, a second call with
+it changes nothing and gets the same answer, from any replica. With another tool or other arguments it
+is refused. Each token has its own ids. A call that failed wrote nothing and may be sent again. Commands
+and pages send an id; commands repeat a call once if its answer is lost. The answer is kept in the
+transaction of the write. Markdown files have no transaction: if the server is killed in between, the
+retry is a second edit, which `expect` refuses.
+
 ## Documents
 
 `file` takes a path below a search root, a folder, a pattern (`**/*.prompt.md`, `{guide,api}/*.md`),

@@ -27,6 +27,8 @@ from npl_mcp.core.lanes import lane
 from npl_mcp.core.progress import ENDING, tell_progress
 from npl_mcp.core.waiting import Awaited, Long, Patience, step
 from npl_mcp.server.arguments import MOST_ENTRIES, strict
+from npl_mcp.server.retries import once
+from npl_mcp.stores.requests import PARAMETER, Request
 from npl_mcp.tools.access import acting, actors, as_seen, domains_needed
 from npl_mcp.tools.errors import invalid_arguments
 from npl_mcp.tools.markdown import as_markdown
@@ -133,19 +135,28 @@ class BoundTool(Tool):
 
     async def _answer(self, arguments: dict[str, Any]) -> ToolResult:
         """Execute a call; worker threads run its steps with :func:`~npl_mcp.core.waiting.step`."""
+        request_id = arguments.get(PARAMETER)
+        if PARAMETER in arguments:
+            arguments = {name: value for name, value in arguments.items() if name != PARAMETER}
         if (who := identity()) is not None:
             arguments = acting(self._spec, arguments, who)
         if (call := CURRENT.get()) is not None:
             call.arguments = arguments
         checked = self._checked(arguments)
-        data = self._spec(seen(self._app).in_call(), **checked)
-        if inspect.iscoroutine(data):
-            data = await data
+        if request_id is None or self._spec.read_only:
+            data = await self._work(checked)
+        else:
+            request = Request.parse(who.name if who else "", request_id, self.name, arguments)
+            data = await once(self._app.database, request, self._work(checked))
         if call is not None:
             # Reports use no other values, which may be large.
             value = data.value if isinstance(data, Written) else data
             call.data = value if isinstance(value, Tailored) else None
         return self._result(data, checked)
+
+    async def _work(self, checked: dict[str, Any]) -> Any:
+        data = self._spec(seen(self._app).in_call(), **checked)
+        return await data if inspect.iscoroutine(data) else data
 
     def _checked(self, arguments: dict[str, Any]) -> dict[str, Any]:
         if len(arguments) > MOST_ENTRIES:

@@ -9,6 +9,7 @@ what a template calls: pictures, Markdown, differences.
 from __future__ import annotations
 
 import hmac
+import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -37,7 +38,7 @@ from npl_mcp.web.browsers import (
 )
 from npl_mcp.web.rendering import beside, fragments, render
 from npl_mcp.web.tables import Table
-from npl_mcp.web.visits import FORM_TOKEN, CallError, Visit, address, read_form
+from npl_mcp.web.visits import FORM_ID, FORM_TOKEN, CallError, Visit, address, read_form
 
 Data = dict[str, Any]
 
@@ -328,8 +329,11 @@ async def _events(visit: Visit, stream: Stream) -> AsyncIterator[ServerSentEvent
 
 
 def _form_field(visit: Visit) -> Markup:
-    """Return the hidden field that every form has."""
-    return Markup('<input type="hidden" name="{}" value="{}">').format(FORM_TOKEN, visit.form_token)
+    """Return the hidden fields that every form has that writes."""
+    fields = {FORM_TOKEN: visit.form_token, FORM_ID: secrets.token_hex(16)}
+    return Markup("").join(
+        Markup('<input type="hidden" name="{}" value="{}">').format(*one) for one in fields.items()
+    )
 
 
 async def _check_admitted(visit: Visit) -> None:
@@ -379,7 +383,7 @@ def again(
     """
     kept = [(name, value) for name, value in fields if name != FORM_TOKEN]
     proof = form_token(visit.session, as_cookie(token)) if token else visit.form_token
-    typed = max((value for _, value in kept), key=len, default="")
+    typed = max((value for name, value in kept if name != FORM_ID), key=len, default="")
     data = {"to": to, "fields": kept, "signs_in": signs_in, "proof": proof, "typed": typed}
     return Shown("again.html", data, 401 if signs_in else 200 if token else 403, token)
 

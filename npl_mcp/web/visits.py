@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode
 
@@ -17,6 +18,8 @@ from npl_mcp.config.settings import Settings
 from npl_mcp.core.calls import CALLER_KEY, PAGES, Caller
 from npl_mcp.core.lanes import lane
 from npl_mcp.stores.access import EVERYTHING, Identity, Sight
+from npl_mcp.stores.base.database import digest_of
+from npl_mcp.stores.requests import PARAMETER
 from npl_mcp.tools.access import sees_domain
 from npl_mcp.tools.domains import domains_named
 from npl_mcp.tools.errors import ErrorCode
@@ -25,6 +28,9 @@ from npl_mcp.web.calling import STATUS, call, text_of
 
 FORM_TOKEN = "form_token"
 """Field of every form that changes something."""
+
+FORM_ID = "form_id"
+"""Field of every such form, other in each page: a form that is sent twice changes something once."""
 
 FORM_TYPE = "application/x-www-form-urlencoded"
 LONGEST_FORM = 4 * 1024 * 1024
@@ -159,6 +165,13 @@ class Visit:
         """Return whether a box of the address is ticked."""
         return self.text(name).lower() in ("1", "true", "on", "yes")
 
+    @cached_property
+    def _request_ids(self) -> Iterator[str]:
+        """An id for each call of a form. A form whose fields were edited is another one."""
+        fields = [one for one in self.form.multi_items() if one[0] != FORM_TOKEN]
+        digest = digest_of(repr(fields).encode("utf-8", "replace"))
+        return (f"{digest}-{number}" for number in count())
+
     async def call(self, tool: str, /, **arguments: Any) -> Any:
         """Return the data of a tool's answer, as JSON holds it.
 
@@ -166,6 +179,8 @@ class Visit:
         :raises CallError: it failed.
         """
         given = {name: value for name, value in arguments.items() if value is not None}
+        if FORM_ID in self.form:
+            given[PARAMETER] = next(self._request_ids)
         result = await call(self.server, tool, given, self.caller)
         assert result is not None
         answer = await lane("light").run(json.loads, text_of(result))

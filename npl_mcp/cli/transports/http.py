@@ -11,6 +11,7 @@ import base64
 import json
 import os
 import socket
+import time
 from collections.abc import Mapping
 from contextlib import closing
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
@@ -32,11 +33,17 @@ from npl_mcp.cli.transports.base import (
 
 GREETING_SECONDS = 1.0
 
+RETRY_SECONDS = 0.5
+"""Seconds before a call is sent once more: another server may take over meanwhile."""
+
 MAX_BODY_BYTES = 64 * 1024 * 1024
 """Longest answer; the largest artifact fits several times."""
 
 REFUSED = (401, 413, 421, 429, 503)
 """Statuses of calls that a server refuses before it looks at them."""
+
+GATEWAY_FAILED = (502, 504)
+"""Statuses of a proxy whose server gave no answer."""
 
 _BLOCK = 64 * 1024
 
@@ -78,10 +85,18 @@ class HttpTransport:
         if self.local:
             headers["NPL-Cwd"] = _folder((tool.startswith(WORKLOG_TOOLS) and self._project) or Path.cwd())
         # In ASCII, so that half of a surrogate pair arrives as such and is refused, as it is in this process.
-        body = json.dumps(arguments).encode("ascii")
-        with closing(greeted(self.address)) as line:
-            path = f"{self.address.prefix}/mcp/tools/{tool}"
-            answer = request(line, "POST", path, headers, body, CALL_SECONDS)
+        body = json.dumps({**arguments, "request_id": os.urandom(16).hex()}).encode("ascii")
+        try:
+            answer = self._sent(tool, headers, body)
+        except TransportError as error:
+            if not error.sent:
+                raise
+            # The answer was lost. The server makes a call with the same request_id once.
+            time.sleep(RETRY_SECONDS)
+            try:
+                answer = self._sent(tool, headers, body)
+            except TransportError:
+                raise error from None
         if answer.status == 200 and arguments.get("format") == "markdown":
             return {"success": True, "data": answer.body.decode("utf-8", "replace")}
         reply = reply_of(answer.body)
@@ -93,6 +108,14 @@ class HttpTransport:
         if answer.status == 404:
             raise TransportError("does not have the tool")
         raise TransportError(f"sent no reply of a tool (status {answer.status})", sent=True)
+
+    def _sent(self, tool: str, headers: Mapping[str, bytes], body: bytes) -> Answer:
+        with closing(greeted(self.address)) as line:
+            path = f"{self.address.prefix}/mcp/tools/{tool}"
+            answer = request(line, "POST", path, headers, body, CALL_SECONDS)
+        if answer.status in GATEWAY_FAILED:
+            raise TransportError(f"sent no reply of a tool (status {answer.status})", sent=True)
+        return answer
 
     def close(self) -> None:
         """Do nothing: each call has a connection of its own."""

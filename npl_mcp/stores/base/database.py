@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager, nullcontext
+from contextvars import ContextVar
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, TypeVar
@@ -197,6 +198,29 @@ def json_of(text: Any, where: str) -> Any:
         raise damaged(f"{where} holds no JSON") from None
 
 
+class Joined(ExitStack):
+    """The write transactions of a call, joined to one: it begins with the first and ends with this context.
+
+    :param database: the database.
+    :param check: called with the transaction before anything is written.
+    """
+
+    def __init__(self, database: Database, check: Callable[[Transaction], None]) -> None:
+        super().__init__()
+        self.database, self._check = database, check
+        self.begun: Transaction | None = None
+
+    def transaction(self) -> Transaction:
+        """Return the transaction."""
+        if self.begun is None:
+            self.begun = self.enter_context(self.database.alone(0))
+            self._check(self.begun)
+        return self.begun
+
+
+_JOINED: ContextVar[Joined | None] = ContextVar("joined", default=None)
+
+
 class Database:
     """The database of all stores; safe for several threads and several processes.
 
@@ -211,12 +235,26 @@ class Database:
         self._found: str | None = None
 
     @contextmanager
+    def joined(self, check: Callable[[Transaction], None]) -> Iterator[None]:
+        """Join the write transactions of this context, and the reads after the first write.
+
+        :param check: called with the transaction before anything is written.
+        """
+        with Joined(self, check) as joined:
+            token = _JOINED.set(joined)
+            try:
+                yield
+            finally:
+                _JOINED.reset(token)
+
+    @contextmanager
     def write(self) -> Iterator[Transaction]:
         """Begin a transaction that may write; it is committed at the end, or rolled back on any error.
 
         :raises DatabaseError: the database cannot be used; nothing was changed.
         """
-        with self._transaction(0) as transaction:
+        joined = self._in_call()
+        with self.alone(0) if joined is None else nullcontext(joined.transaction()) as transaction:
             yield transaction
 
     @contextmanager
@@ -225,8 +263,14 @@ class Database:
 
         :raises DatabaseError: the database cannot be used.
         """
-        with self._transaction(1) as transaction:
+        joined = self._in_call()
+        begun = None if joined is None else joined.begun
+        with self.alone(1) if begun is None else nullcontext(begun) as transaction:
             yield transaction
+
+    def _in_call(self) -> Joined | None:
+        joined = _JOINED.get()
+        return joined if joined is not None and joined.database is self else None
 
     def open(self) -> None:
         """Open the database: create or migrate it, then check it. Idempotent.
@@ -291,7 +335,8 @@ class Database:
             self._dispose()
 
     @contextmanager
-    def _transaction(self, which: int) -> Iterator[Transaction]:
+    def alone(self, which: int) -> Iterator[Transaction]:
+        """Begin a transaction that joins no other: 0 for one that may write, 1 for one that reads."""
         deadline = Deadline()
         kind = self._opened(deadline)[which]
         try:

@@ -9,7 +9,7 @@ import pytest
 
 from npl_mcp.web.browsers import SESSION_COOKIE, cookies
 from npl_mcp.web.visits import FORM_TYPE, LONGEST_FORM, MOST_FIELDS
-from tests.npl_mcp.http.http_server import Answer, Running, request, serving
+from tests.npl_mcp.http.http_server import Answer, Running, call, request, serving
 from tests.npl_mcp.web.browsing import Visitor
 
 
@@ -83,3 +83,15 @@ def test_cookies_of_any_form_are_read_at_once(server: Running, case: str) -> Non
     assert request(server, "GET", "/sign-in", headers={"Cookie": line}).status == 200
     named = cookies({b"cookie": f"{line}; {SESSION_COOKIE} = s=1 ".encode()})
     assert named[SESSION_COOKIE] == "s=1"
+
+
+def test_a_form_that_is_sent_twice_changes_something_once(server: Running) -> None:
+    """A reload after a lost answer sends the same fields; other fields, or another page, are another form."""
+    call(server, "chat_create_room", {"name": "den", "members": ["ann"]})
+    visitor, action, page = Visitor(server), "/rooms/1/messages", "/rooms/1?as=ann"
+    fields = {**visitor.open(page).fields(action), "message": "hello", "to": ""}
+    later = {**visitor.open(page).fields(action), "message": "hello", "to": ""}
+    for sent in (fields, fields, {**fields, "message": "hi"}, later):
+        assert visitor.post(action, sent).status == 303
+    said = [one["data"].get("message") for one in visitor.json("/rooms/1")["items"]]
+    assert said[1:] == ["hello", "hi", "hello"]

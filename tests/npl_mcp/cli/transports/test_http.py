@@ -215,8 +215,9 @@ def test_a_call_over_a_socket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert request.startswith(b"POST /mcp/tools/tool_x HTTP/1.1\r\n")
     assert b"\r\nAuthorization: Bearer secret\r\n" in request
     assert b"\r\nNPL-Cwd: " + os.fsencode(folder) + b"\r\n" in request
-    assert b"\r\nContent-Length: 8\r\n" in request
-    assert request.endswith(b'\r\n\r\n{"a": 1}')
+    sent = request.partition(b"\r\n\r\n")[2]
+    assert b"\r\nContent-Length: %d\r\n" % len(sent) in request
+    assert json.loads(sent)["a"] == 1
 
 
 def version(change: int) -> str:
@@ -301,6 +302,25 @@ def test_what_became_of_a_call(
     with pytest.raises(TransportError, match=problem) as raised:
         call(theatre.where)
     assert raised.value.sent is sent
+
+
+@pytest.mark.parametrize(
+    "lost", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{", message(b"", b"502 Bad")]
+)
+def test_a_lost_answer_is_asked_for_once_more(lost: bytes, stage: Callable[[Play], Stage]) -> None:
+    """With the same id, so that a server that has made the call does not make it again."""
+    answers, bodies = iter([lost, message(DONE)]), []
+
+    def play(line: socket.socket) -> None:
+        heard(line)
+        line.sendall(message(HEALTHY))
+        bodies.append(json.loads(heard(line).partition(b"\r\n\r\n")[2]))
+        line.sendall(next(answers))
+
+    theatre = stage(play)
+    assert call(theatre.where, a=1) == {"success": True, "data": {"n": 1}}
+    assert bodies[0] == bodies[1]
+    assert len(bodies[0]["request_id"]) == 32
 
 
 def test_a_call_that_was_not_sent_whole_was_not_made(stage: Callable[[Play], Stage]) -> None:

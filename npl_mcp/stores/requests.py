@@ -1,0 +1,68 @@
+"""Answers of calls that carry a ``request_id``: a repeated call is answered as the first one was."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+
+from npl_index.errors import InvalidRequestError
+from npl_mcp.stores.base import checks
+from npl_mcp.stores.base.database import Transaction, digest_of
+from npl_mcp.stores.base.paging import later
+
+KEPT = timedelta(days=1)
+"""Time for which an answer is kept, by the database's clock."""
+
+PARAMETER = "request_id"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A call that may be repeated.
+
+    :param caller: name of its token; empty without tokens.
+    :param id: chosen by the caller.
+    :param digest: of the tool and its arguments.
+    """
+
+    caller: str
+    id: str
+    digest: str
+
+    @classmethod
+    def parse(cls, caller: str, given: object, tool: str, arguments: Mapping[str, object]) -> Request:
+        """Check a ``request_id``.
+
+        :raises InvalidRequestError: it cannot be used.
+        """
+        if not isinstance(given, str):
+            raise InvalidRequestError(f"{PARAMETER} is no text", parameter=PARAMETER, hint="send a UUID")
+        digest = digest_of(json.dumps([tool, arguments], sort_keys=True).encode())
+        return cls(caller, checks.line(given, PARAMETER), digest)
+
+    def answer(self, tx: Transaction) -> str | None:
+        """Return the kept answer, if the call was made before.
+
+        :raises InvalidRequestError: the id belongs to another call.
+        """
+        row = tx.one(
+            "SELECT digest, answer FROM request WHERE caller = :caller AND id = :id AND created_at > :oldest",
+            caller=self.caller,
+            id=self.id,
+            oldest=later(tx.now, -KEPT),
+        )
+        if row is not None and row["digest"] != self.digest:
+            raise InvalidRequestError(
+                f"{PARAMETER} {self.id!r} was sent with another tool or other arguments",
+                parameter=PARAMETER,
+                hint="send a new one with each new call",
+            )
+        return None if row is None else str(row["answer"])
+
+    def keep(self, tx: Transaction, answer: str) -> None:
+        """Keep an answer, and forget those that are too old."""
+        tx.run("DELETE FROM request WHERE created_at <= :oldest", oldest=later(tx.now, -KEPT))
+        values = {"caller": self.caller, "id": self.id, "digest": self.digest}
+        tx.insert("request", "id", **values, answer=answer, created_at=tx.now)

@@ -1,0 +1,141 @@
+"""A call that is repeated with its ``request_id`` changes nothing and gets the same answer."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastmcp import Client
+
+from npl_mcp.config.settings import Settings
+from npl_mcp.dev.reference import prepare
+from npl_mcp.stores.base.paging import now
+from npl_mcp.tools.domains import listed_tools, switched_on
+from tests import engines
+from tests.conftest import Call, Connect, calls, envelope, with_client
+
+ROOM: tuple[str, dict[str, Any]] = ("chat_create_room", {"name": "den", "members": ["ann", "bo"]})
+JOINED = 2
+"""Events of the room before a message."""
+
+SEND: dict[str, Any] = {"room_id": 1, "persona": "ann", "message": "hello", "request_id": "r1"}
+
+
+@pytest.mark.parametrize("form", ["json", "markdown"])
+def test_every_writing_tool_is_called_once(settings: Settings, tmp_path: Path, form: str) -> None:
+    """The examples of the documentation, each sent twice; a reading tool ignores the id."""
+    work = tmp_path / "project"
+    prepare(work)
+    own = replace(settings, cwd=work, roots=(work,), write=True, format=form)
+
+    async def ask(client: Client[Any]) -> None:
+        for spec in (*listed_tools(), *switched_on(own)):
+            sent = {**spec.example, "request_id": f"id of {spec.name}"}
+            answers = [await client.call_tool(spec.name, sent) for _ in range(2)]
+            first, second = (answer.content[0].text for answer in answers)
+            assert first == second or spec.read_only, spec.name
+
+    with_client(own, ask)
+    writing = sum(not spec.read_only for spec in (*listed_tools(), *switched_on(own)))
+    assert engines.query(own.data_folder, "SELECT count(*) FROM request") == [(writing,)]
+
+
+def test_a_repeated_call_is_made_once(settings: Settings) -> None:
+    """Also if many arrive at once; without an id each is a call of its own."""
+
+    async def ask(client: Client[Any]) -> None:
+        await client.call_tool(*ROOM)
+        answers = await asyncio.gather(*(client.call_tool("chat_send_message", SEND) for _ in range(9)))
+        assert len({answer.content[0].text for answer in answers}) == 1
+        plain = {name: value for name, value in SEND.items() if name != "request_id"}
+        for _ in range(2):
+            await client.call_tool("chat_send_message", plain)
+        feed = envelope(await client.call_tool("chat_get_feed", {"room_id": 1}))["data"]
+        assert [event["event_type"] for event in feed["items"]].count("message") == 3
+
+    with_client(settings, ask)
+
+
+@pytest.mark.parametrize(
+    ("tool", "changes"),
+    [
+        ("chat_send_message", {"message": "hi"}),
+        ("chat_create_todo", {"message": None, "description": "hello"}),
+    ],
+)
+def test_an_id_belongs_to_one_call(call: Call, tool: str, changes: dict[str, Any]) -> None:
+    """Another tool or other arguments are refused; the message names the id."""
+    call(ROOM[0], **ROOM[1])
+    assert call("chat_send_message", **SEND)["success"]
+    other = {name: value for name, value in {**SEND, **changes}.items() if value is not None}
+    answer = call(tool, **other)
+    assert (answer["error_code"], answer["parameter"]) == ("INVALID_PARAMETER", "request_id")
+    assert "'r1'" in answer["error"]
+
+
+@pytest.mark.parametrize("wrong", [7, "", "a\nb", "x" * 300, ["r"]])
+def test_an_id_is_a_short_text(call: Call, wrong: object) -> None:
+    """Nothing is written with another one."""
+    call(ROOM[0], **ROOM[1])
+    answer = call("chat_send_message", **{**SEND, "request_id": wrong})
+    assert (answer["success"], answer["parameter"]) == (False, "request_id")
+    assert call("chat_get_feed", room_id=1)["data"]["total"] == JOINED
+
+
+def test_a_call_that_failed_can_be_repeated(call: Call) -> None:
+    """A failure writes nothing, so there is no answer to keep."""
+    assert call("chat_send_message", **SEND)["error_code"] == "ROOM_NOT_FOUND"
+    call(ROOM[0], **ROOM[1])
+    assert call("chat_send_message", **SEND)["success"]
+
+
+def test_answers_are_kept_for_a_day(settings: Settings, connect: Connect) -> None:
+    """By the clock of the database; then they are deleted."""
+    call = connect(settings)
+    call(ROOM[0], **ROOM[1])
+    first = call("chat_send_message", **SEND)
+    yesterday = f"{int(now()[:4]) - 1}{now()[4:]}"
+    engines.execute(settings.data_folder, f"UPDATE request SET created_at = '{yesterday}'")
+    assert call("chat_send_message", **SEND)["data"]["event_id"] > first["data"]["event_id"]
+    assert engines.query(settings.data_folder, "SELECT count(*) FROM request") == [(1,)]
+
+
+def test_a_call_that_waits_is_repeated_safely(settings: Settings) -> None:
+    """A todo that arrives while the call waits is claimed by it, and by its repetition again."""
+    claim = {"room_id": 1, "persona": "bo", "wait": 30, "request_id": "c1"}
+
+    async def ask(client: Client[Any]) -> None:
+        await client.call_tool(*ROOM)
+        waiting = asyncio.create_task(client.call_tool("chat_claim_todo", claim))
+        for name in ("weed", "sow"):
+            todo = {"room_id": 1, "persona": "ann", "description": name}
+            await client.call_tool("chat_create_todo", todo)
+        first = envelope(await waiting)["data"]
+        assert first["claimed"]
+        assert envelope(await client.call_tool("chat_claim_todo", claim))["data"] == first
+        ready = envelope(await client.call_tool("chat_list_todos", {"room_id": 1, "filter": "ready"}))["data"]
+        assert ready["total"] == 1
+
+    with_client(settings, ask)
+
+
+def test_the_list_does_not_show_the_parameter(settings: Settings) -> None:
+    """Programs know it from API.md; a listed parameter costs every agent tokens."""
+
+    async def ask(client: Client[Any]) -> str:
+        return json.dumps([tool.model_dump(mode="json") for tool in await client.list_tools()])
+
+    assert "request_id" not in with_client(settings, ask)
+
+
+def test_the_write_and_its_answer_are_one_transaction(settings: Settings) -> None:
+    """Where the answer cannot be stored, nothing is written."""
+    calls(settings, [ROOM])
+    engines.execute(settings.data_folder, "ALTER TABLE request ADD COLUMN more TEXT CHECK (more IS NOT NULL)")
+    answer = calls(settings, [("chat_send_message", SEND)])[0]
+    assert answer["error_code"] == "DATABASE_ERROR"
+    assert calls(settings, [("chat_get_feed", {"room_id": 1})])[0]["data"]["total"] == JOINED
