@@ -211,12 +211,17 @@ def claim(tx: Transaction, event_id: int, persona: str, seconds: int) -> Claim:
 
 
 def claim_next(tx: Transaction, room_id: int, persona: str, seconds: int) -> Claim:
-    """Claim the oldest todo of a room that is ready for a persona, if any."""
+    """Claim the oldest todo of a room that a persona has claimed already, or else that is ready for it.
+
+    So a claim whose answer was lost is not followed by another one.
+    """
     rooms.require_member(tx, room_id, persona)
-    where, values = _which(room_id, "ready", persona)
-    first = f"SELECT event.id {_FROM} WHERE {where} ORDER BY +event.id LIMIT 1"
-    ready = tx.value(first, moment=tx.now, **values)
-    return Claim(False, None) if ready is None else claim(tx, ready, persona, seconds)
+    for which in ("held", "ready"):
+        where, values = _which(room_id, which, persona)
+        first = f"SELECT event.id {_FROM} WHERE {where} ORDER BY +event.id LIMIT 1"
+        if (found := tx.value(first, moment=tx.now, **values)) is not None:
+            return claim(tx, found, persona, seconds)
+    return Claim(False, None)
 
 
 def hand_over(tx: Transaction, event_id: int, giver: str, taker: str) -> None:
@@ -274,9 +279,9 @@ def _which(room_id: int | None, which: str, persona: str | None) -> tuple[str, d
     else:
         parts.append(f"{room} = :room")
         values["room"] = room_id
-    if which == "mine" or (which == "ready" and persona is not None):
+    if which in ("mine", "held") or (which == "ready" and persona is not None):
         mine = f"(todo.assigned_to = :persona AND NOT {_RELEASED})"
-        parts.append(mine if which == "mine" else f"({mine} OR todo.assigned_to IS NULL OR {_RELEASED})")
+        parts.append(mine if which != "ready" else f"({mine} OR todo.assigned_to IS NULL OR {_RELEASED})")
         values["persona"] = persona
     elif which == "ready":
         parts.append(f"(todo.assigned_to IS NULL OR {_RELEASED})")
@@ -306,6 +311,7 @@ _BLOCKED = (
 _CONDITIONS = {
     "ready": f"(todo.status = 'pending' AND todo.lease_until IS NULL OR {_OVER})"
     f" AND todo.status IN {_OPEN} AND NOT {_BLOCKED}",
+    "held": f"todo.lease_until > :moment AND todo.status IN {_OPEN} AND NOT {_BLOCKED}",
     "open": f"todo.status IN {_OPEN}",
     "mine": f"todo.status IN {_OPEN}",
     "done": "event.event_type = 'todo_create' AND todo.status = 'done'",

@@ -54,6 +54,7 @@ def claim_all(servers: Sequence[Running], todos: int, claimers: int) -> Claims:
         own, found = Balancer(servers[number % len(servers) :][:1]), []
         while "todo" in (made := own.do("chat_claim_todo", room_id=room, persona=names[number])):
             found.append(made["todo"]["event_id"])
+            own.do("chat_update_todo", event_id=found[-1], persona=names[number], status="done")
         return found
 
     with ThreadPoolExecutor(claimers) as pool:

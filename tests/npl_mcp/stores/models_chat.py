@@ -299,7 +299,9 @@ class Rooms(Artifacts):
             raise Refused("MISSING_REQUIRED")
         if room_id is not None:
             self._member(room_id, persona)
-            ready = self.chat_list_todos(room_id, persona, "ready")["items"]
+            mine = self.chat_list_todos(room_id, persona, "mine", limit=1_000)["items"]
+            held = [one for one in mine if "lease_until" in one and "blocked_by" not in one]
+            ready = held or self.chat_list_todos(room_id, persona, "ready")["items"]
             if not ready:
                 return {"claimed": False}
             event_id = ready[0]["event_id"]

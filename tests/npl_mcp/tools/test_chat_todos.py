@@ -89,6 +89,17 @@ def test_a_renewal_prolongs_and_bothers_nobody(den: Call) -> None:
     assert den("chat_list_rooms")["data"]["items"][0]["event_count"] == events
 
 
+def test_who_has_claimed_something_gets_it_again(den: Call, settings: Settings) -> None:
+    """A claim whose answer was lost is repeated; when it is done or over, the next one comes."""
+    one, two = todo(den), todo(den)
+    assert [claim(den, room_id=1)["todo"]["event_id"] for _ in range(2)] == [one, one]
+    assert claim(den, "cy", room_id=1)["todo"]["event_id"] == two
+    den("chat_update_todo", event_id=one, persona="bo", status="done")
+    assert not claim(den, room_id=1)["claimed"]
+    end_leases(settings)
+    assert claim(den, room_id=1)["todo"]["event_id"] == two
+
+
 CLAIMED_BY_BO = {
     "another's claim": ("chat_claim_todo", {"persona": "cy"}, "is bo's until 20"),
     "another's work": ("chat_update_todo", {"persona": "cy", "status": "done"}, "is bo's until 20"),
@@ -254,6 +265,7 @@ def test_of_many_who_claim_each_todo_goes_to_one(settings: Settings) -> None:
         async def work(persona: str) -> None:
             while (made := await do("chat_claim_todo", persona=persona, room_id=1))["claimed"]:
                 claimed.append(made["todo"]["event_id"])
+                await do("chat_update_todo", event_id=claimed[-1], persona=persona, status="done")
 
         await do("chat_create_room", name="den", members=[f"p{number}" for number in range(claimers + 1)])
         for number in range(todos):
@@ -264,7 +276,11 @@ def test_of_many_who_claim_each_todo_goes_to_one(settings: Settings) -> None:
                 for number in range(claimers):
                     group.start_soon(work, f"p{number}")
             assert await anyio.to_thread.run_sync(process.wait) == 0
-        everything = (await do("chat_list_todos", room_id=1, limit=1_000))["items"]
+        lists = [
+            (await do("chat_list_todos", room_id=1, filter=which, limit=1_000))["items"]
+            for which in ("open", "done")
+        ]
+        everything = sorted((*lists[0], *lists[1]), key=lambda one: one["event_id"])
         assert max(Counter(claimed).values()) == 1
         theirs = [one["event_id"] for one in everything if one["assigned_to"] == f"p{claimers}"]
         assert sorted(claimed + theirs) == [one["event_id"] for one in everything]
