@@ -165,7 +165,7 @@ def _delete(data: bytes, tree: SectionTree, section: Section, _: str, __: bool) 
         raise InvalidRequestError(problem, hint="remove the file, or delete its sections")
     kept = data[_text_end(data, start, stop) :] if is_last else data[before:start]
     if not (is_first or is_last) and len(_LINE_END.findall(kept)) < 2:
-        kept += _line_end(data)
+        kept += line_end_of(data)
     result = data[:before] + kept + data[stop:]
     return _Change(result, section.index, len(tree.subtree(section.index)), section.heading, ())
 
@@ -284,10 +284,10 @@ def _encode(text: str, data: bytes) -> bytes:
         raise InvalidRequestError(
             f"the text holds a lone surrogate at character {error.start + 1}", parameter="content"
         ) from error
-    return encoded.replace(b"\n", _line_end(data))
+    return encoded.replace(b"\n", line_end_of(data))
 
 
-def _line_end(data: bytes) -> bytes:
+def line_end_of(data: bytes) -> bytes:
     """Return the line end that prevails."""
     pairs = data.count(b"\r\n")
     counts = {b"\n": data.count(b"\n") - pairs, b"\r\n": pairs, b"\r": data.count(b"\r") - pairs}
@@ -296,7 +296,7 @@ def _line_end(data: bytes) -> bytes:
 
 def _replaced(data: bytes, body: _Body, text: bytes) -> bytes:
     """Replace the body with a text, or clear it."""
-    line_end = _line_end(data)
+    line_end = line_end_of(data)
     if not text:
         touches = body.first == body.start and body.stop < len(data)
         return data[: body.first] + (line_end if touches else b"") + data[body.stop :]
@@ -311,19 +311,19 @@ def _appended(data: bytes, body: _Body, text: bytes) -> bytes:
     """Put a text after the body."""
     if body.blank:
         return _replaced(data, body, text)
-    return data[: body.last] + _line_end(data) * 2 + text + _closing(data, body) + data[body.last :]
+    return data[: body.last] + line_end_of(data) * 2 + text + _closing(data, body) + data[body.last :]
 
 
 def _prepended(data: bytes, body: _Body, text: bytes) -> bytes:
     """Put a text before the body."""
     if body.blank:
         return _replaced(data, body, text)
-    return data[: body.first] + text + _line_end(data) * 2 + data[body.first :]
+    return data[: body.first] + text + line_end_of(data) * 2 + data[body.first :]
 
 
 def _closing(data: bytes, body: _Body) -> bytes:
     """Return the line ends a text at the body's end lacks: its own, and a blank line before a heading."""
-    line_end = _line_end(data)
+    line_end = line_end_of(data)
     closing = line_end if body.blank and _ends_line(data, body.first) else b""
     if body.stop < len(data) and len(_LINE_END.findall(closing + data[body.last : body.stop])) < 2:
         closing += line_end
