@@ -1,6 +1,6 @@
-"""Results of the tools for change requests. Fields that clients know keep their names."""
+"""Results of the tools for change requests. Their fields have the names of the front matter."""
 
-# ruff: noqa: N815 - front matter and clients know the fields by these names
+# ruff: noqa: N815 - names of the front matter and of released clients
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from npl_mcp.documents.tickets import Ticket
 
 @dataclass(frozen=True, slots=True)
 class ChangeRequest:
-    """A change request, or the part that was asked for.
+    """A change request, or the requested part of it.
 
-    :param code: its key.
+    :param code: key of the change request.
     :param title: its first heading.
     :param status: its status, e.g. ``Approved``.
     :param type: its type, e.g. ``Bug Fix``.
     :param priority: its priority, e.g. ``High``.
-    :param dateCreated: when it was created.
-    :param lastModified: when a section was last changed, if the file keeps that.
-    :param phaseEpic: phase or epic it belongs to.
-    :param assignee: who works on it.
-    :param relatedTickets: keys, separated by commas; so the next two.
-    :param dependsOn: what must be done before.
-    :param blocks: what waits for it.
-    :param impactAreas: what it touches.
-    :param implementationDate: when it was done.
-    :param implementationNotes: notes on that.
+    :param dateCreated: time of its creation.
+    :param lastModified: time of the last change to a section, if the file has the field.
+    :param phaseEpic: its phase or epic.
+    :param assignee: person or agent responsible for it.
+    :param relatedTickets: keys of related change requests, separated by commas.
+    :param dependsOn: keys of change requests to finish first, separated by commas.
+    :param blocks: keys of change requests that depend on it, separated by commas.
+    :param impactAreas: affected areas.
+    :param implementationDate: date of its implementation.
+    :param implementationNotes: notes on its implementation.
     :param other: further fields of its front matter.
-    :param digest: of its file; give it as ``expect`` to change only what was read.
-    :param path: of its file, below the project.
+    :param digest: digest of its file; send it as ``expect`` to change only this state.
+    :param path: path of its file below the project.
     :param content: its Markdown without front matter.
     """
 
@@ -58,9 +58,9 @@ class ChangeRequest:
 
     @classmethod
     def of(cls, ticket: Ticket, names: Sequence[str] | None = None, **more: str) -> ChangeRequest:
-        """Copy the fields that every change request has, and some more.
+        """Return a change request with its common fields and some others.
 
-        :param names: of further fields; ``None`` means all, unknown ones too.
+        :param names: names of other fields; ``None`` means all, also unknown ones.
         :param more: values of ``digest``, ``path`` and ``content``.
         """
         known = [field.name for field in fields(cls)[:-4]]
@@ -80,16 +80,16 @@ class ChangeRequest:
 
 @dataclass(frozen=True, slots=True)
 class ChangeRow:
-    """A line of a list of change requests.
+    """A row of a list of change requests.
 
-    :param key: of the change request.
+    :param key: key of the change request.
     :param title: its first heading.
     :param status: its status, e.g. ``Approved``.
     :param type: its type, e.g. ``Bug Fix``.
     :param priority: its priority, e.g. ``High``.
-    :param phaseEpic: phase or epic it belongs to.
-    :param path: of its file, if there is a problem.
-    :param problem: why it cannot be read or changed.
+    :param phaseEpic: its phase or epic.
+    :param path: path of its file, if there is a problem.
+    :param problem: reason why it cannot be read or changed.
     """
 
     key: str
@@ -106,8 +106,8 @@ class ChangeRow:
 class Column:
     """The change requests of one status.
 
-    :param status: which; what somebody else wrote as well.
-    :param total: how many there are.
+    :param status: a defined status, or another program's value.
+    :param total: number of change requests with the status.
     :param items: the first of them, highest number first.
     """
 
@@ -118,12 +118,12 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """A project's change requests by their status.
+    """A project's change requests by status.
 
-    :param project: its code.
-    :param columns: the defined statuses in their order, then others.
-    :param total: change requests that pass the filters.
-    :param values: of each field that people filter by, the values there are.
+    :param project: code of the project.
+    :param columns: defined statuses in their order, then others.
+    :param total: number of change requests that pass the filters.
+    :param values: values in use of each field to filter by.
     """
 
     project: str
@@ -136,7 +136,7 @@ class Board:
 class SectionRow:
     """A section in a list.
 
-    :param section: its path below the title, which addresses it.
+    :param section: its path below the title, the value to send as ``section``.
     :param chars: characters of its content, subsections included.
     """
 
@@ -146,17 +146,18 @@ class SectionRow:
 
 @dataclass(frozen=True, slots=True)
 class ChangeSections:
-    """Sections of a change request: a list, the content of one, or what was changed.
+    """Sections of a change request: a list, the content of one, or the result of an edit.
 
-    :param key: of the change request.
-    :param title: its first heading, with a list.
-    :param sections: of a list, in document order.
-    :param section: full path of the one section, after a change the new one.
-    :param content: what stands below its heading, subsections included.
-    :param operation: what was done: ``replace``, ``append`` or ``prepend``.
-    :param chars: characters of the text that was written.
-    :param removed: headings of subsections that are gone.
-    :param digest: of the section, of the file with a list; as ``expect`` it lets only that be changed.
+    :param key: key of the change request.
+    :param title: its first heading; only in a list.
+    :param sections: sections in document order; only in a list.
+    :param section: full path of the section; after an edit, its new path.
+    :param content: text below its heading, subsections included.
+    :param operation: the edit: ``replace``, ``append`` or ``prepend``.
+    :param chars: characters of the written text.
+    :param removed: headings of removed subsections.
+    :param digest: digest of the section, in a list of the file; send it as ``expect`` to change only this
+        state.
     """
 
     key: str
@@ -172,9 +173,9 @@ class ChangeSections:
 
 @dataclass(frozen=True, slots=True)
 class WrittenRequest:
-    """A change request that was written.
+    """A change request after a call that wrote it.
 
-    :param key: of the change request.
+    :param key: key of the change request.
     :param title: its first heading.
     :param status: its status.
     """
@@ -190,9 +191,9 @@ class Created(WrittenRequest):
 
     :param type: its type.
     :param priority: its priority.
-    :param path: of its file, below the project.
-    :param dateCreated: now.
-    :param sections: headings of the template that are to be filled in; absent if content was given.
+    :param path: path of its file below the project.
+    :param dateCreated: time of its creation.
+    :param sections: headings of the template to fill in; absent if the caller gave content.
     """
 
     type: str
@@ -207,7 +208,7 @@ class ChangedStatus(WrittenRequest):
     """A change of status.
 
     :param change: old status, arrow, new status.
-    :param digest: of the file as it is now.
+    :param digest: new digest of the file.
     """
 
     change: str
@@ -218,8 +219,8 @@ class ChangedStatus(WrittenRequest):
 class ChangedAttributes(WrittenRequest):
     """A change of attributes.
 
-    :param updated: the attributes that changed, and their new values.
-    :param digest: of the file as it is now.
+    :param updated: changed attributes with their new values.
+    :param digest: new digest of the file.
     """
 
     updated: Mapping[str, str]
@@ -231,7 +232,7 @@ class Deleted(WrittenRequest):
     """A deleted change request.
 
     :param type: its type.
-    :param path: of the file that was removed, below the project.
+    :param path: path of the removed file below the project.
     """
 
     type: str
@@ -240,10 +241,10 @@ class Deleted(WrittenRequest):
 
 @dataclass(frozen=True, slots=True)
 class Improvement:
-    """Something to do about a change request.
+    """A suggested improvement of a change request.
 
     :param priority: ``High``, ``Medium`` or ``Low``.
-    :param text: what to do, and why.
+    :param text: the suggestion with its reason.
     """
 
     priority: str
@@ -252,11 +253,11 @@ class Improvement:
 
 @dataclass(frozen=True, slots=True)
 class Suggestions:
-    """What a change request lacks.
+    """Suggested improvements of a change request.
 
-    :param key: of the change request.
+    :param key: key of the change request.
     :param title: its first heading.
-    :param suggestions: the most urgent first.
+    :param suggestions: improvements, the most urgent first.
     """
 
     key: str
@@ -268,12 +269,12 @@ class Suggestions:
 class ProjectInfo:
     """A project with change requests.
 
-    :param code: what its keys begin with.
-    :param name: for people.
-    :param path: its folder.
+    :param code: code at the beginning of its keys.
+    :param name: name for people.
+    :param path: folder of the project.
     :param crs: number of its change requests.
     :param id: short name in its configuration.
-    :param description: of the project.
+    :param description: description in its configuration.
     :param ticketsPath: folder of its change requests, below ``path``.
     :param startNumber: number of its first change request.
     :param repository: address of its source.
@@ -292,13 +293,13 @@ class ProjectInfo:
 
 @dataclass(frozen=True, slots=True)
 class ProjectList:
-    """Projects with change requests, a page of them.
+    """A page of projects with change requests.
 
-    :param items: that of the working directory first.
-    :param total: projects in the whole list.
-    :param limit: most entries of a page.
-    :param offset: entries left out before the first.
-    :param problems: configurations that cannot be used, and why.
+    :param items: projects, that of the working directory first.
+    :param total: number of all projects.
+    :param limit: maximum number of entries in a page.
+    :param offset: number of entries before the page.
+    :param problems: configurations that cannot be used, with the reasons.
     """
 
     items: tuple[ProjectInfo, ...]

@@ -1,8 +1,8 @@
 """Change requests: Markdown files in the folders of projects, read and changed by section and by field.
 
-The files are the only truth; what is remembered of them is checked against their state. A change is made in
-memory, under the folder's lock, and replaces the file in one step. If another program wrote in between, the
-change is applied to the new text, unless the same section was changed.
+The files are the only truth; caches are checked against their fingerprints. A change is made in memory, under
+the folder's lock, and replaces the file in one step. If another program wrote in between, the change is
+applied to the new text, unless the same section changed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from npl_mcp.documents.configs import Project
 from npl_mcp.documents.creating import Draft
 from npl_mcp.documents.editor import EDITS, MAX_SECTION_TEXT, Edit, Editor, Expected, SectionEdit, bytes_of
 from npl_mcp.documents.filters import Filters, values_of
-from npl_mcp.documents.folders import SharedFolder, is_hidden, shown
+from npl_mcp.documents.folders import SharedFolder, is_hidden, printable
 from npl_mcp.documents.format import (
     DATES,
     DEFAULTS,
@@ -80,16 +80,17 @@ ATTRIBUTES = (
     "implementationDate",
     "implementationNotes",
 )
-"""What :meth:`ChangeRequests.update_attributes` may set."""
+"""Attributes that :meth:`ChangeRequests.update_attributes` accepts."""
 
 _UNREADABLE = "Unreadable"
 
 
 class ChangeRequests:
-    """The change requests of all projects a caller may see.
+    """The change requests of all projects that a caller may see.
 
-    :param tickets: cached listings of folders; may be shared between callers.
-    :param editor: cached texts; may be shared between callers.
+    :param projects: projects of the caller.
+    :param tickets: cached listings of folders, shared by callers.
+    :param editor: cached texts, shared by callers.
     """
 
     def __init__(self, projects: Projects, tickets: Tickets, editor: Editor) -> None:
@@ -103,8 +104,8 @@ class ChangeRequests:
         :param mode: one of :data:`MODES`.
         """
         checks.choice(mode, "mode", MODES)
-        place, ticket, data = self._read(project, key)
-        digest, path = self._editor.noted(data), _path(place, ticket.name)
+        place, ticket, data = self._load(project, key)
+        digest, path = self._editor.noted(data), _answer_path(place, ticket.name)
         if mode == "metadata":
             names = ("phaseEpic", "dateCreated", "lastModified")
             return ChangeRequest.of(ticket, names, digest=digest, path=path)
@@ -126,13 +127,15 @@ class ChangeRequests:
         """List, read or change sections.
 
         :param operation: one of :data:`OPERATIONS`.
-        :param update_mode: one of :data:`EDITS`, of the operation ``update``; by default ``replace``.
-        :param expect: digest of the section or of the file that was read; another state is not changed.
+        :param section: path of the section; required except for ``list``.
+        :param content: new text; required to change a section.
+        :param update_mode: kind of ``update``, one of :data:`EDITS`; by default ``replace``.
+        :param expect: digest of the section or of the file; only this state is changed.
         """
         checks.choice(operation, "operation", OPERATIONS, risky=_REPLACING)
         how = checks.choice(update_mode or "replace", "updateMode", EDITS)
         if operation == "list":
-            _, ticket, data = self._read(project, key)
+            _, ticket, data = self._load(project, key)
             outline = self._outline(ticket, data)
             rows = [
                 SectionRow(place.shown, len(outline.content(place.index)))
@@ -142,16 +145,17 @@ class ChangeRequests:
             return ChangeSections(ticket.key, ticket.title, sections=tuple(rows), digest=digest)
         wanted = _given(section, "section")
         if operation == "get":
-            _, ticket, data = self._read(project, key)
+            _, ticket, data = self._load(project, key)
             outline = self._outline(ticket, data)
             found = outline.find(wanted, ticket.key)
             digest = self._editor.noted(data, bytes_of(outline.tree, found.index, data))
             content = outline.content(found.index)
             return ChangeSections(ticket.key, section=found.address, content=content, digest=digest)
         text = checks.text(_given(content, "content"), "content", MAX_SECTION_TEXT)
-        return self._write(project, key, wanted, how if operation == "update" else operation, text, expect)
+        how = how if operation == "update" else operation
+        return self._edit_section(project, key, wanted, how, text, expect)
 
-    def _write(
+    def _edit_section(
         self, project: str | None, key: str, wanted: str, how: str, text: str, expect: str | None
     ) -> ChangeSections:
         place, ticket = self.find(project, key)
@@ -179,10 +183,10 @@ class ChangeRequests:
         )
 
     def create(self, project: str | None, kind: str, data: Mapping[str, object]) -> Created:
-        """Make a change request.
+        """Create a change request.
 
         :param kind: one of :data:`~npl_mcp.documents.format.TYPES`.
-        :param data: see :meth:`Draft.parse`.
+        :param data: input for :meth:`Draft.parse`.
         """
         draft = Draft.parse(kind, data)
         place = self.projects.find(project)
@@ -191,7 +195,7 @@ class ChangeRequests:
             number = next_number(place, folder, self._listing(place))
             key = ChangeKey(place.code, number).of(place.code)
             name = f"{key}-{draft.slug}{SUFFIX}"
-            # Kept first: a program that is killed now leaves out a number and gives none twice.
+            # Stored first: if the process is killed now, a number is skipped, but none is used twice.
             keep_number(place, number)
             if not folder.create(name, draft.text(key).encode()):
                 raise AlreadyExistsError(f"{name!r} exists already", hint="try again")
@@ -201,7 +205,7 @@ class ChangeRequests:
             DEFAULTS["status"],
             kind,
             draft.values["priority"],
-            _path(place, name),
+            _answer_path(place, name),
             draft.made,
             draft.headings(),
         )
@@ -209,9 +213,9 @@ class ChangeRequests:
     def update_status(
         self, project: str | None, key: str, status: str, expect: str | None = None
     ) -> ChangedStatus:
-        """Set the status; any may follow any.
+        """Set the status; every order of statuses is allowed.
 
-        :param expect: digest of the file that was read; another state is not changed.
+        :param expect: digest of the file; only this state is changed.
         """
         checks.choice(status, "status", STATUSES)
         before, digest = self._set(project, key, {"status": status}, expect)
@@ -221,9 +225,9 @@ class ChangeRequests:
     def update_attributes(
         self, project: str | None, key: str, attributes: Mapping[str, object], expect: str | None = None
     ) -> ChangedAttributes:
-        """Set attributes; an empty text clears one, ``None`` leaves it.
+        """Set attributes; an empty text clears an attribute, ``None`` leaves it unchanged.
 
-        :param expect: digest of the file that was read; another state is not changed.
+        :param expect: digest of the file; only this state is changed.
         """
         changes = {
             name: check_field(_attribute(name), value, f"attributes.{name}")
@@ -237,7 +241,7 @@ class ChangeRequests:
     def _set(
         self, project: str | None, key: str, changes: Mapping[str, str], expect: str | None
     ) -> tuple[Ticket, str]:
-        """Set fields of the front matter; return what the change request was before, and its new digest."""
+        """Set fields of the front matter; return the former change request and its new digest."""
         place, found = self.find(project, key)
         expected = self._expected(found, expect)
 
@@ -257,7 +261,7 @@ class ChangeRequests:
     def delete(self, project: str | None, key: str, expect: str | None = None) -> Deleted:
         """Remove a change request's file.
 
-        :param expect: digest of the file that was read; another state is not removed.
+        :param expect: digest of the file; only this state is removed.
         """
         place, found = self.find(project, key)
         expected = self._expected(found, expect)
@@ -267,54 +271,55 @@ class ChangeRequests:
             keep_number(place, self._listing(place).highest[place.code])
 
         gone, _ = self._change(place, found, edited)
-        return Deleted(gone.key, gone.title, gone.status, gone.type, _path(place, gone.name))
+        return Deleted(gone.key, gone.title, gone.status, gone.type, _answer_path(place, gone.name))
 
     def list(
         self, project: str | None, filters: Mapping[str, object] | None, limit: int | None, offset: int | None
     ) -> Page[ChangeRow]:
         """List a project's change requests, highest number first."""
         wanted = Slice.parse(limit, offset)
-        rows, _ = self._rows(self.projects.find(project), filters)
+        rows, _ = self._list_rows(self.projects.find(project), filters)
         page = rows[wanted.offset : wanted.offset + wanted.limit]
         return Page(page, len(rows), wanted.limit, wanted.offset)
 
     def board(self, project: str | None, filters: Mapping[str, object] | None, limit: int | None) -> Board:
         """Return a project's change requests by status.
 
-        :param limit: most of each status that are shown.
+        :param limit: maximum number of rows per status.
         """
-        most = Slice.parse(limit, None).limit
+        per_status = Slice.parse(limit, None).limit
         place = self.projects.find(project)
-        rows, tickets = self._rows(place, filters)
-        columns: dict[str, list[ChangeRow]] = {status: [] for status in STATUSES}
+        rows, tickets = self._list_rows(place, filters)
+        by_status: dict[str, list[ChangeRow]] = {status: [] for status in STATUSES}
         for row in rows:
-            columns.setdefault(row.status, []).append(row)
+            by_status.setdefault(row.status, []).append(row)
+        columns = (Column(status, len(same), tuple(same[:per_status])) for status, same in by_status.items())
         return Board(
             place.code,
-            tuple(Column(status, len(those), tuple(those[:most])) for status, those in columns.items()),
+            tuple(columns),
             len(rows),
             values_of(tickets),
         )
 
-    def _rows(
+    def _list_rows(
         self, place: Project, filters: Mapping[str, object] | None
     ) -> tuple[tuple[ChangeRow, ...], Sequence[Ticket]]:
-        """Return the lines of a list, and all change requests; what cannot be read passes no filter."""
+        """Return the rows of a list, and all change requests; unreadable files pass no filter."""
         chosen = Filters.parse(filters or {}, "filters")
         listing = self._listing(place)
         tickets = listing.tickets
         chosen.check(tickets, "filters")
         same = Counter(ticket.number for ticket in tickets)
-        rows = [_row(place, ticket, same[ticket.number]) for ticket in tickets if chosen.fit(ticket)]
+        rows = [_list_row(place, ticket, same[ticket.number]) for ticket in tickets if chosen.fit(ticket)]
         for name, problem in () if filters else listing.others.items():
             if problem:
-                title, path = shown(name[: -len(SUFFIX)]), _path(place, name)
+                title, path = printable(name[: -len(SUFFIX)]), _answer_path(place, name)
                 rows.append(ChangeRow(key_in(title), title, _UNREADABLE, "", "", None, path, problem))
         return tuple(rows), tickets
 
     def suggest(self, project: str | None, key: str) -> Suggestions:
         """Return suggestions for a change request."""
-        place, ticket, data = self._read(project, key)
+        place, ticket, data = self._load(project, key)
         body = divide(data)[1].decode("utf-8")
         return Suggestions(ticket.key, ticket.title, suggestions(ticket, body, place.code))
 
@@ -341,15 +346,15 @@ class ChangeRequests:
         return self._listing(project).tickets
 
     def _listing(self, project: Project) -> FolderListing:
-        """List a project's folder, without the change requests of other projects."""
+        """Return the files of a project's folder, without the change requests of other projects."""
         listing = self._tickets.listing(project.folder)
         own = tuple(ticket for ticket in listing.tickets if ticket.code == project.code)
         return listing._replace(tickets=own)
 
     def find(self, project: str | None, key: str, parameter: str = "key") -> tuple[Project, Ticket]:
-        """Find a change request by the code inside it, whatever its file is called.
+        """Find a change request by the code in its front matter; its file's name does not count.
 
-        :param parameter: the caller's name for the key, for messages.
+        :param parameter: name of the tool's parameter, for messages.
         :raises ChangeNotFoundError: no change request has the key.
         :raises ConflictError: several files have the code.
         :raises UnreadableDocumentError: its file cannot be read.
@@ -359,32 +364,34 @@ class ChangeRequests:
         code = wanted.code or place.code
         key = wanted.of(code)
         listing = self._listing(place)
-        found = [one for one in listing.tickets if one.number == wanted.number and one.code == code]
+        found = [
+            ticket for ticket in listing.tickets if ticket.number == wanted.number and ticket.code == code
+        ]
         if len(found) > 1:
             raise doubled(found)
         if found:
             return place, found[0]
-        hint = "list_crs gives the keys there are"
+        hint = "list_crs lists the keys"
         for name, problem in listing.others.items():
             if re.match(rf"{code}-0*{wanted.number}(?![0-9])", name, re.IGNORECASE):
                 if problem:
-                    raise UnreadableDocumentError(f"{key}: {shown(name)} cannot be read: {problem}")
-                hint = f"{shown(name)} has no code; try again if another program is writing it"
+                    raise UnreadableDocumentError(f"{key}: {printable(name)} cannot be read: {problem}")
+                hint = f"{printable(name)} has no code; try again if another program is writing it"
         raise ChangeNotFoundError(f"CR '{key}' not found in project '{place.code}'", hint=hint)
 
-    def _read(self, project: str | None, key: str) -> tuple[Project, Ticket, bytes]:
-        """Find a change request, and read it."""
+    def _load(self, project: str | None, key: str) -> tuple[Project, Ticket, bytes]:
+        """Find and read a change request."""
         place, ticket = self.find(project, key)
-        read = FileReader(place.folder.most_bytes, ()).read(place.folder.found(ticket.name))
+        read = FileReader(place.folder.max_bytes, ()).read(place.folder.found(ticket.name))
         return place, _same(ticket, read.data), read.data
 
     def _change(
         self, place: Project, found: Ticket, edit: Callable[[Ticket, bytes], bytes | None]
     ) -> tuple[Ticket, bytes]:
-        """Change a file, again if another program wrote to it in between.
+        """Change a file; repeat the edit if another program wrote to it in between.
 
-        :param edit: returns the new bytes of the file, or removes the file.
-        :returns: what the change request was before, and the new bytes.
+        :param edit: returns the new content, or ``None`` to remove the file.
+        :returns: the former change request and the new content.
         """
         _check_visible(place.folder)
         before = found
@@ -394,7 +401,7 @@ class ChangeRequests:
             before = _same(found, data)
             new = edit(before, data)
             if new is not None and read_ticket(found.name, new, found.state) is None:
-                raise TooLargeError(f"the front matter of {found.key} would be too long to be read")
+                raise TooLargeError(f"the front matter of {found.key} would be too long")
             return new
 
         new = place.folder.change(found.name, found.key, checked)
@@ -409,30 +416,32 @@ class ChangeRequests:
 
 
 def doubled(found: Sequence[Ticket]) -> ConflictError:
-    """Return the error for several files that have one code."""
+    """Return the error for several files with the same code."""
     key = ChangeKey(None, found[0].number).of(found[0].code)
+    names = checks.some([printable(ticket.name) for ticket in found])
     return ConflictError(
-        f"{len(found)} files have the code {key}: {checks.some([shown(one.name) for one in found])}",
-        hint="give all but one another code in their front matter, or remove them",
+        f"{len(found)} files have the code {key}: {names}",
+        hint="keep one of them; change the code in the front matter of the others, or remove them",
     )
 
 
 def _check_visible(folder: SharedFolder) -> None:
-    """Refuse to write change requests where programs keep what they obey.
+    """Check that a folder is not hidden: programs keep their settings in hidden folders.
 
-    :raises NotAllowedError: the folder is hidden, or lies in a hidden one.
+    :raises NotAllowedError: the folder or one above it is hidden.
     """
     if is_hidden(folder.below.split("/")):
         hint = "name a folder that is not hidden in the project's configuration"
-        raise NotAllowedError("the change requests lie in a hidden folder, so none is written", hint=hint)
+        raise NotAllowedError("change requests in a hidden folder cannot be changed", hint=hint)
 
 
-def _row(place: Project, ticket: Ticket, same: int) -> ChangeRow:
-    """Return the line of a list.
+def _list_row(place: Project, ticket: Ticket, same: int) -> ChangeRow:
+    """Return the row of a list.
 
-    :param same: number of files that have its key.
+    :param same: number of files with its key.
     """
-    path, problem = (_path(place, ticket.name), f"{same} files have this code") if same > 1 else (None, None)
+    path = _answer_path(place, ticket.name) if same > 1 else None
+    problem = f"{same} files have this code" if same > 1 else None
     phase = ticket.text("phaseEpic") or None
     return ChangeRow(
         ticket.key, ticket.title, ticket.status, ticket.type, ticket.priority, phase, path, problem
@@ -440,9 +449,9 @@ def _row(place: Project, ticket: Ticket, same: int) -> ChangeRow:
 
 
 def _same(ticket: Ticket, data: bytes) -> Ticket:
-    """Return a change request as its file holds it now.
+    """Return the present state of a change request.
 
-    :raises ConflictError: the file is another change request, or none.
+    :raises ConflictError: the file is no longer this change request.
     """
     found = read_ticket(ticket.name, data, ticket.state)
     if found is None or found.key != ticket.key:
@@ -452,8 +461,8 @@ def _same(ticket: Ticket, data: bytes) -> Ticket:
     return found
 
 
-def _path(project: Project, name: str) -> str:
-    return project.folder.found(shown(name)).path
+def _answer_path(project: Project, name: str) -> str:
+    return project.folder.found(printable(name)).path
 
 
 def _given(value: str | None, parameter: str) -> str:
@@ -463,7 +472,10 @@ def _given(value: str | None, parameter: str) -> str:
 
 
 def _attribute(name: str) -> str:
-    """Check the name of an attribute to set."""
+    """Check the name of an attribute.
+
+    :raises InvalidRequestError: callers cannot set it here.
+    """
     hints = {
         "title": "the title is the first heading: replace that section with '# New title'",
         "status": "use update_cr_status",

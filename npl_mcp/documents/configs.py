@@ -1,4 +1,4 @@
-"""What a project's configuration says, or why it cannot be used; see :mod:`npl_mcp.documents.projects`."""
+"""Configurations of projects, ``.mdt-config.toml``; see :mod:`npl_mcp.documents.projects` for the form."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from npl_index.errors import NPLError, OutsideRootError
 from npl_index.library.files import below_root, read_below
 from npl_mcp.config.toml import read_toml
 from npl_mcp.documents.answers import ProjectInfo
-from npl_mcp.documents.folders import SharedFolder, shown
+from npl_mcp.documents.folders import SharedFolder, printable
 from npl_mcp.documents.format import MAX_NUMBER, is_code
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.errors import StorageError
@@ -24,15 +24,15 @@ TICKETS = "docs/CRs"
 
 _MAX_CONFIG_BYTES = 64 * 1024
 _MAX_PATH = 1_000
-_LINE = re.compile(r"[(,] ?at line (\d+), column \d+\)")
+_PARSER_POSITION = re.compile(r"[(,] ?at line (\d+), column \d+\)")
 
 
 @dataclass(frozen=True, slots=True)
 class Project:
     """A project with change requests.
 
-    :param folder: of its change requests.
-    :param info: what answers say about it.
+    :param folder: folder of its change requests.
+    :param info: description in answers.
     """
 
     folder: SharedFolder
@@ -40,12 +40,16 @@ class Project:
 
     @property
     def code(self) -> str:
-        """What its keys begin with."""
+        """The code that its keys begin with."""
         return self.info.code
 
 
 class _ProblemError(Exception):
-    """What is wrong, and the name of the value that is, or the number of the line."""
+    """A configuration that cannot be used.
+
+    :param problem: reason, for messages.
+    :param where: name of the wrong value, or number of the line.
+    """
 
     def __init__(self, problem: str, where: str | int | None = None) -> None:
         super().__init__(problem)
@@ -54,10 +58,10 @@ class _ProblemError(Exception):
 
 
 def locate(root: str, path: str) -> SharedFolder:
-    """Return the folder of change requests of a project; it need not exist.
+    """Return a project's folder of change requests; it need not exist.
 
-    :param root: the project.
-    :param path: below it.
+    :param root: folder of the project.
+    :param path: path below the project.
     :raises OutsideRootError: a link leads out of the project.
     :raises StorageError: no folder can have the path.
     """
@@ -68,28 +72,28 @@ def locate(root: str, path: str) -> SharedFolder:
             reason = getattr(error, "strerror", None) or str(error)
             raise StorageError(f"{path[:64]!r} cannot be used: {reason.lower()}") from None
         problem = f"{path!r} leads out of the project"
-        raise OutsideRootError(problem, hint="keep change requests inside of it") from None
+        raise OutsideRootError(problem, hint="keep change requests inside the project") from None
 
 
 def read_config(folder: str) -> Project | str | None:
-    """Return the project that a folder is.
+    """Read the project of a folder.
 
-    :param folder: it has a file of the name :data:`CONFIG`.
-    :returns: ``None`` if the project is switched off; if the configuration cannot be used, the reason, with
-        the file and the line.
+    :param folder: path of a folder with a file :data:`CONFIG`.
+    :returns: ``None`` if the project is switched off; the reason, with file and line, if the configuration
+        cannot be used.
     """
     text = ""
     try:
-        text = _text(folder)
-        return _project(folder, _table(text))
+        text = _config_text(folder)
+        return _project(folder, _project_table(text))
     except _ProblemError as error:
-        line = error.where if isinstance(error.where, int) else _line_of(text, error.where)
-        place = f"{shown(Path(folder).name)}/{CONFIG}" + (f", line {line}" if line else "")
+        line = error.where if isinstance(error.where, int) else _line_number(text, error.where)
+        place = f"{printable(Path(folder).name)}/{CONFIG}" + (f", line {line}" if line else "")
         return f"{place}: {error.problem}"
 
 
-def _text(folder: str) -> str:
-    """Read a configuration; a byte order mark, which some editors write, is no part of it."""
+def _config_text(folder: str) -> str:
+    """Return the text of a configuration without a byte order mark, which some editors write."""
     try:
         data = read_below(*below_root(folder, CONFIG), _MAX_CONFIG_BYTES)[0]
     except OSError as error:
@@ -101,34 +105,34 @@ def _text(folder: str) -> str:
         raise _ProblemError("not UTF-8; save it as UTF-8", line) from None
 
 
-def _table(text: str) -> Mapping[str, Any]:
+def _project_table(text: str) -> Mapping[str, Any]:
     try:
         read = read_toml(text)
     except ValueError as error:
-        place = _LINE.search(str(error))
-        reason = _LINE.sub("", str(error)).rstrip(" (")[:200]
+        place = _PARSER_POSITION.search(str(error))
+        reason = _PARSER_POSITION.sub("", str(error)).rstrip(" (")[:200]
         last = text.count("\n") + 1 if "at end of document" in reason else None
         raise _ProblemError(f"not TOML: {reason}", int(place[1]) if place else last) from None
     project = read.get("project")
     if not isinstance(project, dict):
-        raise _ProblemError("it has no table [project]")
+        raise _ProblemError("the table [project] is missing")
     return project
 
 
 def _project(folder: str, values: Mapping[str, Any]) -> Project | None:
-    """Make a project of its configuration; ``None`` if it is switched off."""
+    """Return the project of a configuration; ``None`` if it is switched off."""
     if not values.get("active", True):
         return None
     code = values.get("code")
     if not isinstance(code, str) or not is_code(code):
-        problem = "code is missing" if code is None else f"code is {_shown(code)}"
+        problem = "code is missing" if code is None else f"code is {_excerpt(code)}"
         raise _ProblemError(f"{problem}; write a capital letter and 1 to 4 capitals or digits", "code")
-    name = _checked(values, "name", code, checks.LINE)
+    name = _line_of(values, "name", code, checks.LINE)
     which = "ticketsPath" if values.get("ticketsPath") or not values.get("path") else "path"
-    tickets = _checked(values, which, TICKETS, _MAX_PATH)
+    tickets = _line_of(values, which, TICKETS, _MAX_PATH)
     parts = tickets.replace("\\", "/").split("/")
     if Path(tickets).is_absolute() or ".." in parts:
-        raise _ProblemError(f"{which} is {_shown(tickets)}; write a path inside the project", which)
+        raise _ProblemError(f"{which} is {_excerpt(tickets)}; write a path inside the project", which)
     try:
         place = locate(folder, "/".join(part for part in parts if part not in ("", os.curdir)))
     except NPLError as error:
@@ -148,17 +152,17 @@ def _project(folder: str, values: Mapping[str, Any]) -> Project | None:
     return Project(place, info)
 
 
-def _checked(values: Mapping[str, Any], name: str, default: str, longest: int) -> str:
+def _line_of(values: Mapping[str, Any], name: str, default: str, max_length: int) -> str:
     value = values.get(name) or default
     if not isinstance(value, str):
-        raise _ProblemError(f"{name} is {_shown(value)}; write a text in quotes", name)
+        raise _ProblemError(f"{name} is {_excerpt(value)}; write a text in quotes", name)
     try:
-        return checks.line(value, name, longest)
+        return checks.line(value, name, max_length)
     except NPLError as error:
         raise _ProblemError(error.message, name) from None
 
 
-def _shown(value: object) -> str:
+def _excerpt(value: object) -> str:
     return ascii(value)[:64]
 
 
@@ -166,9 +170,9 @@ _SETTING = re.compile(r"""^[ \t]*["']?(\w+)["']?[ \t]*=""", re.MULTILINE)
 _PROJECT = re.compile(r"^[ \t]*\[[ \t]*project[ \t]*\]", re.MULTILINE)
 
 
-def _line_of(text: str, name: str | None) -> int | None:
-    """Return the number of the line that sets a value, or of ``[project]`` where none does."""
+def _line_number(text: str, name: str | None) -> int | None:
+    """Return the number of the line that sets a value; without one, of the line ``[project]``."""
     if name is None:
         return None
-    found = next((one for one in _SETTING.finditer(text) if one[1] == name), None) or _PROJECT.search(text)
+    found = next((line for line in _SETTING.finditer(text) if line[1] == name), None) or _PROJECT.search(text)
     return None if found is None else text.count("\n", 0, found.start()) + 1

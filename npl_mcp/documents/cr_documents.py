@@ -1,8 +1,7 @@
-"""Change requests as documents: ``cr:TST-002`` is one, ``cr:TST`` all of a project, ``cr:*`` all there are.
+"""Change requests as documents: ``cr:TST-002`` is one, ``cr:TST`` all of a project, ``cr:*`` all.
 
-Filters by front matter follow ``?``: ``cr:TST?status=Proposed,Approved&priority=High``. They are part of the
-name because a document is named by one text everywhere, also on the command line; the form is that of a URL's
-query.
+Filters by front matter follow ``?``: ``cr:TST?status=Proposed,Approved&priority=High``, as in a URL's query.
+They belong to the name, because one text names a document everywhere, also on the command line.
 """
 
 from __future__ import annotations
@@ -27,10 +26,10 @@ _ROOT = Root(f"{_SCHEME}:", "change requests")
 
 @dataclass(frozen=True, slots=True)
 class FoundRequest(Found):
-    """A change request.
+    """A change request that a name stands for.
 
-    :param file: its file.
-    :param title: what it is called.
+    :param file: file of the change request.
+    :param title: title of the change request.
     """
 
     file: Found = field(kw_only=True, compare=False)
@@ -38,13 +37,13 @@ class FoundRequest(Found):
 
     @classmethod
     def of(cls, project: Project, ticket: Ticket) -> FoundRequest:
-        """Return a change request of a project."""
+        """Return the document for a project's change request."""
         file = project.folder.found(ticket.name)
         return cls(_ROOT, f"{_SCHEME}:{ticket.key}", _ROOT.label, file=file, title=ticket.title)
 
     @property
     def home(self) -> str:
-        """Its folder: the change requests of all projects have one root."""
+        """Its folder; the change requests of all projects share one root."""
         return f"{self.root.path}{self.absolute.rpartition('/')[0]}"
 
     @property
@@ -56,25 +55,25 @@ class FoundRequest(Found):
 class CrDocuments:
     """Finds and reads change requests as documents.
 
-    :param most: limit of the documents that one name may stand for.
+    :param max_files: limit of the documents that one name stands for.
     """
 
     SCHEME = _SCHEME
 
-    def __init__(self, changes: ChangeRequests, most: int) -> None:
+    def __init__(self, changes: ChangeRequests, max_files: int) -> None:
         self._changes = changes
-        self._most = most
+        self._max_files = max_files
         self._reader = FileReader(MAX_BYTES, ())
 
     def find(self, ref: DocumentRef) -> tuple[Found, ...]:
-        """Return the documents a name stands for, in the order of keys.
+        """Return the documents that a name stands for, ordered by key.
 
         :raises DocumentNotFoundError: no change request passes the filters.
-        :raises DocumentTooLargeError: there are more than the limit.
-        :raises ConflictError: two files have one key.
+        :raises DocumentTooLargeError: they are more than the limit.
+        :raises ConflictError: two files have the same key.
         """
         changes = self._changes
-        name, filtered, query = _split(ref)
+        name, filtered, query = _name_and_filters(ref)
         if not self.is_set(ref):
             return (FoundRequest.of(*changes.find(None, name, "file")),)
         projects = changes.projects.all() if name == "*" else (changes.projects.find(name),)
@@ -83,31 +82,32 @@ class CrDocuments:
         chosen.check([ticket for _, ticket in every], "file", "?status=Proposed,Approved")
         found = [(project, ticket) for project, ticket in every if chosen.fit(ticket)]
         if not found:
-            raise DocumentNotFoundError(f"no change request is {(ref.file or '')[:64]!r}")
-        if len(found) > self._most:
+            raise DocumentNotFoundError(f"no change request matches {(ref.file or '')[:64]!r}")
+        if len(found) > self._max_files:
             raise DocumentTooLargeError(
-                f"there are more than {self._most:,} change requests", hint="filter them: ?status=Proposed"
+                f"there are more than {self._max_files:,} change requests",
+                hint="filter them: ?status=Proposed",
             )
-        found.sort(key=lambda one: (one[1].code, one[1].number))
-        for (_, one), (_, other) in pairwise(found):
-            if (one.code, one.number) == (other.code, other.number):
-                raise doubled((one, other))
+        found.sort(key=lambda pair: (pair[1].code, pair[1].number))
+        for (_, ticket), (_, following) in pairwise(found):
+            if (ticket.code, ticket.number) == (following.code, following.number):
+                raise doubled((ticket, following))
         return Listed.of(
             [FoundRequest.of(project, ticket) for project, ticket in found],
             [ticket.state for _, ticket in found],
         )
 
     def is_set(self, ref: DocumentRef) -> bool:
-        """Return whether a name stands for a project or all of them, however many change requests that is."""
-        name, filtered, _ = _split(ref)
+        """Return whether a name stands for a set: a project, all projects, or the matches of filters."""
+        name, filtered, _ = _name_and_filters(ref)
         return filtered or name == "*" or (number_in(name.upper()) is None and not name.isdigit())
 
     def holds(self, text: str) -> bool:  # noqa: ARG002
-        """Return ``False``: commas separate names, or values of a filter."""
+        """Return ``False``: a comma separates names or values of a filter."""
         return False
 
     def find_called(self, name: str) -> tuple[Found, ...]:
-        """Find the change request that has a key; nothing where a name is none."""
+        """Find the change request with a key; empty if the name is not a key or nothing has it."""
         if number_in(name.upper()) is None:
             return ()
         try:
@@ -116,49 +116,49 @@ class CrDocuments:
             return ()
 
     def aliases(self, found: Found) -> tuple[str, ...]:
-        """Return the key, which the document has for a name as well."""
+        """Return the key, a second name of the document."""
         return (found.path.removeprefix(_ROOT.path),)
 
     def stat(self, found: Found) -> Fingerprint:
         """Return the state of a change request's file.
 
-        :raises DocumentNotFoundError: it is gone.
+        :raises DocumentNotFoundError: the file was removed.
         """
-        (state,) = states_of((_file(found),), (None,))
+        (state,) = states_of((_file_of(found),), (None,))
         if state is None:
-            raise DocumentNotFoundError(f"{found.path!r} is not there any more")
-        return _own(state)
+            raise DocumentNotFoundError(f"{found.path!r} was removed")
+        return _with_own_path(state)
 
     def apart(self) -> None:
-        """Return ``None``: change requests are read here."""
+        """Return ``None``: only this process reads change requests."""
         return
 
     def read(self, found: Found) -> Document:
         """Read a change request; its key is its name in selectors.
 
-        :raises DocumentNotFoundError: it is gone.
+        :raises DocumentNotFoundError: the file was removed.
         """
-        read = self._reader.read(_file(found))
+        read = self._reader.read(_file_of(found))
         return replace(
             read,
             name=found.path.removeprefix(_ROOT.path),
             path=found.path,
             root=_ROOT.label,
-            fingerprint=_own(read.fingerprint),
+            fingerprint=_with_own_path(read.fingerprint),
         )
 
 
-def _own(state: Fingerprint) -> Fingerprint:
-    """Return a state with a path of its own: as a file below a root the same document has another name."""
+def _with_own_path(state: Fingerprint) -> Fingerprint:
+    """Return a fingerprint that differs from that of the same file below a root, where its name differs."""
     return replace(state, path=f"{_ROOT.path}{state.path}")
 
 
-def _file(found: Found) -> Found:
+def _file_of(found: Found) -> Found:
     assert isinstance(found, FoundRequest)
     return found.file
 
 
-def _split(ref: DocumentRef) -> tuple[str, bool, str]:
-    """Return the name after the scheme, whether there are filters, and the filters."""
+def _name_and_filters(ref: DocumentRef) -> tuple[str, bool, str]:
+    """Return the name after the scheme, whether filters follow it, and the filters."""
     name, mark, query = (ref.file or "").partition(":")[2].partition("?")
     return name.strip(), bool(mark), query

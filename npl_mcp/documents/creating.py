@@ -1,4 +1,4 @@
-"""A new change request: what callers send, and its text."""
+"""New change requests: the caller's input and the text of the file."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ from npl_mcp.documents.format import (
 from npl_mcp.stores.base import checks
 
 NEW = ("priority", "phaseEpic", "relatedTickets", "dependsOn", "blocks", "assignee", "impactAreas")
-"""Fields of a new change request beside its title, in the order in which they are written."""
+"""Fields of a new change request besides its title, in the order of its front matter."""
 
 MAX_CONTENT = 1_000_000
-"""Characters."""
+"""Characters of the Markdown of a new change request."""
 
 _TEMPLATES = Path(__file__).resolve().parent.parent / "data" / "change_requests"
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A change request that has no number yet, checked.
+    """A checked change request without a number.
 
-    :param kind: its type.
-    :param title: one line.
-    :param slug: the part of its file's name after the key.
-    :param values: other fields of its front matter.
+    :param kind: type of the change request.
+    :param title: title, one line.
+    :param slug: part of the file's name after the key.
+    :param values: other fields of the front matter.
     :param content: Markdown below the title; ``None`` stands for the type's template.
-    :param made: the present time, as front matter holds it.
+    :param made: present time, in the form of :func:`~npl_mcp.documents.format.now`.
     """
 
     kind: str
@@ -58,16 +58,18 @@ class Draft:
 
     @classmethod
     def parse(cls, kind: str, data: Mapping[str, object]) -> Draft:
-        """Check what a caller sends.
+        """Check a caller's input.
 
         :param kind: one of :data:`~npl_mcp.documents.format.TYPES`.
-        :param data: its ``title``, and what :data:`NEW` names; ``content`` instead of the type's template.
+        :param data: ``title``, fields of :data:`NEW`, ``slug``, and ``content`` instead of the template.
+        :raises InvalidRequestError: a field is unknown, or its value is invalid.
+        :raises MissingRequestError: there is no title.
         """
         checks.choice(kind, "type", TYPES)
         for name in data:
             choose(name, "data", ("title", *NEW, "content", "slug"))
-        title = check_title(_text(data, "title") or "", "data.title")
-        content = _text(data, "content")
+        title = check_title(_string_of(data, "title") or "", "data.title")
+        content = _string_of(data, "content")
         if content is not None and content.strip():
             checks.text(content, "data.content", MAX_CONTENT)
             content = without_title(with_line_feeds(content)).strip("\n")
@@ -76,12 +78,12 @@ class Draft:
         for name in NEW:
             if data.get(name) is not None:
                 values[name] = check_field(name, data[name], f"data.{name}")
-        stem = _text(data, "slug")
+        stem = _string_of(data, "slug")
         chosen = slug(title, kind) if stem is None else check_slug(stem)
         return cls(kind, title, chosen, values, content or None, now())
 
     def text(self, key: str) -> str:
-        """Write the file."""
+        """Return the text of the file."""
         first = {"code": key, "status": DEFAULTS["status"], "dateCreated": self.made, "type": self.kind}
         body = self.content or template(self.kind).rstrip("\n")
         return (
@@ -89,7 +91,7 @@ class Draft:
         )
 
     def headings(self) -> tuple[str, ...] | None:
-        """Return the headings of the template to fill in; ``None`` if content was given."""
+        """Return the headings of the template; ``None`` if the caller gave content."""
         if self.content is not None:
             return None
         return tuple(line for line in template(self.kind).split("\n") if line.startswith("## "))
@@ -97,7 +99,7 @@ class Draft:
 
 @cache
 def template(kind: str) -> str:
-    """Return the template of a type: Markdown below the title, with a question for each section to answer.
+    """Return a type's template: the Markdown below the title, with a question in each section.
 
     :param kind: one of :data:`~npl_mcp.documents.format.TYPES`.
     """
@@ -105,7 +107,10 @@ def template(kind: str) -> str:
 
 
 def _check_closed(content: str) -> None:
-    """Refuse a text that ends inside a fence or a comment."""
+    """Check that a text does not end inside a fence or a comment.
+
+    :raises InvalidRequestError: it does.
+    """
     try:
         check_closed(read_blocks(content, find_lines(content), 0, npl=False))
     except InvalidRequestError as error:
@@ -114,12 +119,17 @@ def _check_closed(content: str) -> None:
         ) from None
 
 
-def _text(data: Mapping[str, object], name: str) -> str | None:
+def _string_of(data: Mapping[str, object], name: str) -> str | None:
+    """Return a field of the input; ``None`` if it is absent.
+
+    :raises InvalidRequestError: the value is not a string.
+    :raises MissingRequestError: ``title`` is absent.
+    """
     value = data.get(name)
     if value is None and name == "title":
         raise MissingRequestError(
             "data.title is required", parameter="data", hint='give {"title": "First bug"}'
         )
     if value is not None and not isinstance(value, str):
-        raise InvalidRequestError(f"data.{name} is no text", parameter="data", hint="give a string")
+        raise InvalidRequestError(f"data.{name} is not a string", parameter="data", hint="give a string")
     return value

@@ -1,7 +1,7 @@
-"""Change one section of a file, as the caller expects it, also while other programs write to the file.
+"""Edits of one section of a file that other programs may write to at the same time.
 
-:mod:`npl_index.markdown.editing` splices the bytes; here the section is found, and compared with what
-the caller has read.
+This module finds the section and compares it with the state that the caller has read;
+:mod:`npl_index.markdown.editing` splices the bytes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from npl_index.markdown.front_matter import values
 from npl_index.markdown.incremental import PieceReader
 from npl_index.markdown.sections import SectionTree
 from npl_index.selectors.labels import is_visible
-from npl_mcp.documents.folders import shown
+from npl_mcp.documents.folders import printable
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.errors import ConflictError
 
@@ -30,24 +30,24 @@ EDITS: tuple[str, ...] = get_args(Edit)
 DELETE = "delete"
 
 MAX_SECTION_TEXT = 500_000
-"""Characters of a text for a section."""
+"""Characters of a section's new text."""
 
 _DIGEST = re.compile(rf"[0-9a-f]{{{DIGEST_LENGTH}}}")
-_SEEN_BYTES = 16 * 1024 * 1024
-_PIECES_BYTES = 32 * 1024 * 1024
-_NAMED = 10
+_MAX_CONTENT_BYTES = 16 * 1024 * 1024
+_MAX_PIECE_BYTES = 32 * 1024 * 1024
+_MAX_NAMED = 10
 _STAMP = "lastModified"
 
 
 class Named(Protocol):
-    """The sections of a text, and how messages name them."""
+    """The sections of a text with their names for messages."""
 
     @property
     def tree(self) -> SectionTree:
         """The sections."""
         ...
 
-    def shown(self, index: int) -> str:
+    def printable(self, index: int) -> str:
         """Return the name of a section; ``""`` for the text above all sections."""
         ...
 
@@ -56,39 +56,39 @@ Names = TypeVar("Names", bound=Named)
 
 
 class Editor:
-    """What all callers share: parsed pieces of texts, and the last contents of which digests were given.
+    """Caches shared by all callers: parsed pieces of texts, and contents by the digest in an answer.
 
-    Safe to use from several threads.
+    Safe for several threads.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._seen: LRUCache[str, bytes] = LRUCache(_SEEN_BYTES, len)
-        self.reader = PieceReader(_PIECES_BYTES)
+        self._contents: LRUCache[str, bytes] = LRUCache(_MAX_CONTENT_BYTES, len)
+        self.reader = PieceReader(_MAX_PIECE_BYTES)
 
     def noted(self, data: bytes, section: bytes | None = None) -> str:
-        """Return the digest of a file or of a section, for a caller, and keep the content of the file."""
+        """Cache the content of a file under the digest of the file or of a section; return the digest."""
         digest = digest_of(data if section is None else section)
         with self._lock:
-            if len(data) <= self._seen.maxsize:
-                self._seen[digest] = data
+            if len(data) <= self._contents.maxsize:
+                self._contents[digest] = data
         return digest
 
-    def seen(self, digest: str) -> bytes | None:
-        """Return the file content with this digest, if it is still cached."""
+    def content_of(self, digest: str) -> bytes | None:
+        """Return the file content that belongs to a digest; ``None`` if it is not cached."""
         with self._lock:
-            return self._seen.get(digest)
+            return self._contents.get(digest)
 
 
 class Expected(Generic[Names]):
-    """The state that a caller believes a file, or a section of it, to have.
+    """The state of a file or of a section that a caller has read.
 
-    :param editor: knows earlier contents.
-    :param label: what messages call the file.
-    :param read: returns the sections of a content.
-    :param names: names the sections of a tree.
-    :param expect: a digest; ``None`` stands for any state.
-    :raises InvalidRequestError: it is not a digest.
+    :param editor: cache of earlier contents.
+    :param label: name of the file, for messages.
+    :param read: function from a content to its sections.
+    :param names: function from sections to their names.
+    :param expect: digest of the state; ``None`` stands for any state.
+    :raises InvalidRequestError: ``expect`` is not a digest.
     """
 
     def __init__(
@@ -103,48 +103,49 @@ class Expected(Generic[Names]):
         self.digest = None if expect is None else checks.line(expect, "expect").lower()
         if self.digest is not None and _DIGEST.fullmatch(self.digest) is None:
             raise InvalidRequestError(
-                f"expect is {self.digest[:64]!r}, which is no digest",
+                f"expect is {self.digest[:64]!r}, which is not a digest",
                 parameter="expect",
-                hint="give the digest of the answer you have read",
+                hint="give the digest from the answer that you read",
             )
 
     def check(self, data: bytes, section: bytes | None = None) -> None:
-        """Refuse a file that is in another state.
+        """Check that a file, or the section to edit, is in the expected state.
 
-        :param section: bytes of the section that the call is about; it is enough that these are the same.
-        :raises ConflictError: says what has changed.
+        :param data: content of the file.
+        :param section: content of the section.
+        :raises ConflictError: both differ; the message names the changed parts.
         """
         states = {digest_of(part) for part in (data, section) if part is not None}
         if self.digest is None or self.digest in states:
             return
-        old = self.editor.seen(self.digest)
+        old = self.editor.content_of(self.digest)
         changes = [] if old is None else self._differences(old, data)
         changed = f": {checks.some(changes)}" if changes else ""
         raise ConflictError(
             f"{self.label} has changed since you read it{changed}",
-            hint="read it again, and give the digest with the selector that it came with",
+            hint="read it again, and send the digest with the selector from the same answer",
         )
 
     def _differences(self, old: bytes, new: bytes) -> list[str]:
-        """Return which parts differ between two states of the file; empty if one cannot be read."""
+        """Describe the parts that differ between two contents of the file; empty if one cannot be parsed."""
         try:
             before, after = dict(self._parts(old)), dict(self._parts(new))
         except DocumentError:
             return []
         changed = [
-            f"{name} {'is new' if name not in before else 'is gone' if name not in after else 'changed'}"
+            f"{name} {'is new' if name not in before else 'was removed' if name not in after else 'changed'}"
             for name in {**before, **after}
             if before.get(name) != after.get(name)
         ]
-        return changed or ["its form"]
+        return changed or ["only blank lines, or the form of the front matter"]
 
     def _parts(self, data: bytes) -> Iterator[tuple[str, object]]:
-        """Yield the fields of the front matter and the own text of each section, with their names."""
+        """Yield name and value of each field of the front matter, then name and own text of each section."""
         tree = self.read(data)
         names = self.names(tree)
         for name, value in values(f"---\n{tree.front_matter}").items():
             if name != _STAMP:
-                yield shown(name[:64]), value
+                yield printable(name[:64]), value
         for section in tree.sections:
             name = names.shown(section.index)[:200]
             own = bytes_of(tree, section.index, data, whole=False)
@@ -152,18 +153,18 @@ class Expected(Generic[Names]):
 
 
 class SectionEdit(Generic[Names]):
-    """A change of one section of a text.
+    """An edit of one section of a text.
 
-    It may be called again when another program wrote to the text: the section is then changed only if that
-    program left it as it was. ``data`` is the text of the last call. After it ``edited`` is the section,
-    ``index`` as well, unless it was deleted: then it is the section above. ``before`` and ``after`` are the
-    named sections, and ``written`` are the new bytes of ``index``.
+    It may be called again after another program wrote to the text: it then requires that the section is
+    unchanged. A call sets the attributes: ``data`` is the text before the edit, ``edited`` the edited
+    section, ``index`` the section to report, which is ``edited`` or, if that was deleted, its parent.
+    ``before`` and ``after`` are the named sections, ``written`` is the new content of section ``index``.
 
-    :param expected: the state of the text.
-    :param find: returns the section that is meant.
+    :param expected: state of the text that the caller has read.
+    :param find: function from the named sections to the index of the section to edit.
     :param operation: one of :data:`EDITS`, or :data:`DELETE`.
-    :param text: for the section, at most :data:`MAX_SECTION_TEXT` characters.
-    :param whole: the subsections belong to it; otherwise the text before them is changed.
+    :param text: new text, at most :data:`MAX_SECTION_TEXT` characters.
+    :param whole: whether the edit includes the subsections; otherwise it ends before the first of them.
     """
 
     data: bytes
@@ -186,10 +187,11 @@ class SectionEdit(Generic[Names]):
         self._operation, self._text = operation, text
 
     def __call__(self, data: bytes) -> bytes:
-        """Return the text's new bytes.
+        """Return the edited text.
 
-        :raises InvalidRequestError: the text cannot stand there; says why, and what can.
-        :raises ConflictError: the section is not as expected, or not what it was at the first call.
+        :param data: text before the edit.
+        :raises InvalidRequestError: the new text is invalid at this place.
+        :raises ConflictError: the section is not in the expected state, or changed since the first call.
         """
         expected, tree = self._expected, self._expected.read(data)
         self.data, self.before = data, expected.names(tree)
@@ -204,23 +206,23 @@ class SectionEdit(Generic[Names]):
             self.index = index = tree.sections[index].parent or 0
         if is_visible(tree.sections[index].name) and not is_visible(after.sections[index].name):
             problem = "the content begins with a heading without text"
-            raise InvalidRequestError(problem, parameter="content", hint="give it a name")
+            raise InvalidRequestError(problem, parameter="content", hint="name the heading")
         self.after = expected.names(after)
         self.written = bytes_of(after, index, edited, whole=self._whole)
         return edited
 
     @property
     def removed(self) -> tuple[str, ...] | None:
-        """Headings of the sections below ``index`` that are gone, of many the first ones and ``…``."""
+        """Headings of removed sections below ``index``; after the first ten, ``…``."""
         now = Counter(_headings(self.after.tree, self.index))
         gone = list((Counter(_headings(self.before.tree, self.index)) - now).elements())
-        return tuple(gone[:_NAMED] + ["…"] * (len(gone) > _NAMED)) or None
+        return tuple(gone[:_MAX_NAMED] + ["…"] * (len(gone) > _MAX_NAMED)) or None
 
 
 def bytes_of(tree: SectionTree, index: int, data: bytes, *, whole: bool = True) -> bytes:
-    """Return a section's bytes, its heading included.
+    """Return a section's content with its heading.
 
-    :param whole: the subsections as well.
+    :param whole: whether to include the subsections.
     """
     section = tree.sections[index]
     span = section.whole_bytes if whole else section.own_bytes
@@ -229,6 +231,6 @@ def bytes_of(tree: SectionTree, index: int, data: bytes, *, whole: bool = True) 
 
 def _headings(tree: SectionTree, index: int) -> Iterator[str]:
     """Yield the headings below a section."""
-    for one in tree.subtree(index)[1:]:
-        section = tree.sections[one]
+    for below in tree.subtree(index)[1:]:
+        section = tree.sections[below]
         yield f"{'#' * section.level} {section.name}"

@@ -17,7 +17,7 @@ from npl_mcp.stores.base import checks
 KNOWN = ("status", "type", "priority", "assignee", "phaseEpic", "relatedTickets", "dependsOn", "blocks")
 _DEFINED: Mapping[str, tuple[str, ...]] = {"status": STATUSES, "type": TYPES, "priority": PRIORITIES}
 FACETS = KNOWN[:5]
-"""The fields that people filter by."""
+"""Fields with lists of values to choose from on the board."""
 
 _RANGE = "dateRange"
 _MAX_VALUES = 64
@@ -25,11 +25,11 @@ _MAX_VALUES = 64
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """Every field must have one of the values given for it; case does not count.
+    """Conditions on fields: each field must have one of its values; case does not count.
 
-    :param wanted: names of fields, and the values each may have, case-folded.
-    :param since: first ``dateCreated``, or empty.
-    :param until: last ``dateCreated``, or empty.
+    :param wanted: names of fields with their accepted values, case-folded.
+    :param since: earliest ``dateCreated``, or empty.
+    :param until: latest ``dateCreated``, or empty.
     """
 
     wanted: tuple[tuple[str, frozenset[str]], ...] = ()
@@ -38,35 +38,37 @@ class Filters:
 
     @classmethod
     def parse(cls, given: Mapping[str, object], parameter: str) -> Filters:
-        """Read filters as callers give them.
+        """Read the filters of a tool call.
 
-        :param given: a value or several by field; ``dateRange`` with ``start`` and ``end``.
-        :raises InvalidRequestError: a field is unknown, or its value is neither a text nor a list of texts.
+        :param given: one value or a list of values by field; ``dateRange`` with ``start`` and ``end``.
+        :param parameter: name of the tool's parameter, for messages.
+        :raises InvalidRequestError: a field is unknown, or a value is neither a string nor a list of strings.
         """
         wanted, since, until = [], "", ""
         for name, value in given.items():
             if name == _RANGE and isinstance(value, Mapping):
                 since, until = (
-                    _text(value.get(end) or "", f"{parameter}.{name}.{end}") for end in ("start", "end")
+                    _short_string(value.get(end) or "", f"{parameter}.{name}.{end}")
+                    for end in ("start", "end")
                 )
                 continue
             choose(name, parameter, (*KNOWN, _RANGE))
             values = [value] if isinstance(value, str) else value
             if not isinstance(values, Sequence) or not 0 < len(values) <= _MAX_VALUES:
                 raise InvalidRequestError(
-                    f"{parameter}.{name} is neither a text nor a list of 1 to {_MAX_VALUES}",
+                    f"{parameter}.{name} is neither a string nor a list of 1 to {_MAX_VALUES}",
                     parameter=parameter,
                     hint=f"give one value, or several: {_example(name)}",
                 )
-            folded = frozenset(_fold(_text(part, f"{parameter}.{name}")) for part in values)
+            folded = frozenset(_fold(_short_string(part, f"{parameter}.{name}")) for part in values)
             wanted.append((name, folded))
         return cls(tuple(wanted), since, until)
 
     @classmethod
     def query(cls, text: str) -> Filters:
-        """Read filters that follow a document's name, e.g. ``status=Proposed,Approved&priority=High``.
+        """Read the filters after a document's name, e.g. ``status=Proposed,Approved&priority=High``.
 
-        Any field of front matter may be named.
+        Unlike :meth:`parse`, it accepts any field of front matter.
 
         :raises InvalidRequestError: a part has no ``=``.
         """
@@ -76,24 +78,25 @@ class Filters:
             if not equals or not name.strip():
                 near = near_words(name[:64], KNOWN, limit=1)
                 raise InvalidRequestError(
-                    f"{part[:64]!r} is no filter",
+                    f"{part[:64]!r} is not a filter",
                     parameter="file",
                     hint=f"write {near[0] if near else 'status'}=Proposed,Approved and separate filters by &",
                 )
-            values = frozenset(_fold(unquote(one)) for one in value.split(","))
+            values = frozenset(_fold(unquote(item)) for item in value.split(","))
             wanted.append((unquote(name).strip(), values))
         return cls(tuple(wanted))
 
     def check(self, tickets: Iterable[Ticket], parameter: str, several: str = "") -> None:
-        """Refuse a status, type or priority that neither is defined nor has any change request.
+        """Refuse a status, type or priority that is neither defined nor in use.
 
-        :param tickets: all there are.
-        :param several: how several values are given; by default as a list.
-        :raises InvalidRequestError: says which there are.
+        :param tickets: all change requests.
+        :param parameter: name of the tool's parameter, for messages.
+        :param several: example of several values for the hint; by default a JSON list.
+        :raises InvalidRequestError: a value is unknown; the hint names the known values.
         """
         for name, values in self.wanted:
             known = _DEFINED.get(name, ())
-            unknown = values - {_fold(one) for one in known} if known else frozenset()
+            unknown = values - {_fold(value) for value in known} if known else frozenset()
             if not unknown:
                 continue
             present = {_fold(ticket.text(name)): ticket.text(name) for ticket in tickets}
@@ -103,13 +106,13 @@ class Filters:
                 raise InvalidRequestError(
                     f"no {name} is {min(unknown)!r}",
                     parameter=parameter,
-                    hint=f"there are {checks.some((*known, *others))}; give one, or several: "
+                    hint=f"use one or several of {checks.some((*known, *others))}: "
                     + (several or _example(name)),
                 )
 
     def fit(self, ticket: Ticket) -> bool:
         """Return whether a change request passes."""
-        if not all(_values(ticket, name) & values for name, values in self.wanted):
+        if not all(_field_values(ticket, name) & values for name, values in self.wanted):
             return False
         if not self.since and not self.until:
             return True
@@ -118,7 +121,7 @@ class Filters:
 
 
 def values_of(tickets: Iterable[Ticket]) -> dict[str, tuple[str, ...]]:
-    """Return the values there are of each field that people filter by; defined ones come in their order."""
+    """Return the values in use of each field of :data:`FACETS`; defined values come first, in their order."""
     known = list(tickets)
     return {
         name: tuple(sorted({ticket.text(name) for ticket in known} - {""}, key=_order(name)))
@@ -131,26 +134,26 @@ def _order(name: str) -> Callable[[str], tuple[int, str]]:
     return lambda value: (defined.index(value) if value in defined else len(defined), value.casefold())
 
 
-def _values(ticket: Ticket, name: str) -> frozenset[str]:
-    """Return a field's value as a whole, and its parts if it is a list."""
+def _field_values(ticket: Ticket, name: str) -> frozenset[str]:
+    """Return a field's value and the entries of a list in it, folded."""
     text = _fold(ticket.text(name))
     return frozenset((text, *(part.strip() for part in text.split(","))))
 
 
 def _fold(text: str) -> str:
-    """Return a value as it is compared: case does not count, nor how letters with accents are stored."""
+    """Return a value in the form for comparisons: NFC, without case and outer blanks."""
     return unicodedata.normalize("NFC", text.strip().casefold())
 
 
 def _example(name: str) -> str:
-    """Show how several values are given."""
+    """Return an example of several values, as a JSON list."""
     return json.dumps(_DEFINED.get(name, ("one", "other"))[:2])
 
 
-def _text(value: object, parameter: str) -> str:
+def _short_string(value: object, parameter: str) -> str:
     if not isinstance(value, str) or len(value) > checks.LINE:
         raise InvalidRequestError(
-            f"{parameter} has a value that is no text of at most {checks.LINE} characters",
+            f"{parameter} has a value that is not a string of at most {checks.LINE} characters",
             parameter=parameter.partition(".")[0],
         )
     return value

@@ -1,7 +1,7 @@
-"""Change requests as files: keys, slugs, what their fields may hold, and titles.
+"""The file format of change requests: keys, slugs, values of fields, titles.
 
-A change request is ``<KEY>-<slug>.md``: flat front matter between ``---`` lines, a heading of level 1 with
-the title, sections.
+A change request is a file ``<KEY>-<slug>.md``: flat front matter between ``---`` lines, a heading of level 1
+with the title, sections.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ TYPES: tuple[str, ...] = get_args(Type)
 STATUSES: tuple[str, ...] = get_args(Status)
 PRIORITIES = ("Low", "Medium", "High", "Critical")
 DEFAULTS: Mapping[str, str] = {"status": STATUSES[0], "type": TYPES[1], "priority": PRIORITIES[1]}
-"""What a file without the field counts as."""
+"""Values of absent fields."""
 
 SUFFIX = ".md"
 KEY_LISTS = ("relatedTickets", "dependsOn", "blocks")
 DATES = ("dateCreated", "lastModified", "implementationDate")
 
 MAX_NUMBER = 99_999
-"""Of a change request: longer ones are dates and the like, and one of those would use up all numbers."""
+"""Highest number of a change request. Longer numbers are dates and the like, and would use up all numbers."""
 
 _CODE = re.compile(r"[A-Z][A-Z0-9]{1,4}")
 _KEY = re.compile(r"(?:([A-Z][A-Z0-9]{1,4})-)?([0-9]{1,5})", re.IGNORECASE | re.ASCII)
 _LONG_KEY = re.compile(r"[A-Z][A-Z0-9]{1,4}-[0-9]{6,}", re.ASCII)
-_NAMED = re.compile(r"[A-Z][A-Z0-9]{1,4}-[0-9]+", re.IGNORECASE | re.ASCII)
+_LEADING_KEY = re.compile(r"[A-Z][A-Z0-9]{1,4}-[0-9]+", re.IGNORECASE | re.ASCII)
 _SLUG = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
-_SLUG_LENGTH = 50
+_MAX_SLUG = 50
 _NO_KEYS = frozenset({"none", "n/a", "null", "undefined"})
 _MAX_NOTE = 2_000
 
@@ -52,10 +52,10 @@ _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?(?:Z|[+-
 
 @dataclass(frozen=True, slots=True)
 class ChangeKey:
-    """The name of a change request.
+    """The key of a change request.
 
-    :param code: the project's; ``None`` where only a number was given.
-    :param number: of the change request.
+    :param code: code of its project; ``None`` if the caller gave only a number.
+    :param number: number of the change request.
     """
 
     code: str | None
@@ -65,32 +65,37 @@ class ChangeKey:
     def parse(cls, text: str, parameter: str = "key") -> ChangeKey:
         """Read a key: ``TST-005``, ``tst-5`` or ``5``.
 
-        :raises InvalidRequestError: it is no key.
+        :param parameter: name of the tool's parameter, for messages.
+        :raises InvalidRequestError: the text is not a key.
         """
         clean = checks.line(text, parameter)
         found = _KEY.fullmatch(clean)
         if found is None:
             raise InvalidRequestError(
-                f"{parameter} is {clean[:64]!r}, which is no key",
+                f"{parameter} is {clean[:64]!r}, which is not a key",
                 parameter=parameter,
                 hint="e.g. TST-005 or 5",
             )
         return cls(found[1] and found[1].upper(), int(found[2]))
 
     def of(self, code: str) -> str:
-        """Write the key as it stands in files of a project."""
+        """Return the key in the form of files, e.g. ``TST-005``.
+
+        :param code: code of the project.
+        """
         return f"{code}-{self.number:03d}"
 
 
 def parse_code(text: str, parameter: str = "project") -> str:
-    """Read a project's code, whatever its case.
+    """Return a project's code in capitals.
 
-    :raises InvalidRequestError: it is no code.
+    :param parameter: name of the tool's parameter, for messages.
+    :raises InvalidRequestError: the text is not a code.
     """
     code = checks.line(text, parameter).upper()
     if _CODE.fullmatch(code) is None:
         raise InvalidRequestError(
-            f"{parameter} is {text[:64]!r}, which is invalid",
+            f"{parameter} is {text[:64]!r}, which is not a code",
             parameter=parameter,
             hint="a project's code is a letter and 1 to 4 letters or digits, e.g. TST",
         )
@@ -98,55 +103,56 @@ def parse_code(text: str, parameter: str = "project") -> str:
 
 
 def is_code(text: str) -> bool:
-    """Return whether a text is a project's code as files write it."""
+    """Return whether a text is a project's code in the form of files, in capitals."""
     return _CODE.fullmatch(text) is not None
 
 
 def number_in(key: str) -> int | None:
-    """Return the number of a key as files write it; ``None`` if it is none."""
+    """Return the number of a key in the form of files; ``None`` for other texts."""
     found = _KEY.fullmatch(key)
     return int(found[2]) if found is not None and found[1] and found[1].isupper() else None
 
 
 def has_long_number(key: str) -> bool:
-    """Return whether a text would be a key, were its number not above :data:`MAX_NUMBER`."""
+    """Return whether a text is a key except that its number is above :data:`MAX_NUMBER`."""
     return _LONG_KEY.fullmatch(key) is not None
 
 
 def check_title(text: str, parameter: str) -> str:
-    """Check a title: one line that can be seen.
+    """Check a title: one line with visible characters.
 
-    :raises InvalidRequestError: it is none.
+    :param parameter: name of the tool's parameter, for messages.
+    :raises InvalidRequestError: the text is not such a line.
     """
     clean = checks.line(text, parameter)
     if not is_visible(clean):
-        raise InvalidRequestError(f"{parameter} holds nothing that can be seen", parameter=parameter)
+        raise InvalidRequestError(f"{parameter} has no visible character", parameter=parameter)
     return clean
 
 
 def key_in(name: str) -> str:
-    """Return the key that a file's name begins with, as it stands there; empty if there is none."""
-    found = _NAMED.match(name)
+    """Return the key at the beginning of a file's name, unchanged; empty without one."""
+    found = _LEADING_KEY.match(name)
     return found[0] if found is not None else ""
 
 
 def slug(title: str, kind: str) -> str:
-    """Make the part of a file's name that says what it is about.
+    """Return the part of a file's name after the key, made of the title.
 
-    :param title: letters outside a-z are dropped, as in existing files.
-    :param kind: type of the change request; used if nothing is left of the title.
+    :param title: title of the change request; only a-z, digits, blanks and hyphens remain of it.
+    :param kind: type of the change request; replaces a title of which nothing remains.
     """
     kept = re.sub(r"[^a-z0-9 -]", "", unicodedata.normalize("NFC", title).lower())
-    short = re.sub(r"[ -]+", "-", kept).strip("-")[:_SLUG_LENGTH].rstrip("-")
+    short = re.sub(r"[ -]+", "-", kept).strip("-")[:_MAX_SLUG].rstrip("-")
     return short or kind.lower().replace(" ", "-")
 
 
 def check_slug(text: str) -> str:
-    """Check a slug that was given.
+    """Check a caller's slug.
 
-    :raises InvalidRequestError: it is no slug; a path could lead out of the folder.
+    :raises InvalidRequestError: the text is not a slug; a path could lead out of the folder.
     """
-    if len(text) > _SLUG_LENGTH or _SLUG.fullmatch(text) is None:
+    if len(text) > _MAX_SLUG or _SLUG.fullmatch(text) is None:
         raise InvalidRequestError(
             f"slug is {text[:64]!r}",
             parameter="data",
@@ -156,13 +162,15 @@ def check_slug(text: str) -> str:
 
 
 def now() -> str:
-    """Return the present time as front matter holds it: UTC, ISO 8601, milliseconds."""
+    """Return the present time in the form of front matter: UTC, ISO 8601, milliseconds."""
     return datetime.now(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def choose(name: str, parameter: str, options: Sequence[str]) -> str:
-    """Check a name inside an argument that is an object.
+    """Check a field's name in an argument that is an object.
 
+    :param parameter: name of the tool's parameter, for messages.
+    :param options: names of the object's fields.
     :raises InvalidRequestError: the object has no such field.
     """
     if name not in options:
@@ -177,19 +185,19 @@ def choose(name: str, parameter: str, options: Sequence[str]) -> str:
 def check_field(name: str, value: object, parameter: str) -> str:
     """Check an attribute's value and return it as text; an empty text clears the attribute.
 
-    :param name: of the attribute; one of those callers may set.
-    :param value: text, or a list where the attribute holds several.
-    :param parameter: the caller's name for it, for messages.
-    :raises InvalidRequestError: the attribute cannot have it.
+    :param name: name of an attribute that callers may set.
+    :param value: a string; for attributes with several values also a list of strings.
+    :param parameter: name of the tool's parameter, for messages.
+    :raises InvalidRequestError: the value is invalid for the attribute.
     """
     if name in KEY_LISTS or name == "impactAreas":
-        parts = _words(value, parameter)
+        parts = _list_of(value, parameter)
         wanted = (
             _keys(parts, parameter) if name in KEY_LISTS else [checks.line(part, parameter) for part in parts]
         )
         return ",".join(wanted) if name in KEY_LISTS else ", ".join(wanted)
     if not isinstance(value, str):
-        raise InvalidRequestError(f"{parameter} is no text", parameter=parameter, hint="give a string")
+        raise InvalidRequestError(f"{parameter} is not a string", parameter=parameter, hint="give a string")
     if name == "priority":
         return checks.choice(value, parameter, PRIORITIES)
     if not value.strip():
@@ -199,12 +207,12 @@ def check_field(name: str, value: object, parameter: str) -> str:
     return checks.line(value, parameter, _MAX_NOTE if name == "implementationNotes" else checks.LINE)
 
 
-def _words(value: object, parameter: str) -> list[str]:
-    """Return the parts of a list, or of a text with commas."""
+def _list_of(value: object, parameter: str) -> list[str]:
+    """Return the entries of a list, or of a string with commas."""
     parts = value.split(",") if isinstance(value, str) else value
     if not isinstance(parts, Sequence) or not all(isinstance(part, str) for part in parts):
         raise InvalidRequestError(
-            f"{parameter} is no list of texts", parameter=parameter, hint="separate entries by commas"
+            f"{parameter} is not a list of strings", parameter=parameter, hint="separate entries by commas"
         )
     if any("," in part for part in parts):
         raise InvalidRequestError(f"{parameter} has an entry with a comma", parameter=parameter)
@@ -234,14 +242,13 @@ def _date(text: str, parameter: str) -> str:
     except ValueError:
         pass
     raise InvalidRequestError(
-        f"{parameter} is {text[:64]!r}, which is no date", parameter=parameter, hint="e.g. 2026-01-31"
+        f"{parameter} is {text[:64]!r}, which is not a date", parameter=parameter, hint="e.g. 2026-01-31"
     )
 
 
 def divide(data: bytes) -> tuple[str, bytes]:
-    """Divide a file into front matter, its ``---`` lines included, and the bytes behind it.
+    """Divide a file into front matter with its ``---`` lines, which may be empty, and the bytes after it.
 
-    :returns: the front matter is empty if there is none.
     :raises UnreadableDocumentError: the file is not UTF-8.
     """
     try:
@@ -255,16 +262,16 @@ _ESCAPED_MARKS = re.compile(r"\\(#+)$")
 
 
 def heading_of(title: str) -> str:
-    r"""Write a title as a heading of level 1; marks that would be taken for the heading's own are escaped."""
+    r"""Return a title as a heading of level 1; ``#`` marks that would belong to the heading are escaped."""
     return "# " + re.sub(r"(^|[ \t\\])(#+)$", r"\1\\\2", title)
 
 
 def title_of(heading: str) -> str:
-    """Return the title a heading's source stands for; reverses :func:`heading_of`."""
+    """Return the title of a heading's source; the inverse of :func:`heading_of`."""
     return _ESCAPED_MARKS.sub(r"\1", heading)
 
 
 def without_title(content: str) -> str:
-    """Return a text without the heading of level 1 it begins with, if it does."""
+    """Return a text without a heading of level 1 in its first line."""
     first, _, rest = content.lstrip("\n").partition("\n")
     return rest if re.match(r" {0,3}#(?:[ \t]|$)", first) else content

@@ -1,10 +1,10 @@
-"""How the sections of a change request are addressed: by paths of headings.
+"""Paths of headings, the addresses of a change request's sections.
 
-A path is the chain of headings a section stands below, ``#`` marks included, joined by `` / ``:
-``# Title / ## 2. Rationale / ### Notes``. Equal headings below the same one are numbered: ``### Notes [2]``.
+A path joins the headings above a section and its own by `` / ``, with their ``#`` marks:
+``# Title / ## 2. Rationale / ### Notes``. Equal headings with one parent are numbered: ``### Notes [2]``.
 
-Two sections can have one path: a heading may end in ``[2]`` or hold `` / `` itself. The path of both is then
-their selector (:mod:`npl_index.selectors.grammar`), in which such names stand in quotes.
+A heading may itself end in ``[2]`` or contain `` / ``, so that two sections would have the same path. Their
+selectors replace such paths (:mod:`npl_index.selectors.grammar`): they quote these names.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ _NUMBERING = re.compile(r"(\d+(?:\.\d+)*)[.)]?[ \t]+(?=\S)")
 _MAX_LISTED = 10
 _MAX_CANDIDATES = 20
 _MAX_FREE = 3
-"""Separators in a path of which each is tried as part of a heading, too: eight readings at most."""
+"""Separators in a path up to which each is also read as part of a heading: at most eight readings."""
 
 Matches = Callable[[Section, str], bool]
-"""Whether a section may be meant by a name."""
+"""Function that compares a section with a name."""
 
 
 @dataclass(frozen=True, slots=True)
 class SectionPath:
     """A section and its path.
 
-    :param index: of the section in its tree.
-    :param address: its full path; no other section has it.
-    :param shown: the path without the title, which all sections have in common.
+    :param index: index of the section in its tree.
+    :param address: full path, unique in the file.
+    :param shown: path without the title, the common first heading.
     """
 
     index: int
@@ -53,18 +53,19 @@ class SectionPath:
 
 
 @dataclass(frozen=True, slots=True)
-class _Line:
+class _PathHeading:
     """One heading of a path.
 
-    :param level: 0 if none is given.
-    :param names: its name and number; ``[2]`` may be the number, or part of a name, whose number is 0.
+    :param level: number of its ``#`` marks; 0 without marks.
+    :param names: its readings as name and number: a final ``[2]`` is the number, or part of a name with
+        number 0.
     """
 
     level: int
     names: tuple[tuple[str, int], ...]
 
     @classmethod
-    def of(cls, line: str) -> _Line:
+    def of(cls, line: str) -> _PathHeading:
         marks = _MARKS.match(line)
         name = line[marks.end() :] if marks else line
         numbered = _ORDINAL.fullmatch(name)
@@ -73,9 +74,9 @@ class _Line:
 
 
 class Outline:
-    """The sections of a change request, named by their paths.
+    """The sections of a change request with their paths.
 
-    :param tree: the sections.
+    :param tree: sections of the file.
     """
 
     def __init__(self, tree: SectionTree) -> None:
@@ -107,20 +108,20 @@ class Outline:
         return self.places[index].shown if index in self.places else ""
 
     def content(self, index: int) -> str:
-        """Return the text below a section's heading, subsections included, without blank lines around it."""
+        """Return the text below a section's heading, with subsections, without blank lines around it."""
         section = self.tree.sections[index]
         starts = self.tree.line_starts
         text = self.tree.source[starts[section.heading_lines.stop] : starts[section.whole.stop]]
         return re.sub(r"\A(?:[ \t]*\n)+", "", text.rstrip())
 
     def find(self, wanted: str, key: str, *, whole: bool = False) -> SectionPath:
-        """Find the section that is meant: the strictest reading that fits any section decides.
+        """Find a section: the strictest reading of the path that matches any section decides.
 
-        :param wanted: a path from a list, or the end of one; see :meth:`_readings` for what it may leave out.
-        :param key: of the change request, for messages.
-        :param whole: a part of a name is not enough, since what is found will be replaced.
+        :param wanted: a path from a list, or the end of one; :meth:`_readings` lists the accepted forms.
+        :param key: key of the change request, for messages.
+        :param whole: whether names must be complete, because the section will be replaced.
         :raises MissingRequestError: ``wanted`` is blank.
-        :raises SectionNotFoundError: no section fits, or several do; ``near`` holds paths that work.
+        :raises SectionNotFoundError: no section matches, or several do; ``near`` holds valid paths.
         """
         clean = label(checks.text(wanted, "section"))
         place = self._by_path.get(clean)
@@ -130,21 +131,20 @@ class Outline:
             if len(found) == 1:
                 return found[0]
             if found:
-                near, lines = _listed(found)
+                near, lines = _near_and_hint(found)
                 problem = f"{len(found)} sections of {key} match {clean!r}"
                 raise SectionNotFoundError(problem, near=near, hint=f"give the path of one:{lines}")
-        near, lines = _listed(self._alike(clean, whole))
-        hint = f"sections like it:{lines}" if near else "it has no sections"
+        near, lines = _near_and_hint(self._suggested(clean, whole))
+        hint = f"similar sections:{lines}" if near else "it has no sections"
         if whole and near:
-            hint += "\na new section is added by append to the section above it"
+            hint += "\nto add a new section, append it to the section above it"
         raise SectionNotFoundError(f"section {clean!r} not found in {key}", near=near, hint=hint)
 
     def _readings(self, wanted: str, whole: bool) -> Iterator[Sequence[SectionPath]]:
-        """Return what each reading finds, the strictest first.
+        """Yield the matches of each reading, the strictest first.
 
-        These are: names as they stand; without case and markup; also without the numbering of headings; all
-        three at any level; the title, which is meant only where no other section could be, since it holds
-        them all; a part of each name.
+        The readings: exact names; names without case and markup; names without numbering as well; the same
+        three at any level; the title, late because it contains all other sections; parts of names.
         """
         titles: dict[int, SectionPath] = {}
         for any_level in (False, True):
@@ -161,16 +161,18 @@ class Outline:
         return [place for place in found if place.index != self.tree.title]
 
     def _matching(self, wanted: str, matches: Matches, any_level: bool) -> Sequence[SectionPath]:
-        """Return the sections to which any reading of a path leads, in document order."""
-        chains = [[_Line.of(line) for line in reversed(chain)] for chain in _chains(wanted)]
+        """Return the sections that match any reading of a path, in document order."""
+        chains = [[_PathHeading.of(line) for line in reversed(chain)] for chain in _chains(wanted)]
         return [
             place
             for place in self.places.values()
             if any(self._ends(place.index, chain, matches, any_level) for chain in chains)
         ]
 
-    def _ends(self, index: int | None, chain: Sequence[_Line], matches: Matches, any_level: bool) -> bool:
-        """Return whether a section and those above it match the headings of a path, the last one first."""
+    def _ends(
+        self, index: int | None, chain: Sequence[_PathHeading], matches: Matches, any_level: bool
+    ) -> bool:
+        """Return whether a section and its ancestors match the headings of a path, the last one first."""
         for line in chain:
             section = self.tree.sections[index or 0]
             if not section.level or not (any_level or line.level in (0, section.level)):
@@ -188,7 +190,7 @@ class Outline:
         return self._folded(name) == self._folded(section.name)
 
     def _is_numbered(self, section: Section, name: str) -> bool:
-        """Return whether the names are alike without their numbering, which is equal where both have one."""
+        """Return whether the names are equal without numbering; two different numberings do not match."""
         (wanted, text), (number, other) = _numbering(name), _numbering(section.name)
         same = not wanted or not number or wanted == number
         return same and self._folded(text) == self._folded(other)
@@ -196,8 +198,8 @@ class Outline:
     def _holds(self, section: Section, name: str) -> bool:
         return bool(self._folded(name)) and self._folded(name) in self._folded(section.name)
 
-    def _alike(self, wanted: str, whole: bool) -> Sequence[SectionPath]:
-        """Return sections that may have been meant, or all where they are few."""
+    def _suggested(self, wanted: str, whole: bool) -> Sequence[SectionPath]:
+        """Return sections with similar names, or all if they are few."""
         places = list(self.places.values())
         if len(places) <= _MAX_LISTED:
             return places
@@ -213,7 +215,7 @@ class Outline:
 
 
 def _chains(wanted: str) -> Iterator[list[str]]:
-    """Return the ways to read a path: each `` / `` divides two headings, or stands inside one."""
+    """Yield the readings of a path: each `` / `` separates two headings or is part of one."""
     parts = wanted.split(SEPARATOR)
     inner = len(parts) - 1
     every = product((True, False), repeat=inner)
@@ -228,13 +230,13 @@ def _chains(wanted: str) -> Iterator[list[str]]:
 
 
 def _numbering(name: str) -> tuple[str, str]:
-    """Return the number that a name begins with, or ``""``, and the rest of it."""
+    """Return the number at the beginning of a name, or ``""``, and the rest of the name."""
     found = _NUMBERING.match(name)
     return (found[1], name[found.end() :]) if found else ("", name)
 
 
-def _listed(places: Sequence[SectionPath]) -> tuple[list[str], str]:
-    """Return the paths of some sections, and these as lines of a hint."""
+def _near_and_hint(places: Sequence[SectionPath]) -> tuple[list[str], str]:
+    """Return the paths of sections, and the same paths as lines of a hint."""
     near = [place.address for place in places[:_MAX_CANDIDATES]]
     more = [f"and {len(places) - len(near)} more"] if len(places) > len(near) else []
     return near, "".join(f"\n  - {line}" for line in (*near, *more))

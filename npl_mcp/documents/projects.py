@@ -1,22 +1,22 @@
-"""Projects with change requests: folders that hold ``.mdt-config.toml``, or that a setting names.
+"""Projects with change requests: folders with a file ``.mdt-config.toml``, or folders named by a setting.
 
 ::
 
     [project]
     code = "TST"                # a letter and 1 to 4 letters or digits
     name = "Test Project"
-    id = "proj"                 # optional, as all that follows
+    id = "proj"                 # optional, like all following lines
     ticketsPath = "docs/CRs"    # inside the project
     startNumber = 1
     description = ""
     repository = ""
     active = true
 
-A file that cannot be used stops no other project; failures name it and its line. It is only read; an older
-one, which says ``path`` for ``ticketsPath``, is understood as it is.
+A file that cannot be used affects no other project; errors name the file and the line. The file is never
+written. Older files have ``path`` instead of ``ticketsPath``.
 """
 
-# A path object costs more than the system call it is made for.
+# A path object costs more than the system call.
 # ruff: noqa: PTH118
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.errors import ProjectNotFoundError
 
 MAX_CHILDREN = 1_000
-"""Most folders directly below a search root that are searched for projects."""
+"""Folders directly below a search root that are searched for projects."""
 
 _MAX_PROBLEMS = 5
 
 
 class Projects:
-    """Finds the projects a caller may see; looks at the folders at each call.
+    """The projects that a caller may see; each call checks the folders.
 
-    :param cwd: the caller's working directory, which may lie inside a project; ``None`` if it is not seen.
-    :param roots: folders that are projects or contain some; no project above the one with ``cwd`` is found.
+    :param cwd: the caller's working directory, which may lie inside a project; ``None`` if it does not count.
+    :param roots: folders that are or contain projects; a root with ``cwd`` also ends the search upwards.
     :param named: folders of change requests by code.
     """
 
@@ -55,17 +55,18 @@ class Projects:
         self._lock = threading.Lock()
 
     def all(self) -> tuple[Project, ...]:
-        """Return all projects, that of the working directory first; of one code only the first counts."""
+        """Return all projects, that of the working directory first; the first project of a code counts."""
         found: dict[str, Project] = {}
         for project in self._stream():
             found.setdefault(project.code, project)
         return tuple(found.values())
 
     def find(self, code: str | None, key: ChangeKey | None = None) -> Project:
-        """Return the project a call is about: the named one, else that of the key, else that of the working
-        directory, else the only one.
+        """Return the project of a call.
 
-        :raises ProjectNotFoundError: there is no such project, or several might be meant.
+        It is the named project, else that of the key, else that of the working directory, else the only one.
+
+        :raises ProjectNotFoundError: no project or several projects match.
         """
         wanted = parse_code(code) if code is not None else key.code if key is not None else None
         if wanted is None:
@@ -78,7 +79,7 @@ class Projects:
         return found
 
     def problems(self) -> tuple[str, ...]:
-        """Return what is wrong with configurations that were found and cannot be used."""
+        """Return the problems of configurations that cannot be used."""
         with self._lock:
             kept = [found for _, found in self._kept.values()]
         return tuple(found for found in kept if isinstance(found, str))
@@ -90,21 +91,21 @@ class Projects:
             return known[0]
         if not known and self.problems():
             raise ProjectNotFoundError(
-                "there is no project with change requests", hint="; ".join(self.problems()[:_MAX_PROBLEMS])
+                "no project has change requests", hint="; ".join(self.problems()[:_MAX_PROBLEMS])
             )
         if not known:
             raise ProjectNotFoundError(
-                "there is no project with change requests",
+                "no project has change requests",
                 hint=f'put {CONFIG} with [project], code = "ABC" and name = "…" into its folder',
             )
         raise ProjectNotFoundError(
-            "several projects might be meant",
+            "several projects have change requests",
             near=[project.code for project in known[: checks.LISTED]],
-            hint=f"give project, one of {checks.some([project.code for project in known])}",
+            hint=f"set project to one of {checks.some([project.code for project in known])}",
         )
 
     def _stream(self) -> Iterator[Project]:
-        """Return the projects, those first that are found fastest."""
+        """Yield the projects, the cheapest to find first."""
         here = self._above()
         if here is not None:
             yield here
@@ -124,11 +125,10 @@ class Projects:
                     yield inner
 
     def _above(self, *, strict: bool = False) -> Project | None:
-        """Return the project the working directory lies in.
+        """Return the project with the working directory.
 
-        :param strict: do not look further if it lies in one whose configuration cannot be used: another
-            project is not meant.
-        :raises ProjectNotFoundError: that is so.
+        :param strict: fail at a configuration that cannot be used, instead of searching further up.
+        :raises ProjectNotFoundError: the search failed in this way.
         """
         if self._cwd is None:
             return None
@@ -146,7 +146,7 @@ class Projects:
             folder = parent
 
     def _at(self, folder: str, *, strict: bool = False) -> Project | None:
-        """Return the project a folder is, from memory while its configuration is unchanged."""
+        """Return the project of a folder, from memory while its configuration is unchanged."""
         try:
             status = os.stat(os.path.join(folder, CONFIG))  # noqa: PTH116
         except (OSError, ValueError):
@@ -167,7 +167,7 @@ class Projects:
 
 
 def _folders(root: str) -> list[str]:
-    """List the folders in a root, sorted; those of installed packages and hidden ones are none."""
+    """Return the folders in a root, sorted, without hidden folders and ``node_modules``."""
     found = []
     try:
         with os.scandir(root) as entries:

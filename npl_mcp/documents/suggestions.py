@@ -5,16 +5,20 @@ from __future__ import annotations
 from npl_mcp.documents.answers import Improvement
 from npl_mcp.documents.tickets import Ticket
 
-_SHORT = 200
+_MIN_BODY = 200
+"""Characters of a body; a shorter one needs more detail."""
+
 _MAX_SUGGESTIONS = 8
 _RANKS = ("High", "Medium", "Low")
 
 
 def suggestions(ticket: Ticket, body: str, code: str) -> tuple[Improvement, ...]:
-    """Return what to do, first what keeps others from working, then what is missing, then what helps to plan.
+    """Suggest improvements, the most urgent first.
 
-    :param body: its Markdown without front matter.
-    :param code: the project's.
+    High: work cannot begin. Medium: a part is missing. Low: planning would be easier.
+
+    :param body: Markdown of the change request without front matter.
+    :param code: code of its project.
     """
     text = body.casefold()
     kind, status = ticket.type, ticket.status
@@ -25,8 +29,8 @@ def suggestions(ticket: Ticket, body: str, code: str) -> tuple[Improvement, ...]
     rules = (
         (
             "High",
-            len(body.strip()) < _SHORT,
-            "Describe the change in more detail: there are only a few sentences.",
+            len(body.strip()) < _MIN_BODY,
+            "Describe the change in more detail: the text has only a few sentences.",
         ),
         (
             "Medium",
@@ -34,17 +38,17 @@ def suggestions(ticket: Ticket, body: str, code: str) -> tuple[Improvement, ...]
             "Add a diagram of the architecture.",
         ),
         ("High", kind == "Bug Fix" and lacks("reproduc", "steps"), "Add steps that reproduce the bug."),
-        ("High", kind == "Bug Fix" and lacks("root cause"), "Say what the root cause is."),
+        ("High", kind == "Bug Fix" and lacks("root cause"), "Name the root cause."),
         (
             "Medium",
             status == "Proposed" and lacks("acceptance criteria"),
-            "Add acceptance criteria, so that it can be seen when it is done.",
+            "Add acceptance criteria: they say when the change is done.",
         ),
-        ("Low", not ticket.text("phaseEpic"), "Set phaseEpic, so that it can be planned."),
+        ("Low", not ticket.text("phaseEpic"), "Set phaseEpic: it helps to plan the change."),
         (
             "Medium",
             status == "Implemented" and not ticket.text("implementationNotes"),
-            "Set implementationNotes: what was done, and what differs from the plan.",
+            "Set implementationNotes: the work done and its differences from the plan.",
         ),
         (
             "Low",
@@ -55,8 +59,8 @@ def suggestions(ticket: Ticket, body: str, code: str) -> tuple[Improvement, ...]
         (
             "Low",
             kind == "Technical Debt" and ticket.priority == "Low",
-            "See whether the priority fits: debt that is never paid off grows.",
+            "Check the priority: unpaid debt grows.",
         ),
     )
     found = [Improvement(rank, text) for rank, applies, text in rules if applies]
-    return tuple(sorted(found, key=lambda one: _RANKS.index(one.priority))[:_MAX_SUGGESTIONS])
+    return tuple(sorted(found, key=lambda item: _RANKS.index(item.priority))[:_MAX_SUGGESTIONS])

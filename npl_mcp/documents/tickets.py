@@ -16,10 +16,10 @@ from npl_index.library.documents import FileReader
 from npl_index.library.fingerprints import Fingerprint, is_settled
 from npl_index.markdown.front_matter import values
 from npl_index.markdown.sections import parse_sections
-from npl_mcp.documents.folders import SharedFolder, shown
+from npl_mcp.documents.folders import SharedFolder, printable
 from npl_mcp.documents.format import DEFAULTS, SUFFIX, divide, has_long_number, number_in, title_of
 
-_FOLDERS_KEPT = 64
+_MAX_FOLDERS = 64
 
 _PLAIN_TITLE = re.compile(rb"#[ \t]+([^ \t\r\n\0#\\][^\r\n\0#\\]*)(?:[\r\n]|\Z)")
 
@@ -28,12 +28,12 @@ _PLAIN_TITLE = re.compile(rb"#[ \t]+([^ \t\r\n\0#\\][^\r\n\0#\\]*)(?:[\r\n]|\Z)"
 class Ticket:
     """A change request without its sections.
 
-    :param key: the ``code`` in its front matter.
-    :param number: the number in its key.
-    :param title: its first heading of level 1, else the title in its front matter or its file's name.
+    :param key: ``code`` in its front matter.
+    :param number: number in its key.
+    :param title: first heading of level 1, else the title in its front matter, else its file's name.
     :param name: name of its file.
     :param fields: values of its front matter.
-    :param state: of its file.
+    :param state: fingerprint of its file.
     """
 
     key: str
@@ -44,7 +44,7 @@ class Ticket:
     state: Fingerprint = field(repr=False)
 
     def text(self, name: str) -> str:
-        """Return a field as text; if it is absent its default, else ``""``."""
+        """Return a field as text; if it is absent, its default or ``""``."""
         value = self.fields.get(name)
         if isinstance(value, list):
             return ", ".join(map(str, value))
@@ -57,27 +57,26 @@ class Ticket:
 
     @property
     def status(self) -> str:
-        """One of :data:`~npl_mcp.documents.format.STATUSES`, or what another program wrote."""
+        """One of :data:`~npl_mcp.documents.format.STATUSES`, or another program's value."""
         return self.text("status")
 
     @property
     def type(self) -> str:
-        """One of :data:`~npl_mcp.documents.format.TYPES`, or what another program wrote."""
+        """One of :data:`~npl_mcp.documents.format.TYPES`, or another program's value."""
         return self.text("type")
 
     @property
     def priority(self) -> str:
-        """One of :data:`~npl_mcp.documents.format.PRIORITIES`, or what another program wrote."""
+        """One of :data:`~npl_mcp.documents.format.PRIORITIES`, or another program's value."""
         return self.text("priority")
 
 
 class FolderListing(NamedTuple):
     """The Markdown files of a folder.
 
-    :param tickets: the change requests, highest number first.
-    :param others: other files by name, each with the reason why it cannot be read; ``""`` if it is not a
-        change request.
-    :param highest: the highest number that was ever seen here, by code of the project.
+    :param tickets: change requests, highest number first.
+    :param others: other files: the reason why a file cannot be read, by name; ``""`` for readable files.
+    :param highest: highest number since the program started, by code of the project.
     """
 
     tickets: tuple[Ticket, ...]
@@ -86,10 +85,11 @@ class FolderListing(NamedTuple):
 
 
 class _FileState(NamedTuple):
-    """What a file was read as.
+    """A file that was read.
 
-    :param settled: its state is old enough to tell any later change.
-    :param found: a change request, or the reason why the file is not a change request.
+    :param state: its fingerprint.
+    :param settled: whether the fingerprint is old enough to reveal any later change.
+    :param found: the change request, or the reason why the file is not one.
     """
 
     state: Fingerprint
@@ -97,8 +97,8 @@ class _FileState(NamedTuple):
     found: Ticket | str
 
 
-class _Folder:
-    """What is remembered of a folder; safe for several threads."""
+class _CachedFolder:
+    """The cached files of a folder; safe for several threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -106,7 +106,7 @@ class _Folder:
         self._listing = FolderListing((), {}, {})
 
     def listing(self, folder: SharedFolder) -> FolderListing:
-        """List the files; those that did not change are not read."""
+        """Return the files; only changed files are read."""
         with self._lock:
             prefix = f"cr:{folder.found('').absolute}"
             states = {
@@ -120,12 +120,12 @@ class _Folder:
             }
             if len(known) < max(len(states), len(self._entries)):
                 self._entries = {
-                    name: known.get(name) or _read(folder, name, state) for name, state in states.items()
+                    name: known.get(name) or _read_file(folder, name, state) for name, state in states.items()
                 }
-                self._listing = self._listed()
+                self._listing = self._new_listing()
             return self._listing
 
-    def _listed(self) -> FolderListing:
+    def _new_listing(self) -> FolderListing:
         highest = dict(self._listing.highest)
         found, others = [], {}
         for name, entry in sorted(self._entries.items()):
@@ -139,28 +139,29 @@ class _Folder:
 
 
 class Tickets:
-    """The change requests of all folders, those used last."""
+    """The change requests of the folders in use; an LRU of :data:`_MAX_FOLDERS`."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._folders: LRUCache[str, _Folder] = LRUCache(_FOLDERS_KEPT)
+        self._folders: LRUCache[str, _CachedFolder] = LRUCache(_MAX_FOLDERS)
 
     def listing(self, folder: SharedFolder) -> FolderListing:
-        """Return the change requests of a folder as they are now.
+        """Return the present change requests of a folder.
 
-        :raises StorageError: it cannot be listed.
+        :raises StorageError: the folder cannot be listed.
         """
         with self._lock:
-            kept = self._folders.setdefault(folder.path, _Folder())
+            kept = self._folders.setdefault(folder.path, _CachedFolder())
         return kept.listing(folder)
 
 
 def read_ticket(name: str, data: bytes, state: Fingerprint) -> Ticket | None:
     """Read a change request; ``None`` if the file is not a change request.
 
-    :param name: of the file.
-    :param state: of the file.
-    :raises UnreadableDocumentError: it is not UTF-8.
+    :param name: name of the file.
+    :param data: content of the file.
+    :param state: fingerprint of the file.
+    :raises UnreadableDocumentError: the content is not UTF-8.
     """
     front, body = divide(data)
     found = values(front)
@@ -170,26 +171,26 @@ def read_ticket(name: str, data: bytes, state: Fingerprint) -> Ticket | None:
         return None
     title = title_in(body) or found.get("title")
     if not isinstance(title, str) or not title:
-        title = shown(name[: -len(SUFFIX)]).removeprefix(code).replace("-", " ").strip() or code
+        title = printable(name[: -len(SUFFIX)]).removeprefix(code).replace("-", " ").strip() or code
     return Ticket(code, number, title, name, found, state)
 
 
 def title_in(body: bytes) -> str:
-    """Return a text's first heading of level 1, which is the title."""
+    """Return the title: the first heading of level 1; ``""`` without one."""
     begin = body.lstrip(b" \t\r\n")
     first = begin[: begin.find(b"\n") + 1] or begin
     plain = _PLAIN_TITLE.match(begin)
     if plain is not None:
         return plain[1].rstrip(b" \t").decode("utf-8")
-    # Nearly always the first line is the title; then the rest need not be parsed.
+    # If the first line is a heading, which is the usual case, only this line is parsed.
     text = first if first.startswith(b"#") else body
     tree = parse_sections(text, "")
     return next((title_of(section.heading) for section in tree.sections if section.level == 1), "")
 
 
-def _read(folder: SharedFolder, name: str, state: Fingerprint) -> _FileState:
+def _read_file(folder: SharedFolder, name: str, state: Fingerprint) -> _FileState:
     try:
-        document = FileReader(folder.most_bytes, ()).read(folder.found(name))
+        document = FileReader(folder.max_bytes, ()).read(folder.found(name))
         state = replace(document.fingerprint, path=state.path)
         found: Ticket | str = read_ticket(name, document.data, state) or _problem(document.data)
     except (DocumentError, DocumentNotFoundError) as error:

@@ -1,1 +1,1 @@
-"""Other things found in a project: its ``directive/`` folder and its git repository."""
+"""Parts of a project besides its documents: the ``directive/`` folder and the git repository."""

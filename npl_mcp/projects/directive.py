@@ -1,4 +1,4 @@
-"""The ``directive/`` folder of a project: its files, its templates with their context, and a new folder.
+"""The ``directive/`` folder of a project: its files, its templates with their context, its creation.
 
 ::
 
@@ -8,7 +8,7 @@
       reference/templates/spec_template.md, impact_template.md, tdr_template.md
       specs/<date-name>/spec.md, impact.md, tdr.md
 
-Older projects have the files of ``reference/`` directly in ``directive/``; both are read.
+Older projects have the files of ``reference/`` directly in ``directive/``; both places are read.
 """
 
 # Lists of many files are handled as plain strings, as in npl_index.library.documents.
@@ -36,7 +36,7 @@ from npl_index.library.references import UNSPEAKABLE, check_name, near_names
 from npl_index.library.roots import real_path, resolve, too_many
 
 NAME = "directive"
-"""Name of the folder; paths in calls and answers begin with it."""
+"""Name of the folder, the first segment of paths in calls and answers."""
 
 KINDS = ("spec", "impact", "tdr")
 """The kinds of templates."""
@@ -49,7 +49,7 @@ SCAFFOLD = Path(__file__).parents[1] / "data" / NAME
 """The files of a new folder."""
 
 FALLBACK_PRIMER = "Do not write code before the TDR is approved: spec, impact and TDR come first."
-"""The primer where the operating procedure has no line for it."""
+"""The primer if the operating procedure has no line for it."""
 
 _PLACES = ("reference/", "")
 _PRIMERS = ("Do not write code", "Do not start coding")
@@ -60,8 +60,8 @@ _INIT = "run 'npl-mcp directive init' to create it"
 class TextFile:
     """A file and its text.
 
-    :param path: with ``/`` between segments.
-    :param content: its text as it is.
+    :param path: path with ``/`` between segments.
+    :param content: text of the file, unchanged.
     """
 
     path: str
@@ -70,9 +70,9 @@ class TextFile:
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """A file that a bundle holds.
+    """A file of a bundle.
 
-    :param path: beginning with ``directive/``.
+    :param path: path that begins with ``directive/``.
     """
 
     path: str
@@ -80,28 +80,28 @@ class Resource:
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """A template and what an agent must know to fill it in; clients know the fields by these names.
+    """A template with the files that an agent needs to fill it in.
 
-    :param primer: the one sentence of the operating procedure to keep in mind.
-    :param agentOperatingProcedure: how agents work.
-    :param agentContext: the project's conventions.
-    :param template: to fill in.
-    :param resources: the three files.
+    :param primer: most important sentence of the operating procedure.
+    :param agentOperatingProcedure: working rules for agents.
+    :param agentContext: conventions of the project.
+    :param template: template to fill in.
+    :param resources: paths of the three files.
     """
 
     primer: str
-    agentOperatingProcedure: TextFile  # noqa: N815 - clients know it by this name
-    agentContext: TextFile  # noqa: N815 - clients know it by this name
+    agentOperatingProcedure: TextFile  # noqa: N815 - name in released clients
+    agentContext: TextFile  # noqa: N815 - name in released clients
     template: TextFile
     resources: tuple[Resource, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Scaffolded:
-    """What :func:`scaffold` did.
+    """The result of :func:`scaffold`.
 
-    :param made: paths of the files written, beginning with ``directive/``.
-    :param kept: paths of those that existed.
+    :param made: paths of the new files; each begins with ``directive/``.
+    :param kept: paths of the files that existed.
     """
 
     made: tuple[str, ...]
@@ -111,9 +111,9 @@ class Scaffolded:
 class Directive:
     """The ``directive/`` folder of the first search root that has one.
 
-    :param library: finds and reads.
-    :raises DocumentNotFoundError: no root has one.
-    :raises OutsideRootError: it is a link that leads out of every root.
+    :param library: files below the search roots.
+    :raises DocumentNotFoundError: no root has the folder.
+    :raises OutsideRootError: the folder is a link that leads out of every root.
     """
 
     def __init__(self, library: Library) -> None:
@@ -129,11 +129,11 @@ class Directive:
         raise DocumentNotFoundError(f"{NAME}/ directory not found", hint=_INIT)
 
     def files(self) -> tuple[str, ...]:
-        """Return the paths of all files, sorted, each beginning with ``directive/``.
+        """Return the sorted paths of all files; each begins with ``directive/``.
 
-        Hidden files and folders are left out, links that leave the folder, and linked folders.
+        Hidden files, hidden folders, linked folders and links that leave the folder are left out.
 
-        :raises DocumentTooLargeError: there are more files, entries or levels than the limits allow.
+        :raises DocumentTooLargeError: the folder has more files, entries or levels than the limits allow.
         """
         limits = self._library.limits
         found = []
@@ -144,7 +144,7 @@ class Directive:
         return tuple(sorted(found))
 
     def _walk(self) -> Iterator[str]:
-        """Return the path below the folder of each file that can be read, in no order."""
+        """Yield the path below the folder of each file that can be read, in no order."""
         limits, waiting, looked_at = self._library.limits, [""], 0
         while waiting:
             below = waiting.pop()
@@ -161,34 +161,34 @@ class Directive:
                     yield path
 
     def _inside(self, path: str) -> str | None:
-        """Return the real path of a path if it lies below the folder, segment by segment."""
+        """Return the real path of a path; ``None`` if it is not below the folder."""
         real = real_path(path)
         return real if real is not None and Path(real).is_relative_to(self._folder) else None
 
     def read(self, path: str) -> str:
         """Return the text of a file.
 
-        :param path: below the folder; ``directive/`` or ``/`` before it is left out.
+        :param path: path below the folder; ``directive/`` or ``/`` before it does not count.
         :raises InvalidRequestError: no file can have this name.
-        :raises DocumentNotFoundError: there is no such file.
-        :raises OutsideRootError: it lies outside the folder, or a link leads there.
-        :raises UnreadableDocumentError: it is no regular file, or not UTF-8.
-        :raises DocumentTooLargeError: it is larger than the limit.
+        :raises DocumentNotFoundError: the file does not exist.
+        :raises OutsideRootError: the path or a link leads out of the folder.
+        :raises UnreadableDocumentError: the file is not a regular file, or not UTF-8.
+        :raises DocumentTooLargeError: the file is larger than the limit.
         """
         check_name(path, "path")
         clean = os.path.normpath(path.lstrip("/").removeprefix(f"{NAME}/"))
         if clean.split(os.sep, 1)[0] == os.pardir:
             raise _outside(path)
-        text = self._text(clean, path)
+        text = self._file_text(clean, path)
         if text is None:
             raise self._missing(path)
         return text
 
-    def _text(self, clean: str, name: str) -> str | None:
-        """Return the text of a file, ``None`` if there is none.
+    def _file_text(self, clean: str, name: str) -> str | None:
+        """Return the text of a file; ``None`` if it does not exist.
 
-        :param clean: path below the folder.
-        :param name: what to call it in messages.
+        :param clean: normal path below the folder.
+        :param name: name of the file for messages.
         """
         whole = os.path.join(self._folder, clean)
         if not os.path.lexists(whole) or os.path.isdir(whole):
@@ -216,31 +216,31 @@ class Directive:
         """Return a template with the operating procedure, the context and the primer.
 
         :param kind: one of :data:`KINDS`.
-        :raises DocumentNotFoundError: one of the three files is not there; names the templates that are.
+        :raises DocumentNotFoundError: one of the three files is missing; the hint names the templates.
         """
         procedure, context, template = map(self.part, (PROCEDURE, CONTEXT, template_of(kind)))
         resources = tuple(Resource(part.path) for part in (procedure, context, template))
         return Bundle(primer_of(procedure.content), procedure, context, template, resources)
 
     def part(self, name: str) -> TextFile:
-        """Return one of the files that bundles are made of.
+        """Return one file of a bundle.
 
         :param name: path below ``reference/``.
-        :raises DocumentNotFoundError: it is not there; of a template, names those that are.
+        :raises DocumentNotFoundError: the file is missing; for a template, the hint names the others.
         """
         for place in _PLACES:
             path = f"{NAME}/{place}{name}"
-            text = self._text(place + name, path)
+            text = self._file_text(place + name, path)
             if text is not None:
                 return TextFile(path, text)
         problem = f"Missing {NAME}/{_PLACES[0]}{name}"
-        hint = "'npl-mcp directive init' adds what is missing"
+        hint = "'npl-mcp directive init' adds the missing files"
         if name.startswith(f"{TEMPLATES}/"):
-            hint += f"; the templates there are: {', '.join(self._templates()) or 'none'}"
+            hint += f"; existing templates: {', '.join(self._templates()) or 'none'}"
         raise DocumentNotFoundError(problem, hint=hint)
 
     def parts(self, names: Iterable[str]) -> frozenset[str]:
-        """Return those of the files that bundles are made of which are there.
+        """Return the names whose files exist.
 
         :param names: paths below ``reference/``.
         """
@@ -248,7 +248,7 @@ class Directive:
         return frozenset(name for name in names if any(f"{NAME}/{place}{name}" in there for place in _PLACES))
 
     def _templates(self) -> list[str]:
-        """Return the names of the templates there are."""
+        """Return the sorted names of the templates."""
         folders = [os.path.join(self._folder, place, TEMPLATES) for place in _PLACES]
         return sorted({entry.name for folder in folders for entry in _entries(folder)})
 
@@ -262,7 +262,7 @@ def template_of(kind: str) -> str:
 
 
 def primer_of(procedure: str) -> str:
-    """Return the first line that says when code may be written, without marks of emphasis.
+    """Return the first line of the procedure about when to write code, without marks of emphasis.
 
     :param procedure: text of the operating procedure.
     """
@@ -271,11 +271,11 @@ def primer_of(procedure: str) -> str:
 
 
 def scaffold(folder: Path) -> Scaffolded:
-    """Write the files of a new ``directive/`` folder; existing files stay as they are.
+    """Write the files of a new ``directive/`` folder; existing files stay unchanged.
 
-    :param folder: the project's.
-    :raises InvalidRequestError: it is no folder.
-    :raises UnreadableDocumentError: a file cannot be written; what was written before stays.
+    :param folder: folder of the project.
+    :raises InvalidRequestError: the folder does not exist.
+    :raises UnreadableDocumentError: a file cannot be written; files written before it stay.
     """
     if not folder.is_dir():
         raise InvalidRequestError(f"{str(folder)!r} is not a folder", hint="give the project's folder")
@@ -293,9 +293,9 @@ def scaffold(folder: Path) -> Scaffolded:
 
 
 def _write_new(target: Path, data: bytes, name: str) -> bool:
-    """Write a new file whole and return ``True``; return ``False`` if the name is taken.
+    """Write a new file in one step; return ``False`` if the name is taken.
 
-    :param name: what to call it in messages.
+    :param name: name of the file for messages.
     """
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -310,9 +310,9 @@ def _write_new(target: Path, data: bytes, name: str) -> bool:
 
 
 def _entries(folder: str) -> list[os.DirEntry[str]]:
-    """Return the visible entries of a folder that callers can name; none if it may not be read."""
+    """Return the visible entries of a folder with printable names; empty if it cannot be read."""
     with suppress(OSError), os.scandir(folder) as entries:
-        return [one for one in entries if one.name[0] != "." and not UNSPEAKABLE.search(one.name)]
+        return [entry for entry in entries if entry.name[0] != "." and not UNSPEAKABLE.search(entry.name)]
     return []
 
 

@@ -1,9 +1,8 @@
-"""What git sees below a folder: files that are tracked, or untracked and not ignored.
+"""Files that git sees below a folder: tracked files, and untracked files that are not ignored.
 
-git is only asked for a listing: without a shell, without programs, hooks and protocols that a repository may
-configure, with few environment variables, and within limits of time and memory. It opens what the repository
-names without looking: where that is a pipe, in any folder or included configuration, git would wait until the
-time is up, so it is watched.
+git runs without a shell, without programs, hooks and protocols that a repository may configure, with few
+environment variables, and within limits of time and memory. It opens any file that the repository names; if
+that is a pipe, git would wait until the time is up, so a thread watches it.
 """
 
 # Lists of many files are handled as plain strings, as in npl_index.library.documents.
@@ -39,13 +38,13 @@ if sys.platform == "linux":
 
 logger = logging.getLogger(__name__)
 
-LISTING_BYTES = 16 << 20
-"""Most bytes git may print."""
+MAX_LISTING_BYTES = 16 << 20
+"""Bytes of git's output."""
 
 MAX_MEMORY = 1 << 30
-"""Bytes of memory git may take, where the system can limit it: a link to a device has no end."""
+"""Bytes of git's memory, on systems with such a limit: a link to a device has no end."""
 
-_LOOK_SECONDS = 0.5
+_WATCH_SECONDS = 0.5
 _ASLEEP = re.compile(rb"^State:\s+S.*?^(voluntary_ctxt_switches:.*)", re.MULTILINE | re.DOTALL)
 
 _OPTIONS = (
@@ -69,20 +68,20 @@ _LIST_VISIBLE = ("ls-files", "-z", "--cached", "--others", "--exclude-standard",
 
 
 def visible(folder: str, path: str, seconds: float, below: str = os.curdir) -> list[str]:
-    """Return the paths below a folder of the existing files that git sees, ordered by their segments.
+    """Return the paths below a folder of existing files that git sees, ordered by their segments.
 
-    :param folder: real path.
-    :param path: what the caller wrote, for messages.
-    :param seconds: git may take.
-    :param below: a name in the folder to keep to.
-    :raises InvalidRequestError: the folder lies in no repository.
-    :raises UnreadableDocumentError: git refuses, or the folder may not be entered.
-    :raises DocumentNotFoundError: the folder is gone.
-    :raises DocumentError: there is no git.
-    :raises DocumentTimeoutError: git took too long.
-    :raises DocumentTooLargeError: it printed more than the limit.
+    :param folder: real path of the folder.
+    :param path: the caller's path, for messages.
+    :param seconds: time limit for git.
+    :param below: name in the folder to which the listing is limited.
+    :raises InvalidRequestError: the folder is not in a repository.
+    :raises UnreadableDocumentError: git refuses, or the folder cannot be entered.
+    :raises DocumentNotFoundError: the folder does not exist any more.
+    :raises DocumentError: git is not installed.
+    :raises DocumentTimeoutError: git took longer than its limit.
+    :raises DocumentTooLargeError: git printed more than :data:`MAX_LISTING_BYTES`.
     """
-    listed = _run(folder, path, (*_LIST_VISIBLE, below), seconds)
+    listed = _run_git(folder, path, (*_LIST_VISIBLE, below), seconds)
     # A path under conflict is listed several times; another repository ends in a slash.
     names = {os.fsdecode(name).rstrip("/") for name in listed.split(b"\0") if name}
     present = (name for name in names if _inside(name) and os.path.lexists(os.path.join(folder, name)))
@@ -90,16 +89,16 @@ def visible(folder: str, path: str, seconds: float, below: str = os.curdir) -> l
 
 
 def _inside(name: str) -> bool:
-    """Return whether a path stays below its folder; git prints no other, but callers open what it prints."""
+    """Return whether a path stays below its folder; a check in case git prints another one."""
     return {"", os.pardir}.isdisjoint(name.split("/"))
 
 
-def _run(folder: str, path: str, arguments: Sequence[str], seconds: float) -> bytes:
-    """Run git in a folder and return what it printed.
+def _run_git(folder: str, path: str, arguments: Sequence[str], seconds: float) -> bytes:
+    """Run git in a folder and return its output; after a failure git and its children are killed.
 
-    :raises DocumentTimeoutError: it ran for longer; it was killed, with what it had started.
-    :raises UnreadableDocumentError: it waits for a pipe; likewise.
-    :raises DocumentTooLargeError: it printed more than the limit; likewise.
+    :raises DocumentTimeoutError: it ran longer than its limit.
+    :raises UnreadableDocumentError: it waits for a pipe.
+    :raises DocumentTooLargeError: it printed more than :data:`MAX_LISTING_BYTES`.
     """
     environment = child_environment(_ENVIRONMENT)
     program = find_program("git")
@@ -123,15 +122,15 @@ def _run(folder: str, path: str, arguments: Sequence[str], seconds: float) -> by
         complaint = complaints.read(4096).decode("utf-8", "replace")
     if problem is not None:
         raise problem
-    if len(output) > LISTING_BYTES:
-        raise too_many(f"{LISTING_BYTES:,} bytes of file names")
+    if len(output) > MAX_LISTING_BYTES:
+        raise too_many(f"{MAX_LISTING_BYTES:,} bytes of file names")
     if process.returncode != 0:
         raise _refusal(complaint, path, process.returncode)
     return output
 
 
 def _output(process: subprocess.Popen[bytes], seconds: float) -> tuple[bytes, NPLError | None]:
-    """Return what a process prints, up to the limit, and the reason why it was killed, if it was."""
+    """Return the output of a process, up to the limit, and the reason if it was killed."""
     assert process.stdout is not None
     ended = threading.Event()
     problems: list[NPLError] = []
@@ -139,14 +138,14 @@ def _output(process: subprocess.Popen[bytes], seconds: float) -> tuple[bytes, NP
 
     def watch() -> None:
         before = None
-        while not ended.wait(min(_LOOK_SECONDS, max(0, end - time.monotonic()))):
+        while not ended.wait(min(_WATCH_SECONDS, max(0, end - time.monotonic()))):
             now = _sleep(process)
             if time.monotonic() >= end:
                 hint = "name a smaller folder"
                 problems.append(DocumentTimeoutError(f"git took longer than {seconds:g} seconds", hint=hint))
             elif now is not None and now == before:
-                hint = "look for a pipe: a .gitignore, a file in .git, or one that its configuration names"
-                reason = "git waits for what is not a regular file"
+                hint = "look for a pipe: a .gitignore, a file in .git, or a file named by its configuration"
+                reason = "git waits for a pipe or a device"
                 problems.append(UnreadableDocumentError(reason, hint=hint))
             before = now
             if problems:
@@ -158,10 +157,10 @@ def _output(process: subprocess.Popen[bytes], seconds: float) -> tuple[bytes, NP
         watcher.start()
         try:
             if sys.platform == "linux":
-                with suppress(OSError, ValueError):  # it has ended, or has a lower limit
+                with suppress(OSError, ValueError):  # git has ended, or has a lower limit
                     resource.prlimit(process.pid, resource.RLIMIT_DATA, (MAX_MEMORY, MAX_MEMORY))
-            output = process.stdout.read(LISTING_BYTES + 1)
-            if len(output) <= LISTING_BYTES:
+            output = process.stdout.read(MAX_LISTING_BYTES + 1)
+            if len(output) <= MAX_LISTING_BYTES:
                 process.wait()
         finally:
             ended.set()
@@ -171,11 +170,11 @@ def _output(process: subprocess.Popen[bytes], seconds: float) -> tuple[bytes, NP
 
 
 def _sleep(process: subprocess.Popen[bytes]) -> bytes | None:
-    """Return how often a process has run, if it now waits and not for the reader of what it prints.
+    """Return the count of context switches of a process that sleeps, but not because its output is unread.
 
-    Twice the same means that it has not run in between. Waiting for a disk is not this kind of sleep.
+    Two equal counts mean that it did not run in between. Waiting for a disk is not this kind of sleep.
 
-    :returns: ``None`` otherwise, and where the system does not tell. Source: proc(5), ``/proc/PID/status``.
+    :returns: ``None`` otherwise, and on systems without ``/proc/PID/status``; see proc(5).
     """
     assert process.stdout is not None
     try:
@@ -184,12 +183,12 @@ def _sleep(process: subprocess.Popen[bytes]) -> bytes | None:
         unread = select.poll()
         unread.register(process.stdout, select.POLLIN)
         return found[1] if found and not unread.poll(0) else None
-    except (OSError, ValueError):  # it has ended
+    except (OSError, ValueError):  # the process has ended
         return None
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
-    """Kill a process and all its children, unless it has been waited for."""
+    """Kill a process and all its children, unless its end was already collected."""
     if process.returncode is not None:
         return
     if hasattr(os, "killpg"):
@@ -200,10 +199,10 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
 
 
 def _refusal(complaint: str, path: str, code: int) -> NPLError:
-    """Return the error for what git printed; the text itself, with its absolute paths, goes to the log."""
+    """Return the error for git's complaint; the complaint itself, with absolute paths, goes to the log."""
     if "not a git repository" in complaint or "must be run in a work tree" in complaint:
         hint = "name a folder of a repository's working tree"
-        return InvalidRequestError(f"{path!r} lies in no git repository", parameter="path", hint=hint)
+        return InvalidRequestError(f"{path!r} is not in a git repository", parameter="path", hint=hint)
     if "dubious ownership" in complaint:
         hint = "its owner can run this server, or you can add it to git's safe.directory setting"
         return UnreadableDocumentError(f"{path!r} lies in a git repository of another user", hint=hint)

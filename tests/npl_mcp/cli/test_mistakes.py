@@ -181,7 +181,7 @@ LOAD: list[tuple[list[str], str]] = [
     ([*EDIT, "x", "--via", "http"], "argument --via: the file is changed in this process; leave it out"),
     ([*EDIT, "x", "--root", "absent"], "--root absent is not a folder"),
     ([*EDIT, " "], "--content is empty; give some text"),
-    ([*EDIT, "x", "--expect", "no"], "--expect is 'no', which is no digest"),
+    ([*EDIT, "x", "--expect", "no"], "--expect is 'no', which is not a digest"),
     (["edit", "-", *EDIT[2:], "x"], "argument FILE: standard input is no file; name one"),
     (["edit", "file.md", "", *EDIT[3:], "x"], "SELECTOR is empty"),
     (["edit", "absent.md", *EDIT[2:], "x"], "there is no document 'absent.md'"),

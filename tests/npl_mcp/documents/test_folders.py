@@ -14,8 +14,8 @@ from npl_mcp.stores.base.errors import ConflictError, TooLargeError
 NAME = "note.md"
 
 
-def changed(folder: Path, change: Callable[[bytes], bytes | None], most_bytes: int = 1000) -> bytes:
-    return SharedFolder(str(folder), "", most_bytes).change(NAME, NAME, change)
+def changed(folder: Path, change: Callable[[bytes], bytes | None], max_bytes: int = 1000) -> bytes:
+    return SharedFolder(str(folder), "", max_bytes).change(NAME, NAME, change)
 
 
 @pytest.mark.parametrize("stepwise", [False, True], ids=["exchanged", "compared"])

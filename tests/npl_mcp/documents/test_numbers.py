@@ -9,7 +9,7 @@ import pytest
 
 from npl_mcp.documents.change_requests import ChangeRequests
 from npl_mcp.documents.editor import Editor
-from npl_mcp.documents.numbers import KEPT
+from npl_mcp.documents.numbers import LAST_KEY_FILE
 from npl_mcp.documents.projects import Projects
 from npl_mcp.documents.tickets import Tickets
 from npl_mcp.stores.base.errors import ClosedError
@@ -69,7 +69,7 @@ def test_a_file_that_was_only_listed_counts_while_the_server_runs(tmp_path: Path
 def test_the_kept_number_counts_if_it_is_the_projects(tmp_path: Path, kept: str, key: str) -> None:
     """Another program's file of that name is left alone; another project's is no number of this one."""
     make_project(tmp_path)
-    path = tmp_path / KEPT
+    path = tmp_path / LAST_KEY_FILE
     path.write_text(kept, encoding="utf-8")
     assert new(started(tmp_path)) == key
     theirs = kept in ("OTHER", "\0\xff") or len(kept) > 20
@@ -80,7 +80,7 @@ def test_the_kept_number_is_not_written_through_a_link(tmp_path: Path) -> None:
     """Nor is the folder of the project needed."""
     make_project(tmp_path / "proj")
     (tmp_path / "secret").write_text("secret", encoding="utf-8")
-    (tmp_path / "proj" / KEPT).symlink_to(tmp_path / "secret")
+    (tmp_path / "proj" / LAST_KEY_FILE).symlink_to(tmp_path / "secret")
     assert new(started(tmp_path / "proj")) == "TST-003"
     assert (tmp_path / "secret").read_text(encoding="utf-8") == "secret"
 

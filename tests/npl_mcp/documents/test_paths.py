@@ -137,7 +137,7 @@ def test_every_path_leads_to_its_section(marks: list[tuple[int, str]]) -> None:
 def test_what_will_be_replaced_is_named_whole(wanted: str) -> None:
     """A part of a name finds nothing then, and the answer has the paths of those that hold it."""
     meant = SHOWN.find(wanted, "X-001")
-    with pytest.raises(SectionNotFoundError, match="added by append") as caught:
+    with pytest.raises(SectionNotFoundError, match="append it to the section above") as caught:
         SHOWN.find(wanted, "X-001", whole=True)
     assert meant.address in caught.value.near
 

@@ -194,7 +194,7 @@ def test_a_key_may_be_short(workspace: Workspace, key: str) -> None:
     ("arguments", "code", "parts"),
     [
         ({"key": "99"}, "NOT_FOUND", ["CR 'TST-099' not found in project 'TST'"]),
-        ({"key": "2", "project": "../../etc/passwd"}, "INVALID_PARAMETER", ["invalid"]),
+        ({"key": "2", "project": "../../etc/passwd"}, "INVALID_PARAMETER", ["not a code"]),
         ({"key": "2", "project": "NOPE"}, "NOT_FOUND", ["'NOPE'", "TST"]),
         ({"key": "ABC-2"}, "NOT_FOUND", ["'ABC'", "TST"]),
         ({"key": "ABC-2", "project": "TST"}, "NOT_FOUND", ["CR 'ABC-002' not found in project 'TST'"]),
@@ -202,9 +202,9 @@ def test_a_key_may_be_short(workspace: Workspace, key: str) -> None:
         ({"key": "   "}, "MISSING_REQUIRED", ["key is empty"]),
         ({}, "MISSING_REQUIRED", ["key is required"]),
         ({"key": 2}, "INVALID_PARAMETER", ["key"]),
-        ({"key": "../TST-002"}, "INVALID_PARAMETER", ["no key"]),
+        ({"key": "../TST-002"}, "INVALID_PARAMETER", ["not a key"]),
         ({"key": "TST-2\x00"}, "INVALID_PARAMETER", ["NUL"]),
-        ({"key": "٢"}, "INVALID_PARAMETER", ["no key"]),
+        ({"key": "٢"}, "INVALID_PARAMETER", ["not a key"]),
     ],
 )
 def test_a_wrong_name_is_told(

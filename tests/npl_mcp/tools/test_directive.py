@@ -244,7 +244,7 @@ def test_a_missing_template_names_those_that_are_there(call: Call, work: Path) -
     assert answer["error_code"] == "NOT_FOUND"
     assert answer["error"].startswith("Missing directive/reference/templates/spec_template.md")
     assert "npl-mcp directive init" in answer["error"]
-    assert answer["error"].endswith("there are: impact_template.md, mine.md, tdr_template.md")
+    assert answer["error"].endswith("existing templates: impact_template.md, mine.md, tdr_template.md")
 
 
 def test_a_missing_part_is_named(call: Call, work: Path) -> None:

@@ -217,7 +217,7 @@ def test_relative_paths_are_looked_for_root_by_root(call: Call, repository: Path
     """The first root that has the path wins; the working directory comes after the given ones."""
     assert call("git_tree", path="src/deep/er")["data"]["files"] == 1
     (docs / "src").mkdir()
-    assert "no git repository" in call("git_tree", path="src")["error"]
+    assert "not in a git repository" in call("git_tree", path="src")["error"]
 
 
 @pytest.mark.parametrize("tool", ["git_tree", "git_tree_depth", "dump_files"])
@@ -225,7 +225,7 @@ def test_a_path_outside_a_repository_is_a_clear_error(call: Call, docs: Path, to
     """It names the path as it was given, and no other."""
     answer = call(tool, path="plants")
     assert answer["error_code"] == "INVALID_PARAMETER"
-    assert "'plants' lies in no git repository" in answer["error"]
+    assert "'plants' is not in a git repository" in answer["error"]
     assert str(docs) not in answer["error"]
 
 
@@ -359,7 +359,7 @@ def test_another_repository_inside_is_one_entry(here: Call, repository: Path) ->
 def test_the_insides_of_git_are_no_files(here: Call, repository: Path) -> None:
     """The folder .git is not part of the working tree."""
     answer = here("dump_files", path=".git")
-    assert "no git repository" in answer["error"]
+    assert "not in a git repository" in answer["error"]
 
 
 def test_a_missing_git_is_a_clear_error(here: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -413,7 +413,7 @@ def test_git_is_not_left_waiting_for_a_pipe(
     for tool in ("git_tree", "dump_files"):
         answer = calls(replace(settings, time_limit=600.0), [(tool, {"path": "src"})])[0]
         assert answer["error_code"] == "FILE_SYSTEM_ERROR"
-        assert "git waits for what is not a regular file; look for a pipe: a .gitignore" in answer["error"]
+        assert "git waits for a pipe or a device; look for a pipe: a .gitignore" in answer["error"]
 
 
 def test_git_takes_no_memory_without_end(settings: Settings, repository: Path) -> None:
@@ -457,7 +457,7 @@ def test_a_working_tree_elsewhere_is_not_served(settings: Settings, repository: 
     [
         ("fatal: detected dubious ownership in repository at '/a/b'", "another user", "FILE_SYSTEM_ERROR"),
         ("fatal: index file corrupt in /a/b", "git cannot list 'src'", "FILE_SYSTEM_ERROR"),
-        ("fatal: not a git repository: /a/b", "no git repository", "INVALID_PARAMETER"),
+        ("fatal: not a git repository: /a/b", "not in a git repository", "INVALID_PARAMETER"),
     ],
 )
 def test_what_git_says_becomes_an_error_without_its_paths(

@@ -216,7 +216,7 @@ def test_a_value_that_cannot_be_is_kept_in_the_form(visitor: Visitor) -> None:
     action = "/changes/TST-014/attributes"
     shown = visitor.post(action, attributes(visitor, "TST-014", implementationDate="soon"))
     assert shown.status == 400
-    assert "no date" in shown.text
+    assert "not a date" in shown.text
     assert shown.fields(action)["implementationDate"] == "soon"
 
 
