@@ -47,7 +47,7 @@ class Named(Protocol):
         """The sections."""
         ...
 
-    def printable(self, index: int) -> str:
+    def shown(self, index: int) -> str:
         """Return the name of a section; ``""`` for the text above all sections."""
         ...
 
