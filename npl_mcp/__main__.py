@@ -1,11 +1,11 @@
-"""``npl-mcp`` and ``python -m npl_mcp``: the server over standard streams, and commands for its data."""
+"""``npl-mcp`` and ``python -m npl_mcp``: the server over standard streams, and the commands for its data."""
 
 import sys
 
 from npl_mcp.config.programs import SERVER, python, search_path
 
 if __name__ == "__main__":
-    # "python -m" puts the working directory first. All that follows, even __future__, would come from there.
+    # "python -m" puts the working directory first: all further imports, even __future__, would come from it.
     sys.path[:] = search_path()
 
 import argparse
@@ -14,12 +14,12 @@ from pathlib import Path
 
 from npl_index.errors import NPLError
 from npl_mcp import __version__
-from npl_mcp.cli.commands import config, doctor, kept, library, stores, token
+from npl_mcp.cli.commands import config, doctor, indexes, library, stores, token
 from npl_mcp.cli.terminal.arguments import JSON, Commands, Program, argument
 from npl_mcp.cli.terminal.display import USAGE, Display, Outcome, run_program
 from npl_mcp.cli.terminal.options import add_options, settings_of
-from npl_mcp.cli.terminal.progress import Progress
-from npl_mcp.config.arguments import path
+from npl_mcp.cli.terminal.progress_line import Progress
+from npl_mcp.config.argument_types import path
 from npl_mcp.config.child_processes import find_program
 from npl_mcp.config.clients import HERE, READING, stdio_snippets
 from npl_mcp.config.settings import Settings
@@ -30,7 +30,7 @@ from npl_mcp.server.startup import lasting
 NAME = "npl-mcp"
 
 COMMANDS = Commands()
-for _module in (stores, kept, doctor, token, library, config):
+for _module in (stores, indexes, doctor, token, library, config):
     COMMANDS.update(_module.COMMANDS)
 
 _FOLDERS = ("--root", "--data-dir", "--project")
@@ -40,26 +40,26 @@ _FOLDERS = ("--root", "--data-dir", "--project")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the server until its input ends, or a command.
 
-    :returns: the exit code: 0; 1 if a check found a problem; 2 if something cannot be used; 130 if it was
-        interrupted.
+    :returns: the exit code: 0 success; 1 a check found a problem; 2 an argument, a setting or a file is
+        invalid; 130 interrupted.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
-    return run_program(NAME, lambda display: _main(words, display))
+    return run_program(NAME, lambda display: _serve_or_run(words, display))
 
 
-def _main(words: Sequence[str], display: Display) -> int:
+def _serve_or_run(words: Sequence[str], display: Display) -> int:
     given = parser().parse_args(words)
-    if given.command in ("completion", "doctor"):  # they work without settings, or with wrong ones
+    if given.command in ("completion", "doctor"):  # they work without settings and with invalid ones
         code: int = given.run(given, display) or 0
         return code
     settings = settings_of(given)
     set_up_log(settings.log_level)
     if given.command is not None:
-        return _run(given, settings, display)
+        return _run_command(given, settings, display)
     if sys.stdin is not None and sys.stdin.isatty():
-        # It goes on: clients that start it in a container may give it a terminal.
+        # The server starts nevertheless: in a container, a client may give it a terminal.
         root = () if settings.roots else ("--root", HERE)
-        # As the documents say.
+        # The flags of README.md.
         few = () if settings.domains or settings.small_list else READING
         form = () if given.format else ("--format", "markdown")
         sys.stderr.write(_introduction((*root, *words, *few, *form)))
@@ -77,27 +77,27 @@ def _main(words: Sequence[str], display: Display) -> int:
 
 
 def _introduction(words: Sequence[str]) -> str:
-    """Return what somebody needs to know who started the server at a terminal.
+    """Return the introduction for a user who started the server at a terminal.
 
-    :param words: the options it was started with.
+    :param words: options of the server.
     """
     return (
         f"npl-mcp {__version__} serves Markdown, section by section, to an MCP client, which starts it.\n"
         "To connect one:\n\n"
         f"{stdio_snippets([*_program(), *_anywhere(words)])}\n"
-        "--domains says which tools are listed; all are without it, and some clients take 40 at most.\n"
+        "--domains chooses the listed tools; without it all are listed, and some clients take 40 at most.\n"
         "It now waits for a client's messages; Ctrl-D ends it. npl-mcp --help shows options and commands.\n"
     )
 
 
 def _program() -> Sequence[str]:
-    """Return how to start this program with any search path, in any folder."""
+    """Return the command that starts this program with any search path, in any folder."""
     found = find_program(NAME) or find_program(NAME, str(Path(sys.executable).parent))
     return [found] if found else python(SERVER, kept=True)
 
 
 def _anywhere(words: Sequence[str]) -> Iterator[str]:
-    """Return options that mean the same in any working directory."""
+    """Yield the options with absolute paths, so that they have one meaning in any working directory."""
     before = ""
     for word in words:
         name, equals, value = word.partition("=")
@@ -108,7 +108,7 @@ def _anywhere(words: Sequence[str]) -> Iterator[str]:
         before = word
 
 
-def _run(given: argparse.Namespace, settings: Settings, display: Display) -> int:
+def _run_command(given: argparse.Namespace, settings: Settings, display: Display) -> int:
     try:
         with Progress(given.parser.prog.removeprefix(f"{NAME} ")):
             done: Outcome = given.run(given, settings)
@@ -123,14 +123,16 @@ def _run(given: argparse.Namespace, settings: Settings, display: Display) -> int
 
 @COMMANDS.add(
     "directive init",
-    argument("folder", nargs="?", type=path, default=Path(), help="by default the working directory"),
+    argument(
+        "folder", nargs="?", type=path, default=Path(), help="project; by default the working directory"
+    ),
     JSON,
 )
 def _directive(given: argparse.Namespace, _: Settings) -> Outcome:
-    """Create what is missing in directive/; nothing is overwritten."""
+    """Create the missing files of directive/; existing files stay unchanged."""
     done = scaffold(given.folder)
     lines = [*(f"written: {path}" for path in done.made), *(f"kept:    {path}" for path in done.kept)]
-    lines.append(f"{len(done.made)} files written, {len(done.kept)} were there")
+    lines.append(f"{len(done.made)} files written, {len(done.kept)} kept")
     return Outcome("\n".join(lines), {"written": done.made, "kept": done.kept})
 
 
@@ -142,13 +144,13 @@ PROGRAM = Program(
     settings=add_options,
     groups={
         "worklog": "import or export .npl/sessions of this folder",
-        "token": "say who may call a shared server, and what each sees",
-        "library": "keep Markdown in the database, for all who use it",
-        "config": "show the settings, and where each comes from",
+        "token": "manage the tokens and permissions of a shared server's callers",
+        "library": "store Markdown in the database, for all its servers",
+        "config": "show the settings and their sources",
         "directive": "set up directive/ with templates",
     },
-    exits="Each option, such as --root DIR, may stand behind a command, too, and can be set in the\n"
-    "environment or in npl.toml as well; see README.md.\n",
+    exits="Each option, such as --root DIR, may also stand after a command, and has a variable of the\n"
+    "environment and a key in npl.toml; see SETTINGS.md.\n",
 )
 parser = PROGRAM.parser
 

@@ -66,7 +66,7 @@ MADE = {
     ),
     "npl_mcp/config/kinds.py": (
         "fullmatch",
-        [re.compile(one.pattern) for one in vars(kinds).values() if isinstance(one, kinds.Kind)],
+        [re.compile(one.pattern) for one in vars(kinds).values() if isinstance(one, kinds.ValueKind)],
     ),
     "npl_mcp/documents/change_requests.py": ("match", [re.compile(r"AB-0*1(?![0-9])", re.IGNORECASE)]),
     "npl_mcp/stores/base/postgres.py": (

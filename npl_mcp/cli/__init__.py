@@ -1,1 +1,1 @@
-"""The command lines, thin clients of the tools."""
+"""Command lines: thin clients of the tools."""

@@ -1,1 +1,1 @@
-"""What the user wants: settings and the environment."""
+"""Settings, the environment, and the configurations of MCP clients."""

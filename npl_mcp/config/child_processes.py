@@ -1,4 +1,4 @@
-"""Child processes: the program to run, and its environment."""
+"""Child processes: their programs and environments."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-_PASSED_ON = ("PATH", "HOME", "USERPROFILE", "XDG_CONFIG_HOME", "SYSTEMROOT", "TEMP", "TMP", "TMPDIR")
+_INHERITED = ("PATH", "HOME", "USERPROFILE", "XDG_CONFIG_HOME", "SYSTEMROOT", "TEMP", "TMP", "TMPDIR")
 
 
 def child_environment(added: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment for a child process: the variables every program needs, and the added ones.
+    """Return the environment of a child process: the variables that every program needs, and the added ones.
 
-    Its ``PATH`` has no folder that depends on the working directory.
+    Its ``PATH`` has only absolute folders.
     """
-    found = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+    found = {name: os.environ[name] for name in _INHERITED if name in os.environ}
     found["PATH"] = os.pathsep.join(filter(os.path.isabs, found.get("PATH", "").split(os.pathsep)))
     return found | dict(added)
 
@@ -26,15 +26,15 @@ def keep_absolute_path() -> None:
 
 
 def find_program(name: str, path: str | None = None) -> str | None:
-    """Return the full path of a program that is not in the working directory, or ``None``.
+    """Return the full path of a program; ``None`` if it is not found outside the working directory.
 
-    :param path: folders to look in; by default those of ``PATH``.
+    :param path: folders to search; by default those of ``PATH``.
     """
     found = shutil.which(name, path=path or child_environment({})["PATH"])
-    # Windows looks in the working directory first.
+    # Windows searches the working directory first.
     return found if found and Path(found).is_absolute() else None
 
 
 def inherited_environment(added: Mapping[str, str]) -> dict[str, str]:
-    """Return this process's variables, and the added ones."""
+    """Return the environment of this process with the added variables."""
     return dict(os.environ) | dict(added)

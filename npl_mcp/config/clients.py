@@ -1,7 +1,7 @@
-"""MCP clients: what to write there to connect them, and what is written there.
+"""MCP clients: their entries for this server, written and read.
 
-:data:`CLIENTS` is the only place that knows their forms. What their publishers ask for is in
-``tests/cases/clients``, each with its source.
+:data:`CLIENTS` alone has the forms of their files. ``tests/cases/clients`` has the forms that their
+publishers document, each with its source.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from npl_index.library.files import read_path
 from npl_mcp.config.toml import read_toml
 
 NAME = "npl"
-"""What the server is called in a client."""
+"""Name of the server in a client's file."""
 
 HERE = "."
 SOME_FOLDER = "/path/to/your/notes"
 
 READING = ("--domains", "npl,search")
-"""Options with which the tools for reading are listed: all are more than the 40 that some clients take."""
+"""Flags that list only the tools for reading: some clients take 40 tools at most, and all tools are more."""
 
 Entry = dict[str, Any]
 
@@ -37,7 +37,7 @@ def _program(command: Sequence[str]) -> Entry:
 
 
 def _loaded_program(command: Sequence[str]) -> Entry:
-    """Return an entry for a client that else may wait with the tools until a model searches for them."""
+    """Return an entry that makes a client show the tools at once, instead of after a search by the model."""
     return {**_program(command), **({"alwaysLoad": True} if READING[1] in command else {})}
 
 
@@ -56,16 +56,16 @@ def _install_link(site: str, entry: Entry) -> str:
 
 def _vscode_link(entry: Entry) -> str:
     own = "vscode:mcp/install?" + quote(json.dumps({"name": NAME, **entry}, separators=(",", ":")), safe="")
-    # Many pages let nobody link to another scheme than https.
+    # Many pages allow only links with the scheme https.
     return "https://insiders.vscode.dev/redirect?" + urlencode({"url": own})
 
 
-class Place(NamedTuple):
-    """Where a client names its servers.
+class EntryPlace(NamedTuple):
+    """The place of a client's entries for servers.
 
-    :param path: of a file; ``~/`` is the home directory, ``+/`` where programs keep their settings, all else
-        is in the project.
-    :param keys: what leads to the servers by name; ``.`` is the path of the project.
+    :param path: path of a file; ``~/`` is the home directory, ``+/`` the system's folder for settings. Other
+        paths are relative to the project.
+    :param keys: keys that lead to the servers by name; ``.`` stands for the path of the project.
     """
 
     path: str
@@ -73,22 +73,23 @@ class Place(NamedTuple):
 
 
 class Client(NamedTuple):
-    """A program that starts MCP servers, or connects to them.
+    """A program that starts MCP servers or connects to them.
 
-    :param name: as its publisher writes it.
-    :param places: where it names servers; the last is the one to write to.
-    :param program: returns the entry of a server it starts.
-    :param address: returns the entry of a server that listens; ``None`` where its file has none.
-    :param folder: what to write for the folder to be served: a variable of the client, a path to replace, or
-        :data:`HERE` if it starts servers there.
-    :param add: the command that adds a server it starts, with ``{program}`` and its ``{arguments}``.
-    :param connect: the command that adds a server that listens, if no token is needed.
-    :param header: what is added to it for a header.
-    :param link: returns a link that adds an entry.
+    :param name: name in its publisher's spelling.
+    :param places: places of its entries; new entries go to the last one.
+    :param program: function from a command to the entry of a server that the client starts.
+    :param address: function from an address and headers to the entry of a listening server; ``None`` if its
+        file has no such entries.
+    :param folder: folder to serve: a variable of the client, a path to replace, or :data:`HERE` if it starts
+        servers in that folder.
+    :param add: command that adds a server to start, with ``{program}`` and its ``{arguments}``.
+    :param connect: command that adds a listening server without a token.
+    :param header: option of that command for a header.
+    :param link: function from an entry to a link that adds it.
     """
 
     name: str
-    places: tuple[Place, ...]
+    places: tuple[EntryPlace, ...]
     program: Callable[[Sequence[str]], Entry] = _program
     address: Callable[[str, Mapping[str, str]], Entry] | None = _address
     folder: str = HERE
@@ -98,28 +99,28 @@ class Client(NamedTuple):
     link: Callable[[Entry], str] | None = None
 
     def file(self, entry: Entry) -> str:
-        """Return what its file says to name one server, in one line where that is possible."""
+        """Return the text of its file with one server, in one line if it is JSON."""
         path, keys = self.places[-1]
         if path.endswith(".toml"):
             lines = [f"[{'.'.join((*keys, NAME))}]", *(f"{key} = {_toml_value(entry[key])}" for key in entry)]
             return "\n".join(lines)
-        said: Entry = {NAME: entry}
+        nested: Entry = {NAME: entry}
         for key in reversed(keys):
-            said = {key: said}
-        return json.dumps(said, ensure_ascii=False)
+            nested = {key: nested}
+        return json.dumps(nested, ensure_ascii=False)
 
-    def shown(self, command: str | None, entry: Entry) -> tuple[str, str]:
-        """Return whom this is for and what to do: run the command if there is one, else write the entry."""
+    def instruction(self, command: str | None, entry: Entry) -> tuple[str, str]:
+        """Return the client with its file, and the text to write there, or the command to run instead."""
         place = self.places[-1].path.removeprefix("+/")
         return (self.name, command) if command else (f"{self.name} ({place})", self.file(entry))
 
     def adding(self, command: Sequence[str]) -> str | None:
-        """Return the command that adds a server it starts, if there is one."""
+        """Return the command that adds a server to start; ``None`` without one."""
         program, arguments = shlex.quote(command[0]), shlex.join(command[1:])
         return self.add and self.add.format(program=program, arguments=arguments)
 
     def connecting(self, url: str, headers: Mapping[str, str]) -> str | None:
-        """Return the command that adds a server that listens, if there is one."""
+        """Return the command that adds a listening server; ``None`` without one."""
         if self.connect is None or (headers and self.header is None):
             return None
         more = [str(self.header).format(f"{name}: {value}") for name, value in headers.items()]
@@ -128,7 +129,7 @@ class Client(NamedTuple):
 
 def _toml_value(value: Any) -> str:
     if isinstance(value, dict):
-        return "{ " + ", ".join(f"{key} = {_toml_value(one)}" for key, one in value.items()) + " }"
+        return "{ " + ", ".join(f"{key} = {_toml_value(inner)}" for key, inner in value.items()) + " }"
     return json.dumps(value, ensure_ascii=False)
 
 
@@ -136,9 +137,9 @@ CLIENTS = (
     Client(
         "Claude Code",
         (
-            Place("~/.claude.json", ("mcpServers",)),
-            Place("~/.claude.json", ("projects", ".", "mcpServers")),
-            Place(".mcp.json", ("mcpServers",)),
+            EntryPlace("~/.claude.json", ("mcpServers",)),
+            EntryPlace("~/.claude.json", ("projects", ".", "mcpServers")),
+            EntryPlace(".mcp.json", ("mcpServers",)),
         ),
         program=_loaded_program,
         address=_typed_address,
@@ -149,7 +150,7 @@ CLIENTS = (
     ),
     Client(
         "Codex",
-        (Place("~/.codex/config.toml", ("mcp_servers",)),),
+        (EntryPlace("~/.codex/config.toml", ("mcp_servers",)),),
         address=partial(_address, named="http_headers"),
         add="codex mcp add npl -- {program} {arguments}",
         connect="codex mcp add npl --url {}",
@@ -157,8 +158,8 @@ CLIENTS = (
     Client(
         "Gemini CLI",
         (
-            Place("~/.gemini/settings.json", ("mcpServers",)),
-            Place(".gemini/settings.json", ("mcpServers",)),
+            EntryPlace("~/.gemini/settings.json", ("mcpServers",)),
+            EntryPlace(".gemini/settings.json", ("mcpServers",)),
         ),
         address=_typed_address,
         add="gemini mcp add npl {program} -- {arguments}",
@@ -167,7 +168,7 @@ CLIENTS = (
     ),
     Client(
         "VS Code",
-        (Place("+/Code/User/mcp.json", ("servers",)), Place(".vscode/mcp.json", ("servers",))),
+        (EntryPlace("+/Code/User/mcp.json", ("servers",)), EntryPlace(".vscode/mcp.json", ("servers",))),
         program=lambda command: {"type": "stdio", **_program(command)},
         address=_typed_address,
         folder="${workspaceFolder}",
@@ -175,76 +176,76 @@ CLIENTS = (
     ),
     Client(
         "Cursor",
-        (Place("~/.cursor/mcp.json", ("mcpServers",)), Place(".cursor/mcp.json", ("mcpServers",))),
+        (EntryPlace("~/.cursor/mcp.json", ("mcpServers",)), EntryPlace(".cursor/mcp.json", ("mcpServers",))),
         folder="${workspaceFolder}",
         link=partial(_install_link, "cursor.com"),
     ),
     Client(
         "Claude Desktop",
-        (Place("+/Claude/claude_desktop_config.json", ("mcpServers",)),),
+        (EntryPlace("+/Claude/claude_desktop_config.json", ("mcpServers",)),),
         address=None,
         folder=SOME_FOLDER,
     ),
     Client(
         "Windsurf",
-        (Place("~/.codeium/windsurf/mcp_config.json", ("mcpServers",)),),
+        (EntryPlace("~/.codeium/windsurf/mcp_config.json", ("mcpServers",)),),
         address=partial(_address, at="serverUrl"),
         folder=SOME_FOLDER,
     ),
     Client(
         "LM Studio",
-        (Place("~/.lmstudio/mcp.json", ("mcpServers",)),),
+        (EntryPlace("~/.lmstudio/mcp.json", ("mcpServers",)),),
         folder=SOME_FOLDER,
         link=partial(_install_link, "lmstudio.ai"),
     ),
     Client(
         "Zed",
         (
-            Place("~/.config/zed/settings.json", ("context_servers",)),
-            Place(".zed/settings.json", ("context_servers",)),
+            EntryPlace("~/.config/zed/settings.json", ("context_servers",)),
+            EntryPlace(".zed/settings.json", ("context_servers",)),
         ),
     ),
     Client(
         "opencode",
-        (Place("~/.config/opencode/opencode.json", ("mcp",)), Place("opencode.json", ("mcp",))),
+        (EntryPlace("~/.config/opencode/opencode.json", ("mcp",)), EntryPlace("opencode.json", ("mcp",))),
         program=lambda command: {"type": "local", "command": list(command)},
         address=lambda url, headers: {"type": "remote", **_address(url, headers)},
     ),
 )
-"""The clients whose forms are known; others take what most of them do."""
+"""Clients with known forms; the others accept the form of most of these."""
 
 
 def http_snippets(address: str, token: str | None) -> str:
-    """Return what clients need to connect to a server that listens.
+    """Return instructions for all clients to connect to a listening server.
 
-    :param address: of the MCP endpoint.
-    :param token: bearer token, where one is needed.
+    :param address: address of the MCP endpoint.
+    :param token: bearer token; ``None`` if the server needs none.
     """
     headers = {"Authorization": f"Bearer {token}"} if token else {}
-    return _listed(
-        one.shown(one.connecting(address, headers), one.address(address, headers))
-        for one in CLIENTS
-        if one.address is not None
+    return _by_text(
+        client.instruction(client.connecting(address, headers), client.address(address, headers))
+        for client in CLIENTS
+        if client.address is not None
     )
 
 
 def stdio_snippets(command: Sequence[str]) -> str:
-    """Return what clients need to start a server themselves.
+    """Return instructions for all clients that start servers themselves.
 
-    :param command: what they are to run.
+    :param command: command that starts the server.
     """
-    return _listed(one.shown(one.adding(command), one.program(command)) for one in CLIENTS)
+    return _by_text(client.instruction(client.adding(command), client.program(command)) for client in CLIENTS)
 
 
-def _listed(said: Iterable[tuple[str, str]]) -> str:
-    """Write a text for each client; clients with the same share it."""
-    whose: dict[str, list[str]] = {}
-    for client, text in said:
-        whose.setdefault(text, []).append(client)
+def _by_text(instructions: Iterable[tuple[str, str]]) -> str:
+    """Return the instructions for all clients; equal ones are joined."""
+    clients: dict[str, list[str]] = {}
+    for client, text in instructions:
+        clients.setdefault(text, []).append(client)
     return "".join(
         f"{', '.join(names)}{' and others' if len(names) > 1 else ''}:\n"
         + "".join(f"  {line}\n" for line in text.splitlines())
-        for text, names in whose.items()
+        for text, names in clients.items()
     )
 
 
@@ -253,12 +254,12 @@ _MAX_CLONED_BYTES = 1024 * 1024  # parsing takes up to 24 times as much memory
 
 
 class Configuration(NamedTuple):
-    """A file in which a client names its servers.
+    """A client's file with entries for servers.
 
-    :param client: whose it is.
-    :param path: of the file.
-    :param servers: its servers by name, from all places of the file.
-    :param problem: why it cannot be read.
+    :param client: name of the client.
+    :param path: path of the file.
+    :param servers: servers by name, from all places in the file.
+    :param problem: reason why the file cannot be read.
     """
 
     client: str
@@ -267,7 +268,7 @@ class Configuration(NamedTuple):
     problem: str | None = None
 
     def npl(self) -> list[Mapping[str, Any]]:
-        """Return the servers that are npl: by their name, or by what they start."""
+        """Return the entries for npl, by their name or their command."""
         return [
             server
             for name, server in self.servers.items()
@@ -283,10 +284,10 @@ def _starts_npl(server: Mapping[str, Any]) -> bool:
 
 
 def configurations(home: Path, project: Path) -> list[Configuration]:
-    """Return the clients' files that exist.
+    """Return the existing files of clients.
 
-    :param home: the user's home directory.
-    :param project: the working directory; some clients have a file in it as well.
+    :param home: home directory of the user.
+    :param project: working directory; some clients also have a file there.
     """
     folder = {"darwin": "Library/Application Support", "win32": "AppData/Roaming"}.get(sys.platform)
     bases = {"~/": home, "+/": home / (folder or ".config")}
@@ -296,7 +297,8 @@ def configurations(home: Path, project: Path) -> list[Configuration]:
             base = bases.get(place.path[:2])
             path = base / place.path[2:] if base else project / place.path
             keys = [str(project) if key == "." else key for key in place.keys]
-            found = _read(client.name, path, keys, _MAX_BYTES if base else _MAX_CLONED_BYTES)
+            limit = _MAX_BYTES if base else _MAX_CLONED_BYTES
+            found = _read_configuration(client.name, path, keys, limit)
             if found is not None:
                 before = every.get(path, found)
                 problem = before.problem or found.problem
@@ -305,39 +307,39 @@ def configurations(home: Path, project: Path) -> list[Configuration]:
     return list(every.values())
 
 
-def _read(client: str, path: Path, keys: Sequence[str], limit: int) -> Configuration | None:
-    """Return what a file says; ``None`` if it is not there, or says nothing of the last key but one."""
+def _read_configuration(client: str, path: Path, keys: Sequence[str], limit: int) -> Configuration | None:
+    """Read a client's file; ``None`` if the file, or the object that would have the servers, is absent."""
     try:
         text = read_path(path, limit)[0].decode("utf-8-sig")
-        value: Any = read_toml(text) if path.suffix == ".toml" else _json(text or "{}")
+        value: Any = read_toml(text) if path.suffix == ".toml" else _lenient_json(text or "{}")
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
         return Configuration(client, path, problem=str(error.strerror or error))
     except (ValueError, RecursionError) as error:
-        return Configuration(client, path, problem=f"it is no {path.suffix[1:].upper()}: {error}"[:200])
+        return Configuration(client, path, problem=f"it is not {path.suffix[1:].upper()}: {error}"[:200])
     for key in keys:
         if not isinstance(value, dict):
-            return Configuration(client, path, problem=f"{key} stands in no object")
+            return Configuration(client, path, problem=f"{key} is not in an object")
         if len(keys) > 1 and key not in value:
             return None
         value = value.get(key, {})
     if not isinstance(value, dict):
-        return Configuration(client, path, problem=f"{keys[-1]} is no object")
+        return Configuration(client, path, problem=f"{keys[-1]} is not an object")
     return Configuration(client, path, value)
 
 
-# What has no end reaches to the end of the file, so that nothing is looked at twice.
+# An unclosed string or comment extends to the end of the file, so that no text is matched twice.
 _TEXT = r'("(?:[^"\\]|\\.)*(?:"|\Z))'
 _COMMENT = re.compile(rf"{_TEXT}|//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _LAST_COMMA = re.compile(rf"{_TEXT}|,(?=\s*[\]}}])", re.DOTALL)
 
 
-def _json(text: str) -> Any:
-    """Read JSON, with comments and a comma after the last one: half of the clients allow that."""
+def _lenient_json(text: str) -> Any:
+    """Read JSON with comments and trailing commas, which half of the clients allow."""
     try:
         return json.loads(text)
     except ValueError:
-        for left_out in (_COMMENT, _LAST_COMMA):
-            text = left_out.sub(lambda found: found[1] or " ", text)
+        for extra in (_COMMENT, _LAST_COMMA):
+            text = extra.sub(lambda found: found[1] or " ", text)
         return json.loads(text)

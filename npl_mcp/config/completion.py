@@ -1,4 +1,4 @@
-"""Scripts that complete the command lines in a shell, made from their parsers."""
+"""Scripts for shells that complete the command lines, generated from their parsers."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _NAMES = {
     "zsh": ("@F() {\n@NAMES\n}", '@F_@COMMAND() { compadd -- ${(f)"$(@F @COMMAND)"}; }'),
     "fish": ("function @F\nsh -c '@NAMES' sh $argv\nend", ""),
 }
-"""By shell: the function that prints the names behind a command, and one that offers those of a command."""
+"""By shell: the function that prints the names after a command, and the one that offers them."""
 
 
 def parsers_of(parser: argparse.ArgumentParser, command: str = "") -> dict[str, argparse.ArgumentParser]:
-    """Return a parser and those of its commands, by the words of the commands."""
+    """Return a parser and the parsers of its commands, by the words of the command."""
     found = {command: parser}
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
@@ -31,15 +31,14 @@ def script(
     names: str = ":",
     named: Mapping[str, Collection[str]] = {},
 ) -> str:
-    """Return the script for a program.
+    """Return the completion script of a program.
 
     :param shell: one of :data:`SHELLS`.
-    :param parser: of the program, with those of its commands; it is of no other use afterwards.
-    :param names: lines for ``sh``, without single quotes, that print what can follow the command ``$1``.
-    :param named: commands with the options that are followed by such names; an empty text stands for the
-        command itself.
+    :param parser: parser of the program with its commands; this function changes it.
+    :param names: ``sh`` commands without single quotes that print the names after the command ``$1``.
+    :param named: options before such names, by command; an empty option stands for the command itself.
     """
-    import shtab  # other commands do not wait for it
+    import shtab  # only this command needs it
 
     function = f"_{parser.prog.replace('-', '_')}_names"
     texts = {action.dest: action.help for action in parser._actions}
@@ -51,7 +50,7 @@ def script(
             lines.append(each.replace("@F", function).replace("@COMMAND", command))
         offered = f"({function} {command})" if shell == "fish" else f"{function}_{command}"
         for action in inner._actions:
-            # What commands take without showing it in their help is offered as well.
+            # Options that the help of a command hides are offered as well.
             if action.help is argparse.SUPPRESS:
                 action.help = texts.get(action.dest)
             if action.nargs != 0 and not action.choices:

@@ -1,4 +1,4 @@
-"""The fields of a docstring."""
+"""Fields of docstrings."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 
 
 def parameters(thing: object) -> dict[str, str]:
-    """Return the meanings of the parameters that a docstring documents, each on one line."""
+    """Return the texts of a docstring's ``:param:`` fields by parameter, each on one line."""
     text = inspect.getdoc(thing) or ""
     found = re.findall(r"^:param (\w+): (.*?)(?=^:|\Z)", text, re.MULTILINE | re.DOTALL)
     return {name: " ".join(meaning.split()).replace("``", "`") for name, meaning in found}

@@ -1,4 +1,4 @@
-"""Kinds of settings: the values a variable, a flag and ``npl.toml`` may give, and how texts become values."""
+"""Kinds of settings: the valid texts of variables, flags and ``npl.toml``, and their conversion to values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from npl_index.choices import Weights
 from npl_index.errors import InvalidRequestError
 from npl_index.library.roots import Limits
-from npl_mcp.config.arguments import filled, path, words
+from npl_mcp.config.argument_types import filled, path, words
 
 _FORMS: Mapping[tuple[tuple[type, ...], bool], tuple[str, str]] = {
     ((str,), False): ("a text", '"…"'),
@@ -22,20 +22,20 @@ _FORMS: Mapping[tuple[tuple[type, ...], bool], tuple[str, str]] = {
     ((int, float), False): ("a number", "0.5"),
     ((int, float), True): ("a list of numbers", "[0.4, 0.3, 0.3]"),
 }
-"""Forms of values in ``npl.toml`` by their types, and whether a list is accepted."""
+"""Forms of values in ``npl.toml`` with an example, by their types and whether a list is valid."""
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ValueKind:
     """The kind of a setting.
 
-    :param read: returns the value of one or more texts.
-    :param pattern: regular expression of a text; others are refused before they are read.
-    :param problem: the problem of a text that is refused, or that ``read`` refuses by :class:`ValueError`.
-    :param hint: a text to write instead.
+    :param read: function from one or more texts to the value; raises :class:`ValueError` for invalid texts.
+    :param pattern: regular expression of a valid text.
+    :param problem: predicate of the message for an invalid text.
+    :param hint: hint with a valid text.
     :param types: types of one value in ``npl.toml``.
-    :param separator: stands between the texts of a variable; empty if there is one text.
-    :param is_path: each text is a path.
+    :param separator: separator of the texts in a variable; empty for kinds with one text.
+    :param is_path: whether each text is a path.
     :param option: arguments of :meth:`argparse.ArgumentParser.add_argument`.
     """
 
@@ -50,11 +50,11 @@ class Kind:
 
     @property
     def form(self) -> tuple[str, str]:
-        """The types of a value in ``npl.toml`` in words, and an example."""
+        """The form of a value in ``npl.toml`` in words, and an example."""
         return _FORMS[self.types, bool(self.separator)]
 
     def split(self, text: str) -> list[str]:
-        """Return the texts that a variable holds."""
+        """Return the texts in a variable."""
         if not self.separator:
             return [text]
         return [part.strip() for part in text.split(self.separator) if part.strip()]
@@ -62,25 +62,25 @@ class Kind:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One setting.
+    """A setting.
 
     :param name: key in ``npl.toml``; with ``--`` the flag.
     :param variable: variable of the environment.
     :param kind: kind of its value.
-    :param default: value of a setting that is not given.
-    :param flag: programs that have the flag; empty if none has.
-    :param project: a project's file may give it. Such a file comes with a clone: it may change the form of
-        answers, or narrow what is served to the project itself.
-    :param secret: the value is not shown.
-    :param shown: attribute of the settings that is shown instead, which knows the default.
-    :param metavar: of the flag's value; by default that of the kind.
-    :param attribute: path of the attribute of the settings.
-    :param meaning: its meaning, one or more sentences.
+    :param default: default value.
+    :param flag: programs that have the flag; empty for a setting without one.
+    :param project: whether a project's file may contain it. Such a file comes with a clone: it may change the
+        form of answers, or limit the served documents to the project.
+    :param secret: whether its value is hidden.
+    :param shown: attribute of the settings to show instead, which includes a computed default.
+    :param metavar: name of the flag's value; by default that of the kind.
+    :param attribute: path of its attribute in :class:`~npl_mcp.config.settings.Settings`.
+    :param meaning: description, one or more sentences.
     """
 
     name: str
     variable: str
-    kind: Kind
+    kind: ValueKind
     default: Any = None
     flag: str = ""
     project: bool = False
@@ -91,10 +91,10 @@ class Setting:
     meaning: str = ""
 
     def read(self, texts: Sequence[str], label: str) -> Any:
-        """Return the value of its texts.
+        """Return the value of texts.
 
-        :param label: name of the setting where it was given.
-        :raises InvalidRequestError: the texts cannot be used; names a valid value.
+        :param label: name of the setting at its source, for messages.
+        :raises InvalidRequestError: the texts are invalid; the hint names a valid value.
         """
         try:
             if all(re.fullmatch(self.kind.pattern, text) for text in texts):
@@ -106,22 +106,23 @@ class Setting:
 
 
 class ChangeFolder(NamedTuple):
-    """A place of change requests.
+    """A folder for change requests.
 
-    :param code: code of the project whose change requests the folder holds; empty for a project's folder.
-    :param folder: the folder.
+    :param code: code of the project, if the folder has only its change requests; empty for a project's
+        folder.
+    :param folder: path of the folder.
     """
 
     code: str
     folder: Path
 
 
-def choice(*names: str) -> Kind:
-    """Return the kind of a setting that is one of some names, in any case."""
+def choice(*names: str) -> ValueKind:
+    """Return the kind of a setting whose value is one of some names; case does not count."""
     known = {name.lower(): name for name in names}
     hint = f"use one of {', '.join(names)}"
     option = {"choices": names}
-    return Kind(lambda texts: known[texts[0].lower()], _any(names), "is not known", hint, option=option)
+    return ValueKind(lambda texts: known[texts[0].lower()], _any(names), "is not known", hint, option=option)
 
 
 def _any(names: Iterable[str]) -> str:
@@ -136,7 +137,7 @@ def _weights(texts: Sequence[str]) -> Weights:
 
 
 def _folder(text: str) -> Path:
-    return Path(os.path.expanduser(text))  # noqa: PTH111 - an unknown user is no failure
+    return Path(os.path.expanduser(text))  # noqa: PTH111 - Path.expanduser raises for an unknown user
 
 
 def _change_folder(text: str) -> ChangeFolder:
@@ -158,8 +159,8 @@ _WEB = r"https?://[^\s/?#]+(/[^\s?#]*)?"
 _THREE = "three numbers from 0 on, not all 0, e.g. 0.4,0.3,0.3"
 _N, _DIR = {"metavar": "N"}, {"type": path, "metavar": "DIR"}
 
-TEXT = Kind(_first(str), option={"type": filled, "metavar": "TEXT"})
-SWITCH = Kind(
+TEXT = ValueKind(_first(str), option={"type": filled, "metavar": "TEXT"})
+SWITCH = ValueKind(
     _first(lambda text: text.lower() in _ON),
     _any((*_ON, *_OFF)),
     "is neither on nor off",
@@ -167,27 +168,27 @@ SWITCH = Kind(
     (bool,),
     option={"action": "store_true", "default": None},
 )
-PATH = Kind(_first(_folder), is_path=True, option=_DIR)
+PATH = ValueKind(_first(_folder), is_path=True, option=_DIR)
 PROJECT = replace(PATH, read=_first(lambda text: _folder(text).absolute()))
-PATHS = Kind(_each(_folder), separator=os.pathsep, is_path=True, option={**_DIR, "action": "append"})
+PATHS = ValueKind(_each(_folder), separator=os.pathsep, is_path=True, option={**_DIR, "action": "append"})
 CHANGE_FOLDERS = replace(PATHS, read=_each(_change_folder))
-WORDS = Kind(tuple, separator=",", option={"type": words, "metavar": "NAMES"})
+WORDS = ValueKind(tuple, separator=",", option={"type": words, "metavar": "NAMES"})
 LIST = replace(WORDS, option={"type": filled, "action": "append", "metavar": "NAME"})
-WEIGHTS = Kind(_weights, ".*", "cannot be used", _THREE, (int, float), ",")
-COUNT = Kind(
+WEIGHTS = ValueKind(_weights, ".*", "is invalid", _THREE, (int, float), ",")
+COUNT = ValueKind(
     _first(int),
-    "0*[1-9][0-9]{,14}",  # Python refuses to read very many digits
-    "cannot be used",
+    "0*[1-9][0-9]{,14}",  # Python refuses to convert thousands of digits
+    "is invalid",
     "write a whole number above 0, of at most 15 digits, e.g. 1000",
     (int,),
     option=_N,
 )
 LIMITS = replace(COUNT, read=_first(lambda text: Limits(max_bytes=int(text))))
-BUDGET = Kind(
+BUDGET = ValueKind(
     _first(int), "[0-9]{1,9}", "is not a number of tokens", "e.g. 450, or 0 for no limit", (int,), option=_N
 )
-PORT = Kind(_first(int), _PORT, "is not a port", "use 0 to 65535, e.g. 8765", (int,), option=_N)
-SECONDS = Kind(
+PORT = ValueKind(_first(int), _PORT, "is not a port", "use 0 to 65535, e.g. 8765", (int,), option=_N)
+SECONDS = ValueKind(
     _first(float),
     "[0-9]{1,6}([.][0-9]{1,3})?",
     "is not a number of seconds",
@@ -195,9 +196,12 @@ SECONDS = Kind(
     (int, float),
     option={"metavar": "SECONDS"},
 )
-WEB_ADDRESS = Kind(
-    _first(lambda text: text.rstrip("/")), _WEB, "is no address of pages", "e.g. https://npl.example"
+WEB_ADDRESS = ValueKind(
+    _first(lambda text: text.rstrip("/")), _WEB, "is not a web address", "e.g. https://npl.example"
 )
-DATABASE_ADDRESS = Kind(
-    _first(str), "postgres(ql)?://.*", "is no address of PostgreSQL", "e.g. postgresql://user@host/database"
+DATABASE_ADDRESS = ValueKind(
+    _first(str),
+    "postgres(ql)?://.*",
+    "is not an address of PostgreSQL",
+    "e.g. postgresql://user@host/database",
 )

@@ -1,12 +1,12 @@
-"""The state file of a data folder: where its server listens, and how the server is recognised.
+"""The state file of a data folder: the address of its server, and the proof that it runs.
 
-A server holds a lock on ``server.lock`` as long as it runs, so there are never two; the system releases the
-lock however the server ends. If nobody holds it the state file is stale, and where it points to somebody else
-may listen by now.
+A server holds a lock on ``server.lock`` while it runs, so a folder never has two servers; at its end, the
+system releases the lock. Without the lock the state file is stale, and another program may listen at the
+address.
 """
 
-# Not "from __future__ import annotations": a NamedTuple compiles annotations that are texts, and the first
-# compilation costs a command two milliseconds.
+# Without "from __future__ import annotations": a NamedTuple compiles annotations that are strings, and the
+# first compilation costs a command two milliseconds.
 
 import json
 import os
@@ -21,23 +21,23 @@ LOCK = "server.lock"
 _MAX_BYTES = 64 * 1024
 
 
-# A named tuple, and no data class: those take longer to import than a server takes to answer.
+# Not a dataclass: importing dataclasses takes longer than a server's answer.
 class ServerState(NamedTuple):
-    """A running server, as it describes itself.
+    """A running server's description of itself.
 
-    :param url: of its port, without a path.
+    :param url: address of its port, without a path.
     :param socket: path of its Unix socket.
-    :param pid: its process.
-    :param started: when the process started, in clock ticks since boot; ``None`` where the system
-        does not tell. It tells the process from a later one with the same number.
-    :param since: when the server began to listen, in seconds since the epoch.
-    :param version: of the server.
-    :param token: proves to the server that a caller can read this file.
-    :param guarded: callers of the port need a token.
-    :param places: where the server looks for files; see :func:`npl_mcp.config.settings.search_places`.
-    :param pages: address of the pages for people, if there are any; without a final slash.
-    :param serves: see :attr:`~npl_mcp.config.settings.Settings.serves`.
-    :param flags: what it was started with, as an object of JSON that means the same in any folder.
+    :param pid: number of its process.
+    :param started: start of the process in clock ticks since boot, which distinguishes it from a later
+        process with the same number; ``None`` on systems without this number.
+    :param since: time when the server began to listen, in seconds since the epoch.
+    :param version: version of the server.
+    :param token: token of callers that can read this file.
+    :param guarded: whether callers of the port need a token.
+    :param places: value of :func:`npl_mcp.config.settings.search_places` in the server.
+    :param pages: address of the pages for people without a final slash; ``None`` without pages.
+    :param serves: value of :attr:`~npl_mcp.config.settings.Settings.serves`.
+    :param flags: flags of the server as a JSON object, with absolute paths.
     """
 
     url: str | None
@@ -54,24 +54,24 @@ class ServerState(NamedTuple):
     flags: str = "{}"
 
     def __repr__(self) -> str:
-        """Leave out the token, which must not get into a log."""
+        """Return a text without the token, which must not get into a log."""
         return f"ServerState(url={self.url!r}, socket={self.socket!r}, pid={self.pid})"
 
 
 def read_state(folder: str | os.PathLike[str], *, only_own: bool = False) -> ServerState | None:
     """Read the state file of a data folder.
 
-    :param only_own: do not trust a file that another user owns or can write: it could send this user's calls
-        to somebody else's server.
-    :returns: ``None`` if there is none that can be read.
+    :param only_own: whether to ignore a file that another user owns or can write: it could send this user's
+        calls to a foreign server.
+    :returns: ``None`` without a valid file.
     """
     try:
-        # A path object costs more than the system call it is made for.
+        # A path object costs more than the system call.
         with open(os.path.join(folder, STATE_FILE), "rb") as file:  # noqa: PTH118, PTH123
             if only_own and not _is_own(os.fstat(file.fileno())):
                 return None
             body = json.loads(file.read(_MAX_BYTES))
-        # A server of another version may write more fields.
+        # Servers of other versions may write more fields.
         state = ServerState(**{name: body[name] for name in ServerState._fields if name in body})
     except (OSError, ValueError, TypeError, RecursionError):
         return None
@@ -92,15 +92,15 @@ def _is_usable(state: ServerState) -> bool:
 
 
 def running_server(folder: str | os.PathLike[str], *, only_own: bool = False) -> ServerState | None:
-    """Return the running server of a data folder; ``None`` if there is none.
+    """Return the running server of a data folder; ``None`` without one.
 
-    :param only_own: as for :func:`read_state`.
+    :param only_own: see :func:`read_state`.
     """
     if not is_held(folder):
         return None
     state = read_state(folder, only_own=only_own)
-    # The lock may be held by a server that has not yet written its own state: the file is then that of an
-    # earlier one, whose process number another process can have by now. It must never be stopped.
+    # A server that has the lock may not have written its state yet: then the file is from an earlier server,
+    # and another process, which must never be stopped, may have that server's process number.
     if state is None or process_start(state.pid) != state.started:
         return None
     return state
@@ -118,18 +118,18 @@ def is_held(folder: str | os.PathLike[str]) -> bool:
         return True
     finally:
         os.close(file)
-    # Where nothing can be locked the process alone must do.
+    # On a file system without locks, only the process number remains as a proof.
     return not can_lock and os.path.exists(os.path.join(folder, STATE_FILE))  # noqa: PTH110, PTH118
 
 
 def process_start(pid: int) -> int | None:
-    """Return when a process started, in clock ticks since boot; ``None`` if the system does not tell.
+    """Return the start of a process in clock ticks since boot; ``None`` on systems without ``/proc``.
 
     Source: proc(5), field 22 of ``/proc/PID/stat``.
     """
     try:
         with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:  # noqa: PTH123
-            # The name in parentheses may hold anything.
+            # The name in parentheses may have any characters.
             return int(file.read().rpartition(")")[2].split()[19])
     except (OSError, ValueError, IndexError):
         return None

@@ -1,8 +1,8 @@
-"""Settings of a server or a command: one field a setting.
+"""Settings of servers and commands, one field per setting.
 
-A field of :class:`Settings` or :class:`Listening` declares a setting whole: its name in ``npl.toml`` and as a
-flag, its variable, its kind and default, and in the docstring its meaning. The flags, ``npl-mcp config show``
-and SETTINGS.md come from :data:`SETTINGS`.
+A field of :class:`Settings` or :class:`Listening` is the only declaration of its setting: key in
+``npl.toml``, flag, variable, kind, default, and in the docstring the description. The flags,
+``npl-mcp config show`` and SETTINGS.md come from :data:`SETTINGS`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from npl_mcp.config.docstrings import parameters
 from npl_mcp.config.sources import Given, given_values
 
 TOKEN_BUDGET = 450
-"""Tokens of an answer whose call names no budget."""
+"""Default token budget of an answer."""
 DEFAULT_PORT = 8765
 
 SERVERS, HTTP, COMMANDS = "npl-mcp and npl-mcp-server", "npl-mcp-server", "npl-load and npl-worklog"
@@ -42,44 +42,45 @@ SEARCH_PLACES = (
 )
 """Variables that name search places of single kinds of items."""
 
-_BESIDE_AN_ARTIFACT = 1024 * 1024
+_REQUEST_OVERHEAD = 1024 * 1024
+"""Bytes of a request besides the artifact in it."""
 
 
 def setting(*row: Any, **more: Any) -> Any:
     """Return a dataclass field that declares a setting; see :class:`~npl_mcp.config.kinds.Setting`."""
-    one = kinds.Setting(*row, **more)
-    return field(default=one.default, repr=not one.secret, metadata={"setting": one})
+    declared = kinds.Setting(*row, **more)
+    return field(default=declared.default, repr=not declared.secret, metadata={"setting": declared})
 
 
 def server_flag(*row: Any, **more: Any) -> Any:
-    """Return the field of a setting that is a flag of both servers."""
+    """Return the field of a setting with a flag of both servers."""
     return setting(*row, flag=SERVERS, **more)
 
 
 def http_flag(*row: Any, **more: Any) -> Any:
-    """Return the field of a setting that is a flag of the HTTP server."""
+    """Return the field of a setting with a flag of the HTTP server."""
     return setting(*row, flag=HTTP, **more)
 
 
 def project_flag(*row: Any, **more: Any) -> Any:
-    """Return the field of a setting that is a flag of both servers, and that a project's file may give."""
+    """Return the field of a setting with a flag of both servers, which a project's file may set as well."""
     return setting(*row, flag=SERVERS, project=True, **more)
 
 
 @dataclass(frozen=True, slots=True)
 class Listening:
-    """Where the HTTP server listens, and who may call.
+    """Address and callers of the HTTP server.
 
-    :param host: address the HTTP server listens on.
-    :param port: port it listens on; 0 means any free one. With ``socket``, the server listens on no port by
+    :param host: address of the HTTP server.
+    :param port: port of the HTTP server; 0 means any free port. With ``socket``, the server has no port by
         default.
-    :param socket: Unix socket to listen on instead of a port.
-    :param token: bearer token that callers of the port need. Where other people have accounts on the machine
-        a token is required even if none is set.
+    :param socket: Unix socket that replaces the port.
+    :param token: bearer token for callers of the port; on a machine with other users, the port requires a
+        token even if none is set.
     :param no_token: require no token from callers on this machine, even if other people have accounts there.
     :param hosts: host name that callers may use for the server (repeatable).
-    :param origins: origin whose web pages may call (repeatable).
-    :param max_calls: concurrent calls; more are refused.
+    :param origins: origin of web pages that may call the server (repeatable).
+    :param max_calls: limit of concurrent calls; further calls are refused.
     """
 
     host: str = http_flag("host", "NPL_MCP_HOST", kinds.TEXT, "127.0.0.1", metavar="ADDRESS")
@@ -96,54 +97,53 @@ class Listening:
 class Settings:
     """All settings of a server or a command.
 
-    :param cwd: the working directory; a root as well, after the given ones.
-    :param home: the user's home directory, for ``~/.npl``.
+    :param cwd: working directory; it is a root as well, after the others.
+    :param home: home directory of the user, for ``~/.npl``.
     :param system: the machine's folder of NPL files.
-    :param environment: search places that variables name, by variable.
+    :param environment: search places in variables, by variable.
     :param vocabulary_folders: folders where other programs keep vocabularies.
-    :param cloned_roots: a project's file gave the roots; its author may not allow changes to them.
-    :param warm_up: index the core files and load the vocabulary in the background after the start.
-    :param listening: of the HTTP server.
-    :param roots: serve the Markdown below this folder (repeatable; first wins).
-    :param write: list ``npl_update_section``, which edits the Markdown below these folders. Roots of a
-        project's ``npl.toml`` do not count.
-    :param search_cwd: search the working directory where no root is given. The default is yes, unless the
-        home folder is that directory or lies in it.
+    :param cloned_roots: whether a project's file gave the roots; its author may not allow changes to them.
+    :param warm_up: whether the core files are indexed and the vocabulary is loaded in the background.
+    :param listening: address and callers of the HTTP server.
+    :param roots: serve the Markdown below this folder (repeatable; the first has priority).
+    :param write: list ``npl_update_section``, which edits the Markdown below the roots. Roots of a project's
+        ``npl.toml`` do not count.
+    :param search_cwd: search the working directory if no root is given. The default is yes, unless the home
+        folder is that directory or lies in it.
     :param cr_projects: projects with change requests outside the roots, or ``CODE=folder`` for a folder of
         change requests.
-    :param cache_mode: keep large folders indexed across restarts (``disk``, and ``sqlite``, its former
-        name), or nothing (``memory``).
-    :param cache_bytes: size of the memory cache.
-    :param index_bytes: size of the index. The least recently used folders are removed first.
+    :param cache_mode: place of the index: ``disk`` (formerly ``sqlite``) or ``memory``, which restarts lose.
+    :param cache_bytes: limit of the memory cache.
+    :param index_bytes: limit of the index. The least recently used folders are removed first.
     :param data_dir: folder of the database, the artifacts and the index; by default the user's data folder.
     :param database_url: address of a PostgreSQL database that replaces the one in the data folder.
-    :param max_artifact_bytes: largest artifact.
-    :param web: pages for people: ``on``, ``read`` (they change nothing) or ``off``.
-    :param web_url: address under which people reach the pages, where it is not the server's own.
+    :param max_artifact_bytes: limit of an artifact.
+    :param web: pages for people: ``on``, ``read`` (without changes) or ``off``.
+    :param web_url: address of the pages for people, if it differs from the server's own.
     :param structured: add structured content and output schemas.
     :param exact_names: list tools under their former names.
     :param domains: list only these domains of tools: ``search``, ``npl``, ``cr``, ``directive``, ``utility``,
         ``session``, ``artifact``, ``review``, ``worklog``, ``chat``, or ``loading``, ``coordination``,
         ``changes``, ``all``.
-    :param small_list: list the tools for reading, and two that find and call the others.
+    :param small_list: list only the tools for reading, and two that find and call the others.
     :param vocabulary: vocabulary for token counts.
     :param format: default form of answers over MCP. Failures, commands, pages and plain HTTP calls stay JSON.
-    :param token_budget: default tokens of an answer to a context or topics; 0 for no limit.
+    :param token_budget: default token budget of an answer to a context or topics; 0 for no limit.
     :param weights: weights of the three parts of a score: name, content, topic.
     :param theme: preferred theme of styles.
-    :param limits: largest file.
+    :param limits: limit of a file.
     :param time_limit: seconds to read and index one file.
-    :param patience: seconds a call waits for a folder that is being indexed, by default until it is. Then the
-        answer has the indexed part, and says so.
-    :param log_calls: keep a log of calls (``on``), with their questions (``contexts``), or none. The log has
-        the last 100,000 calls of 30 days.
+    :param patience: seconds that a call waits while a folder is being indexed, by default until the end.
+        After this time the answer covers the indexed part, and says so.
+    :param log_calls: log of calls: ``off``, ``on``, or ``contexts`` with their questions. The log has the
+        last 100,000 calls of 30 days.
     :param project: folder of the worklogs, by default the working directory. Servers that share a database
-        need one path, which need not exist.
+        need the same path, which need not exist.
     :param log_level: level of the log on standard error. ``INFO`` shows each call, ``DEBUG`` keywords and
         scores.
-    :param max_body_bytes: largest request over HTTP, by default what the largest artifact needs.
+    :param max_body_bytes: limit of a request over HTTP, by default enough for the largest artifact.
     :param url: server that the command lines call, e.g. ``http://127.0.0.1:8765``.
-    :param via: call a server or run here: ``auto``, ``http``, ``stdio`` or ``direct``.
+    :param via: transport to the tools: ``auto``, ``http``, ``stdio`` or ``direct`` (this process).
     """
 
     cwd: Path
@@ -207,52 +207,52 @@ class Settings:
     @property
     def cr_roots(self) -> tuple[Path, ...]:
         """The projects with change requests outside the roots."""
-        return tuple(one.folder for one in self.cr_projects if not one.code)
+        return tuple(place.folder for place in self.cr_projects if not place.code)
 
     @property
     def cr_folders(self) -> dict[str, Path]:
         """The folders of change requests of projects without a configuration, by code."""
-        return {one.code: one.folder for one in self.cr_projects if one.code}
+        return {place.code: place.folder for place in self.cr_projects if place.code}
 
     @property
     def body_limit(self) -> int:
-        """Maximum length of a request in bytes: an artifact as base64, and what is sent with it."""
-        return self.max_body_bytes or (self.max_artifact_bytes + 2) // 3 * 4 + _BESIDE_AN_ARTIFACT
+        """Maximum length of a request in bytes: an artifact as base64, and the rest of the request."""
+        return self.max_body_bytes or (self.max_artifact_bytes + 2) // 3 * 4 + _REQUEST_OVERHEAD
 
     @property
     def page_url(self) -> str | None:
-        """Address of the pages; ``None`` where there are none."""
+        """Address of the pages for people; ``None`` without pages."""
         return self.web_url if self.web != "off" else None
 
     @property
     def data_folder(self) -> Path:
-        """The folder of everything stored; it is created when first needed."""
+        """The folder of all stored data; it is created when first needed."""
         return self.data_dir or user_data_path("npl-mcp", appauthor=False)
 
     @property
     def vocabularies(self) -> tuple[Path, ...]:
-        """The folders where the vocabulary may lie; the first is for those that the user puts there."""
+        """The folders to search for the vocabulary; the first is for files of the user."""
         return (self.data_folder / "vocabularies", *self.vocabulary_folders)
 
     @property
     def worklog_project(self) -> Path:
-        """The folder whose worklogs are meant; its real path is their key."""
+        """The folder of the worklogs; its real path is their key."""
         return (self.project or self.cwd).resolve()
 
     @property
     def serves(self) -> str:
-        """The documents of calls that name no file, as a sentence for the person who starts a server."""
+        """A sentence about the documents of calls without ``file``, for the user who starts a server."""
         if self.roots:
             return f"serves {', '.join(str(root.absolute()) for root in self.roots)}"
         if self.search_cwd:
             return f"serves the working directory, {self.cwd}; --root DIR serves another"
-        return "no --root: only the bundled reference is served; start with --root DIR"
+        return "no --root: the server has only the bundled reference; start it with --root DIR"
 
     @property
     def unwritable(self) -> str | None:
-        """The reason why no file may be changed, whatever ``write`` says."""
+        """The reason why files may not be changed despite ``write``; ``None`` without one."""
         if self.cloned_roots:
-            return "a project's npl.toml gives the roots"
+            return "a project's npl.toml sets the roots"
         return None if self.roots else "there is no root"
 
     @classmethod
@@ -264,12 +264,13 @@ class Settings:
     ) -> Settings:
         """Read flags, the environment and the files.
 
-        :param env: the variables, without any file; by default the process's, and the files.
+        :param env: variables that replace those of the process and the files.
         :param flags: values of the flags by name, with ``_`` for ``-``.
-        :param values: values by attribute that override all others; ``None`` overrides none.
-        :raises InvalidRequestError: a value or a file cannot be used; names its source and a valid value.
+        :param values: values by attribute that override all others; ``None`` overrides nothing.
+        :raises InvalidRequestError: a value or a file is invalid; the message names its source and a valid
+            value.
         """
-        said = given_settings(env, flags)
+        sources = given_settings(env, flags)
         variables = os.environ if env is None else env
         home, cwd = Path.home(), _working_directory()
         found: dict[str, object] = {
@@ -278,13 +279,13 @@ class Settings:
             "system": _system_folder(variables),
             "environment": {name: Path(variables[name]) for name in SEARCH_PLACES if variables.get(name)},
             "vocabulary_folders": vocabulary_folders(variables),
-            # Clients and services start servers in the home folder or above without meaning to serve it.
+            # Clients and services start servers in the home folder or above, which is not meant to be served.
             "search_cwd": not home.resolve().is_relative_to(cwd),
         }
-        if "root" in said:
-            found["cloned_roots"] = said["root"].cloned and values.get("roots") is None
-        listening: dict[str, Any] = {"port": None} if "socket" in said else {}
-        for name, given in said.items():
+        if "root" in sources:
+            found["cloned_roots"] = sources["root"].cloned and values.get("roots") is None
+        listening: dict[str, Any] = {"port": None} if "socket" in sources else {}
+        for name, given in sources.items():
             inside, _, last = SETTINGS[name].attribute.rpartition(".")
             (listening if inside else found)[last] = SETTINGS[name].read(given.texts, given.label)
         found["listening"] = Listening(**listening)
@@ -294,51 +295,52 @@ class Settings:
 
 def _declared(kind: type, inside: str = "") -> Iterator[kinds.Setting]:
     meanings = parameters(kind)
-    for one in fields(kind):
-        if "setting" in one.metadata:
-            meaning = meanings.get(one.name, "")  # "python -OO" has no docstrings
-            yield replace(one.metadata["setting"], attribute=inside + one.name, meaning=meaning)
-        elif one.name == "listening":
+    for attribute in fields(kind):
+        if "setting" in attribute.metadata:
+            meaning = meanings.get(attribute.name, "")  # "python -OO" has no docstrings
+            path = inside + attribute.name
+            yield replace(attribute.metadata["setting"], attribute=path, meaning=meaning)
+        elif attribute.name == "listening":
             yield from _declared(Listening, "listening.")
 
 
-SETTINGS: Mapping[str, kinds.Setting] = {one.name: one for one in _declared(Settings)}
+SETTINGS: Mapping[str, kinds.Setting] = {declared.name: declared for declared in _declared(Settings)}
 """All settings, by name."""
 
 
 def given_settings(
     env: Mapping[str, str] | None = None, flags: Mapping[str, object] | None = None
 ) -> dict[str, Given]:
-    """Return what is said about each setting that is not left to its default; see :meth:`Settings.from_env`.
+    """Return the settings that differ from their defaults, with their sources; see :meth:`Settings.from_env`.
 
-    :raises InvalidRequestError: a file cannot be used.
+    :raises InvalidRequestError: a file is invalid.
     """
     return given_values(SETTINGS, env, flags or {})
 
 
 def search_places() -> str:
-    """Return the variables that say where files are looked for, one a line."""
-    said = given_settings()
-    lines = {SETTINGS[name].variable: said[name].texts for name in ("root", "theme") if name in said}
+    """Return the variables with search places and their values, one per line."""
+    sources = given_settings()
+    lines = {SETTINGS[name].variable: sources[name].texts for name in ("root", "theme") if name in sources}
     lines |= {name: [os.environ[name]] for name in SEARCH_PLACES if os.environ.get(name)}
     return "\n".join(f"{name}={os.pathsep.join(texts)}" for name, texts in lines.items())
 
 
 def add_flags(parser: ArgumentParser, programs: str) -> None:
-    """Add the flags of settings that some programs have."""
-    for name, one in SETTINGS.items():
-        if one.flag == programs:
-            option = {**one.kind.option, **({"metavar": one.metavar} if one.metavar else {})}
-            text = one.meaning.partition(". ")[0].removesuffix(".").replace("`", "")
-            default = f" (default: {one.default})" if one.default else ""
+    """Add the flags of settings to a parser.
+
+    :param programs: :data:`SERVERS`, :data:`HTTP` or :data:`COMMANDS`.
+    """
+    for name, declared in SETTINGS.items():
+        if declared.flag == programs:
+            option = {**declared.kind.option, **({"metavar": declared.metavar} if declared.metavar else {})}
+            text = declared.meaning.partition(". ")[0].removesuffix(".").replace("`", "")
+            default = f" (default: {declared.default})" if declared.default else ""
             parser.add_argument(f"--{name}", help=text + default, **option)
 
 
 def corpus_folder() -> Path:
-    """Return the folder of the prompts that come with the package.
-
-    It is part of the package when installed and a folder of its own in a checkout.
-    """
+    """Return the folder of the bundled prompts: in the installed package, or next to it in a checkout."""
     package = Path(__file__).resolve().parents[1]
     packaged = package / "corpus"
     return packaged if packaged.is_dir() else package.parent / "corpus"

@@ -1,8 +1,8 @@
-"""What is said about settings: a flag beats a variable, a variable the project's ``npl.toml``, and that the
-user's.
+"""Sources of settings: a flag overrides a variable, that overrides the project's ``npl.toml``, and that
+overrides the user's.
 
-A project's file comes with a clone: what could reach outside the project is refused. Nobody sees a warning on
-a server's standard error, so a line that cannot be used stops the start.
+A project's file comes with a clone, so settings that reach outside the project are refused. An invalid line
+stops the start of a server, because users do not see warnings on its standard error.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from npl_index.library.references import near_words
 from npl_mcp.config.kinds import Setting
 from npl_mcp.config.toml import read_toml
 
-# ruff: noqa: PTH111, PTH117, PTH118 - real paths of links that lead nowhere or in a circle
+# ruff: noqa: PTH111, PTH117, PTH118 - real paths of broken and circular links
 
 FILE = "npl.toml"
 MAX_FILE_BYTES = 64 * 1024
-SWITCH = "NPL_PROJECT_CONFIG"
-"""Variable that leaves a project's file out."""
+PROJECT_SWITCH = "NPL_PROJECT_CONFIG"
+"""Variable that can exclude the project's file."""
 FORMER = frozenset({"worklog-files"})
-"""Names of earlier versions; files and command lines that have them can still be read."""
+"""Settings of earlier versions, which files and command lines may still have."""
 
 
 class Given(NamedTuple):
-    """The value of a setting where it was given.
+    """The value of a setting at its source.
 
-    :param texts: the value; one text, or several where the kind has a separator.
+    :param texts: one text, or several if the kind has a separator.
     :param source: flag, variable, or file with line.
     :param key: key in that file; empty for flags and variables.
-    :param cloned: a project's file gives it, so its author may be a stranger.
+    :param cloned: whether the source is a project's file, whose author may be a stranger.
     """
 
     texts: list[str]
@@ -46,19 +46,18 @@ class Given(NamedTuple):
 
     @property
     def label(self) -> str:
-        """What messages call the setting."""
+        """The name of the setting in messages."""
         return f"{self.source}: {self.key}" if self.key else self.source
 
 
 def given_values(
     settings: Mapping[str, Setting], env: Mapping[str, str] | None, flags: Mapping[str, object]
 ) -> dict[str, Given]:
-    """Return what is said about each setting, by name.
+    """Return the values of settings that have a source, by name.
 
-    :param env: the variables, without any file; by default the process's, and the files. An empty one counts
-        as unset.
-    :param flags: values of the flags by name, with ``_`` for ``-``; ``None`` for a flag that is not given.
-    :raises InvalidRequestError: a file cannot be used; names it, the line, and what to write.
+    :param env: variables that replace those of the process and the files; an empty value counts as unset.
+    :param flags: values of the flags by name, with ``_`` for ``-``; ``None`` for an absent flag.
+    :raises InvalidRequestError: a file is invalid; the message names file, line and a valid value.
     """
     found = _of_files(settings) if env is None else {}
     variables = os.environ if env is None else env
@@ -81,38 +80,38 @@ def _of_files(settings: Mapping[str, Setting]) -> dict[str, Given]:
 
 
 def _project_file() -> Path | None:
-    """Return the project's file: of the working directory, or of the nearest folder above it that has one.
+    """Return the project's file in the working directory or the nearest folder above it.
 
-    Above the working directory only folders of the same repository count: anybody who may write to a shared
-    folder could otherwise give settings of all projects in it.
+    Above the working directory only folders of the same repository count; otherwise every user with write
+    access to a shared folder could change the settings of all projects in it.
     """
-    said = os.environ.get(SWITCH, "").lower() or "on"
-    if said not in ("on", "off"):
-        raise InvalidRequestError(f"{SWITCH}={said!r} is not known", hint="use on or off")
+    switch = os.environ.get(PROJECT_SWITCH, "").lower() or "on"
+    if switch not in ("on", "off"):
+        raise InvalidRequestError(f"{PROJECT_SWITCH}={switch!r} is not known", hint="use on or off")
     try:
         here = Path.cwd()
-    except OSError:  # it was removed
+    except OSError:  # the folder was removed
         return None
     folders = [here, *here.parents]
     top = next((at for at, folder in enumerate(folders) if os.path.lexists(folder / ".git")), 0)
-    files = (folder / FILE for folder in folders[: top + 1] if said == "on")
+    files = (folder / FILE for folder in folders[: top + 1] if switch == "on")
     return next((file for file in files if os.path.lexists(file)), None)
 
 
 class _File:
     """A configuration file.
 
-    :param path: of the file.
-    :param settings: that it may give.
-    :param user: path of the user's file, if this is a project's.
+    :param path: path of the file.
+    :param settings: all settings, by name.
+    :param user: path of the user's file, if this file is a project's.
     """
 
     def __init__(self, path: Path, settings: Mapping[str, Setting], user: Path | None = None) -> None:
         self._path, self._settings, self._user = path, settings, user
 
     def read(self) -> dict[str, Given]:
-        """Return what it says."""
-        text, found = self._text(), {}
+        """Return the values in the file."""
+        text, found = self._file_text(), {}
         try:
             values = read_toml(text)
         except ValueError as error:
@@ -120,12 +119,12 @@ class _File:
             raise InvalidRequestError(f"{self._path} is not TOML: {error}", hint=hint) from None
         for name, value in values.items():
             if name not in FORMER:
-                place = f"{self._path}{_line(text, name)}"
+                place = f"{self._path}{_line_of(text, name)}"
                 texts = self._value(f"{place}: {name}", self._setting(place, name), value)
                 found[name] = Given(texts, place, name, cloned=self._user is not None)
         return found
 
-    def _text(self) -> str:
+    def _file_text(self) -> str:
         try:
             with Folder.opened(self._path.parent) as folder:
                 return folder.read(FILE, MAX_FILE_BYTES)[0].decode("utf-8-sig")
@@ -138,39 +137,39 @@ class _File:
         except OSError as error:
             link = error.errno in ABSENT
             problem = "is a link" if link else f"cannot be read: {error.strerror}"
-            hint = "put the file itself there" if link else "let its owner allow it, or remove it"
+            hint = "replace it by the file itself" if link else "ask its owner for access, or remove it"
         raise InvalidRequestError(f"{self._path} {problem}", hint=hint)
 
     def _setting(self, place: str, name: str) -> Setting:
         """Return the setting of a key."""
-        allowed = [key for key, one in self._settings.items() if one.project or self._user is None]
+        allowed = [key for key, setting in self._settings.items() if setting.project or self._user is None]
         if name not in self._settings:
             near = near_words(name.replace("_", "-"), self._settings, 1)
             hint = f"did you mean {near[0]}?" if near else f"use {', '.join(allowed)}"
             raise InvalidRequestError(f"{place}: there is no setting {name!r}", hint=hint)
         if name not in allowed:
-            hint = f"remove the line, or put it into {self._user}; {SWITCH}=off ignores the project's file"
-            raise InvalidRequestError(f"{place}: {name} is not a project's to set", hint=hint)
+            hint = f"remove the line, or put it into {self._user}; {PROJECT_SWITCH}=off ignores it"
+            raise InvalidRequestError(f"{place}: a project may not set {name}", hint=hint)
         return self._settings[name]
 
     def _value(self, label: str, setting: Setting, value: object) -> list[str]:
-        """Return a value as texts."""
+        """Return the texts of a value."""
         kind, (form, example) = setting.kind, setting.kind.form
         parts: list[Any] = value if isinstance(value, list) and kind.separator else [value]
-        if any(type(one) not in kind.types for one in parts):  # True is an instance of int
+        if any(type(part) not in kind.types for part in parts):  # True is an instance of int
             raise InvalidRequestError(f"{label} is not {form}", hint=f"write {example}")
-        texts = [str(one) for one in parts]
-        if any(not one.isprintable() or not one.strip() for one in texts):
+        texts = [str(part) for part in parts]
+        if any(not text.isprintable() or not text.strip() for text in texts):
             problem = f"{label} has an empty text or one with control characters"
             raise InvalidRequestError(problem, hint=f"write {example}")
         if kind.is_path:
-            return [self._folder(label, one) for one in texts]
+            return [self._folder(label, text) for text in texts]
         return [part for text in texts for part in kind.split(text)]
 
     def _folder(self, label: str, text: str) -> str:
-        """Return the real path of a folder; a project's must lie in it, and begins there."""
+        """Return the path of a folder; in a project's file it is relative to the project and lies in it."""
         if self._user is None:
-            code, _, folder = text.partition("=")  # of change requests
+            code, _, folder = text.partition("=")  # CODE=folder of change requests
             if not os.path.isabs(os.path.expanduser(folder if code.isalnum() else text)):
                 hint = "write an absolute path, or one from ~"
                 raise InvalidRequestError(f"{label} has the relative path {text!r}", hint=hint)
@@ -178,13 +177,13 @@ class _File:
         own = os.path.realpath(self._path.parent)
         found = os.path.realpath(os.path.join(own, text))
         if text.startswith("~") or not Path(found).is_relative_to(own):
-            hint = "name a folder of the project, e.g. docs; others are given by --root or in the user's file"
+            hint = "name a folder of the project, e.g. docs; set others by --root or in the user's file"
             raise InvalidRequestError(f"{label} {text!r} leads out of the project", hint=hint)
         return found
 
 
-def _line(text: str, name: str) -> str:
-    """Return the number of the line that gives a key, as part of a message; the parser does not tell it."""
+def _line_of(text: str, name: str) -> str:
+    """Return ``, line N`` for the line with a key; the parser does not report it."""
     for number, line in enumerate(text.split("\n"), 1):
         start = line.strip().lstrip("[").split("=")[0].split("]")[0].split(".")[0]
         if start.strip().strip("\"'") == name:

@@ -1,16 +1,16 @@
-"""TOML that comes with a clone or from another program, read within bounds of time and memory."""
+"""Foreign TOML, from a clone or another program, read within limits of time and memory."""
 
 import re
 import sys
 from typing import Any
 
-MOST_PARTS = 32
-"""Parts of a dotted key, which parsers pay for with time and memory in their square."""
+MAX_PARTS = 32
+"""Parts of a dotted key; parsers need quadratic time and memory for them."""
 
-LONGEST_WORD = 1_000
-"""Characters of a bare key or of a number, which Python writes out in quadratic time."""
+MAX_WORD = 1_000
+"""Characters of a bare key or a number; Python converts long numbers in quadratic time."""
 
-# A text without an end reaches to the end of its line or of the file, where the parser refuses it.
+# An unclosed string extends to the end of its line or of the file; the parser refuses it there.
 _TEXT_OR_COMMENT = re.compile(
     r'"""(?:[^"\\]|\\.|"(?!""))*(?:"{3,5}|\Z)'
     r"|'''(?:[^']|'(?!''))*(?:'{3,5}|\Z)|'[^'\n]*'?"
@@ -22,10 +22,10 @@ _BETWEEN_WORDS = re.compile(r"[. \t]+")
 
 
 def read_toml(text: str) -> dict[str, Any]:
-    """Return what a text in TOML says.
+    """Read TOML.
 
-    :param text: the caller bounds its length.
-    :raises ValueError: it is not TOML, or has a key of too many parts, too long a word, or too many levels.
+    :param text: text of limited length; the caller checks that.
+    :raises ValueError: it is not TOML, or a key has too many parts, a word is too long, a value is too deep.
     """
     if sys.version_info >= (3, 11):
         import tomllib
@@ -34,12 +34,12 @@ def read_toml(text: str) -> dict[str, Any]:
     bare = _TEXT_OR_COMMENT.sub(lambda found: "\n" * found[0].count("\n") or "_", text)
     for number, line in enumerate(bare.split("\n"), 1):
         for key in _BETWEEN_KEYS.split(line):
-            if key.count(".") >= MOST_PARTS:
-                raise ValueError(f"a key has more than {MOST_PARTS} parts (at line {number}, column 1)")
-            if max(map(len, _BETWEEN_WORDS.split(key))) > LONGEST_WORD:
-                most = f"{LONGEST_WORD:,} characters"
-                raise ValueError(f"a key or number has more than {most} (at line {number}, column 1)")
+            if key.count(".") >= MAX_PARTS:
+                raise ValueError(f"a key has more than {MAX_PARTS} parts (at line {number}, column 1)")
+            if max(map(len, _BETWEEN_WORDS.split(key))) > MAX_WORD:
+                limit = f"{MAX_WORD:,} characters"
+                raise ValueError(f"a key or number has more than {limit} (at line {number}, column 1)")
     try:
         return tomllib.loads(text)  # type: ignore[no-any-return, unused-ignore]
     except RecursionError:
-        raise ValueError("its values are too deep") from None
+        raise ValueError("its values are nested too deeply") from None

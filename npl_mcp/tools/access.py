@@ -1,6 +1,6 @@
-"""What a caller's token allows: which tools, in whose name, and what of an answer.
+"""Permissions of a token: tools, personas, and fields of answers.
 
-All of it is declared here, by the names of parameters and fields, and no tool knows of it.
+They are declared here by names of parameters and fields, so that no tool checks them.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from npl_mcp.tools.domains import domain_of
 from npl_mcp.tools.spec import ToolSpec
 
 ACTORS = ("persona", "created_by", "agent_id", "reviewer_persona")
-"""Parameters that say who acts."""
+"""Parameters with the persona that acts."""
 
 FILTERS = (("chat_list_rooms", "persona"), ("review_list", "reviewer_persona"))
-"""Parameters of such names that only say what is looked for."""
+"""Parameters with such names that only filter a list."""
 
 NEEDS: Mapping[str, tuple[str, ...]] = {
     "review": ("artifact",),
     "session_export": ("artifact", "chat", "review", "worklog"),
 }
-"""Domains, and single tools, that tell so much of other domains that only who sees these sees them."""
+"""Domains and tools whose answers contain data of other domains: a caller needs those domains as well."""
 
 REFERENCES: Mapping[str, Mapping[str, str]] = {
     "artifact": {"session_id": "session"},
     "chat": {"session_id": "session", "artifact_id": "artifact"},
     "session": {"events": "chat", "artifacts": "artifact", "reviews": "review", "worklog": "worklog"},
 }
-"""Parameters of the tools of a domain that name something of another domain, or ask for it."""
+"""Parameters of a domain's tools that name or request data of another domain."""
 
 FIELDS: Mapping[str, Mapping[str, str]] = {
     "session": {
@@ -57,46 +57,46 @@ FIELDS: Mapping[str, Mapping[str, str]] = {
     },
     "search": {"room_id": "chat", "artifact_id": "artifact", "revision": "artifact"},
 }
-"""Fields of the answers of a domain that tell of another domain."""
+"""Fields of a domain's answers with data of another domain."""
 
 _ABSENT = {"session": SessionNotFoundError, "artifact": ArtifactNotFoundError}
 
 
 class ReadOnlyError(NotAllowedError):
-    """The token only allows to read."""
+    """A call that writes, with a token that only allows reading."""
 
 
 class OtherNameError(NotAllowedError):
-    """The token is somebody else's than who is said to act."""
+    """A call that names another persona than the owner of its token."""
 
 
 @cache
 def actors(function: Callable[..., object]) -> tuple[str, ...]:
-    """Return the parameters of a tool's function that say who acts."""
+    """Return the parameters of a tool's function with the persona that acts."""
     names = inspect.signature(function).parameters
     return tuple(name for name in ACTORS if name in names and (function.__name__, name) not in FILTERS)
 
 
 def sees_domain(domain: str | None, sight: Sight) -> bool:
-    """Return whether somebody sees a domain, and those it needs."""
+    """Return whether a caller may see a domain and the domains it needs."""
     return all(map(sight.has_domain, (domain, *NEEDS.get(domain or "", ()))))
 
 
 def sees(spec: ToolSpec, sight: Sight) -> bool:
-    """Return whether there is a tool for somebody."""
+    """Return whether a caller may see a tool."""
     return all(map(sight.has_domain, domains_needed(spec)))
 
 
 @cache
 def domains_needed(spec: ToolSpec) -> tuple[str, ...]:
-    """Return the domains that somebody has to see to see a tool."""
+    """Return the domains that a caller must see to see a tool."""
     domain = domain_of(spec)
     own = () if domain is None else (domain, *NEEDS.get(domain, ()))
     return (*own, *NEEDS.get(spec.name, ()))
 
 
 def is_for(spec: ToolSpec, identity: Identity | None) -> bool:
-    """Return whether a caller is shown a tool: one that it sees, with calls that it may make."""
+    """Return whether a tool is listed for a caller: the caller may see it and make some call of it."""
     if identity is None:
         return True
     return sees(spec, identity.sight) and (_may_use(spec, identity) or spec.reads is not None)
@@ -107,22 +107,22 @@ def _may_use(spec: ToolSpec, identity: Identity) -> bool:
 
 
 def acting(spec: ToolSpec, arguments: dict[str, Any], identity: Identity) -> dict[str, Any]:
-    """Return the arguments of a call as it is made: by the one whose token it came with.
+    """Return the arguments of a call with the owner of its token as the persona that acts.
 
-    :raises ReadOnlyError: the tool writes, and the token only allows to read.
-    :raises OtherNameError: somebody else is said to act.
-    :raises NotFoundError: an argument names something of a domain that the caller does not see.
+    :raises ReadOnlyError: the call writes, and the token only allows reading.
+    :raises OtherNameError: an argument names another persona.
+    :raises NotFoundError: an argument names data of a domain that the caller may not see.
     """
     if not _may_use(spec, identity) and not (spec.reads is not None and spec.reads(arguments)):
         which = spec.name if spec.reads is None else f"such a call of {spec.name}"
-        raise ReadOnlyError(f"the token of {identity.name!r} only allows to read, and {which} writes")
+        raise ReadOnlyError(f"the token of {identity.name!r} only allows reading, but {which} writes")
     for name in actors(spec.function):
         given = arguments.get(name)
         if given is None:
             arguments = {**arguments, name: identity.name}
         elif isinstance(given, str) and given.strip() != identity.name:
             raise OtherNameError(
-                f"{name} is {given[:64]!r}, but the token is that of {identity.name!r}",
+                f"{name} is {given[:64]!r}, but the token belongs to {identity.name!r}",
                 hint=f"leave {name} out",
             )
     for name, domain in REFERENCES.get(domain_of(spec) or "", {}).items():
@@ -133,7 +133,7 @@ def acting(spec: ToolSpec, arguments: dict[str, Any], identity: Identity) -> dic
 
 
 def as_seen(body: Any, spec: ToolSpec, sight: Sight) -> Any:
-    """Return an answer without what it tells of domains that the caller does not see."""
+    """Return an answer without fields of domains that the caller may not see."""
     fields = FIELDS.get(domain_of(spec) or "", {})
     hidden = {name for name, domain in fields.items() if not sees_domain(domain, sight)}
     return _without(body, hidden) if hidden else body

@@ -1,4 +1,4 @@
-"""Names that tools had before. They are accepted, and listed only where a client insists on them."""
+"""Former names of tools. They are accepted, but listed only with the setting ``exact-names``."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from npl_index.errors import InvalidRequestError
 
 @dataclass(frozen=True, slots=True)
 class Alias:
-    """What an old name stands for.
+    """The replacement of a former name.
 
-    :param new: the tool that replaces it.
-    :param chosen_by: a parameter only the old name has; it chooses between several tools,
-        ``new`` where it is absent.
-    :param choices: the tool for each of its values, ``new`` among them.
-    :param description: of the old name, where that of ``new`` would not do.
-    :param listed: this is the one to list, where a tool had several names.
-    :param fixed: arguments that the old name says itself.
+    :param new: tool that replaces it.
+    :param chosen_by: parameter of the former name alone that chooses between several tools; ``new`` is the
+        default.
+    :param choices: tools by the values of that parameter, ``new`` among them.
+    :param description: description of the former name, if that of ``new`` does not fit.
+    :param listed: whether to list this name, if the tool had several.
+    :param fixed: arguments that the former name implies.
     """
 
     new: str
@@ -31,13 +31,13 @@ class Alias:
 
     @property
     def tools(self) -> tuple[str, ...]:
-        """The tools that stand for the old name."""
+        """The tools that replace the former name."""
         return tuple(self.choices.values()) or (self.new,)
 
     def rewrite(self, arguments: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-        """Turn the arguments of a call by the old name into a tool and its arguments.
+        """Return the tool and its arguments for a call by the former name.
 
-        :raises InvalidRequestError: no tool stands for its value.
+        :raises InvalidRequestError: the value of ``chosen_by`` is unknown.
         """
         if self.chosen_by is None:
             return self.new, {**arguments, **self.fixed}
@@ -77,7 +77,7 @@ RENAMED: Mapping[str, str] = {
     "generate_annotated_artifact": "review_generate_annotated",
     "complete_review": "review_complete",
 }
-"""Old names whose parameters are those of the new name."""
+"""Former names of tools with unchanged parameters."""
 
 DIRECTIVE: Mapping[str, tuple[str, ...]] = {
     "directive_files_list": ("directive/files.list", "directive.files.list"),
@@ -90,7 +90,7 @@ DIRECTIVE: Mapping[str, tuple[str, ...]] = {
     ),
     "directive_tdr_template": ("directive/tdr.template", "directive/templates.tdr", "tdr.template"),
 }
-"""The names each tool of Directive had, the one its contract gives first."""
+"""Former names of Directive's tools; the name of their contract comes first."""
 
 CHANGE_REQUESTS: Mapping[str, tuple[str, Mapping[str, object]]] = {
     "get_cr_full_content": ("get_cr", {"mode": "full"}),
@@ -99,7 +99,7 @@ CHANGE_REQUESTS: Mapping[str, tuple[str, Mapping[str, object]]] = {
     "get_cr_section": ("manage_cr_sections", {"operation": "get"}),
     "update_cr_section": ("manage_cr_sections", {}),
 }
-"""Names from before tools for change requests were joined, and the arguments they stand for."""
+"""Former names of tools for change requests that were joined, with the arguments that they imply."""
 
 ALIASES: Mapping[str, Alias] = {
     "npl_load": Alias(
@@ -112,11 +112,11 @@ ALIASES: Mapping[str, Alias] = {
     **{old: Alias(new, listed=old == olds[0]) for new, olds in DIRECTIVE.items() for old in olds},
     **{old: Alias(new, listed=False, fixed=fixed) for old, (new, fixed) in CHANGE_REQUESTS.items()},
 }
-"""Every old name. It may hold any character; only new names keep to what all model providers take."""
+"""All former names. Unlike the new names, they may have characters that some model providers refuse."""
 
 
 def usable_aliases(tools: Collection[str]) -> dict[str, Alias]:
-    """Return the old names of the tools of a server.
+    """Return the former names of a server's tools.
 
     :param tools: names of its tools.
     """

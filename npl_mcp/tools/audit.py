@@ -1,6 +1,6 @@
-"""What people look at: an answer with what it took and left, and questions whose right sections they label.
+"""Answers with the fate of every section, for people, and questions labelled with their right sections.
 
-The page Ask calls these tools by name. The one for chat windows is listed for clients that show pages there.
+The page Ask calls these tools by name. Clients that show pages in a chat window list ``npl_ask``.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from npl_mcp.tools.parameters import ShortName
 from npl_mcp.tools.responses import ENVELOPE
 from npl_mcp.tools.spec import ToolSpec
 
-MOST_ROWS = 1_000
-"""Rows of a page; the page Ask shows 200."""
+MAX_ROWS = 1_000
+"""Rows of an answer; the page Ask shows 200."""
 
-MOST_RIGHT = 256
-"""Sections that answer one question."""
+MAX_RIGHT = 256
+"""Right sections of one question."""
 
-Rows = Annotated[int, Ge(1), Le(MOST_ROWS)]
+Rows = Annotated[int, Ge(1), Le(MAX_ROWS)]
 
 
 @waits
 async def npl_audit(
     app: App,
-    context: Annotated[str | None, "As for npl_load_tailored, like all up to format"] = None,
+    context: Annotated[str | None, "The question"] = None,
     topics: list[str] | None = None,
     selectors: list[str] | None = None,
     token_budget: Count | None = None,
@@ -50,17 +50,17 @@ async def npl_audit(
     depth: Count | None = None,
     exclude: list[str] | None = None,
     format: Format = None,
-    open: Annotated[list[str] | None, "Files whose sections are shown, beside those with a match"] = None,
+    open: Annotated[list[str] | None, "Files with visible sections, besides those with a match"] = None,
     matching: Annotated[bool, "Only files with a match"] = False,
     section: Annotated[str | None, "Selector of a section to show whole"] = None,
     matches: Annotated[bool, "List all matching sections as well"] = False,
     offset: Count = 0,
     limit: Rows = 200,
 ) -> Audit:
-    """Answer as npl_load_tailored does, and say of every section what became of it.
+    """Answer like npl_load_tailored, with the fate of every section.
 
-    :returns: an answer and what it was made from.
-    :raises NPLError: as :func:`~npl_mcp.tools.npl.npl_load_tailored` does.
+    :returns: an answer with the sections it was chosen from.
+    :raises NPLError: see :func:`~npl_mcp.tools.npl.npl_load_tailored`.
     """
     ref = DocumentRef.parse(file, resource_type, item)
     request = TailorRequest.parse(
@@ -105,15 +105,16 @@ async def npl_ask(
     token_budget: Count | None = None,
     file: File = None,
     format: Format = None,
-    open: Annotated[list[str] | None, "Files shown unfolded"] = None,
+    open: Annotated[list[str] | None, "Files to unfold"] = None,
     matching: bool = False,
-    section: Annotated[str | None, "Selector of a section shown whole"] = None,
+    section: Annotated[str | None, "Selector of a section to show whole"] = None,
     offset: Count = 0,
 ) -> Written[Audit]:
     """Load the sections a task needs, as npl_load_tailored does, and show a person what was taken and left.
 
-    :returns: the answer, and what became of every section.
-    :raises NPLError: as :func:`~npl_mcp.tools.npl.npl_load_tailored` does.
+    :param matching: only files with a match.
+    :returns: an answer with the fate of every section.
+    :raises NPLError: see :func:`~npl_mcp.tools.npl.npl_load_tailored`.
     """
     ref = DocumentRef.parse(file)
     request = TailorRequest.parse(
@@ -130,10 +131,10 @@ async def npl_ask(
 
 @dataclass(frozen=True, slots=True)
 class LabelReply:
-    """A question that was saved.
+    """A saved question.
 
-    :param file: where it was saved; ``python -m benchmarks.relevance FILE`` asks it.
-    :param questions: how many that file has now.
+    :param file: path of the file with the question; ``python -m benchmarks.relevance FILE`` measures with it.
+    :param questions: number of questions in the file.
     """
 
     file: str
@@ -144,19 +145,19 @@ class LabelReply:
 async def npl_label(
     app: App,
     right: Annotated[list[str], "Selectors of the sections that answer the question"],
-    name: Annotated[ShortName, "Of the list of questions: letters, digits, - and _"] = "questions",
-    context: Annotated[str | None, "As it was asked"] = None,
+    name: Annotated[ShortName, "Name of the list of questions: letters, digits, - and _"] = "questions",
+    context: Annotated[str | None, "The question"] = None,
     topics: list[str] | None = None,
-    selectors: Annotated[list[str] | None, "They may name further documents"] = None,
+    selectors: Annotated[list[str] | None, "Selectors that name further documents"] = None,
     file: File = None,
     resource_type: Kind = None,
     item: Item = None,
 ) -> LabelReply:
-    """Save a question with the sections that are right, so that the ranking can be measured with it.
+    """Save a question with its right sections, to measure the ranking with it.
 
-    :returns: a question that was saved.
-    :raises MissingRequestError: no question, or no section.
-    :raises InvalidRequestError: a section does not lie in a file.
+    :returns: a saved question.
+    :raises MissingRequestError: the question or its sections are missing.
+    :raises InvalidRequestError: a section is not in a file.
     :raises SectionNotFoundError: a selector selects nothing.
     """
     question = " ".join([context or "", *(topics or ())]).strip()
@@ -164,9 +165,9 @@ async def npl_label(
         raise MissingRequestError(
             "there is no question to save", parameter="context", hint="give context or topics"
         )
-    if not right or len(right) > MOST_RIGHT:
+    if not right or len(right) > MAX_RIGHT:
         raise InvalidRequestError(
-            f"{len(right)} sections are right", parameter="right", hint=f"give 1 to {MOST_RIGHT} selectors"
+            f"right has {len(right)} selectors", parameter="right", hint=f"give 1 to {MAX_RIGHT} selectors"
         )
     ref = DocumentRef.parse(file, resource_type, item)
     request = TailorRequest.parse(context=question, selectors=selectors)
@@ -174,8 +175,8 @@ async def npl_label(
     async def sections() -> tuple[RightSection, ...]:
         async with found_in(app, ref, request) as (_, documents):
             scope = documents.scope()
-            found = (one for text in right for one in select_in(scope, compile_selector(text)))
-            places = dict.fromkeys((one.tree, one.head) for one in found)
+            found = (section for text in right for section in select_in(scope, compile_selector(text)))
+            places = dict.fromkeys((section.tree, section.head) for section in found)
             return tuple(_right_section(documents, place) for place in places)
 
     labelled = LabelledQuestion(question, await app.unchanging(sections))
@@ -184,13 +185,13 @@ async def npl_label(
 
 
 def _right_section(documents: DocumentSet, place: Place) -> RightSection:
-    """Return where a section stands: the folder, the file below it, and the line of the heading."""
+    """Return the place of a section: the folder, the file below it, and the line of the heading."""
     indexed = documents.collection.documents[place[0]]
     path, absolute = indexed.document.path, indexed.document.fingerprint.path
     folder = absolute.removesuffix(f"/{path}")
     if folder == absolute or not absolute.startswith("/"):
         raise InvalidRequestError(
-            f"{documents.path(place[0])!r} is no file", parameter="right", hint="label sections of files"
+            f"{documents.path(place[0])!r} is not a file", parameter="right", hint="label sections of files"
         )
     section = indexed.tree.sections[place[1]]
     if not section.level:

@@ -1,7 +1,7 @@
-"""The log of calls, for the page that shows it; agents are not shown these tools.
+"""The log of calls, for its page; agents do not see these tools.
 
-Who has a token for some domains sees the calls of their tools. Calls name files, so who has one for some
-folders or libraries sees their own calls alone.
+A token for some domains shows only calls of their tools. Because calls name files, a token for some folders
+or libraries shows only the caller's own calls.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from npl_mcp.stores.calls import KEPT_DAYS, MOST_CALLS, CallEntry, Figures, Seen
 from npl_mcp.tools.parameters import Name
 from npl_mcp.tools.spec import ToolSpec
 
-Who = Annotated[Name | None, "Caller"]
-Tool = Annotated[Name | None, "Name"]
+Who = Annotated[Name | None, "Only calls of this caller"]
+Tool = Annotated[Name | None, "Only calls of this tool"]
 
 
 @dataclass(frozen=True, slots=True)
 class CallList:
-    """Calls, the latest first.
+    """A page of logged calls, the latest first.
 
-    :param items: the calls.
-    :param total: how many there are.
-    :param limit: most of a page.
-    :param offset: those left out before the first.
-    :param recording: whether calls are being logged: ``off``, ``on`` or ``contexts``.
-    :param days: how long they are kept.
-    :param most: how many are kept.
+    :param items: calls of the page.
+    :param total: number of all calls.
+    :param limit: maximum number of calls in a page.
+    :param offset: number of calls before the page.
+    :param recording: setting of the log: ``off``, ``on`` or ``contexts``.
+    :param days: days for which the log has calls.
+    :param most: maximum number of calls in the log.
     """
 
     items: Sequence[CallEntry]
@@ -48,10 +48,10 @@ class CallList:
 class CallFigures:
     """Sums over calls.
 
-    :param total: over all of them.
-    :param spans: over those of each hour or day, by its name.
-    :param callers: who called.
-    :param tools: what was called.
+    :param total: sums over all calls.
+    :param spans: sums by hour or day.
+    :param callers: names of callers.
+    :param tools: names of called tools.
     """
 
     total: Figures
@@ -65,28 +65,32 @@ def calls_list(
 ) -> CallList:
     """List logged calls, the latest first.
 
-    :returns: calls, the latest first.
-    :raises InvalidRequestError: an argument cannot be used.
+    :returns: a page of logged calls, the latest first.
+    :raises InvalidRequestError: an argument is invalid.
     """
-    page = app.stores.calls.list(_seen(app, who, tool), Slice.parse(limit, offset))
+    page = app.stores.calls.list(_visible(app, who, tool), Slice.parse(limit, offset))
     return filled(CallList, page, recording=app.settings.log_calls, days=KEPT_DAYS, most=MOST_CALLS)
 
 
 def calls_figures(app: App, who: Who = None, tool: Tool = None, span: Span = "day") -> CallFigures:
     """Sum up logged calls by day or hour.
 
+    :param span: ``hour`` or ``day``.
     :returns: sums over calls.
-    :raises InvalidRequestError: an argument cannot be used.
+    :raises InvalidRequestError: an argument is invalid.
     """
-    seen = _seen(app, who, tool)
-    spans = app.stores.calls.figures(seen, span)
+    spans = app.stores.calls.figures(_visible(app, who, tool), span)
     names = [field.name for field in fields(Figures)]
-    total = Figures(**{name: sum(getattr(one, name) for one in spans.values()) for name in names})
-    return CallFigures(total, spans, *app.stores.calls.callers(_seen(app, None, None)))
+    total = Figures(**{name: sum(getattr(part, name) for part in spans.values()) for name in names})
+    return CallFigures(total, spans, *app.stores.calls.callers(_visible(app, None, None)))
 
 
-def _seen(app: App, who: str | None, tool: str | None) -> Seen:
-    """Return which calls somebody looks at, of those they may see."""
+def _visible(app: App, who: str | None, tool: str | None) -> Seen:
+    """Return the selection of calls that the caller may see.
+
+    :param who: name of a caller, to select its calls.
+    :param tool: name of a tool, to select its calls.
+    """
     caller, sight = identity(), app.sight
     limited = sight.roots is not None or sight.libraries is not None
     owner = caller.name if caller is not None and limited else None

@@ -11,11 +11,11 @@ from npl_mcp.tools.spec import ToolSpec
 def directive_files_list(app: App, limit: int | None = None, offset: int | None = None) -> Page[str]:
     """List files under directive/.
 
-    :returns: a page of the paths, sorted, each beginning with ``directive/``.
+    :returns: a page of the sorted paths; each begins with ``directive/``.
     :raises InvalidRequestError: the limit or the offset is out of range.
     :raises DocumentNotFoundError: no search root has a ``directive/`` folder.
-    :raises OutsideRootError: it is a link that leads out of every root.
-    :raises DocumentTooLargeError: there are too many files.
+    :raises OutsideRootError: the folder is a link that leads out of every root.
+    :raises DocumentTooLargeError: the folder has too many files.
     """
     part = Slice.parse(limit, offset, LARGEST_PAGE)
     return part.cut(Directive(app.library).files())
@@ -24,12 +24,13 @@ def directive_files_list(app: App, limit: int | None = None, offset: int | None 
 def directive_file_get(app: App, path: str) -> TextFile:
     """Read a file under directive/ by `path`.
 
+    :param path: path of the file; ``directive/`` before it does not count.
     :returns: a file and its text.
     :raises InvalidRequestError: no file can have this name.
     :raises DocumentNotFoundError: there is no such file, or no ``directive/`` folder.
-    :raises OutsideRootError: it lies outside the folder, or a link leads there.
-    :raises UnreadableDocumentError: it is no regular file, or not UTF-8.
-    :raises DocumentTooLargeError: it is larger than the limit.
+    :raises OutsideRootError: the path or a link leads out of the folder.
+    :raises UnreadableDocumentError: the file is not a regular file, or not UTF-8.
+    :raises DocumentTooLargeError: the file is larger than the limit.
     """
     return TextFile(path, Directive(app.library).read(path))
 
@@ -37,9 +38,9 @@ def directive_file_get(app: App, path: str) -> TextFile:
 def directive_spec_template(app: App) -> Bundle:
     """Return AOP, Agent Context, Spec template, and a concise Primer.
 
-    :returns: a template and what an agent must know to fill it in.
-    :raises DocumentNotFoundError: a file of the bundle or the ``directive/`` folder is not there.
-    :raises DocumentError: a file of the bundle cannot be used.
+    :returns: a template with the files that an agent needs to fill it in.
+    :raises DocumentNotFoundError: a file of the bundle or the ``directive/`` folder is missing.
+    :raises DocumentError: a file of the bundle cannot be read.
     """
     return Directive(app.library).bundle("spec")
 
@@ -47,9 +48,9 @@ def directive_spec_template(app: App) -> Bundle:
 def directive_impact_template(app: App) -> Bundle:
     """Return AOP, Agent Context, Impact template, and a concise Primer.
 
-    :returns: a template and what an agent must know to fill it in.
-    :raises DocumentNotFoundError: a file of the bundle or the ``directive/`` folder is not there.
-    :raises DocumentError: a file of the bundle cannot be used.
+    :returns: a template with the files that an agent needs to fill it in.
+    :raises DocumentNotFoundError: a file of the bundle or the ``directive/`` folder is missing.
+    :raises DocumentError: a file of the bundle cannot be read.
     """
     return Directive(app.library).bundle("impact")
 
@@ -57,9 +58,9 @@ def directive_impact_template(app: App) -> Bundle:
 def directive_tdr_template(app: App) -> Bundle:
     """Return AOP, Agent Context, TDR template, and a concise Primer.
 
-    :returns: a template and what an agent must know to fill it in.
-    :raises DocumentNotFoundError: a file of the bundle or the ``directive/`` folder is not there.
-    :raises DocumentError: a file of the bundle cannot be used.
+    :returns: a template with the files that an agent needs to fill it in.
+    :raises DocumentNotFoundError: a file of the bundle or the ``directive/`` folder is missing.
+    :raises DocumentError: a file of the bundle cannot be read.
     """
     return Directive(app.library).bundle("tdr")
 

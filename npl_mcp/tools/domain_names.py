@@ -1,4 +1,4 @@
-"""The names of the domains of tools."""
+"""Names of the domains of tools."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from npl_index.errors import InvalidRequestError
 from npl_index.library.references import near_words
 
 LISTED = ("search", "npl", "cr", "directive", "utility", "session", "artifact", "review", "worklog", "chat")
-"""Domains, which are modules of this package, in the order in which their tools are listed.
+"""Domains, each a module of this package, in the order of the list of tools.
 
-Models take the first tool that fits, and some clients show them only the first 40: tools that read documents
-come first, then those that write documents, then those for agents that work together.
+Models choose the first tool that fits, and some clients show only the first 40. So tools that read documents
+come first, then tools that write documents, then tools for agents that work together.
 """
 
 PRESETS: Mapping[str, tuple[str, ...]] = {
@@ -20,21 +20,21 @@ PRESETS: Mapping[str, tuple[str, ...]] = {
     "coordination": ("session", "artifact", "chat", "review", "worklog"),
     "changes": ("cr", "directive"),
 }
-"""Domains that go together, by a name for all of them."""
+"""Groups of domains, by name."""
 
 
 def domains_named(words: Iterable[str]) -> tuple[str, ...]:
-    """Return the domains that words name, in the order in which their tools are listed.
+    """Return the domains with the given names, in the order of the list of tools.
 
-    :param words: names of domains and of :data:`PRESETS`; none means all domains.
-    :raises InvalidRequestError: a word names nothing.
+    :param words: names of domains and of :data:`PRESETS`; empty means all domains.
+    :raises InvalidRequestError: a name is unknown.
     """
     wanted: set[str] = set()
     for word in words:
         if word not in LISTED and word not in PRESETS:
             names = dict.fromkeys((*LISTED, *PRESETS))
             near = near_words(word[:64], names)
-            hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(names)}"
+            hint = f"did you mean {' or '.join(near)}?" if near else f"use some of {', '.join(names)}"
             raise InvalidRequestError(f"there is no domain {word[:64]!r}", parameter="domains", hint=hint)
         wanted.update(PRESETS.get(word, (word,)))
     return tuple(name for name in LISTED if not wanted or name in wanted)

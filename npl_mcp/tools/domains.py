@@ -1,7 +1,7 @@
-"""The domains of tools, one module each, and the tools of some or all of them.
+"""Domains of tools, one module each, and lists of their tools.
 
-A tool is a plain function; :mod:`npl_mcp.server.registry` registers it for clients. A module is imported by
-its name when its tools are first needed, so that a command waits only for the tool it calls.
+A tool is a plain function; :mod:`npl_mcp.server.registry` registers it for clients. A module is imported when
+its tools are first needed, so that a command imports only the module of its tool.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ UNLISTED: Mapping[str, str | None] = {
     "documents": "npl",
     "calls": None,
 }
-"""Further modules of tools that only command lines and pages call, and of those that a setting lists, each
-with the domain it comes with, if any.
+"""Further modules, of tools for command lines and pages and of tools that a setting lists, each with its
+domain; ``None`` for a module without one.
 """
 
 
@@ -46,13 +46,13 @@ def tool_module(name: str) -> ToolModule:
 
 
 def listed_tools(domains: Iterable[str] = LISTED) -> tuple[ToolSpec, ...]:
-    """Return the tools that agents are shown; the order never changes, so that prompt caches hit."""
+    """Return the tools for agents, always in the same order, so that prompt caches hit."""
     chosen = set(domains)
     return tuple(spec for name in LISTED if name in chosen for spec in tool_module(name).TOOLS if spec.listed)
 
 
 def unlisted_tools(domains: Iterable[str] = LISTED) -> tuple[ToolSpec, ...]:
-    """Return the tools that only the command lines and the pages call."""
+    """Return the tools for command lines and pages."""
     chosen = set(domains)
     modules = [name for name in (*LISTED, *UNLISTED) if UNLISTED.get(name, name) in (None, *chosen)]
     return tuple(
@@ -61,7 +61,7 @@ def unlisted_tools(domains: Iterable[str] = LISTED) -> tuple[ToolSpec, ...]:
 
 
 def switched_on(settings: Settings, domains: Iterable[str] = LISTED) -> tuple[ToolSpec, ...]:
-    """Return the tools that agents are shown because a setting says so."""
+    """Return the tools that a setting adds to the list for agents."""
     return tuple(
         replace(spec, listed=True)
         for spec in unlisted_tools(domains)
@@ -70,7 +70,7 @@ def switched_on(settings: Settings, domains: Iterable[str] = LISTED) -> tuple[To
 
 
 def shown_tools(settings: Settings, domains: Iterable[str] = LISTED) -> tuple[ToolSpec, ...]:
-    """Return the tools that agents are shown; those that a setting adds end the list of their domain."""
+    """Return the tools for agents; tools that a setting adds come last in their domain."""
     tools = (*listed_tools(domains), *switched_on(settings, domains))
     return tuple(sorted(tools, key=lambda spec: LISTED.index(str(domain_of(spec)))))
 
@@ -82,7 +82,7 @@ def domain_of(spec: ToolSpec) -> str | None:
 
 
 def tool_named(name: str) -> ToolSpec:
-    """Return the declaration of a tool, and import only the modules of its domain if its name tells which.
+    """Return the declaration of a tool; the module that its name suggests is imported first.
 
     :raises KeyError: there is no such tool.
     """

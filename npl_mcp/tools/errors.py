@@ -1,6 +1,6 @@
-"""From exceptions to replies: the codes, the table of exceptions, the text of a validation failure.
+"""Replies for exceptions: the error codes, the table of exceptions, and the texts for invalid arguments.
 
-This module knows no server; :mod:`npl_mcp.server.server` calls :func:`translate` from its middleware.
+The middleware of :mod:`npl_mcp.server.server` calls :func:`translate`.
 """
 
 from __future__ import annotations
@@ -41,49 +41,49 @@ from npl_mcp.tools.responses import Failure
 
 logger = logging.getLogger(__name__)
 
-LARGEST_ERROR = 4_000
-"""Bytes of the answer to a call that failed: an agent pays for each, and needs no more to mend its call."""
+MAX_ERROR_BYTES = 4_000
+"""Bytes of the answer to a failed call: enough to correct the call, and cheap for an agent."""
 
-PROBLEMS = 10
-"""Problems of one call that are named; who mends those sees the rest."""
+MAX_PROBLEMS = 10
+"""Named problems of one call; after their correction, the next call names the others."""
 
 
 class ErrorCode(str, Enum):
     """Machine-readable kinds of failure.
 
-    :param meaning: one line for people.
+    :param meaning: description for people, one line.
     """
 
     meaning: str
 
     def __new__(cls, value: str, meaning: str) -> ErrorCode:
-        """Make a member that is its own name."""
+        """Create a member whose value is its name."""
         member = str.__new__(cls, value)
         member._value_ = value
         member.meaning = meaning
         return member
 
-    INVALID_PARAMETER = "INVALID_PARAMETER", "an argument cannot be used; the message shows a valid one"
-    MISSING_REQUIRED = "MISSING_REQUIRED", "a needed argument is absent"
-    NOT_FOUND = "NOT_FOUND", "what was named is not there; the message has near names"
+    INVALID_PARAMETER = "INVALID_PARAMETER", "an argument is invalid; the message shows a valid one"
+    MISSING_REQUIRED = "MISSING_REQUIRED", "a required argument is absent"
+    NOT_FOUND = "NOT_FOUND", "the named thing does not exist; the message has similar names"
     ALREADY_EXISTS = "ALREADY_EXISTS", "the name is taken"
     ARTIFACT_NOT_FOUND = "ARTIFACT_NOT_FOUND", "there is no such artifact"
     SESSION_NOT_FOUND = "SESSION_NOT_FOUND", "there is no such session"
     ROOM_NOT_FOUND = "ROOM_NOT_FOUND", "there is no such room"
     REVIEW_NOT_FOUND = "REVIEW_NOT_FOUND", "there is no such review"
-    PERMISSION_DENIED = "PERMISSION_DENIED", "a path leaves every search root, or who calls may not do that"
-    OPERATION_FAILED = "OPERATION_FAILED", "it cannot be done: over a limit, or already closed"
+    PERMISSION_DENIED = "PERMISSION_DENIED", "a path leaves every search root, or the caller lacks permission"
+    OPERATION_FAILED = "OPERATION_FAILED", "the operation is impossible: over a limit, or already closed"
     INTERNAL_ERROR = "INTERNAL_ERROR", "a defect of the server; its log has the details"
-    DATABASE_ERROR = "DATABASE_ERROR", "the database cannot be used; the message says why"
+    DATABASE_ERROR = "DATABASE_ERROR", "the database cannot be used; the message gives the reason"
     FILE_SYSTEM_ERROR = "FILE_SYSTEM_ERROR", "a file cannot be read or written"
 
 
-_SHOWN = 64
-_LOGGED = 1_000
-_LONGEST_ESCAPE = 6  # a control character becomes \u001f
+_MAX_NAME = 64
+_MAX_LOG_LINE = 1_000
+_MAX_ESCAPE = 6  # a control character becomes \u001f
 
-_OURS = (DatabaseError, StorageError)
-"""Errors that whoever runs the server has to look at. All others are the caller's affair, who is told."""
+_OPERATOR_ERRORS = (DatabaseError, StorageError)
+"""Errors that the operator of the server must fix. All others are for the caller."""
 
 _MISSING = {"missing", "missing_argument", "missing_keyword_only_argument"}
 
@@ -115,70 +115,73 @@ CODES: Mapping[type[BaseException], ErrorCode] = {
 
 
 def code_of(kind: type[BaseException]) -> ErrorCode:
-    """Return the code of a class of exceptions: that of its nearest base class in :data:`CODES`."""
+    """Return the error code of a class of exceptions: that of its nearest base class in :data:`CODES`."""
     return next((CODES[base] for base in kind.__mro__ if base in CODES), ErrorCode.INTERNAL_ERROR)
 
 
-def translate(error: BaseException, tool: str) -> Failure:
-    """Return the reply to a call that raised.
+def translate(error: BaseException, tool: str) -> FailureReply:
+    """Return the reply for an exception.
 
-    Expected errors keep their text. Of a defect the caller learns only that it is one; the traceback goes to
+    Expected errors keep their text. For a defect, the reply has only a general text; the traceback goes to
     the log.
 
-    :param error: what the tool raised.
-    :param tool: the tool's name, for the log.
+    :param error: exception that the tool raised.
+    :param tool: name of the tool, for the log.
     """
     code = code_of(type(error))
     if isinstance(error, NPLError):
-        level = logging.WARNING if isinstance(error, _OURS) else logging.INFO
-        logger.log(level, "%s: %s: %s", tool[:_SHOWN], code.value, error.message.partition("\n")[0][:_LOGGED])
-        name = error.parameter if isinstance(error, InvalidRequestError) else None
-        return Failure(error=shortened(str(error)), error_code=code.value, parameter=name and name[:_SHOWN])
-    logger.error("%s: %s", tool[:_SHOWN], code.value, exc_info=error)
+        level = logging.WARNING if isinstance(error, _OPERATOR_ERRORS) else logging.INFO
+        first_line = error.message.partition("\n")[0][:_MAX_LOG_LINE]
+        logger.log(level, "%s: %s: %s", tool[:_MAX_NAME], code.value, first_line)
+        parameter = error.parameter if isinstance(error, InvalidRequestError) else None
+        return FailureReply(
+            error=shortened(str(error)),
+            error_code=code.value,
+            parameter=parameter and parameter[:_MAX_NAME],
+        )
+    logger.error("%s: %s", tool[:_MAX_NAME], code.value, exc_info=error)
     if isinstance(error, OSError):
         problem = f"the file system answered: {error.strerror or type(error).__name__}"
     else:
         problem = f"{tool} failed because of a defect in this server; its log has the details"
-    return Failure(error=problem, error_code=code.value)
+    return FailureReply(error=problem, error_code=code.value)
 
 
-def shortened(text: str, most: int = LARGEST_ERROR - 100) -> str:
-    """Return a message of at most so many bytes as JSON; what is too much is taken from its middle.
+def shortened(text: str, limit: int = MAX_ERROR_BYTES - 100) -> str:
+    """Return a message within a limit; a longer one loses its middle, between the problem and the hint.
 
-    A message begins with what is wrong and ends with what to do.
-
-    :param most: the rest of the answer needs the others.
+    :param limit: bytes of the message as JSON; the default leaves 100 bytes for the envelope.
     """
-    if len(text) * _LONGEST_ESCAPE <= most or (len(text) <= most and _size(text) <= most):
+    if len(text) * _MAX_ESCAPE <= limit or (len(text) <= limit and _json_size(text) <= limit):
         return text
-    kept = min(len(text), most)
-    while (size := _size(short := f"{text[: kept * 3 // 4]} … {text[-(kept // 4) :]}")) > most:
-        kept = kept * most // size - 1
+    kept = min(len(text), limit)
+    while (size := _json_size(short := f"{text[: kept * 3 // 4]} … {text[-(kept // 4) :]}")) > limit:
+        kept = kept * limit // size - 1
     return short
 
 
-def _size(text: str) -> int:
+def _json_size(text: str) -> int:
     return len(json.dumps(text, ensure_ascii=False).encode("utf-8", "replace"))
 
 
 def invalid_arguments(
     problems: Sequence[Mapping[str, object]], tool: str, examples: Mapping[str, object]
 ) -> InvalidRequestError:
-    """Return the error for arguments that do not fit a tool's parameters.
+    """Return the error for invalid arguments; it names each parameter and a valid value.
 
     :param problems: pydantic's error list (``type``, ``loc``, ``msg``).
+    :param tool: name of the tool.
     :param examples: a valid value for each parameter of the tool.
-    :returns: an error that names each parameter and shows a valid value.
     """
     lines = []
     first = ""
-    for problem in problems[:PROBLEMS]:
+    for problem in problems[:MAX_PROBLEMS]:
         loc = problem["loc"]
         where = [str(part) for part in loc] if isinstance(loc, tuple) else [str(loc)]
         name = where[0] if where else ""
         first = first or name
         lines.append(_describe(str(problem["type"]), str(problem["msg"]), name, where[1:], examples))
-    more = [f"and {len(problems) - PROBLEMS:,} more problems"] if len(problems) > PROBLEMS else []
+    more = [f"and {len(problems) - MAX_PROBLEMS:,} more problems"] if len(problems) > MAX_PROBLEMS else []
     text = "; ".join([*dict.fromkeys(lines), *more])
     kinds = {str(problem["type"]) for problem in problems}
     kind = MissingRequestError if kinds <= _MISSING else InvalidRequestError
@@ -192,12 +195,8 @@ def _describe(
         near = near_words(name[:64], examples, limit=2)
         known = f"did you mean {' or '.join(near)}?" if near else f"it takes {', '.join(examples) or 'none'}"
         return f"{name[:64]!r} is not a parameter; {known}"
-    example = f", e.g. {name}={_shown(examples[name])}" if name in examples else ""
+    example = f", e.g. {name}={json.dumps(examples[name], ensure_ascii=False)}" if name in examples else ""
     if kind in _MISSING:
         return f"{name} is required{example}"
     place = f"{name}[{']['.join(inside)}]" if inside else name
     return f"{place}: {message[:1].lower() + message[1:]}{example}"
-
-
-def _shown(example: object) -> str:
-    return json.dumps(example, ensure_ascii=False)

@@ -1,7 +1,7 @@
 """Whole items of any kind, for the command line.
 
-These tools are called by name and not listed. Answers hold no token counts, which would cost a command line
-more than all the rest; the module imports no more than loading needs, for the same reason.
+These tools are called by name and not listed. Their answers have no token counts, and this module imports
+only what loading needs: both would cost a command line more time than the rest.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ MAX_GROUPS = 64
 class ItemsReply:
     """Whole items of one or more kinds.
 
-    :param header: tells an agent what has been loaded; empty if nothing was.
-    :param content: the text of all items.
-    :param flags: names of what was loaded, by flag.
-    :param items: where each came from, in the order of ``content``.
-    :param missing: what was not found.
-    :param skipped: what a ``skip`` left out.
-    :param problems: why names or files could not be used; the rest is loaded.
+    :param header: flags of the loaded items, for an agent; empty without items.
+    :param content: text of all items.
+    :param flags: names of loaded items, by flag.
+    :param items: loaded items with their origins, in the order of ``content``.
+    :param missing: names that were not found.
+    :param skipped: names that ``skip`` left out.
+    :param problems: names or files that could not be used, with the reasons.
     """
 
     header: str
@@ -49,13 +49,13 @@ class ItemsReply:
 
 
 def items_load(
-    app: Files, groups: Annotated[list[dict[str, str]], "Each with kind, items and, if wanted, skip"]
+    app: Files, groups: Annotated[list[dict[str, str]], "Each with kind, items and optionally skip"]
 ) -> ItemsReply:
     """Load whole items of several kinds.
 
     :returns: whole items of one or more kinds.
-    :raises InvalidRequestError: a group or its pattern cannot be read, or there is no such kind.
-    :raises DocumentTooLargeError: the items are too large together.
+    :raises InvalidRequestError: a group, its pattern or its kind is invalid.
+    :raises DocumentTooLargeError: the items together are too large.
     """
     if len(groups) > MAX_GROUPS:
         problem = f"{len(groups)} groups are too many"
@@ -75,15 +75,15 @@ def items_load(
 def _group(given: Mapping[str, str]) -> Group:
     if not {"kind", "items"} <= given.keys() <= {"kind", "items", "skip"}:
         hint = 'write {"kind": "component", "items": "syntax", "skip": ""}'
-        raise InvalidRequestError("a group cannot be read", parameter="groups", hint=hint)
+        raise InvalidRequestError("a group is invalid", parameter="groups", hint=hint)
     return Group(given["kind"], given["items"], given.get("skip", ""))
 
 
 @dataclass(frozen=True, slots=True)
 class TextReply:
-    """One item.
+    """The text of an item.
 
-    :param content: its text.
+    :param content: text of the item.
     """
 
     content: str
@@ -91,30 +91,35 @@ class TextReply:
 
 def items_raw(
     app: Files,
-    kind: Annotated[str, "kind of item"],
-    name: Annotated[str | None, "May be left out for init"] = None,
+    kind: Annotated[str, "Kind of the item"],
+    name: Annotated[str | None, "Name of the item; absent for init"] = None,
 ) -> TextReply:
-    """Load one item as it is.
+    """Load one item unchanged.
 
-    :returns: one item.
+    :returns: the text of an item.
     :raises DocumentNotFoundError: there is no such item.
     """
     missing = "Main npl.md file not found" if name is None else f"{kind.capitalize()} not found: {name}"
-    return _text(missing, lambda: load_raw(app.own, kind, name).content)
+    return _text_reply(missing, lambda: load_raw(app.own, kind, name).content)
 
 
 def items_agent(app: Files, name: str, definition: Annotated[bool, "Append its NPL"] = False) -> TextReply:
     """Load an agent.
 
-    :returns: one item.
+    :param name: name of the agent.
+    :returns: the text of an item.
     :raises DocumentNotFoundError: there is no such agent.
     """
     missing = f"Agent not found: {name}"
-    return _text(missing, lambda: load_agent(app.own, name, with_definition=definition).content)
+    return _text_reply(missing, lambda: load_agent(app.own, name, with_definition=definition).content)
 
 
-def _text(missing: str, load: Callable[[], str]) -> TextReply:
-    """Return an item, or raise that it is missing in the words of the predecessor."""
+def _text_reply(missing: str, load: Callable[[], str]) -> TextReply:
+    """Return the text of an item.
+
+    :param missing: the predecessor's message for a missing item.
+    :raises DocumentNotFoundError: the item is missing.
+    """
     try:
         return TextReply(load())
     except DocumentNotFoundError as error:

@@ -1,4 +1,4 @@
-"""The Markdown form of an answer, made from its fields: what a model reads costs it fewer tokens than JSON.
+"""The Markdown form of an answer, made from its fields; it costs a model fewer tokens than JSON.
 
 ::
 
@@ -15,9 +15,9 @@
     # Plan
     ```
 
-A field is a line. A list of records is a table: what all of them have in common is said once, then come the
-names of the other fields, then a line for each record, up to an empty line; an empty cell is an absent field.
-A text of several lines comes last, in fences. Strings that could pass for anything else are as in JSON.
+A field is a line. A list of records is a table: the first line has the fields that are equal in all records,
+the second the names of the other fields; then each record is a line, up to an empty line. An empty cell is an
+absent field. Texts of several lines come last, in fences. Ambiguous strings are quoted as in JSON.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from npl_mcp.tools.responses import sendable
 _CELL = "|"
 _FLOW = ",{}[]"
 _STARTS = ('"', "[", "{", "`", "~")
-_NO_TEXT = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?|true|false|null|none")
+_OTHER_VALUE = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?|true|false|null|none")
 _BREAKS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\.\d{3,6}Z")
 
 
 def as_markdown(data: object) -> str:
-    """Return the Markdown form of an answer; no text in it can pass for a field, a record or a fence.
+    """Return the Markdown form of an answer; no text in it can be read as a field, a record or a fence.
 
-    Times are given to the second.
+    Times are rounded down to the second.
 
-    :param data: what JSON can hold.
+    :param data: JSON value.
     """
     lines: list[str] = []
     tables, blocks = [], []
@@ -57,18 +57,18 @@ def as_markdown(data: object) -> str:
 
 
 def _flat(fields: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the fields; an object that does not fit into a line is its fields, its name before theirs."""
+    """Yield the fields; an object that needs several lines becomes fields with its name as a prefix."""
     for key, value in fields.items():
         name = above + _string(key, f"{_FLOW}:.")
-        if isinstance(value, Mapping) and not _fits(value):
+        if isinstance(value, Mapping) and not _fits_line(value):
             yield from _flat(value, f"{name}.")
         else:
             yield name, value
 
 
-def _fits(value: object) -> bool:
+def _fits_line(value: object) -> bool:
     if isinstance(value, Mapping):
-        return all(map(_fits, value.values()))
+        return all(map(_fits_line, value.values()))
     return not (_is_block(value) or _is_table(value))
 
 
@@ -77,10 +77,10 @@ def _is_block(value: object) -> bool:
 
 
 def _is_table(value: object) -> bool:
-    """Return whether a value is a list of records; in a table of one column, a line would be a bare text."""
+    """Return whether a value is a list of records with at least two fields; one column would look like text."""
     return (
         isinstance(value, list)
-        and all(isinstance(one, Mapping) for one in value)
+        and all(isinstance(record, Mapping) for record in value)
         and len(set().union(*value)) > 1
     )
 
@@ -91,21 +91,23 @@ def _fenced(text: str) -> str:
 
 
 def _table(name: str, records: Sequence[Mapping[str, Any]]) -> str:
-    keys = dict.fromkeys(key for one in records for key in one)
-    columns = {key: [_inline(one[key], _CELL) if key in one else "" for one in records] for key in keys}
+    keys = dict.fromkeys(key for record in records for key in record)
+    columns = {
+        key: [_inline(record[key], _CELL) if key in record else "" for record in records] for key in keys
+    }
     varying = {key: cells for key, cells in columns.items() if len(set(cells)) > 1}
     if len(varying) < 2:
         varying = columns
     common = {key: records[0][key] for key in columns if key not in varying}
-    said = f", each {_inline(common)}" if common else ""
+    shared = f", each {_inline(common)}" if common else ""
     rows = zip(*([_string(key, _CELL), *cells] for key, cells in varying.items()), strict=True)
-    return "\n".join((f"{name}{said}:", *map(_CELL.join, rows)))
+    return "\n".join((f"{name}{shared}:", *map(_CELL.join, rows)))
 
 
 def _inline(value: object, barred: str = "") -> str:
     """Return a value on one line.
 
-    :param barred: the characters that end it there.
+    :param barred: characters that would end the value; strings with them are quoted.
     """
     inside = barred + _FLOW
     if isinstance(value, str):
@@ -119,8 +121,11 @@ def _inline(value: object, barred: str = "") -> str:
 
 
 def _string(text: str, barred: str = "") -> str:
-    """Return a string as it is, or as JSON has it where it could pass for something else."""
-    bare = text and text == text.strip() and not text.startswith(_STARTS) and not _NO_TEXT.fullmatch(text)
+    """Return a string, quoted as in JSON if it is ambiguous.
+
+    :param barred: characters that require quotes.
+    """
+    bare = text and text == text.strip() and not text.startswith(_STARTS) and not _OTHER_VALUE.fullmatch(text)
     if bare and not (_BREAKS.search(text) or any(character in text for character in barred)):
         return text
     return _BREAKS.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(text, ensure_ascii=False))

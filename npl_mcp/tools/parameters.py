@@ -1,4 +1,4 @@
-"""Parameters that many tools have: their types, with the check of an argument.
+"""Types, checks and texts of parameters that several tools share.
 
 A call of a tool checks its arguments once, before the tool's function gets them.
 """
@@ -15,9 +15,9 @@ from npl_mcp.stores.base import checks
 
 
 class CommaList:
-    """Marks a text that names things with commas between them; a list of them is accepted as well.
+    """Marker of a string of names separated by commas; calls may send a list instead.
 
-    The schema shows the text alone: two types for one parameter would cost every agent tokens.
+    The schema has only the string, because two types for one parameter would cost every agent tokens.
     """
 
 
@@ -29,10 +29,10 @@ class Unlisted:
 
 
 class Check:
-    """Marks a parameter whose argument is checked.
+    """Marker of a parameter with a check.
 
-    :param function: takes the argument and the name of the parameter, as those of
-        :mod:`npl_mcp.stores.base.checks`; returns the argument that the tool gets.
+    :param function: function of an argument and the name of its parameter, like those of
+        :mod:`npl_mcp.stores.base.checks`; returns the argument for the tool.
     :param limits: further arguments of the function.
     """
 
@@ -40,9 +40,9 @@ class Check:
         self._function, self._limits = function, limits
 
     def __call__(self, argument: Any, parameter: str) -> Any:
-        """Return the argument that the tool gets; one that was left out stays so.
+        """Return the argument for the tool; ``None`` for an absent argument.
 
-        :raises InvalidRequestError: it cannot be used.
+        :raises InvalidRequestError: the argument is invalid.
         """
         return None if argument is None else self._function(argument, parameter, *self._limits)
 
@@ -56,13 +56,52 @@ ActorIfOwn = Annotated[
     str | None, "Only if it is this persona's; a token implies its own", Check(checks.line), Unlisted
 ]
 Wait = Annotated[float, "0 to 60 seconds"]
-"""Of tools that read what others write: how long a call with nothing to answer waits for it."""
+"""Time that a call waits for news, if there are none."""
+
+MEANINGS: Mapping[str, str] = {
+    "action": "only entries with this action",
+    "agent_name": "name of the agent",
+    "artifact_id": "id of the artifact",
+    "assigned_to": "persona that is to do the todo",
+    "comment": "text of the comment",
+    "created_by": "persona that adds the revision",
+    "depth": "levels of subsections",
+    "emoji": "emoji, or a short word",
+    "event_id": "id of the event",
+    "exclude": "selectors of sections to leave out",
+    "filename": "name of the file, with its extension",
+    "format": "form of the answer; by default that of the server",
+    "item": "name of an item of that kind, or a pattern",
+    "key": "key of the change request, `MDT-004`, or its number",
+    "limit": "maximum number of entries in the answer",
+    "message": "text of the message",
+    "notification_id": "id of the notification",
+    "offset": "number of entries to skip",
+    "persona": "persona that acts; a token implies its own",
+    "purpose": "purpose of the revision",
+    "review_id": "id of the review",
+    "reviewer_persona": "persona that reviews",
+    "revision_id": "the `revision_id` of other answers, not the number of the revision",
+    "room_id": "id of the room",
+    "selectors": "selectors of sections to load",
+    "session_id": "id of the session",
+    "since": "cursor of the last answer; only later entries",
+    "skip": "names to leave out, separated by commas; `*` matches any",
+    "tag": "only entries with this tag",
+    "title": "title of the session",
+    "token_budget": "maximum tokens of the answer; 0 for no limit",
+    "topics": "likely headings, most likely first",
+    "type": "type of the change request",
+    "who": "only entries of this agent",
+}
+"""Texts of parameters for people, by name. A text of the tool itself, in its annotation or its docstring,
+overrides them."""
 
 
 def checked(function: Callable[..., object], arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments that a tool's function gets.
+    """Return the arguments for a tool's function.
 
-    :raises InvalidRequestError: one of them cannot be used.
+    :raises InvalidRequestError: an argument is invalid.
     """
     declared = _checks(function)
     return {

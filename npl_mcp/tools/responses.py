@@ -1,4 +1,4 @@
-"""The one envelope of all answers, and values to JSON.
+"""The envelope of all answers, and the conversion of values to JSON.
 
 ``{"success": true, "data": …}`` or ``{"success": false, "error": …, "error_code": …}``.
 """
@@ -22,10 +22,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply(Generic[T]):
-    """What a tool that succeeded answers with.
+    """The envelope of a success.
 
     :param success: always true.
-    :param data: the tool's value.
+    :param data: value of the tool.
     """
 
     success: bool = True
@@ -33,17 +33,17 @@ class Reply(Generic[T]):
 
 
 ENVELOPE = '{"success":true,"data":', "}"
-"""What the JSON of :class:`Reply` has around the data."""
+"""The JSON of :class:`Reply` before and after its data."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
-    """What a tool that failed answers with.
+class FailureReply:
+    """The envelope of a failure.
 
     :param success: always false.
-    :param error: what is wrong, where, and what to write instead.
+    :param error: problem, its place, and a valid alternative.
     :param error_code: a member of :class:`~npl_mcp.tools.errors.ErrorCode`.
-    :param parameter: name of the argument that cannot be used.
+    :param parameter: name of the invalid argument.
     """
 
     success: bool = False
@@ -61,11 +61,11 @@ def _names(kind: type) -> tuple[str, ...]:
 
 
 def as_dict(value: object) -> Any:
-    """Return a value as what JSON can hold; fields that are ``None`` are left out.
+    """Return the JSON value of a value; fields that are ``None`` are left out.
 
-    :param value: dataclass, mapping, sequence, string, number, boolean or ``None``; of an answer that is
-        already text, what it says.
-    :raises TypeError: anything else.
+    :param value: dataclass, mapping, sequence, string, number, boolean or ``None``; of an answer written as
+        text, its value is used.
+    :raises TypeError: the value has another type.
     """
     kind: Any = value.__class__
     if kind in _PLAIN:
@@ -88,10 +88,7 @@ def as_dict(value: object) -> Any:
 
 
 def pictures(value: object) -> list[Picture]:
-    """Return the pictures among the fields of a value, in their order; pictures are never nested deeper.
-
-    :param value: what a tool returned.
-    """
+    """Return the pictures among the fields of a tool's value, in their order; they are never nested deeper."""
     kind: Any = value.__class__
     if not dataclasses.is_dataclass(value):
         return []
@@ -99,9 +96,9 @@ def pictures(value: object) -> list[Picture]:
 
 
 def value_type(returned: Any) -> Any:
-    """Return the type of what a tool's answer says.
+    """Return the type of a tool's value.
 
-    :param returned: the annotation of what the function returns; some return text for those who ask for it.
+    :param returned: return annotation of the tool's function, which may include a written form.
     """
     if get_origin(returned) in (Union, UnionType):
         return next(kind for kind in get_args(returned) if get_origin(kind) is not Written)
@@ -109,35 +106,35 @@ def value_type(returned: Any) -> Any:
 
 
 class TooLargeAnswerError(NPLError):
-    """An answer has more bytes than any answer may have."""
+    """An answer above the limit of all answers."""
 
 
 def size(text: str) -> int:
-    """Return the bytes of a text in UTF-8, without a copy where it is ASCII."""
+    """Return the number of bytes of a text in UTF-8; an ASCII text is not copied."""
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
 def within(limit: int, answer: str) -> str:
-    """Return an answer that is not too long.
+    """Return an answer after a check of its size.
 
-    :param limit: bytes; an artifact of the greatest size fits.
-    :raises TooLargeAnswerError: it is longer.
+    :param limit: limit in bytes; the largest artifact fits.
+    :raises TooLargeAnswerError: the answer is longer.
     """
     if size(answer) <= limit:
         return answer
     raise TooLargeAnswerError(
         f"the answer is longer than {limit:,} bytes",
-        hint="ask for less at a time, with limit, offset, a selector or a token budget",
+        hint="request less at a time, with limit, offset, a selector or a token budget",
     )
 
 
 def encode(body: Mapping[str, object]) -> str:
-    """Return compact JSON; characters outside ASCII are not escaped, which costs fewer tokens."""
+    """Return compact JSON without escapes for characters outside ASCII, which would cost more tokens."""
     return sendable(json.dumps(body, ensure_ascii=False, separators=(",", ":")))
 
 
 def sendable(text: str) -> str:
-    """Return a text in which lone surrogates, which no UTF-8 stream can carry, are U+FFFD."""
+    """Return a text that UTF-8 can encode: lone surrogates become U+FFFD."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:

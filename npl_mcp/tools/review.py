@@ -1,6 +1,6 @@
-"""Reviews: comments on an artifact's revision, and copies of it with the comments in them.
+"""Reviews: comments on an artifact's revision, and copies of the revision with its comments.
 
-:raises InvalidRequestError: an argument cannot be used.
+:raises InvalidRequestError: an argument is invalid.
 :raises DatabaseError: the database cannot be used.
 """
 
@@ -35,7 +35,7 @@ def review_create(app: App, artifact_id: RowId, revision_id: RevisionId, reviewe
     """Begin a review of a revision.
 
     :param revision_id: the ``revision_id`` of other answers, not the number of the revision.
-    :returns: a review that was begun.
+    :returns: a new review.
     :raises ArtifactNotFoundError: there is no such artifact.
     :raises RecordNotFoundError: it has no such revision.
     :raises ClosedError: the artifact is archived.
@@ -54,10 +54,10 @@ def review_add_comment(
     """Comment on lines or a section.
 
     :param location: ``line:3``, ``line:3-5``, ``@x:10,y:20`` on an image, or a selector.
-    :returns: a comment that was added.
+    :returns: a new comment.
     :raises ReviewNotFoundError: there is no such review.
     :raises SectionNotFoundError: the selector selects nothing.
-    :raises SelectorSyntaxError: the selector cannot be read.
+    :raises SelectorSyntaxError: the selector is not valid.
     :raises InvalidRequestError: the location lies outside the file.
     :raises ClosedError: the review is complete.
     """
@@ -69,9 +69,11 @@ def review_add_annotation(
 ) -> NewComment:
     """Comment on a pixel of an image.
 
-    :returns: a comment that was added.
+    :param x: column of the pixel, from 0.
+    :param y: row of the pixel, from 0.
+    :returns: a new comment.
     :raises ReviewNotFoundError: there is no such review.
-    :raises InvalidRequestError: the spot lies outside the picture.
+    :raises InvalidRequestError: the pixel lies outside the image.
     :raises ClosedError: the review is complete.
     """
     return store.comment(app.stores.artifact, review_id, Spot(x, y), comment, persona)
@@ -87,6 +89,8 @@ def review_list(
 ) -> Page[ReviewEntry]:
     """List reviews, newest first.
 
+    :param artifact_id: only reviews of this artifact.
+    :param reviewer_persona: only reviews of this persona.
     :returns: a page; each item is a review in a list.
     :raises ArtifactNotFoundError: there is no such artifact.
     """
@@ -115,7 +119,7 @@ def review_generate_annotated(app: App, artifact_id: RowId, revision_id: Revisio
     :returns: a revision with all its reviews.
     :raises ArtifactNotFoundError: there is no such artifact.
     :raises RecordNotFoundError: it has no such revision.
-    :raises StoreError: it is neither text nor a PNG or JPEG.
+    :raises StoreError: the file is neither text nor a PNG or JPEG.
     """
     return store.annotated(app.stores.artifact, artifact_id, revision_id)
 
@@ -125,17 +129,18 @@ def review_complete(
 ) -> Completion:
     """Complete a review.
 
-    :returns: a review that is complete.
+    :param overall_comment: summary of the review.
+    :returns: a completed review.
     :raises ReviewNotFoundError: there is no such review.
-    :raises NotAllowedError: it is somebody else's.
-    :raises ClosedError: it is complete, with another overall comment.
+    :raises NotAllowedError: another persona began the review.
+    :raises ClosedError: the review is complete, with another overall comment.
     """
     with app.database.write() as tx:
         return store.complete(tx, review_id, overall_comment, reviewer_persona)
 
 
 def review_places(app: App, artifact_id: RowId, revision_id: RowId) -> Places:
-    """Show all comments on a revision, each with its place.
+    """Show all comments on a revision with their places.
 
     :returns: the comments on a revision.
     :raises ArtifactNotFoundError: there is no such artifact.

@@ -1,4 +1,4 @@
-"""The section tree of documents as an answer: within a budget, for programs or for models."""
+"""Answers with the section tree of documents, within a budget, for programs or for models."""
 
 from __future__ import annotations
 
@@ -22,31 +22,31 @@ from npl_mcp.core.app import App, Gathered
 from npl_mcp.core.section_edits import may_edit
 from npl_mcp.tools.responses import Reply, as_dict, encode
 
-_LINES_NAMED = 8
-_FILES_NAMED = 8
-_TRIES = 4
+_MAX_LINES = 8
+_MAX_FILES = 8
+_MAX_TRIES = 4
 
 
 @dataclass(frozen=True, slots=True)
 class IndexReply:
     """The section tree of a document, or of each document of a set.
 
-    :param file: the document's path below its root, or what was asked for.
-    :param path: the same.
-    :param item: the item asked for.
+    :param file: path of the document below its root, or the requested name of a set.
+    :param path: the same as ``file``.
+    :param item: requested item.
     :param sections: top sections; for a set, one node of level 0 for each document.
-    :param total_sections: headings in all documents.
-    :param filtered_sections: headings that match the filter.
-    :param total_tokens: tokens of all documents, whole.
-    :param token_counter: how tokens were counted.
-    :param version: of the document, where it says one.
-    :param unreadable: files of a set that were left out, and why.
-    :param title: of the document, in its front matter.
-    :param warnings: lines where a fence looks wrong, so that sections may be read wrong.
-    :param partial: the answer is made from a part of the set, because the call did not wait for the rest.
-    :param missing_files: how many files are not indexed yet; ask again for them.
-    :param unfold: what shows the headings that the budget hides.
-    :param digest: of a file, where sections may be changed; as ``expect`` it lets only that state be changed.
+    :param total_sections: number of headings in all documents.
+    :param filtered_sections: number of headings that match the filter.
+    :param total_tokens: tokens of all documents.
+    :param token_counter: name of the token counter.
+    :param version: version of the document, if it has one.
+    :param unreadable: files of a set that were left out, with the reasons.
+    :param title: title in the document's front matter.
+    :param warnings: lines with doubtful fences, after which sections may be wrong.
+    :param partial: true if the call did not wait until all files were indexed.
+    :param missing_files: number of files that are not indexed yet; a later call has them.
+    :param unfold: argument that shows the headings hidden by the budget.
+    :param digest: digest of a file that may be changed; send it as ``expect`` to change only this state.
     """
 
     file: str
@@ -69,12 +69,12 @@ class IndexReply:
 
 @dataclass(frozen=True, slots=True)
 class IndexRequest:
-    """What of the section tree is asked for.
+    """A request for a section tree.
 
-    :param conditions: sections that do not match are left out, but for the ancestors of those that do.
-    :param depth: levels of headings; ``None`` for all of a document, and none of a set.
+    :param conditions: conditions of sections; the ancestors of a match are in the tree as well.
+    :param depth: levels of headings; ``None`` means all for a document and 0 for a set.
     :param budget: tokens of the whole answer; ``None`` for no limit.
-    :param as_text: one line a heading instead of fields.
+    :param as_text: whether a heading is a line instead of fields.
     """
 
     conditions: TraitFilter
@@ -147,7 +147,7 @@ def section_index(
 
 
 def _digest(app: App, ref: DocumentRef, gathered: Gathered) -> str | None:
-    """Return the digest of the one file, where its sections may be changed."""
+    """Return the digest of a file whose sections may be changed; ``None`` for other documents."""
     if not app.settings.write or gathered.several or not app.documents.is_file(ref):
         return None
     return app.state.editor.noted(gathered.collection.documents[0].document.data)
@@ -158,20 +158,20 @@ def _selector(indexed: ParsedDocument, file: str, section: int) -> str:
 
 
 def _warning(tree: SectionTree, lead: str) -> str:
-    """Name the lines of a document where a fence looks wrong."""
+    """Return a warning with the lines of doubtful fences."""
     lines = tree.doubtful_fences
-    named = ", ".join(str(line + 1) for line in lines[:_LINES_NAMED])
-    more = f" and {len(lines) - _LINES_NAMED} more" if len(lines) > _LINES_NAMED else ""
-    return f"{lead}look at the fences of lines {named}{more}: not closed, or not where they should be"
+    named = ", ".join(str(line + 1) for line in lines[:_MAX_LINES])
+    more = f" and {len(lines) - _MAX_LINES} more" if len(lines) > _MAX_LINES else ""
+    return f"{lead}check the fences in lines {named}{more}: not closed, or misplaced"
 
 
 def _remarks(reply: IndexReply) -> tuple[str, ...]:
-    """Return what the fields beside the sections say, as lines of text."""
+    """Return the fields besides the sections as lines of text."""
     result = [] if reply.missing_files is None else [partial_note(reply.missing_files)]
     for what, texts in (("left out", reply.unreadable or ()), ("warning", reply.warnings or ())):
-        result += [f"{what}: {' '.join(text.split())}" for text in texts[:_FILES_NAMED]]
-        if len(texts) > _FILES_NAMED:
-            result.append(f"{what}: {len(texts) - _FILES_NAMED} more")
+        result += [f"{what}: {' '.join(text.split())}" for text in texts[:_MAX_FILES]]
+        if len(texts) > _MAX_FILES:
+            result.append(f"{what}: {len(texts) - _MAX_FILES} more")
     if reply.digest is not None:
         result.append(f"digest: {reply.digest}")
     if not reply.total_sections:
@@ -182,7 +182,7 @@ def _remarks(reply: IndexReply) -> tuple[str, ...]:
 
 
 def _within(reply: IndexReply, budget: int, counter: TokenCounter, clock: Deadline) -> IndexReply:
-    """Fold what does not fit into a budget for the whole answer as it is sent."""
+    """Fold sections until the whole answer, as it is sent, fits a budget."""
     count = partial(count_tokens, counter=counter, clock=clock)
 
     def cost_of(reply: IndexReply) -> int:
@@ -203,14 +203,14 @@ def _within(reply: IndexReply, budget: int, counter: TokenCounter, clock: Deadli
     def cost(node: OutlineNode, _: int) -> int:
         return count(encode(as_dict(replace(node, children=()))) + ",")
 
-    for _ in range(_TRIES):
+    for _ in range(_MAX_TRIES):
         room = budget - spare
         folded = fold(reply.sections, cost, lambda tokens: counter.upper_bound(used + tokens) <= room)  # noqa: B023
         result = replace(frame, sections=folded.nodes)
         over = cost_of(result) - budget
         if over <= 0:
             return result
-        spare += over  # counts of parts may add up to less than that of the whole
+        spare += over  # the counts of parts may add up to less than the count of the whole
     return frame
 
 

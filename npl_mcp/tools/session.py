@@ -1,6 +1,6 @@
-"""Sessions: group the rooms and artifacts of one task.
+"""Sessions: groups of the rooms and artifacts of one task.
 
-:raises InvalidRequestError: an argument cannot be used.
+:raises InvalidRequestError: an argument is invalid.
 :raises DatabaseError: the database cannot be used.
 """
 
@@ -35,11 +35,11 @@ Status = Annotated[str | None, "active, completed or archived", Check(checks.cho
 class SessionCreated:
     """A new session.
 
-    :param session_id: its id.
-    :param title: what it is about.
-    :param created_at: UTC, ISO 8601.
+    :param session_id: id of the session.
+    :param title: title of the session.
+    :param created_at: time of its creation, UTC, ISO 8601.
     :param status: ``active``.
-    :param web_url: its page, if there are web pages.
+    :param web_url: address of its page, if the server has pages.
     """
 
     session_id: str
@@ -51,14 +51,14 @@ class SessionCreated:
 
 @dataclass(frozen=True, slots=True)
 class SessionView:
-    """A session with what belongs to it.
+    """A session with its rooms, artifacts, reviews and worklog.
 
     :param session: the session itself.
     :param chat_rooms: its newest rooms, at most 200.
     :param artifacts: its newest artifacts, at most 200.
-    :param reviews: the newest reviews of these artifacts, at most 200.
-    :param worklog: this project's worklog of the same id.
-    :param web_url: its page, if there are web pages.
+    :param reviews: newest reviews of these artifacts, at most 200.
+    :param worklog: worklog of this project with the same id.
+    :param web_url: address of its page, if the server has pages.
     """
 
     session: Session
@@ -73,8 +73,8 @@ class SessionView:
 class SessionText:
     """A session as one text.
 
-    :param session_id: the session.
-    :param markdown: its artifacts, reviews, rooms and worklog.
+    :param session_id: id of the session.
+    :param markdown: its artifacts, reviews, rooms and worklog as Markdown.
     """
 
     session_id: str
@@ -92,7 +92,7 @@ def session_create(
 ) -> SessionCreated:
     """Create a session that groups rooms and artifacts.
 
-    :param session_id: own id, e.g. ``review-2024``; by default one is made.
+    :param session_id: own id, e.g. ``review-2024``; by default the server creates one.
     :returns: a new session.
     :raises AlreadyExistsError: the id is taken.
     """
@@ -104,7 +104,7 @@ def session_create(
 def session_get(app: App, session_id: Name) -> SessionView:
     """Get a session with its rooms, artifacts, reviews and worklog.
 
-    :returns: a session with what belongs to it.
+    :returns: a session with its rooms, artifacts, reviews and worklog.
     :raises SessionNotFoundError: there is no such session.
     """
     with app.database.read() as tx:
@@ -135,21 +135,19 @@ def session_list(
     part = Slice.parse(limit, offset, session.PAGE)
     with app.database.read() as tx:
         page = session.listed(tx, part, status)
-    return replace(page, items=[replace(one, web_url=_web_url(app, one.id)) for one in page.items])
+    return replace(page, items=[replace(item, web_url=_web_url(app, item.id)) for item in page.items])
 
 
 def session_update(app: App, session_id: Name, title: Name | None = None, status: Status = None) -> Session:
     """Change a session's title or status.
 
     :returns: a session.
-    :raises MissingRequestError: there is nothing to change.
-    :raises ClosedError: it is archived, and its status stays so.
+    :raises MissingRequestError: the call changes nothing.
+    :raises ClosedError: the session is archived, and the call does not change that.
     :raises SessionNotFoundError: there is no such session.
     """
     if title is None and status is None:
-        raise MissingRequestError(
-            "there is nothing to change", parameter="title", hint="give title or status"
-        )
+        raise MissingRequestError("the call changes nothing", parameter="title", hint="give title or status")
     with app.database.write() as tx:
         changed = session.update(tx, session_id, title, status)
     return replace(changed, web_url=_web_url(app, changed.id))
@@ -161,13 +159,13 @@ def session_timeline(
     kinds: Annotated[
         list[str] | None, "events, artifacts, reviews or worklog", Check(checks.choices, timeline.KINDS)
     ] = None,
-    who: Annotated[Name | None, "Only what they did"] = None,
+    who: Annotated[Name | None, "Only items of this persona"] = None,
     before: Annotated[str | None, "ISO 8601 time, or the place of an item: time~kind~id"] = None,
-    limit: Annotated[int | None, "Of each kind"] = None,
+    limit: Annotated[int | None, "Maximum number of items of each kind"] = None,
 ) -> Timeline:
-    """Show what happened in a session before a time.
+    """Show the items of a session before a time.
 
-    :returns: what happened in a session before a place.
+    :returns: the items of a session before a place.
     :raises SessionNotFoundError: there is no such session.
     """
     place, part = timeline.Place.parse(before), Slice.parse(limit, None)
@@ -179,16 +177,16 @@ def session_timeline(
 async def session_news(
     app: App,
     session_id: Name,
-    events: Annotated[Whole | None, "Cursor of the timeline; without it this kind is left out"] = None,
-    artifacts: Annotated[Whole | None, "The same"] = None,
-    reviews: Annotated[Whole | None, "The same"] = None,
-    worklog: Annotated[Whole | None, "The same"] = None,
-    who: Annotated[Name | None, "Only what they did"] = None,
+    events: Annotated[Whole | None, "Cursor of the events; without it they are left out"] = None,
+    artifacts: Annotated[Whole | None, "Cursor of the artifacts; without it they are left out"] = None,
+    reviews: Annotated[Whole | None, "Cursor of the reviews; without it they are left out"] = None,
+    worklog: Annotated[Whole | None, "Cursor of the worklog; without it its entries are left out"] = None,
+    who: Annotated[Name | None, "Only items of this persona"] = None,
     wait: Wait = 0,
 ) -> SessionNews:
-    """Show what happened in a session after cursors.
+    """Show the items of a session after cursors.
 
-    :returns: what happened in a session after cursors.
+    :returns: the items of a session after cursors.
     :raises SessionNotFoundError: there is no such session.
     """
     given = {"events": events, "artifacts": artifacts, "reviews": reviews, "worklog": worklog}

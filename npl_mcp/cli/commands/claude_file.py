@@ -1,4 +1,4 @@
-"""``npl-load init-claude``: adds versioned prompts to a file of instructions, and keeps them up to date."""
+"""``npl-load init-claude``: versioned prompts in a file of instructions, added and updated."""
 
 from __future__ import annotations
 
@@ -17,21 +17,19 @@ CURRENT, CHANGED, BEHIND, LOST = 0, 1, 2, 3
 
 STATUSES = ("outdated", "missing", "current", "extra", "newer")
 
-
-LARGEST = 16 * 1024 * 1024
-"""Most bytes of the file, as of any document."""
-
+MAX_BYTES = 16 * 1024 * 1024
+"""Bytes of the file, as for all documents."""
 
 COMMANDS = Commands()
 
 
 @COMMANDS.add(
     "init-claude",
-    option("--target", "FILE", "the file (default ./CLAUDE.md)", default="./CLAUDE.md"),
+    option("--target", "FILE", "file of instructions (default ./CLAUDE.md)", default="./CLAUDE.md"),
     option("--prompts", "NAME", "prompts to append", nargs="*", action="extend"),
     option("--update", "A,B", "update or add these sections"),
-    switch("--update-all", help="update or add all that are outdated or missing"),
-    switch("--dry-run", help="print what would change, and change nothing"),
+    switch("--update-all", help="update all outdated sections and add the missing ones"),
+    switch("--dry-run", help="print the changes without writing them"),
     switch("--json", help="print the versions as JSON"),
 )
 @connected
@@ -39,9 +37,9 @@ def _init_claude(given: Namespace, connection: Connection, display: Display) -> 
     """Put versioned prompts into CLAUDE.md and keep them up to date."""
     target: str = given.target
     if not target or "\0" in target:
-        given.parser.error("argument --target: nothing can have this path; write e.g. ./CLAUDE.md")
+        given.parser.error("argument --target: no file can have this path; write e.g. ./CLAUDE.md")
     try:
-        before = _read(Path(target))
+        before = _text_of(Path(target))
     except (OSError, ValueError) as error:
         display.say(f"Error reading {target}: {error}")
         return EXIT_CODES["FILE_SYSTEM_ERROR"]
@@ -51,7 +49,7 @@ def _init_claude(given: Namespace, connection: Connection, display: Display) -> 
         names = [name for part in (given.update or "").split(",") if (name := part.strip())]
         return _update(given, connection, display, before, names if given.update else behind)
     if any("installed_version" in row for row in rows):
-        _show(rows, display, as_json=given.json)
+        _show_versions(rows, display, as_json=given.json)
         return BEHIND if behind else CURRENT
     return _append(given, connection, display, before)
 
@@ -71,8 +69,8 @@ def _update(
     if not data["changes"] and not given.dry_run:
         display.text("No sections updated\n")
         return LOST if data.get("lost") else NOT_THERE if data.get("unknown") and given.strict else CURRENT
-    told = [_line(change, "Updated", "Added") for change in data["changes"]]
-    return _apply(given, display, data, told, f"Updated {len(told)} section(s) in {given.target}")
+    report = [_change_line(change, "Updated", "Added") for change in data["changes"]]
+    return _apply(given, display, data, report, f"Updated {len(report)} section(s) in {given.target}")
 
 
 def _append(given: Namespace, connection: Connection, display: Display, before: str) -> int:
@@ -85,36 +83,36 @@ def _append(given: Namespace, connection: Connection, display: Display, before: 
     if not data["changes"]:
         display.text(f"No prompts added to {given.target}\n")
         return NOT_THERE if given.strict else CURRENT
-    told = [f"Added {change['name']} to {given.target}" for change in data["changes"]]
-    return _apply(given, display, data, told, f"Added {len(told)} prompt(s) to {given.target}")
+    report = [f"Added {change['name']} to {given.target}" for change in data["changes"]]
+    return _apply(given, display, data, report, f"Added {len(report)} prompt(s) to {given.target}")
 
 
 def _apply(
-    given: Namespace, display: Display, data: Mapping[str, Any], told: Sequence[str], total: str
+    given: Namespace, display: Display, data: Mapping[str, Any], report: Sequence[str], total: str
 ) -> int:
     """Write the changed text and report it, or show the changes of ``--dry-run``."""
     if given.dry_run:
-        lines = (_line(change, "Would update", "Would add") for change in data["changes"])
+        lines = (_change_line(change, "Would update", "Would add") for change in data["changes"])
         display.text("".join(f"{line}\n" for line in lines))
         return CURRENT
     try:
-        _write(Path(given.target).resolve(), data["text"])
+        _replace_file(Path(given.target).resolve(), data["text"])
     except OSError as error:
         display.say(f"Error writing {given.target}: {error.strerror}")
         return EXIT_CODES["FILE_SYSTEM_ERROR"]
-    for line in told:
+    for line in report:
         display.say(line)
     display.text(f"{total}\n")
     return CHANGED
 
 
-def _line(change: Mapping[str, Any], updated: str, added: str) -> str:
+def _change_line(change: Mapping[str, Any], updated: str, added: str) -> str:
     if "before" in change:
         return f"{updated}: {change['name']} ({change['before']} -> {change['after']})"
     return f"{added}: {change['name']} (v{change['after']})"
 
 
-def _show(rows: Sequence[Mapping[str, Any]], display: Display, *, as_json: bool) -> None:
+def _show_versions(rows: Sequence[Mapping[str, Any]], display: Display, *, as_json: bool) -> None:
     counts = {status: sum(row["status"] == status for row in rows) for status in STATUSES}
     if as_json:
         fields = ("name", "source_version", "installed_version", "source_path", "status")
@@ -144,16 +142,16 @@ def _columns(name: str, source: str, installed: str, status: str) -> str:
     return f"{name:<25} {source:<10} {installed:<10} {status:<10}"
 
 
-def _read(target: Path) -> str:
-    """Return the text of a file with line feeds at the ends of lines; ``""`` if there is no file."""
-    data = read_path(target, LARGEST)[0].decode("utf-8") if target.exists() else ""
+def _text_of(target: Path) -> str:
+    """Return the text of a file with line feeds as line ends; ``""`` if the file does not exist."""
+    data = read_path(target, MAX_BYTES)[0].decode("utf-8") if target.exists() else ""
     return data.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def _write(path: Path, text: str) -> None:
-    """Replace a file in one step, so that it is never half written, and keep its line endings and mode."""
+def _replace_file(path: Path, text: str) -> None:
+    """Replace a file in one step, with its line ends and mode."""
     data = text.encode("utf-8")
-    if path.exists() and b"\r\n" in read_path(path, LARGEST)[0]:
+    if path.exists() and b"\r\n" in read_path(path, MAX_BYTES)[0]:
         data = data.replace(b"\n", b"\r\n")
     with Folder.opened(path.parent) as folder:
         folder.replace(path.name, data)

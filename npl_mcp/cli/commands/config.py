@@ -1,4 +1,4 @@
-"""``npl-mcp config``: which settings are in force, and who said so."""
+"""``npl-mcp config``: the settings in force and their sources."""
 
 from __future__ import annotations
 
@@ -16,33 +16,32 @@ COMMANDS = Commands()
 
 @COMMANDS.add("config show", JSON)
 def _show(given: argparse.Namespace, settings: Settings) -> Outcome:
-    """Show every setting: flag, variable, npl.toml or default."""
-    said = given_settings(flags=vars(given))
+    """Show every setting with its source: flag, variable, npl.toml or default."""
+    sources = given_settings(flags=vars(given))
     rows = []
-    for name, one in SETTINGS.items():
-        value = _plain(attrgetter(one.shown or one.attribute)(settings))
-        value = "(not shown)" if one.secret and value is not None else value
+    for name, setting in SETTINGS.items():
+        value = _json_value(attrgetter(setting.shown or setting.attribute)(settings))
+        value = "(not shown)" if setting.secret and value is not None else value
         rows.append(
-            {"name": name, "value": value, "source": said[name].source if name in said else "default"}
+            {"name": name, "value": value, "source": sources[name].source if name in sources else "default"}
         )
-    shown = [(str(row["name"]), _text(row["value"]), str(row["source"])) for row in rows]
+    shown = [(str(row["name"]), _cell(row["value"]), str(row["source"])) for row in rows]
     widths = [max(len(row[column]) for row in shown if len(row[column]) <= 40) for column in (0, 1)]
     table = (f"{name:{widths[0]}}  {value:{widths[1]}}  {source}" for name, value, source in shown)
     return Outcome("\n".join(table), rows)
 
 
-def _plain(value: object) -> object:
-    """Return a value as JSON can hold it."""
+def _json_value(value: object) -> object:
     if isinstance(value, tuple):
-        return [_plain(one) for one in value]
+        return [_json_value(item) for item in value]
     if isinstance(value, Weights):
         return [value.name, value.content, value.topic]
     return value if value is None or isinstance(value, (bool, int, float)) else str(value)
 
 
-def _text(value: object) -> str:
+def _cell(value: object) -> str:
     if isinstance(value, list):
-        return ", ".join(map(_text, value)) or "-"
+        return ", ".join(map(_cell, value)) or "-"
     if isinstance(value, bool):
         return "on" if value else "off"
     return "-" if value is None else escaped(str(value))

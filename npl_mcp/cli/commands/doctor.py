@@ -1,4 +1,4 @@
-"""``npl-mcp doctor``: whether everything is in order on this machine, and what to do where it is not."""
+"""``npl-mcp doctor``: checks of this installation, with remedies."""
 
 from __future__ import annotations
 
@@ -43,17 +43,17 @@ from npl_mcp.stores.base.sqlite import REMEDY, weakness
 
 OK, WARNING, PROBLEM = "ok", "warning", "problem"
 
-MOST_ENTRIES = 20_000
-"""Entries of a root that are looked at: a fraction of a second."""
+MAX_ENTRIES = 20_000
+"""Entries of a root that are counted, in a fraction of a second."""
 
 
 class Finding(NamedTuple):
-    """What was found about one thing.
+    """The result of one check.
 
-    :param name: of the thing.
+    :param name: name of the checked thing.
     :param state: :data:`OK`, :data:`WARNING` or :data:`PROBLEM`.
-    :param text: what was found.
-    :param fix: what to do about it.
+    :param text: description of the state.
+    :param fix: remedy, if there is one.
     """
 
     name: str
@@ -67,27 +67,27 @@ COMMANDS = Commands()
 
 @COMMANDS.add("doctor", JSON)
 def _doctor(given: argparse.Namespace, display: Display) -> int:
-    """Look whether everything is in order, and say what to do."""
+    """Check this installation and suggest remedies."""
     try:
         found = list(examine(settings_of(given, check_roots=False)))
     except NPLError as error:
         found = [Finding("settings", PROBLEM, str(error))]
-    states = [one.state for one in found]
+    states = [finding.state for finding in found]
     sound = PROBLEM not in states
-    data = {"ok": sound, "version": __version__, "findings": [one._asdict() for one in found]}
-    width = max(len(one.name) for one in found)
+    data = {"ok": sound, "version": __version__, "findings": [finding._asdict() for finding in found]}
+    width = max(len(finding.name) for finding in found)
     lines = []
-    for one in found:
-        lines.append(f"{one.state:<8} {one.name:<{width}}  {one.text}")
-        if one.fix:
-            lines.append(f"{'':<{width + 11}}{one.fix}")
+    for finding in found:
+        lines.append(f"{finding.state:<8} {finding.name:<{width}}  {finding.text}")
+        if finding.fix:
+            lines.append(f"{'':<{width + 11}}{finding.fix}")
     lines.append(f"problems: {states.count(PROBLEM)}, warnings: {states.count(WARNING)}")
     display.outcome(Outcome("\n".join(lines), data), as_json=given.json)
     return 0 if sound else PROBLEMS
 
 
 def examine(settings: Settings) -> Iterator[Finding]:
-    """Look at everything a server depends on; nothing is changed."""
+    """Check everything that a server depends on, without changing anything."""
     yield Finding("Python", OK, f"{platform.python_version()}, npl-mcp {__version__}")
     yield _sqlite()
     if not settings.roots:
@@ -101,9 +101,9 @@ def examine(settings: Settings) -> Iterator[Finding]:
     yield _database(settings)
     yield _server(settings.data_folder)
     for extra, (_, purpose) in EXTRAS.items():
-        there = is_installed(extra)
-        fix = None if there else f"if you need it: {_adding(extra)}"
-        yield Finding(f"extra {extra}", OK, f"{purpose}: {'installed' if there else 'not installed'}", fix)
+        present = is_installed(extra)
+        fix = None if present else f"if you need it: {_install_command(extra)}"
+        yield Finding(f"extra {extra}", OK, f"{purpose}: {'installed' if present else 'not installed'}", fix)
     yield from _clients(configurations(settings.home, settings.cwd), settings)
 
 
@@ -118,28 +118,30 @@ def _sqlite() -> Finding:
 def _writing(settings: Settings) -> Finding:
     problem = settings.unwritable
     if problem is None:
-        return Finding("write", OK, "sections of files below the roots may be changed")
-    fix = "give one by --root, NPL_ROOTS, or root in your own npl.toml"
-    return Finding("write", WARNING, f"{problem}, so no file may be changed", fix)
+        return Finding("write", OK, "tools may change sections of files below the roots")
+    fix = "set a root by --root, NPL_ROOTS, or root in your own npl.toml"
+    return Finding("write", WARNING, f"{problem}, so tools may not change files", fix)
 
 
 def _root(name: str, folder: Path, settings: Settings) -> Finding:
     if not folder.is_dir():
-        return Finding(name, PROBLEM, f"{folder} is not a folder", "make it, or correct --root or NPL_ROOTS")
+        return Finding(
+            name, PROBLEM, f"{folder} is not a folder", "create it, or correct --root or NPL_ROOTS"
+        )
     if not os.access(folder, os.R_OK | os.X_OK):
-        return Finding(name, PROBLEM, f"{folder} cannot be read", "let this user read it")
+        return Finding(name, PROBLEM, f"{folder} cannot be read", "allow this user to read it")
     count, bound = 0, ""
     try:
         real = os.path.realpath(folder)
         roots = Roots([Root(real, str(folder))], settings.limits)
-        for _ in roots.walk(real, None, MARKDOWN_SUFFIXES, MOST_ENTRIES):
+        for _ in roots.walk(real, None, MARKDOWN_SUFFIXES, MAX_ENTRIES):
             count += 1
     except DocumentTooLargeError:
         bound = " or more"
     if count or bound:
         return Finding(name, OK, f"{folder}: {count:,}{bound} Markdown files")
     given = "name another with --root" if settings.roots else "name a folder with --root"
-    return Finding(name, WARNING, f"{folder} holds no Markdown", given)
+    return Finding(name, WARNING, f"{folder} has no Markdown", given)
 
 
 def _vocabulary(settings: Settings) -> Finding:
@@ -147,33 +149,35 @@ def _vocabulary(settings: Settings) -> Finding:
     if counter.exact:
         return Finding("vocabulary", OK, f"{counter.name}: tokens are counted exactly")
     text, file = f"{counter.name}: tokens are estimated", f"{base_vocabulary(settings.vocabulary)}.tiktoken"
-    fix = f"for exact counts: {_adding('exact')}; offline: put {file} into {settings.vocabularies[0]}"
+    fix = (
+        f"for exact counts: {_install_command('exact')}; offline: put {file} into {settings.vocabularies[0]}"
+    )
     for path, _ in vocabulary_files(settings.vocabulary, settings.vocabularies):
-        return Finding("vocabulary", WARNING, f"{text}: {path} is not as published", fix)
+        return Finding("vocabulary", WARNING, f"{text}: {path} differs from the published file", fix)
     return Finding("vocabulary", OK, text, fix)
 
 
-def _adding(extra: str) -> str:
-    """Return the command that adds an extra to this installation, from where that came.
+def _install_command(extra: str) -> str:
+    """Return the command that adds an extra to this installation, from the same origin.
 
-    It takes no code and no settings from the folder that it is run in.
+    The command uses no code and no settings of the working directory.
     """
-    # PEP 610: where from, unless it was a package index.
-    told = json.loads(distribution("npl-mcp").read_text("direct_url.json") or "{}")
-    kind = told.get("vcs_info", {}).get("vcs")
-    origin = f" @ {kind + '+' if kind else ''}{told['url']}" if told else ""
+    # PEP 610: the origin, unless it was a package index.
+    direct = json.loads(distribution("npl-mcp").read_text("direct_url.json") or "{}")
+    kind = direct.get("vcs_info", {}).get("vcs")
+    origin = f" @ {kind + '+' if kind else ''}{direct['url']}" if direct else ""
     pip = [*python('import runpy; runpy.run_module("pip", run_name="__main__")', kept=True), "install"]
-    if not importlib.util.find_spec("pip"):  # in an environment that uv made
+    if not importlib.util.find_spec("pip"):  # an environment of uv
         pip = ["uv", "pip", "install", "--directory", Path.home().anchor, "--python", sys.executable]
     return shlex.join([*pip, f"npl-mcp[{extra}]{origin}"])
 
 
 def _data_folder(folder: Path) -> Finding:
-    there = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
-    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
-        problem = f"{folder}: nothing can be written to {there}"
+    existing = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
+    if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
+        problem = f"{folder}: {existing} is not a writable folder"
         return Finding("data folder", PROBLEM, problem, "choose another with --data-dir or NPL_MCP_DATA_DIR")
-    later = "" if there == folder.absolute() else " (made when it is first needed)"
+    later = "" if existing == folder.absolute() else " (created when it is first needed)"
     return Finding("data folder", OK, f"{folder}{later}")
 
 
@@ -182,13 +186,13 @@ def _database(settings: Settings) -> Finding:
     try:
         database = database_of(settings.data_folder, settings.database_url)
         if not database.is_made():
-            return Finding("database", OK, f"{kind}: made when it is first needed")
+            return Finding("database", OK, f"{kind}: created when it is first needed")
         schema = database.schema()
     except NPLError as error:
         return Finding("database", PROBLEM, f"{kind}: {error}", None if error.hint else RESTORE)
     if schema is None or schema >= HEAD:
-        return Finding("database", OK, f"{kind}: schema {schema or 'made when it is first needed'}")
-    fix = "servers migrate it when they open it, or: npl-mcp migrate"
+        return Finding("database", OK, f"{kind}: schema {schema or 'created when it is first needed'}")
+    fix = "servers migrate it when they open it; or: npl-mcp migrate"
     return Finding("database", WARNING, f"{kind}: schema {schema}, this version has {HEAD}", fix)
 
 
@@ -196,9 +200,9 @@ def _server(folder: Path) -> Finding:
     state = running_server(folder, only_own=True)
     if state is None:
         if is_held(folder):
-            text = "one holds the data folder, but its state cannot be read"
+            text = "a server has locked the data folder, but its state cannot be read"
             return Finding("server", WARNING, text, "end it and start it again: npl-mcp-server start")
-        return Finding("server", OK, "none runs", "if you want one: npl-mcp-server start")
+        return Finding("server", OK, "not running", "if you want one: npl-mcp-server start")
     place = f"unix:{state.socket}" if state.socket else str(state.url)
     restart = "npl-mcp-server stop, then npl-mcp-server start"
     address = parse_address(place)
@@ -214,33 +218,36 @@ def _server(folder: Path) -> Finding:
 
 
 def _clients(found: list[Configuration], settings: Settings) -> Iterator[Finding]:
-    for one in found:
-        yield _client(one, settings)
-    if not any(one.npl() for one in found):
-        fix = "npl-mcp, started at a terminal, shows what to write where"
-        yield Finding("clients", WARNING, "no client that was found names npl", fix)
+    for configuration in found:
+        yield _client(configuration, settings)
+    if not any(configuration.npl() for configuration in found):
+        fix = "npl-mcp, started at a terminal, shows the entry for each client"
+        yield Finding("clients", WARNING, "no client on this machine has an entry for npl", fix)
 
 
-def _client(one: Configuration, settings: Settings) -> Finding:
-    if one.problem is not None:
-        text = f"{one.path} cannot be read: {one.problem}"
-        return Finding(one.client, WARNING, text, "correct it, or look yourself whether it names npl")
-    servers = one.npl()
+def _client(found: Configuration, settings: Settings) -> Finding:
+    if found.problem is not None:
+        text = f"{found.path} cannot be read: {found.problem}"
+        return Finding(
+            found.client, WARNING, text, "correct it, or check yourself that it has an entry for npl"
+        )
+    servers = found.npl()
     if not servers:
-        return Finding(one.client, OK, f"{one.path} does not name npl")
+        return Finding(found.client, OK, f"{found.path} has no entry for npl")
     for server in servers:
         command = server.get("command")
-        # Clients put values in the place of ${…}.
+        # Clients replace ${…} by a value.
         if isinstance(command, str) and "$" not in command and shutil.which(command) is None:
             fix = f"write {find_program('npl-mcp') or 'the full path of npl-mcp'} as its command"
-            return Finding(one.client, PROBLEM, f"{one.path} names npl, but there is no {command!r}", fix)
+            text = f"{found.path} names npl, but {command!r} does not exist"
+            return Finding(found.client, PROBLEM, text, fix)
     shown = ", ".join(str(server.get("command") or server.get("url") or "no command") for server in servers)
     every = not (settings.domains or settings.small_list) and any(map(_lists_all, servers))
-    hint = f"it lists all tools; to list those for reading: {' '.join(READING)}" if every else None
-    return Finding(one.client, OK, f"{one.path} names npl: {shown}", hint)
+    hint = f"it lists all tools; to list only those for reading: {' '.join(READING)}" if every else None
+    return Finding(found.client, OK, f"{found.path} names npl: {shown}", hint)
 
 
 def _lists_all(server: Mapping[str, Any]) -> bool:
-    """Return whether a client starts a server without a choice of tools."""
+    """Return whether a client starts a server that lists all tools."""
     chosen = re.search("--domains|--small-list|NPL_DOMAINS|NPL_SMALL_LIST", str(server))
     return "command" in server and chosen is None

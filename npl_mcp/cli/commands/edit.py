@@ -1,7 +1,7 @@
-"""``npl-load edit``: changes one section of a Markdown file, or makes one.
+"""``npl-load edit``: changes a section of a Markdown file, or creates a file.
 
-The user of a command may write whatever the shell may, so the file's folder is a root of this one call, which
-is made in this process: what a server may change says who started it.
+A command may write all files that its user may write, so the file's folder is a root of this one call. The
+call runs in this process: a server's changes are limited by the flags it was started with.
 """
 
 from __future__ import annotations
@@ -15,13 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from npl_mcp.cli.commands.load_options import ROOT
-from npl_mcp.cli.commands.places import STANDARD_INPUT, located
+from npl_mcp.cli.commands.targets import STANDARD_INPUT, targets_of
 from npl_mcp.cli.terminal.arguments import JSON, Commands, UsageError, option
 from npl_mcp.cli.terminal.display import Display, Outcome
 from npl_mcp.cli.transports.connecting import connect
 
 OPERATIONS = ("replace", "append", "prepend", "delete", "create")
-
 
 COMMANDS = Commands()
 
@@ -42,21 +41,21 @@ def _edit(given: Namespace, display: Display) -> Outcome:
     if given.via not in (None, "auto", "direct"):
         given.parser.error("argument --via: the file is changed in this process; leave it out")
     if given.file == STANDARD_INPUT:
-        given.parser.error("argument FILE: standard input is no file; name one")
+        given.parser.error("argument FILE: standard input is not a file; name one")
     is_new = given.operation == "create"
     if given.selector is None and not is_new:
         given.parser.error("the following arguments are required: SELECTOR")
     there = os.path.dirname(given.file) or os.curdir if is_new else given.file  # noqa: PTH120
-    places = located([there], given.root or (), given.parser.error)
-    roots = places.roots or (str(Path.cwd()),)
+    targets = targets_of([there], given.root or (), given.parser.error)
+    roots = targets.roots or (str(Path.cwd()),)
     with closing(connect("direct", display.note, roots, must_see=True)) as connection:
         if given.operation == "delete" and given.expect is None:
-            # An agent must show that it has read what it deletes; the owner of the files need not.
-            read = connection.ask("npl_load_tailored", file=places.file, selectors=[given.selector])
+            # An agent must prove that it has read the section; the owner of the files need not.
+            read = connection.ask("npl_load_tailored", file=targets.file, selectors=[given.selector])
             given.expect = read["sections"][0]["digest"]
         data = connection.ask(
             "npl_update_section",
-            file=os.path.abspath(given.file) if is_new else places.file,  # noqa: PTH100
+            file=os.path.abspath(given.file) if is_new else targets.file,  # noqa: PTH100
             selector=given.selector,
             operation=given.operation,
             content=_content(given, display),
@@ -66,7 +65,7 @@ def _edit(given: Namespace, display: Display) -> Outcome:
 
 
 def _content(given: Namespace, display: Display) -> str:
-    """Return the text that is given, or else read it."""
+    """Return the text of ``--content``, else that of standard input."""
     if given.content is not None or given.operation == "delete":
         return str(given.content or "")
     if sys.stdin.isatty():
@@ -76,18 +75,18 @@ def _content(given: Namespace, display: Display) -> str:
     except UnicodeDecodeError as error:
         raise UsageError(f"standard input is not UTF-8: {error.reason} at byte {error.start}") from None
     if not text.strip():
-        raise UsageError("standard input is empty; give some text, or use --operation delete")
+        raise UsageError("standard input is empty; give a text, or use --operation delete")
     return text
 
 
 def _report(data: Mapping[str, Any], operation: str) -> str:
-    what = "is so already" if data.get("unchanged") else "is changed"
+    what = "is unchanged" if data.get("unchanged") else "is changed"
     what += f" and lost lines {data['lines']}" if "lines" in data else ""
     lines = [
         f"{data['selector']} is new: {data['tokens']:,} tokens, digest {data['digest']}"
         if operation == "create"
         else f"{data['selector']} {what}: {data['tokens_before']:,} tokens before, {data['tokens']:,} now,"
         f" digest {data['digest']}",
-        *(f"gone: {heading}" for heading in data.get("removed") or ()),
+        *(f"removed: {heading}" for heading in data.get("removed") or ()),
     ]
     return "\n".join(lines)

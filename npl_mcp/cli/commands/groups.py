@@ -1,10 +1,10 @@
 """Groups of items on a command line of ``npl-load``.
 
-Several types may stand on one line, ``c "syntax" --skip "" m "persona.qa"``, and ``--skip`` takes as many
-words as follow it. argparse cannot read that: it reads the options, and :func:`read_groups` the words between
+One line may have several types, ``c "syntax" --skip "" m "persona.qa"``, and ``--skip`` takes all words that
+follow it. argparse cannot read such a line: it reads the options, and :func:`read_groups` the words between
 them.
 
-A word that is both a type and a name begins a type if the type before it has a name already and another word
+A word that is both a type and a name begins a type if the type before it already has a name and another word
 follows, as in ``c syntax m persona``; otherwise it is a name, as in ``c m`` and ``c syntax m``. With a comma
 it is always a name: ``c syntax m, persona``.
 """
@@ -30,15 +30,15 @@ TYPES: dict[str, str] = {
     "prompt": "prompts",
     "workflow": "workflows",
 }
-"""The types, of which several can stand on one line."""
+"""Types of items with their plural; one line may have several."""
 
 
-class Group:
-    """The items to load of one type.
+class ItemGroup:
+    """The items of one type to load.
 
-    ``words`` name items, ``skip`` are those of the last ``--skip``.
+    ``words`` are names of items, ``skip`` the words of the last ``--skip``.
 
-    :param kind: the type as written.
+    :param kind: type in the user's spelling.
     """
 
     def __init__(self, kind: str) -> None:
@@ -48,22 +48,22 @@ class Group:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names, split at commas, each once."""
+        """The names, split at commas, without duplicates."""
         parts = (part.strip() for word in self.words for part in word.split(","))
         return tuple(dict.fromkeys(part for part in parts if part))
 
 
 def read_groups(parser: ProgramParser, words: Sequence[str], given: argparse.Namespace) -> None:
-    """Read one type after the other, each with its names and its ``--skip``.
+    """Read the types one after another, each with its names and its ``--skip``.
 
-    argparse reads one option at a time, with the words up to the next one, and leaves those that are not the
-    option's value.
+    argparse reads one option at a time, with the words up to the next option, and leaves the words that are
+    not the option's value.
 
-    :param parser: of the first type, whose argument ``item`` takes the words.
-    :param words: behind it.
-    :param given: gets the options, and ``groups``, a list of :class:`Group`.
+    :param parser: parser of the first type, whose argument ``item`` takes the words.
+    :param words: words after the first type.
+    :param given: target of the options and of ``groups``, a list of :class:`ItemGroup`.
     """
-    given.groups = groups = [Group(parser.prog.split()[-1])]
+    given.groups = groups = [ItemGroup(parser.prog.split()[-1])]
     end = words.index("--") if "--" in words else len(words)
     starts = [0, *(at for at in range(end) if _is_option(words[at])), end]
     for start, stop in pairwise(starts):
@@ -77,14 +77,14 @@ def read_groups(parser: ProgramParser, words: Sequence[str], given: argparse.Nam
             parser.error(f"unrecognized arguments: {left[0]}{hint}")
         for at, word in enumerate(left):
             if _begins_type(left, at, groups[-1]):
-                groups.append(Group(word))
+                groups.append(ItemGroup(word))
             else:
                 groups[-1].words.append(word)
     groups[-1].words += words[end + 1 :]
 
 
-def _read_skip(part: Sequence[str], group: Group) -> list[str]:
-    """Read a ``--skip`` and return the words behind it. It takes one word while nothing is named yet."""
+def _read_skip(part: Sequence[str], group: ItemGroup) -> list[str]:
+    """Read a ``--skip`` and return the words after it. Before the first name, it takes only one word."""
     _, equals, value = part[0].partition("=")
     if equals:
         group.skip = [value]
@@ -96,12 +96,12 @@ def _read_skip(part: Sequence[str], group: Group) -> list[str]:
     return [*part[stop:]]
 
 
-def _begins_type(words: Sequence[str], at: int, group: Group) -> bool:
+def _begins_type(words: Sequence[str], at: int, group: ItemGroup) -> bool:
     return words[at] in TYPES and bool(group.words) and at + 1 < len(words)
 
 
 def _is_option(word: str) -> bool:
-    """Return whether argparse takes a word for an option: no negative number, and no text with a space."""
+    """Return whether argparse reads a word as an option, unlike negative numbers and texts with a space."""
     return re.match(r"-[^\d\s=][^\s=]*(=|\Z)", word) is not None
 
 

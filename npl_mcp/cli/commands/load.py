@@ -1,4 +1,4 @@
-"""``npl-load``: prompts from the command line, whole or by section."""
+"""``npl-load``: Markdown and prompts on the command line, whole or by section."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 from argparse import Namespace
 from collections.abc import Sequence
 
-from npl_mcp.cli.commands import claude_file, edit, map_block, notation, sections, whole
+from npl_mcp.cli.commands import claude_file, edit, map_block, notation, raw_files, section_commands
 from npl_mcp.cli.commands.groups import TYPES, read_groups
 from npl_mcp.cli.commands.load_options import AS_JSON, DEPTH, FILTER, FORMAT, SELECT
 from npl_mcp.cli.terminal.arguments import VIA, Command, Commands, Program, option, switch
@@ -15,27 +15,21 @@ from npl_mcp.cli.transports.connecting import Connection, connected
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Run one command.
+    """Run one command and return the exit code.
 
-    :param words: the command line without the program's name, by default the process's.
-    :returns: the exit code.
+    :param words: command line without the program's name; by default that of the process.
     """
     return run_command(PROGRAM, words)
 
 
 @connected
 def _load(given: Namespace, connection: Connection, display: Display) -> int:
-    """Print items, whole or by section."""
-    if given.selectors or given.index or given.filter:
-        return sections.run_items(given, connection, display)
-    return _items(given, connection, display)
-
-
-def _items(given: Namespace, connection: Connection, display: Display) -> int:
-    """Print whole items of the types named, with one header for all.
+    """Print items by section, or whole with one header for all.
 
     :returns: the exit code: 0, or with ``--strict`` 1 if an item is missing.
     """
+    if given.selectors or given.index or given.filter:
+        return section_commands.run_items(given, connection, display)
     if given.depth is not None:
         given.parser.error("argument --depth: needs --select, --filter or --index")
     groups = [
@@ -60,14 +54,14 @@ def _items(given: Namespace, connection: Connection, display: Display) -> int:
 
 
 _NOTES = """\
-  --skip P [P ...]      names to leave out, * matches; up to the next option or type
+  --skip P [P ...]      names to leave out, with * as wildcard; ends at the next option or type
 
-Several types can follow each other. A word that is a type begins one if the type before it has a name already
+A line may have several types. A word that is a type begins a new one if the type before it already has a name
 and another word follows; with a comma it is always a name. --quiet goes before the command.
 
 """
 _EXAMPLES = """\
-npl-load tailored "grade essays" --budget 900   # what a task needs, of the Markdown here
+npl-load tailored "grade essays" --budget 900   # the sections a task needs, of the Markdown here
 npl-load tailored "deploy" --file docs --topic rollback > context.md    # from a folder
 npl-load tailored --kind component --item fences --select "## Purpose"  # by selector alone
 npl-load search "retry policy" --file docs --limit 3
@@ -81,12 +75,12 @@ npl-load c syntax --select "## Purpose" --depth 0         # one section without 
 npl-load c syntax --filter "[has-table]"        # the sections with a table
 npl-load c syntax --skip "" m "persona.qa" --skip "x"     # several types, each with its own --skip
 npl-load schema nimps | sqlite3 new.db          # create the tables of a schema
-npl-load agent npl-grader --definition          # the agent, and the NPL that it relies on
+npl-load agent npl-grader --definition          # the agent, and the NPL that it needs
 npl-load agent --list -v --search 'review|grade'          # agents whose file matches
 npl-load agent --list --filter-meta model:opus  # agents with this front matter
 npl-load syntax --file prompt.md --matches
 npl-load init-claude                            # append the usual prompts, or compare their versions
-npl-load init-claude --update-all --dry-run     # what would be updated
+npl-load init-claude --update-all --dry-run     # the updates, without writing them
 """
 _OPTIONS = (
     option("item", "NAME", "names of items, separated by commas or spaces", nargs="*"),
@@ -99,7 +93,7 @@ _OPTIONS = (
     switch("--verbose", help="accepted for compatibility, no effect"),
 )
 COMMANDS = Commands()
-for _module in (sections, map_block, edit, whole, notation, claude_file):
+for _module in (section_commands, map_block, edit, raw_files, notation, claude_file):
     COMMANDS.update(_module.COMMANDS)
 for _name, _what in TYPES.items():
     _usage = f"npl-load [--quiet] {_name} [OPTION ...] [NAME ...]"
@@ -110,21 +104,21 @@ _NAMES = r"""case $1 in
     agent) npl-load agent --list 2>/dev/null ;;
     *) npl-load --quiet "$1" "**.*" 2>/dev/null | sed -n "s/^@.*+=\"\(.*\)\"\$/\1/p" | tr , "\n" ;;
     esac"""
-"""Lists the names that can follow a command, for the completion in shells."""
+"""Shell command that lists the names after a command, for completion."""
 
 PROGRAM = Program(
     "npl-load",
     "npl-load [-h] [--quiet] [--strict] [--via TRANSPORT] COMMAND ...",
-    "Load the sections of Markdown that a task needs, search it, or print NPL items whole, with the flags\n"
-    "that say what is loaded. The text goes to standard output, messages about it to standard error.",
+    "Load the sections of Markdown that a task needs, search Markdown, or print NPL items whole, with flags\n"
+    "that name the loaded items. Texts go to standard output, messages to standard error.",
     COMMANDS,
     (switch("--strict", help="exit with 1 if an item is missing (default: report it, exit with 0)"), VIA),
-    (switch("--quiet", help="print the flags of what is loaded and not its text; goes before the command"),),
+    (switch("--quiet", help="print the flags of the items without their text; goes before the command"),),
     examples=_EXAMPLES,
     exits="""\
-Exit codes: 0 also if an item is missing (it is reported on standard error), so that scripts written for the
-predecessor keep working; 1 with --strict, or an agent without a name; 2 a command line, a name or a selector
-that cannot be used; 65 to 77 as in sysexits.h; 130 interrupted; 141 the output was closed.
+Exit codes: 0 success, also if an item is missing (standard error names it), so that scripts for the
+predecessor still work; 1 missing item with --strict, or agent without a name; 2 invalid command line, name or
+selector; 65 to 77 as in sysexits.h; 130 interrupted; 141 the output was closed.
 init-claude: 0 nothing to do, 1 file changed, 2 newer prompts available, 3 source not found.
 """,
     completed=(_NAMES, dict.fromkeys((*TYPES, "agent"), ("",))),

@@ -1,4 +1,4 @@
-"""Options that several commands of ``npl-load`` have."""
+"""Options shared by commands of ``npl-load``."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from npl_mcp.cli.terminal.arguments import argument, option, repeated, whole_num
 
 SELECT = repeated("--select", "SELECTOR", "load only these sections", dest="selectors")
 DEPTH = option("--depth", "N", type=whole_number)
-FILTER = repeated("--filter", "'[P]'", "only sections with e.g. [has-code] or [has-table]; all must hold")
-ROOT = repeated("--root", "DIR", "search this folder; the first wins")
+FILTER = repeated(
+    "--filter", "'[P]'", "only sections with e.g. [has-code] or [has-table]; all conditions count"
+)
+ROOT = repeated("--root", "DIR", "search this folder; the first has priority")
 WHERE = (
     repeated("--file", "F", "Markdown file, folder, glob or item name, - for standard input"),
     option("--kind", "TYPE", dest="resource_type"),
@@ -25,7 +27,7 @@ OUTPUT = (
     option(
         "--format",
         "F",
-        "text (default), markdown as agents get it, yaml or json",
+        "text (default), markdown (the form for agents), yaml or json",
         choices=("text", "markdown", "yaml", "json"),
     ),
     AS_JSON,

@@ -1,4 +1,4 @@
-"""``npl-load map``: prints a map of documents, or keeps it in a marked block of a file."""
+"""``npl-load map``: a map of documents, printed or kept in a marked block of a file."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from npl_index.errors import NPLError
 from npl_index.library.files import Folder
 from npl_index.markdown.marked import with_map
 from npl_mcp.cli.commands.load_options import ROOT
-from npl_mcp.cli.commands.places import located
+from npl_mcp.cli.commands.targets import targets_of
 from npl_mcp.cli.terminal.arguments import Commands, option, switch
 from npl_mcp.cli.terminal.display import EXIT_CODES, Display
 from npl_mcp.cli.transports.connecting import connect
@@ -18,8 +18,7 @@ from npl_mcp.cli.transports.connecting import connect
 OLD = 1
 """Exit code of ``--check`` if the block is old."""
 
-_MOST_BYTES = 16 << 20
-
+_MAX_BYTES = 16 << 20
 
 COMMANDS = Commands()
 
@@ -36,32 +35,35 @@ def _map(given: Namespace, display: Display) -> int:
     if given.check and not given.write:
         given.parser.error("argument --check: needs --write FILE")
     target = os.path.realpath(given.write) if given.write else None
-    places = located(given.words, given.root or (), given.parser.error)
-    reach = connect(given.via, display.note, places.roots, must_see=places.given)
-    with closing(places), closing(reach) as connection:
-        text = connection.ask("content_map", file=places.file, without=target)
+    targets = targets_of(given.words, given.root or (), given.parser.error)
+    reach = connect(given.via, display.note, targets.roots, must_see=targets.given)
+    with closing(targets), closing(reach) as connection:
+        text = connection.ask("content_map", file=targets.file, without=target)
     if target is None:
         display.text(text)
         return 0
     try:
-        kept = _kept(target, text, write=not given.check)
+        current = _update_block(target, text, write=not given.check)
     except (OSError, UnicodeError, NPLError) as error:
         display.note(f"{given.write}: {error}")
         return EXIT_CODES["FILE_SYSTEM_ERROR" if isinstance(error, OSError) else "OPERATION_FAILED"]
-    if not kept:
-        again = "run it without --check" if given.check else "another program wrote to it, try again"
-        display.note(f"the map in {given.write} is old: {again}")
-    return 0 if kept else OLD
+    if not current:
+        advice = "run it without --check" if given.check else "another program wrote to it, try again"
+        display.note(f"the map in {given.write} is old: {advice}")
+    return 0 if current else OLD
 
 
-def _kept(path: str, text: str, *, write: bool) -> bool:
-    """Return whether a file has a map in its block, which is written if need be."""
+def _update_block(path: str, text: str, *, write: bool) -> bool:
+    """Write a map into the block of a file; return whether the block has it.
+
+    :param write: whether an old block may be changed.
+    """
     folder, name = os.path.split(path)
     with Folder.opened(folder) as opened:
-        old = opened.read(name, _MOST_BYTES)[0] if opened.stat(name) else None
+        old = opened.read(name, _MAX_BYTES)[0] if opened.stat(name) else None
         new = with_map(old or b"", text)
         if new == old or not write:
             return new == old
         if old is None:
             return opened.create(name, new)
-        return opened.replace_if(name, old, new, _MOST_BYTES) is None
+        return opened.replace_if(name, old, new, _MAX_BYTES) is None

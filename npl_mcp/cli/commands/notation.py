@@ -1,4 +1,4 @@
-"""``npl-load syntax``: which NPL notations a text uses."""
+"""``npl-load syntax``: the NPL notations in a text."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from npl_mcp.cli.terminal.arguments import JSON, Commands, option, switch
 from npl_mcp.cli.terminal.display import USAGE, Display, Outcome
 from npl_mcp.cli.transports.connecting import Connection, connected
 
-SHOWN = 3
-
+MAX_MATCHES = 3
 
 COMMANDS = Commands()
 
@@ -23,7 +22,7 @@ COMMANDS = Commands()
     "syntax",
     option("text", "TEXT", "the text, or - for standard input", nargs="?"),
     option("--file", "F", "read the text from this file"),
-    switch("--matches", help="show some of them"),
+    switch("--matches", help=f"show the first {MAX_MATCHES} of each"),
     JSON,
 )
 @connected
@@ -41,7 +40,7 @@ def _notation(given: Namespace, connection: Connection, display: Display) -> Out
     if not (text or given.file):
         display.say("Error: Must provide content, --file, or - for stdin")
         return 1
-    data = connection.ask("survey_notation", text=text, matches=SHOWN if given.matches else 0)
+    data = connection.ask("survey_notation", text=text, matches=MAX_MATCHES if given.matches else 0)
     return Outcome(_report(data), data)
 
 
@@ -58,7 +57,7 @@ def _report(data: Mapping[str, Any]) -> str:
     for usage in data["used"]:
         lines.append(f"  {usage['name']}: {usage['count']}")
         lines += [f"    [{number}] {escaped(match)}" for number, match in enumerate(usage["matches"], 1)]
-        if usage["matches"] and usage["count"] > SHOWN:
-            lines.append(f"    ... and {usage['count'] - SHOWN} more")
+        if usage["matches"] and usage["count"] > MAX_MATCHES:
+            lines.append(f"    ... and {usage['count'] - MAX_MATCHES} more")
         lines.append("")
     return "\n".join(lines)

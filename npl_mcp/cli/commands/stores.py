@@ -1,4 +1,4 @@
-"""The commands of ``npl-mcp`` that care for the stores: back up, check, migrate, copy; worklogs as files."""
+"""The commands of ``npl-mcp`` for the stores: backup, check, migrate, copy, worklog export and import."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from npl_index.errors import InvalidRequestError
 from npl_mcp.cli.terminal.arguments import JSON, Commands, argument
 from npl_mcp.cli.terminal.display import Outcome, counted
-from npl_mcp.config.arguments import filled, path
+from npl_mcp.config.argument_types import filled, path
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.maintenance import back_up, check
 from npl_mcp.stores.base import checks
@@ -25,16 +25,16 @@ COMMANDS = Commands()
 
 
 def stores_of(settings: Settings) -> closing[Stores]:
-    """Return the stores of the data folder, closed at the end of the block.
+    """Return a context manager with the stores of the data folder; its end closes them.
 
-    :raises DatabaseError: the address of the database cannot be read.
+    :raises DatabaseError: the address of the database is invalid.
     """
     return closing(Stores(settings.data_folder, settings.max_artifact_bytes, settings.database_url))
 
 
 @COMMANDS.add("backup", argument("folder", type=path, help="a new folder; use it with --data-dir"))
 def _backup(given: argparse.Namespace, settings: Settings) -> Outcome:
-    """Copy the database and the artifacts, while servers may run."""
+    """Copy the database and the artifacts; servers may run meanwhile."""
     with stores_of(settings) as stores:
         report = back_up(stores, given.folder)
     text = f"database and {report.revisions} revisions copied to {given.folder}"
@@ -53,7 +53,7 @@ def _check(_: argparse.Namespace, settings: Settings) -> Outcome:
 
 @COMMANDS.add("migrate")
 def _migrate(_: argparse.Namespace, settings: Settings) -> Outcome:
-    """Bring the database to this version; servers do so when they open it."""
+    """Migrate the database to this version; servers do the same when they open it."""
     with stores_of(settings) as stores:
         before, after = stores.database.migrate()
     was = "is" if before == after else f"was {before or 'empty'}, now is"
@@ -66,23 +66,23 @@ def _migrate(_: argparse.Namespace, settings: Settings) -> Outcome:
     argument("target", type=filled, help=f"the target: {PLACES}"),
 )
 def _copy(given: argparse.Namespace, settings: Settings) -> Outcome:
-    """Copy everything to another database, and compare row by row."""
+    """Copy all stores to another database and compare the rows."""
     with ExitStack() as stack:
-        source = stack.enter_context(_at("source", given.source, settings))
-        target = stack.enter_context(_at("target", given.target, settings))
-        if _where(source) == _where(target):
+        source = stack.enter_context(_stores_at("source", given.source, settings))
+        target = stack.enter_context(_stores_at("target", given.target, settings))
+        if _location(source) == _location(target):
             raise InvalidRequestError("source and target are the same", hint="name another target")
         if not source.database.is_made():
-            raise InvalidRequestError(f"source {given.source} holds no database", hint=f"name {PLACES}")
+            raise InvalidRequestError(f"source {given.source} has no database", hint=f"name {PLACES}")
         rows, revisions = copy_stores(source, target)
     return Outcome(f"{rows:,} rows and {revisions:,} revisions copied and compared")
 
 
-def _at(name: str, place: str, settings: Settings) -> closing[Stores]:
+def _stores_at(name: str, place: str, settings: Settings) -> closing[Stores]:
     if place.startswith(_POSTGRES):
         return closing(Stores(settings.data_folder, settings.max_artifact_bytes, place))
-    if "://" in place:  # it may hold a password
-        raise InvalidRequestError(f"{name} is no address of PostgreSQL", hint=f"name {PLACES}")
+    if "://" in place:  # the message must not repeat a password
+        raise InvalidRequestError(f"{name} is not an address of PostgreSQL", hint=f"name {PLACES}")
     try:
         folder = path(place)
     except argparse.ArgumentTypeError as error:
@@ -90,17 +90,17 @@ def _at(name: str, place: str, settings: Settings) -> closing[Stores]:
     return closing(Stores(folder, settings.max_artifact_bytes))
 
 
-def _where(stores: Stores) -> tuple[Path, str]:
+def _location(stores: Stores) -> tuple[Path, str]:
     return stores.folder.resolve(), stores.database.engine.name
 
 
 @COMMANDS.add(
     "worklog export",
-    argument("session_id", nargs="?", type=filled, metavar="session", help="by default the current one"),
+    argument("session_id", nargs="?", type=filled, metavar="session", help="by default the current session"),
     argument("folder", nargs="?", type=path, help="target; by default .npl/sessions/ID"),
 )
 def _export(given: argparse.Namespace, settings: Settings) -> Outcome:
-    """Write a session's worklog as files."""
+    """Write a session's worklog to files."""
     place = str(settings.worklog_project)
     if given.session_id is not None:
         checks.line(given.session_id, "session_id")
@@ -110,8 +110,8 @@ def _export(given: argparse.Namespace, settings: Settings) -> Outcome:
 
 @COMMANDS.add("worklog import")
 def _import(_: argparse.Namespace, settings: Settings) -> Outcome:
-    """Import the worklogs of .npl/sessions that are not known yet."""
+    """Import the worklogs of .npl/sessions that the database does not have."""
     with stores_of(settings) as stores:
         done = files.import_folder(stores.database, str(settings.worklog_project))
-    skipped = f"; {done.skipped_lines} lines are no entries" if done.skipped_lines else ""
-    return Outcome(f"{done.sessions} sessions with {done.entries} entries taken over{skipped}")
+    skipped = f"; {done.skipped_lines} lines are not entries" if done.skipped_lines else ""
+    return Outcome(f"{done.sessions} sessions with {done.entries} entries imported{skipped}")

@@ -1,4 +1,4 @@
-"""``npl-mcp token``: who may call a shared server."""
+"""``npl-mcp token``: the tokens of a shared server's callers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from npl_index.errors import InvalidRequestError
 from npl_mcp.cli.commands.stores import stores_of
 from npl_mcp.cli.terminal.arguments import JSON, Commands, argument, option, repeated, switch
 from npl_mcp.cli.terminal.display import Outcome
-from npl_mcp.config.arguments import path, words
+from npl_mcp.config.argument_types import path, words
 from npl_mcp.config.settings import Settings
 from npl_mcp.stores.access import Identity, Sight, TokenEntry
 from npl_mcp.stores.library.names import check_library
@@ -23,50 +23,49 @@ from npl_mcp.tools.domains import LISTED, domains_named
 _LIFETIME = re.compile(r"([1-9][0-9]{0,4})([mhdw])")
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
-
 COMMANDS = Commands()
 
 
 @COMMANDS.add(
     "token add",
-    argument("name", help="whose it is; calls with it are made under this name and no other"),
-    # Other names than those of the settings, which they would replace.
+    argument("name", help="owner of the token; its calls act under this name and no other"),
+    # Each dest differs from those of the settings, which it would override.
     option("--domains", "NAMES", "see only these domains of tools", dest="sees", type=words),
     switch("--read-only", help="change nothing"),
     repeated("--root", "DIR", "see only files below this folder", dest="sees_roots", type=path),
     repeated("--library", "NAME", "see only this library, and files below --root", dest="sees_libraries"),
-    option("--expires", "TIME", "after this time, e.g. 12h, 30d or 8w; else never"),
+    option("--expires", "TIME", "lifetime, e.g. 12h, 30d or 8w; by default unlimited"),
 )
-def _add(given: argparse.Namespace, settings: Settings) -> Outcome:
-    """Make a token and print it, once."""
+def _add_token(given: argparse.Namespace, settings: Settings) -> Outcome:
+    """Create a token and print it, once."""
     sight, lifetime = _sight(given), _lifetime(given.expires)
     with stores_of(settings) as stores:
         return Outcome(stores.access.add(given.name, sight, read_only=given.read_only, lifetime=lifetime))
 
 
 @COMMANDS.add("token list", JSON)
-def _list(_: argparse.Namespace, settings: Settings) -> Outcome:
-    """Show whose tokens there are."""
+def _list_tokens(_: argparse.Namespace, settings: Settings) -> Outcome:
+    """List the tokens with their owners and permissions."""
     with stores_of(settings) as stores:
         entries = stores.access.list()
-    return Outcome(_table(entries), [_fields(entry) for entry in entries])
+    return Outcome(_token_table(entries), [_token_row(entry) for entry in entries])
 
 
-@COMMANDS.add("token revoke", argument("name", help="whose it is"))
-def _revoke(given: argparse.Namespace, settings: Settings) -> Outcome:
-    """Make a token useless, within seconds."""
+@COMMANDS.add("token revoke", argument("name", help="owner of the token"))
+def _revoke_token(given: argparse.Namespace, settings: Settings) -> Outcome:
+    """Revoke a token; servers refuse it within seconds."""
     with stores_of(settings) as stores:
         stores.access.revoke(given.name)
     return Outcome(f"revoked: {given.name}")
 
 
 def _sight(given: argparse.Namespace) -> Sight:
-    """Return what is to be seen: who names a root or a library sees no other documents."""
+    """Return the permissions of a new token; a root or a library excludes all other documents."""
     domains = None if given.sees is None else frozenset(_domains(given.sees))
     for domain in sorted(domains or ()):
         lacking = [name for name in NEEDS.get(domain, ()) if name not in (domains or ())]
         if lacking:
-            problem = f"--domains: the domain {domain} tells of {', '.join(lacking)}"
+            problem = f"--domains: answers of the domain {domain} contain data of {', '.join(lacking)}"
             raise InvalidRequestError(problem, hint=f"add {','.join(lacking)}")
     roots, libraries = given.sees_roots, given.sees_libraries
     if roots is None and libraries is None:
@@ -94,15 +93,20 @@ def _lifetime(text: str | None) -> timedelta | None:
         return None
     found = _LIFETIME.fullmatch(text)
     if found is None:
-        raise InvalidRequestError(f"--expires {text!r} is no time", hint="write 90m, 12h, 30d or 8w")
+        raise InvalidRequestError(f"--expires {text!r} is not a time", hint="write 90m, 12h, 30d or 8w")
     return timedelta(**{_UNITS[found[2]]: int(found[1])})
 
 
-def _table(entries: Sequence[TokenEntry]) -> str:
+def _token_table(entries: Sequence[TokenEntry]) -> str:
     if not entries:
         return "there are no tokens"
     rows = [
-        (entry.identity.name, entry.state, entry.identity.expires_at or "never", *_may(entry.identity))
+        (
+            entry.identity.name,
+            entry.state,
+            entry.identity.expires_at or "never",
+            *_permissions(entry.identity),
+        )
         for entry in entries
     ]
     head = ("name", "state", "expires", "access", "domains", "documents")
@@ -111,8 +115,8 @@ def _table(entries: Sequence[TokenEntry]) -> str:
     return "\n".join("  ".join(text.ljust(width) for text, width in line).rstrip() for line in lines)
 
 
-def _fields(entry: TokenEntry) -> dict[str, Any]:
-    """Return what the table says; what is not limited is ``null``."""
+def _token_row(entry: TokenEntry) -> dict[str, Any]:
+    """Return the fields of the table as JSON; ``null`` means unlimited."""
     identity, sight = entry.identity, entry.identity.sight
     return {
         "name": identity.name,
@@ -125,7 +129,8 @@ def _fields(entry: TokenEntry) -> dict[str, Any]:
     }
 
 
-def _may(identity: Identity) -> tuple[str, str, str]:
+def _permissions(identity: Identity) -> tuple[str, str, str]:
+    """Return the cells for access, domains and documents."""
     sight = identity.sight
     domains = "all" if sight.domains is None else ",".join(name for name in LISTED if name in sight.domains)
     documents = "all"

@@ -1,4 +1,4 @@
-"""``npl-worklog``: what agents on one project report to each other, from the command line."""
+"""``npl-worklog``: reports of agents on one project to each other, on the command line."""
 
 from __future__ import annotations
 
@@ -11,47 +11,45 @@ from typing import Any
 
 from npl_index.errors import escaped
 from npl_mcp.cli.terminal.arguments import JSON, VIA, Commands, Program, Run, option, switch, whole_number
-from npl_mcp.cli.terminal.display import Display, RefusedError, run_command
+from npl_mcp.cli.terminal.display import Display, FailedCallError, run_command
 from npl_mcp.cli.transports.connecting import Connection, connected
 
 NO_SESSION = 1
-"""Exit code if there is no session, or ``--data`` is no JSON."""
+"""Exit code without a session, or if ``--data`` is not JSON."""
 
 PAGE = 1_000
-"""Entries that are read at a time."""
+"""Entries of one call."""
 
-
-_SESSION = option("--session", "ID", "the session; by default the current one", dest="session_id")
+_SESSION = option("--session", "ID", "session; by default the current one", dest="session_id")
 _AGENT = option("--agent", "ID", dest="agent_id", required=True)
 
 COMMANDS = Commands()
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Run one command.
+    """Run one command and return the exit code.
 
-    :param words: the command line without the program's name, by default the process's.
-    :returns: the exit code.
+    :param words: command line without the program's name; by default that of the process.
     """
     return run_command(PROGRAM, words)
 
 
 def _on_session(run: Callable[[Namespace, Connection, Display], int | None]) -> Run:
-    """Return the runner of a command; a missing session is reported in the words of earlier versions."""
+    """Return the runner of a command that reports failures by :func:`_failed`."""
 
     @connected
     @wraps(run)
     def command(given: Namespace, connection: Connection, display: Display) -> int | None:
         try:
             return run(given, connection, display)
-        except RefusedError as refused:
+        except FailedCallError as refused:
             return _failed(refused.reply, given, display)
 
     return command
 
 
 def _failed(reply: Mapping[str, Any], given: Namespace, display: Display) -> int:
-    """Report a tool that failed; missing sessions in the words of earlier versions."""
+    """Report a failed tool call and return the exit code; missing sessions as in earlier versions."""
     if reply["error_code"] != "SESSION_NOT_FOUND":
         return display.failed(reply, given.parser)
     display.say(f"Error: {reply['error']}" if given.session_id else "No active session")
@@ -122,9 +120,9 @@ def _log(given: Namespace, connection: Connection, display: Display) -> int:
     tool="worklog_read",
 )
 @_on_session
-def _read(given: Namespace, connection: Connection, display: Display) -> int:
-    """Print what an agent has not read yet."""
-    # Print page after page: what the server marks as read has been printed, even if the next page fails.
+def _read_entries(given: Namespace, connection: Connection, display: Display) -> int:
+    """Print the entries that an agent has not read yet."""
+    # Each page is printed at once: the server has marked it as read, and the next page may fail.
     entries: list[dict[str, Any]] = []
     code = 0
     asked: dict[str, Any] = {"wait": given.wait, "since": given.since and max(given.since, 0)}
@@ -140,12 +138,12 @@ def _read(given: Namespace, connection: Connection, display: Display) -> int:
         if given.json:
             entries += page["items"]
         else:
-            display.text("".join(map(_line, page["items"])))
+            display.text("".join(map(_entry_line, page["items"])))
         if not page["items"] or not page["remaining"]:
             break
-        asked = {"since": page["items"][-1]["seq"]}  # the rest is there already
+        asked = {"since": page["items"][-1]["seq"]}  # without waiting: the remaining entries exist
     if given.json and (entries or not code):
-        _print([{name: _field(entry, name) for name in ENTRY} for entry in entries], display)
+        _print_json([{name: _former_value(entry, name) for name in ENTRY} for entry in entries], display)
     return code
 
 
@@ -154,20 +152,20 @@ SESSION = ("session_id", "status", "created", "task", "entry_count", "agents", "
 TIMES = ("ts", "created", "last_entry")
 
 
-def _line(entry: Mapping[str, Any]) -> str:
+def _entry_line(entry: Mapping[str, Any]) -> str:
     words = f"{entry['agent_id']}: {entry['action']} - {entry['summary']}"
-    # One line for each entry, whatever it holds: another would be read as the next entry.
-    return escaped(f"[{entry['seq']}] {_field(entry, 'ts')} {words}") + "\n"
+    # Line breaks are escaped: a second line would be read as the next entry.
+    return escaped(f"[{entry['seq']}] {_former_value(entry, 'ts')} {words}") + "\n"
 
 
-def _field(row: Mapping[str, Any], name: str) -> Any:
-    """Return a field as earlier versions printed it: ``None`` if it is not set, times with ``+00:00``."""
+def _former_value(row: Mapping[str, Any], name: str) -> Any:
+    """Return a field in the form of earlier versions: ``None`` if it is absent, times with ``+00:00``."""
     value = row.get(name)
     return value.removesuffix("Z") + "+00:00" if value is not None and name in TIMES else value
 
 
-def _print(value: object, display: Display) -> None:
-    """Print JSON as earlier versions did."""
+def _print_json(value: object, display: Display) -> None:
+    """Print JSON in the form of earlier versions."""
     display.data(value, "json", ascii_only=True)
 
 
@@ -176,14 +174,14 @@ def _print(value: object, display: Display) -> None:
 def _status(given: Namespace, connection: Connection, display: Display) -> None:
     """Describe a session."""
     data = connection.ask("worklog_status", session_id=given.session_id or None)
-    session = {name: _field(data, name) for name in SESSION}
+    session = {name: _former_value(data, name) for name in SESSION}
     if given.json:
-        _print(session, display)
+        _print_json(session, display)
     else:
-        display.text("".join(_described(session)))
+        display.text("".join(_session_lines(session)))
 
 
-def _described(session: Mapping[str, Any]) -> Iterator[str]:
+def _session_lines(session: Mapping[str, Any]) -> Iterator[str]:
     yield f"Session: {session['session_id']}\n"
     yield f"Status: {session['status']}\n"
     yield f"Created: {session['created']}\n"
@@ -195,31 +193,31 @@ def _described(session: Mapping[str, Any]) -> Iterator[str]:
         yield f"Last activity: {session['last_entry']}\n"
 
 
-@COMMANDS.add("list", switch("--all", help="also the archived ones, by names that --session takes"), JSON)
+@COMMANDS.add("list", switch("--all", help="also archived sessions, with their names for --session"), JSON)
 @_on_session
-def _list(given: Namespace, connection: Connection, display: Display) -> None:
+def _list_sessions(given: Namespace, connection: Connection, display: Display) -> None:
     """List the sessions, the newest first; * marks the current one."""
     sessions = connection.ask("worklog_sessions", archived=given.all)["sessions"]
     if given.json:
-        _print([_row(session) for session in sessions], display)
+        _print_json([_session_row(session) for session in sessions], display)
         return
     for session in sessions:
         mark = "*" if session["current"] else " "
         counts = f"entries={session['entry_count']} agents={len(session['agents'])}"
-        display.text(f"{mark} {_name(session)} [{session['status']}] {counts}\n")
+        display.text(f"{mark} {_session_name(session)} [{session['status']}] {counts}\n")
 
 
-def _row(session: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: _field(session, name) for name in SESSION} | {"session_id": _name(session)}
+def _session_row(session: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: _former_value(session, name) for name in SESSION} | {"session_id": _session_name(session)}
 
 
-def _name(session: Mapping[str, Any]) -> str:
-    """Return the name that ``--session`` takes; an archived id may be in use again."""
+def _session_name(session: Mapping[str, Any]) -> str:
+    """Return the name for ``--session``; the id of an archived session may be in use again."""
     archived = session.get("archived_as")
     return session["session_id"] if archived is None else f"archive/{archived}"
 
 
-@COMMANDS.add("close", switch("--archive", help="also move it to the archive"), _SESSION)
+@COMMANDS.add("close", switch("--archive", help="also move the session to the archive"), _SESSION)
 @_on_session
 def _close(given: Namespace, connection: Connection, display: Display) -> None:
     """Close a session for good."""
@@ -237,7 +235,7 @@ def _close(given: Namespace, connection: Connection, display: Display) -> None:
 )
 @_on_session
 def _export(given: Namespace, connection: Connection, display: Display) -> None:
-    """Write the files of a session, to .npl/sessions or FOLDER."""
+    """Write a session to files, in .npl/sessions or FOLDER."""
     data = connection.ask("worklog_export", session_id=given.session_id, folder=given.folder)
     display.text(f"written to {data['folder']}\n")
 
@@ -245,16 +243,16 @@ def _export(given: Namespace, connection: Connection, display: Display) -> None:
 @COMMANDS.add("import")
 @_on_session
 def _import(_: Namespace, connection: Connection, display: Display) -> None:
-    """Import the sessions of .npl/sessions that are not known yet."""
+    """Import the sessions of .npl/sessions that the database does not have."""
     data = connection.ask("worklog_import")
-    display.text(f"{data['sessions']} sessions with {data['entries']} entries taken over\n")
+    display.text(f"{data['sessions']} sessions with {data['entries']} entries imported\n")
     if data["skipped_lines"]:
-        display.note(f"{data['skipped_lines']} lines are no entries")
+        display.note(f"{data['skipped_lines']} lines are not entries")
 
 
 _EXAMPLES = """\
 npl-worklog init --task "Find calls without a retry"   # start a session for today
-npl-worklog init --id retry-audit                      # with a name
+npl-worklog init --id retry-audit                      # the same, with a name
 npl-worklog current || npl-worklog init
 npl-worklog log --agent scout-1 --action found --summary "3 of 14 calls" --tags retry,pay
 npl-worklog log --agent scout-1 --action found --summary x --data '{"calls": 14}'
@@ -268,21 +266,21 @@ npl-worklog import
 """
 
 _NAMES = 'npl-worklog list --all 2>/dev/null | sed "s/^..//; s/ .*//"'
-"""Lists the sessions, for the completion in shells."""
+"""Shell command that lists the sessions, for completion."""
 
 PROGRAM = Program(
     "npl-worklog",
     "npl-worklog [-h] [--via TRANSPORT] COMMAND ...",
-    "What agents on one project report to each other: numbered entries in sessions, and how far each\n"
-    "agent has read. The working directory is the project, or the folder that NPL_PROJECT names.",
+    "Reports of agents on one project to each other: numbered entries in sessions, and the position up to\n"
+    "which each agent has read. The project is the working directory, or the folder in NPL_PROJECT.",
     COMMANDS,
     (VIA,),
     examples=_EXAMPLES,
     exits="""\
-Exit codes: 0 done; 1 there is no such session, or --data is no JSON; 2 a command line or a value that cannot
-be used; 65 the session is closed; 69 no server answers; 70 a bug; 73 the id differs from an existing one only
-in case; 74 the database or a file cannot be used; 76 the server's reply was lost: check before you retry;
-77 not allowed; 130 interrupted; 141 the output was closed.
+Exit codes: 0 success; 1 no such session, or --data is not JSON; 2 invalid command line or value; 65 the
+session is closed; 69 no server answers; 70 a bug; 73 the id differs from an existing one only in case; 74 the
+database or a file cannot be used; 76 the server's reply was lost: check before you retry; 77 not allowed;
+130 interrupted; 141 the output was closed.
 """,
     completed=(_NAMES, dict.fromkeys(COMMANDS, ("--session",)) | {"export": ("",)}),
 )

@@ -1,4 +1,4 @@
-"""The command lines of programs that have commands, read with argparse."""
+"""Programs with commands, based on argparse."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from npl_mcp.tools.domains import tool_named
 
 
 class Argument(NamedTuple):
-    """One option or word of a command.
+    """An option or a word of a command.
 
-    :param names: its spellings, or the name of a word.
-    :param settings: of :meth:`argparse.ArgumentParser.add_argument`.
+    :param names: spellings of the option, or the name of the word.
+    :param settings: keyword arguments of :meth:`argparse.ArgumentParser.add_argument`.
     """
 
     names: tuple[str, ...]
@@ -31,7 +31,7 @@ def argument(*names: str, **settings: Any) -> Argument:
 
 
 def option(name: str, metavar: str, help: str | None = None, **settings: Any) -> Argument:
-    """Return an option with a value, or a word."""
+    """Return an option with a value, or a word without one."""
     return Argument((name,), {"metavar": metavar, "help": help, **settings})
 
 
@@ -48,10 +48,10 @@ def switch(*names: str, help: str | None = None) -> Argument:
 def add(parser: argparse.ArgumentParser, *arguments: Argument, **settings: Any) -> None:
     """Add arguments to a parser.
 
-    :param settings: that replace those of each argument.
+    :param settings: keyword arguments that override those of each argument.
     """
-    for one in arguments:
-        parser.add_argument(*one.names, **{**one.settings, **settings})
+    for item in arguments:
+        parser.add_argument(*item.names, **{**item.settings, **settings})
 
 
 VIA = argument(
@@ -65,10 +65,10 @@ SHELL = argument("shell", choices=SHELLS, metavar="|".join(SHELLS))
 
 
 class UsageError(Exception):
-    """A command line that cannot be read.
+    """A command line that cannot be used.
 
-    :param problem: what is wrong with it.
-    :param usage: what it should look like, if the problem is one of its form.
+    :param problem: description of the problem.
+    :param usage: usage of the command, if the form of the command line is wrong.
     """
 
     def __init__(self, problem: str, usage: str = "") -> None:
@@ -77,27 +77,27 @@ class UsageError(Exception):
 
 
 class ProgramParser(argparse.ArgumentParser):
-    """Reads the words of a program or of one of its commands, which are parsers of their own.
+    """Parser of a program or of one of its commands; each command has its own parser.
 
-    The parser that meets a word it does not know reports it. A command's words may stand between its options.
+    The parser that reads an unknown word reports it. A command's words may stand between its options.
     """
 
     tool = ""
-    """Tool whose parameters the arguments are, by ``dest``."""
+    """Name of the tool whose parameters the arguments are; each ``dest`` is the name of a parameter."""
 
     reader: Callable[[ProgramParser, list[str], argparse.Namespace], None] | None = None
-    """Replaces the default parsing of the words."""
+    """Function that replaces the default parsing of the words."""
 
     _reading = False
 
     def error(self, message: str) -> NoReturn:
-        """Report a problem where all others are reported."""
+        """Raise a :class:`UsageError`, so that all problems are reported in one place."""
         raise UsageError(message, f"{self.format_usage()}Try {self.prog} --help.")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         """Read words; see :meth:`argparse.ArgumentParser.parse_known_args`.
 
-        :returns: the values, and no words.
+        :returns: the values and an empty list: an unknown word is an error.
         """
         if self._reading:
             return super().parse_known_args(args, namespace)
@@ -117,10 +117,9 @@ class ProgramParser(argparse.ArgumentParser):
         return given, left
 
     def share(self, options: Iterable[argparse.Action]) -> None:
-        """Take options of the whole program behind the command, too, where it has none of the same name.
+        """Accept options of the whole program after the command as well, unless it has the same option.
 
-        One that is given replaces the value from before the command; help and usage of a command show its own
-        options alone.
+        The later value wins. Help and usage of a command show only its own options.
         """
         for option in options:
             if not set(option.option_strings) & set(self._option_string_actions):
@@ -129,7 +128,7 @@ class ProgramParser(argparse.ArgumentParser):
                 self._add_action(again)
 
     def describe(self) -> None:
-        """Give each argument without a text the meaning of the tool's parameter."""
+        """Set the help of each argument without one to the text of the tool's parameter."""
         meanings = tool_named(self.tool).meanings if self.tool else {}
         for action in self._actions:
             if action.help is None and (text := meanings.get(action.dest)):
@@ -142,14 +141,15 @@ class ProgramParser(argparse.ArgumentParser):
         return super().format_help()
 
     def told(self, problem: str, parameter: str | None) -> str:
-        """Return an error in the words of this command line.
+        """Return an error with the flag of this command line instead of the tool's parameter.
 
-        :param problem: of a tool; begins with the name of the parameter it is about.
-        :param parameter: e.g. ``tags[0]``.
+        :param problem: message of a tool, which may begin with the name of a parameter.
+        :param parameter: name of the parameter, e.g. ``tags[0]``.
         """
         name, _, index = (parameter or "").rstrip("]").partition("[")
         names = {
-            one.dest: (one.option_strings or [str(one.metavar or one.dest)])[-1] for one in self._actions
+            action.dest: (action.option_strings or [str(action.metavar or action.dest)])[-1]
+            for action in self._actions
         }
         flag = names.get(name)
         if flag is None or parameter is None or not problem.startswith(parameter):
@@ -159,20 +159,20 @@ class ProgramParser(argparse.ArgumentParser):
 
 
 Run = Callable[[argparse.Namespace, Any], Any]
-"""Runs a command, given its arguments, and the display or the settings."""
+"""Function of a command; it takes the arguments, and the display or the settings."""
 
 
 @dataclass(frozen=True)
 class Command:
-    """One command of a program.
+    """A command of a program.
 
-    :param help: a sentence without a full stop.
-    :param run: runs it.
-    :param arguments: of the command, besides the options of all commands.
-    :param tool: see :attr:`ProgramParser.tool`.
-    :param usage: instead of the one that argparse writes.
+    :param help: sentence without a full stop.
+    :param run: function of the command.
+    :param arguments: arguments of the command, besides the options of all commands.
+    :param tool: value of :attr:`ProgramParser.tool`.
+    :param usage: usage that replaces argparse's.
     :param notes: lines of the help before the examples.
-    :param reader: see :attr:`ProgramParser.reader`.
+    :param reader: value of :attr:`ProgramParser.reader`.
     """
 
     help: str
@@ -185,10 +185,14 @@ class Command:
 
 
 class Commands(dict[str, Command]):
-    """Commands by name. The name of a command of a group begins with that of the group."""
+    """Commands by name. A command of a group has two words, the first of which is the group's name."""
 
     def add(self, name: str, *arguments: Argument, **more: Any) -> Callable[[Run], Run]:
-        """Make a function a command, whose help is the docstring; see :class:`Command`."""
+        """Return a decorator that makes a function a command; the docstring is its help.
+
+        :param arguments: arguments of the command.
+        :param more: further fields of :class:`Command`.
+        """
 
         def register(run: Run) -> Run:
             text = " ".join((run.__doc__ or "").split()).removesuffix(".")
@@ -203,17 +207,17 @@ class Program:
     """A program with commands.
 
     :param name: name of the program.
-    :param usage: the options that may stand before the command.
-    :param description: for its help.
-    :param commands: of the program.
-    :param common: options of every command, which may stand before it as well.
+    :param usage: usage of the whole program.
+    :param description: description in its help.
+    :param commands: commands of the program.
+    :param common: options of every command, allowed before it as well.
     :param first: options that stand before the command.
-    :param settings: adds the flags of settings, which may stand anywhere, to a parser; with them the command
-        may be missing.
-    :param groups: meanings of the groups of commands.
-    :param examples: command lines, with their meaning behind ``#``.
-    :param exits: the end of each help.
-    :param completed: lines for ``sh`` that list the names behind a command, and the options and commands
+    :param settings: function that adds flags of settings to a parser, allowed anywhere; with it, the program
+        may be called without a command.
+    :param groups: descriptions of the groups of commands.
+    :param examples: command lines, each with its meaning after ``#``.
+    :param exits: last lines of each help.
+    :param completed: ``sh`` commands that list the names after a command, and the options and commands
         before such names; see :func:`~npl_mcp.config.completion.script`.
     """
 
@@ -238,7 +242,7 @@ class Program:
             self.settings(result)
         version = f"{self.name} {__version__}"
         result.add_argument("--version", action="version", version=version, help="print the version")
-        shared = [one for one in result._actions if one.dest != "help"] if self.settings else []
+        shared = [action for action in result._actions if action.dest != "help"] if self.settings else []
         add(result, *self.first, *self.common)
         of_group: dict[str, Any] = {
             "": result.add_subparsers(
@@ -255,19 +259,19 @@ class Program:
             of_group[group] = inner.add_subparsers(dest="step", metavar="|".join(steps), required=True)
             inner.share(shared)
         shell = Command("Print a completion script for a shell", self._complete, (SHELL,))
-        for name, one in {**self.commands, "completion": shell}.items():
+        for name, command in {**self.commands, "completion": shell}.items():
             group, _, last = name.rpartition(" ")
             inner = of_group[group].add_parser(
                 last,
-                help=one.help[:1].lower() + one.help[1:],
-                usage=one.usage,
-                description=f"{one.help}.",
-                epilog=one.notes + self._epilog([line for line in examples if line.split()[1] == name]),
+                help=command.help[:1].lower() + command.help[1:],
+                usage=command.usage,
+                description=f"{command.help}.",
+                epilog=command.notes + self._epilog([line for line in examples if line.split()[1] == name]),
                 formatter_class=form,
             )
-            inner.tool, inner.reader = one.tool, one.reader
-            inner.set_defaults(parser=inner, run=one.run)
-            add(inner, *one.arguments)
+            inner.tool, inner.reader = command.tool, command.reader
+            inner.set_defaults(parser=inner, run=command.run)
+            add(inner, *command.arguments)
             add(inner, *self.common, default=argparse.SUPPRESS)
             inner.share(shared)
         return result
@@ -287,7 +291,7 @@ class Program:
 def whole_number(text: str) -> int:
     """Read a whole number.
 
-    :raises ArgumentTypeError: it is none.
+    :raises ArgumentTypeError: the text is not a whole number.
     """
     try:
         return int(text)
@@ -296,9 +300,9 @@ def whole_number(text: str) -> int:
 
 
 def count(text: str) -> int:
-    """Read how many of something are wanted.
+    """Read a number of things.
 
-    :raises ArgumentTypeError: it is no whole number from 1 to a billion.
+    :raises ArgumentTypeError: the text is not a whole number from 1 to a billion.
     """
     number = whole_number(text)
     if not 1 <= number <= 1_000_000_000:

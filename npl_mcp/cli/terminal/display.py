@@ -1,7 +1,7 @@
-"""Replies to terminal text and exit codes.
+"""Output of the command lines and their exit codes.
 
-The text asked for goes to standard output, all messages go to standard error. There are no colours. On a
-terminal, what nobody can see in the content is printed as escapes; into a pipe it passes unchanged.
+Results go to standard output, messages to standard error, without colours. On a terminal, invisible
+characters of the content are printed as escapes; into a pipe the content passes unchanged.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ EXIT_CODES: Mapping[str, int] = {
     "UNAVAILABLE": 69,
     "UNCERTAIN": 76,
 }
-"""Exit codes by error code, with the numbers of ``sysexits.h``; 2 for all other codes, which the caller can
-correct. The last two come from :mod:`npl_mcp.cli.transports.connecting`."""
+"""Exit codes by error code, numbered as in ``sysexits.h``. All other error codes give 2: the caller can
+correct them. The last two error codes come from :mod:`npl_mcp.cli.transports.connecting`."""
 
-# Compiled when first used: few texts are no Unicode.
+# A text, compiled when first used: nearly all texts are valid Unicode.
 _FILE_NAME_BYTES = "[^\ud800-\udc7f\udd00-\udfff]*"
 
 
-class RefusedError(Exception):
-    """A tool that failed.
+class FailedCallError(Exception):
+    """A tool call that failed.
 
-    :param reply: its envelope.
+    :param reply: envelope of the answer.
     """
 
     def __init__(self, reply: Mapping[str, Any]) -> None:
@@ -58,11 +58,11 @@ class RefusedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a command did.
+    """The result of a command.
 
-    :param text: for people, without the last line end.
-    :param data: the same for programs, as JSON can hold it.
-    :param problems: one line each.
+    :param text: text for people, without the last line end.
+    :param data: JSON value of the same result, for programs.
+    :param problems: problems that were found, one line each.
     """
 
     text: str
@@ -71,26 +71,26 @@ class Outcome:
 
 
 def counted(problems: Sequence[str]) -> str:
-    """Return the number of problems in words."""
+    """Return the number of problems with its noun, e.g. ``1 problem``."""
     return "1 problem" if len(problems) == 1 else f"{len(problems) or 'no'} problem{'s' if problems else ''}"
 
 
 class Display:
     """Standard output and standard error of one command.
 
-    :param program: its name, before each message.
+    :param program: name of the program, which begins each message.
     """
 
     def __init__(self, program: str) -> None:
         self.program = program
         self.target: str | None = None
-        """The file that :meth:`text` writes to instead of standard output."""
+        """Path of the file that :meth:`text` writes to instead of standard output."""
 
     def text(self, text: str) -> None:
-        """Write to standard output as UTF-8, whatever the terminal's encoding is.
+        """Write to standard output, always as UTF-8.
 
-        :raises BrokenPipeError: nobody reads it any more.
-        :raises SystemExit: the file cannot be written; that was reported.
+        :raises BrokenPipeError: the reader has closed the pipe.
+        :raises SystemExit: the target file cannot be written; the user was told.
         """
         if self.target is not None:
             self._keep(text, self.target)
@@ -101,7 +101,7 @@ class Display:
     def _keep(self, text: str, target: str) -> None:
         try:
             if os.path.isfile(target) or not os.path.lexists(target):  # noqa: PTH113
-                # Where there is no room for the new one, the old one stays.
+                # If there is no room for the new file, the old one stays.
                 folder, name = os.path.split(os.path.realpath(target))
                 with Folder.opened(folder) as opened:
                     opened.replace(name, _encoded(text), durable=False)
@@ -115,8 +115,9 @@ class Display:
     def data(self, value: object, form: str, *, ascii_only: bool = False) -> None:
         """Write a value to standard output.
 
+        :param value: JSON value.
         :param form: ``json`` or ``yaml``.
-        :param ascii_only: write other characters as escapes in JSON.
+        :param ascii_only: whether JSON has escapes for all other characters.
         """
         if form == "json":
             self.text(json.dumps(value, ensure_ascii=ascii_only, indent=2) + "\n")
@@ -126,7 +127,7 @@ class Display:
             self.text(yaml.safe_dump(value, allow_unicode=True, sort_keys=False))
 
     def outcome(self, done: Outcome, *, as_json: bool) -> int:
-        """Write what a command did, and return the exit code; problems go to standard error."""
+        """Write the result of a command and return the exit code; problems go to standard error."""
         for problem in done.problems:
             self.note(problem)
         if as_json:
@@ -136,7 +137,7 @@ class Display:
         return PROBLEMS if done.problems else 0
 
     def note(self, line: str) -> None:
-        """Write a message to standard error, after the program's name."""
+        """Write a message to standard error, with the program's name before it."""
         self.say(f"{self.program}: {line}")
 
     def say(self, line: str) -> None:
@@ -144,10 +145,10 @@ class Display:
         _write(sys.stderr, escaped(line, lines=True) + "\n")
 
     def failed(self, reply: Mapping[str, Any], parser: ProgramParser) -> int:
-        """Report a tool that failed, and return the exit code.
+        """Report a failed tool call and return the exit code.
 
-        :param reply: its envelope.
-        :param parser: of the command, whose arguments have the names of the tool's parameters.
+        :param reply: envelope of the answer.
+        :param parser: parser of the command, whose arguments have the names of the tool's parameters.
         """
         self.note(parser.told(str(reply["error"]), reply.get("parameter")))
         return exit_code(reply)
@@ -163,7 +164,7 @@ def _write(stream: TextIO | None, text: str) -> None:
         return
     stream.flush()
     rest = memoryview(_encoded(text))
-    while rest:  # an unbuffered stream may take less than all at once
+    while rest:  # an unbuffered stream may take only a part
         rest = rest[stream.buffer.write(rest) :]
     stream.buffer.flush()
 
@@ -171,16 +172,15 @@ def _write(stream: TextIO | None, text: str) -> None:
 def _encoded(text: str) -> bytes:
     try:
         return text.encode("utf-8")
-    except UnicodeEncodeError:  # a lone surrogate; those that stand for bytes of a file name become these
+    except UnicodeEncodeError:  # a lone surrogate; those of file names become the bytes that they stand for
         return text.encode("utf-8", "surrogateescape" if re.fullmatch(_FILE_NAME_BYTES, text) else "replace")
 
 
 def run_program(program: str, run: Callable[[Display], int]) -> int:
-    """Run a command. It ends silently if it is interrupted, or if nobody reads its output any more.
+    """Run a command and return the exit code. An interrupt or a closed pipe ends it without a message.
 
-    :param program: its name.
-    :param run: returns the exit code; ends with ``SystemExit`` after printing a help.
-    :returns: the exit code.
+    :param program: name of the program.
+    :param run: function that returns the exit code, or raises ``SystemExit`` after printing a help.
     """
     display = Display(program)
     try:
@@ -203,16 +203,16 @@ def run_program(program: str, run: Callable[[Display], int]) -> int:
 
 
 def run_command(program: Program, words: Sequence[str] | None) -> int:
-    """Run a command of a program whose commands call tools; see :func:`run_program`.
+    """Run a command of a program whose commands call tools, and return the exit code.
 
-    :param words: the command line without the program's name, by default the process's.
+    :param words: command line without the program's name; by default that of the process.
     """
 
     def command(display: Display) -> int:
         given = program.parser().parse_args(words)
         try:
             done = given.run(given, display)
-        except RefusedError as refused:
+        except FailedCallError as refused:
             return display.failed(refused.reply, given.parser)
         return display.outcome(done, as_json=given.json) if isinstance(done, Outcome) else done or 0
 
@@ -220,6 +220,6 @@ def run_command(program: Program, words: Sequence[str] | None) -> int:
 
 
 def silence() -> None:
-    """Discard all further output after its reader has gone, so that closing it raises nothing."""
+    """Discard all further output after the pipe was closed, so that closing the streams raises nothing."""
     for stream in (sys.stdout, sys.stderr):
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -1,1 +1,1 @@
-"""How a command reaches the tools: in this process, or through a server."""
+"""Transports from a command to the tools: in this process, or through a server."""

@@ -1,7 +1,7 @@
 """Addresses of servers."""
 
-# Not "from __future__ import annotations": a NamedTuple compiles annotations that are texts, and the first
-# compilation costs a command two milliseconds.
+# Without "from __future__ import annotations": a NamedTuple compiles annotations that are strings, and the
+# first compilation costs a command two milliseconds.
 
 import re
 import socket
@@ -9,19 +9,19 @@ from typing import NamedTuple
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
-# Printable ASCII alone: nothing else may reach the head of a request.
+# Only printable ASCII may reach the head of a request.
 _URL = re.compile(r"(https?)://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::([0-9]{1,5}))?(/[!\"$->@-~]*)?")
 
 
 class Address(NamedTuple):
-    """Where a server listens.
+    """The address of a server.
 
-    :param text: as the user would write it.
-    :param host: name or number; empty for a Unix socket.
+    :param text: address in the user's form.
+    :param host: host name or number; empty for a Unix socket.
     :param port: TCP port.
-    :param path: of the Unix socket.
-    :param prefix: what stands before ``/mcp`` in the URL.
-    :param secure: with TLS.
+    :param path: path of the Unix socket.
+    :param prefix: path of the URL before ``/mcp``.
+    :param secure: whether the server uses TLS.
     """
 
     text: str
@@ -33,16 +33,16 @@ class Address(NamedTuple):
 
     @property
     def local(self) -> bool:
-        """Whether it is on this machine, without TLS."""
+        """Whether the server is on this machine, without TLS."""
         return self.host in ("", *LOOPBACK) and not self.secure
 
     def same_as(self, *others: "Address | None") -> bool:
-        """Whether one of the others is the same address, whatever their spelling."""
+        """Return whether one of the others is the same address; their spelling does not count."""
         return any(other is not None and self[1:] == other[1:] for other in others)
 
 
 def parse_address(text: str) -> Address | None:
-    """Return the address of a server; ``None`` if the text is none.
+    """Return the address of a server; ``None`` for other texts.
 
     :param text: ``http://host:port``, with or without ``/mcp`` at its end, ``https://…``, or ``unix:/path``.
     """

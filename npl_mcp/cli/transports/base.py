@@ -1,4 +1,4 @@
-"""What all transports have in common."""
+"""The protocol of transports, their errors, and the reading of replies."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Any, Protocol
 from npl_mcp import __version__
 
 CALL_SECONDS = 600.0
-"""How long a tool may take."""
+"""Time limit of a call."""
 
 WORKLOG_TOOLS = "worklog_"
-"""Prefix of the tools that need the worklogs and nothing else."""
+"""Prefix of the tools that need only the worklogs."""
 
 
 class Transport(Protocol):
-    """One way to run a tool.
+    """A way to call tools.
 
-    :param name: for messages, as the subject of a sentence.
-    :param local: it works on the data of this machine.
+    :param name: name for messages, as the subject of a sentence.
+    :param local: whether it works on the data of this machine.
     """
 
     name: str
@@ -28,21 +28,21 @@ class Transport(Protocol):
         """Call a tool.
 
         :returns: ``{"success": True, "data": …}`` or ``{"success": False, "error": …, "error_code": …}``.
-        :raises TransportError: there is no reply.
+        :raises TransportError: no reply came.
         """
         ...
 
     def close(self) -> None:
-        """Release what the transport holds."""
+        """Release the resources of the transport."""
         ...
 
 
 class TransportError(Exception):
-    """A server cannot be reached, or its answer cannot be used.
+    """A server that cannot be reached, or whose answer cannot be used.
 
-    :param problem: what is wrong; follows the transport's name in messages.
-    :param sent: the whole call was sent, so it may have been carried out.
-    :param absent: nothing listens there.
+    :param problem: predicate of a sentence whose subject is the transport's name.
+    :param sent: whether the whole call was sent, so that the tool may have run.
+    :param absent: whether no server listens at the address.
     """
 
     def __init__(self, problem: str, *, sent: bool = False, absent: bool = False) -> None:
@@ -51,12 +51,12 @@ class TransportError(Exception):
 
 
 def check_version(version: str | None) -> None:
-    """Make sure that a server is an npl server with the same tools as this client.
+    """Check that a server is an npl server with the same tools as this client.
 
-    Versions that agree up to their second number have the same tools.
+    Versions with equal first and second numbers have the same tools.
 
-    :param version: what the server says; ``None`` if it is no npl server.
-    :raises TransportError: it is not.
+    :param version: version of the server; ``None`` if it is not an npl server.
+    :raises TransportError: the version differs, or it is not an npl server.
     """
     if version is None:
         raise TransportError("is not an npl server")
@@ -66,14 +66,14 @@ def check_version(version: str | None) -> None:
 
 
 def reply_of(text: str | bytes) -> dict[str, Any] | None:
-    """Return the reply of a tool; ``None`` if the text is not a reply."""
+    """Return the reply of a tool; ``None`` for other texts."""
     body = json_object(text)
     failed = body.get("success") is False and isinstance(body.get("error"), str) and "error_code" in body
     return body if failed or (body.get("success") is True and "data" in body) else None
 
 
 def json_object(text: str | bytes) -> dict[str, Any]:
-    """Read a JSON object; return an empty one if the text is not an object."""
+    """Read a JSON object; other texts give an empty one."""
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):

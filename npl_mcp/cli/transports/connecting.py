@@ -1,4 +1,4 @@
-"""The connection of a command to the tools, wherever they run."""
+"""The connection of a command to the tools, in this process or on a server."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import Any
 
 from npl_index.errors import InvalidRequestError
 from npl_mcp.cli.terminal.arguments import Run, UsageError
-from npl_mcp.cli.terminal.display import EXIT_CODES, Display, RefusedError
-from npl_mcp.cli.terminal.progress import Progress
+from npl_mcp.cli.terminal.display import EXIT_CODES, Display, FailedCallError
+from npl_mcp.cli.terminal.progress_line import Progress
 from npl_mcp.cli.transports.addresses import parse_address
 from npl_mcp.cli.transports.base import Transport, TransportError
 from npl_mcp.cli.transports.in_process import InProcess
@@ -23,12 +23,12 @@ from npl_mcp.tools.domains import tool_named
 
 
 class Connection:
-    """Calls tools through one transport.
+    """A connection to the tools through one transport.
 
-    :param transport: to call them with.
-    :param settings: of calls in this process, which replace those to a server that failed; ``None`` if a
+    :param transport: transport of the calls.
+    :param settings: settings of calls in this process, which replace a server that fails; ``None`` if a
         server is not replaced.
-    :param note: told once that a server was replaced.
+    :param note: function that gets a message when a server is replaced.
     """
 
     def __init__(
@@ -37,10 +37,10 @@ class Connection:
         self._transport, self._settings, self._note = transport, settings, note
 
     def call(self, tool: str, **arguments: object) -> dict[str, Any]:
-        """Call a tool; a call that takes long is shown at a terminal.
+        """Call a tool; a terminal shows a long call.
 
-        :param tool: its name.
-        :param arguments: as JSON would hold them; those that are ``None`` are left out.
+        :param tool: name of the tool.
+        :param arguments: JSON values; ``None`` means an absent argument.
         :returns: ``{"success": True, "data": …}`` or ``{"success": False, "error": …, "error_code": …}``.
         """
         given = {name: value for name, value in arguments.items() if value is not None}
@@ -55,13 +55,13 @@ class Connection:
                 return self._transport.call(tool, given)
 
     def ask(self, tool: str, **arguments: object) -> Any:
-        """Call a tool, and return the data of its reply; see :meth:`call`.
+        """Call a tool and return the data of its reply; see :meth:`call`.
 
-        :raises RefusedError: it failed.
+        :raises FailedCallError: the call failed.
         """
         reply = self.call(tool, **arguments)
         if not reply["success"]:
-            raise RefusedError(reply)
+            raise FailedCallError(reply)
         return reply["data"]
 
     def close(self) -> None:
@@ -74,13 +74,13 @@ def connect(
 ) -> Connection:
     """Return a connection to the tools.
 
-    :param via: the value of ``--via``.
-    :param note: receives messages for the user besides the replies.
-    :param roots: folders to search first. A running server has its own, so it is called only if the user
-        insists.
-    :param must_see: these and no others; a running server cannot be called at all.
-    :raises UsageError: a setting cannot be used, or a server cannot see the roots.
-    :raises SystemExit: a server is required, and none runs; that was reported.
+    :param via: value of ``--via``.
+    :param note: function that gets messages for the user besides the replies.
+    :param roots: folders to search first. A running server has its own roots, so it is called only with
+        ``--via http``.
+    :param must_see: whether only these roots count; a running server is then never called.
+    :raises UsageError: a setting is invalid, or a running server would have to see the roots.
+    :raises SystemExit: a server is required but does not run; the user was told.
     """
     own = tuple(map(Path, roots))
     try:
@@ -120,12 +120,12 @@ def connected(run: Callable[[Namespace, Connection, Display], Any]) -> Run:
 
 
 def _server(settings: Settings, *, insists: bool) -> Transport | None:
-    """Return the server that the settings name, or else the one of the data folder, if it runs.
+    """Return the server that the settings name, else the running server of the data folder, else ``None``.
 
     Only the server of the data folder gets the token of its state file, and only while it runs.
 
-    :param insists: the folder's server may look for files elsewhere.
-    :raises UsageError: ``NPL_MCP_URL`` is no address.
+    :param insists: whether the user requires a server; the folder's server may then search other places.
+    :raises UsageError: ``NPL_MCP_URL`` is not an address.
     """
     state = running_server(settings.data_folder, only_own=True)
     listens = [] if state is None else [state.socket and f"unix:{state.socket}", state.url]
@@ -133,7 +133,7 @@ def _server(settings: Settings, *, insists: bool) -> Transport | None:
     if settings.url is None:
         if state is None or not own or not (insists or state.places == search_places()):
             return None
-        # The socket comes first: the mode of its file says who may connect.
+        # The socket comes first: the mode of its file limits the users that can connect.
         address, token = own[0], state.token
     else:
         address = parse_address(settings.url)
@@ -147,10 +147,10 @@ def _server(settings: Settings, *, insists: bool) -> Transport | None:
 
 
 def _may_run_here(tool: str, server: Transport, error: TransportError) -> bool:
-    """Return whether a call that a server has not answered can be made in this process.
+    """Return whether this process may repeat a call that a server has not answered.
 
-    A call that changes nothing always can. Any other must not have been sent, since the server may have
-    carried it out; and a server on another machine has other data than this one.
+    A call that only reads may always be repeated. Any other call must not have been sent, because the server
+    may have run it, and the server must be on this machine, because others have other data.
     """
     return (server.local and not error.sent) or tool_named(tool).read_only
 

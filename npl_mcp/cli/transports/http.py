@@ -1,8 +1,7 @@
 """Calls to a running server over HTTP.
 
-Before a call is sent, the server has to answer ``GET /healthz`` on the same connection with its name and
-version; only then does it see the token and the call. So a call goes only to a server that answers, and one
-that was not sent can be made elsewhere.
+The server must first answer ``GET /healthz`` on the same connection with its name and version; only then are
+the token and the call sent. So a call goes only to a server that answers; an unsent call can run elsewhere.
 """
 
 from __future__ import annotations
@@ -37,23 +36,23 @@ RETRY_SECONDS = 0.5
 """Seconds before a call is sent once more: another server may take over meanwhile."""
 
 MAX_BODY_BYTES = 64 * 1024 * 1024
-"""Longest answer; the largest artifact fits several times."""
+"""Bytes of an answer, several times the largest artifact."""
 
 REFUSED = (401, 413, 421, 429, 503)
-"""Statuses of calls that a server refuses before it looks at them."""
+"""Statuses of calls that a server refuses before it reads them."""
 
 GATEWAY_FAILED = (502, 504)
 """Statuses of a proxy whose server gave no answer."""
 
-_BLOCK = 64 * 1024
+_BLOCK_BYTES = 64 * 1024
 
 
 class Answer(NamedTuple):
-    """What a server sent.
+    """The answer to a request.
 
     :param status: HTTP status code.
-    :param headers: their names, in small letters.
-    :param body: its bytes.
+    :param headers: names of the headers, in lower case.
+    :param body: content of the answer.
     """
 
     status: int
@@ -62,11 +61,11 @@ class Answer(NamedTuple):
 
 
 class HttpTransport:
-    """Calls the tools of a running server.
+    """A transport to a running server.
 
-    :param address: of the server.
-    :param token: proves who calls; empty for none.
-    :param project: the folder whose worklogs are meant; ``None`` means the working directory.
+    :param address: address of the server.
+    :param token: token of the caller; empty without one.
+    :param project: folder of the worklogs; ``None`` means the working directory.
     """
 
     def __init__(self, address: Address, token: str, project: Path | None = None) -> None:
@@ -79,12 +78,14 @@ class HttpTransport:
         headers = {"Content-Type": b"application/json", "Connection": b"close"}
         if self._token:
             if not self._token.isascii() or not self._token.isprintable():
-                raise TransportError("was not called: the token has characters that no token has")
+                raise TransportError("was not called: the token has characters outside printable ASCII")
             headers["Authorization"] = b"Bearer " + self._token.encode("ascii")
         # Another machine has other folders; its server uses its own.
         if self.local:
-            headers["NPL-Cwd"] = _folder((tool.startswith(WORKLOG_TOOLS) and self._project) or Path.cwd())
-        # In ASCII, so that half of a surrogate pair arrives as such and is refused, as it is in this process.
+            headers["NPL-Cwd"] = _folder_header(
+                (tool.startswith(WORKLOG_TOOLS) and self._project) or Path.cwd()
+            )
+        # ASCII with escapes: a lone surrogate arrives unchanged and is refused, as in this process.
         body = json.dumps({**arguments, "request_id": os.urandom(16).hex()}).encode("ascii")
         try:
             answer = self._sent(tool, headers, body)
@@ -118,15 +119,15 @@ class HttpTransport:
         return answer
 
     def close(self) -> None:
-        """Do nothing: each call has a connection of its own."""
+        """Do nothing: each call has its own connection."""
 
 
 def greeted(address: Address) -> HTTPConnection:
     """Return a connection to an npl server of this version.
 
-    :raises TransportError: none answers.
+    :raises TransportError: no such server answers.
     """
-    line = connected(address)
+    line = opened(address)
     try:
         greeting = request(line, "GET", f"{address.prefix}/healthz", {}, None, GREETING_SECONDS)
         body = json_object(greeting.body)
@@ -140,28 +141,28 @@ def greeted(address: Address) -> HTTPConnection:
     return line
 
 
-def connected(address: Address) -> HTTPConnection:
-    """Return an open connection, which is never opened again.
+def opened(address: Address) -> HTTPConnection:
+    """Return an open connection that never reconnects.
 
-    :raises TransportError: nothing listens there.
+    :raises TransportError: the server cannot be reached.
     """
     seconds = 0.25 if address.local else 1.0
     try:
-        line = _line(address, seconds)
+        line = _new_connection(address, seconds)
         line.connect()
     except TimeoutError:
         raise TransportError(f"does not answer within {seconds:g} s") from None
     except (OSError, ValueError) as error:  # ValueError: an impossible host name, a path with a NUL
         reason = getattr(error, "strerror", None) or str(error)
         raise TransportError(f"cannot be reached: {reason}", absent=True) from None
-    # Otherwise a server that closes after the greeting would get the call over a new connection, where
-    # another process may listen by then.
+    # Otherwise, if a server closes after the greeting, the call would go over a new connection, and another
+    # process may listen by then.
     line.auto_open = 0
     return line
 
 
-def _line(address: Address, seconds: float) -> HTTPConnection:
-    """Return a connection that is not open. Servers of this machine are reached without a proxy."""
+def _new_connection(address: Address, seconds: float) -> HTTPConnection:
+    """Return a connection that is not open yet; a server of this machine needs no proxy."""
     if not address.host:
         return UnixConnection(address.path, seconds)
     kind = HTTPSConnection if address.secure else HTTPConnection
@@ -181,7 +182,8 @@ def _line(address: Address, seconds: float) -> HTTPConnection:
 class UnixConnection(HTTPConnection):
     """A connection to a Unix socket.
 
-    :param path: of the socket.
+    :param path: path of the socket.
+    :param seconds: time limit of each operation.
     """
 
     def __init__(self, path: str, seconds: float) -> None:
@@ -210,15 +212,15 @@ def request(
     """Send a request and return its answer.
 
     :param headers: values without control characters; http.client adds ``Host`` and ``Content-Length``.
-    :param seconds: longest time without a byte.
-    :raises TransportError: there is no answer, or it is too long.
+    :param seconds: time limit for each part of the answer.
+    :raises TransportError: no answer came, or it is longer than :data:`MAX_BODY_BYTES`.
     """
     sent = False
     try:
         if line.sock is not None:
             line.sock.settimeout(seconds)
         line.request(method, path, body, {"User-Agent": f"npl-cli/{__version__}", **headers})
-        sent = method != "GET"  # which changes nothing
+        sent = method != "GET"  # a GET changes nothing
         with line.getresponse() as response:
             return Answer(response.status, frozenset(map(str.lower, response.headers)), _body(response, sent))
     except TimeoutError:
@@ -228,10 +230,10 @@ def request(
 
 
 def _body(response: HTTPResponse, sent: bool) -> bytes:
-    """Read in small parts, so that the limit also holds for a body that announces a false length, or none."""
+    """Read a body in parts, so that the limit holds even if the announced length is false or missing."""
     data = bytearray()
     too_long = (response.length or 0) > MAX_BODY_BYTES
-    while not too_long and (part := response.read1(_BLOCK)):
+    while not too_long and (part := response.read1(_BLOCK_BYTES)):
         data += part
         too_long = len(data) > MAX_BODY_BYTES
     if too_long:
@@ -241,8 +243,11 @@ def _body(response: HTTPResponse, sent: bool) -> bytes:
     return bytes(data)
 
 
-def _folder(folder: Path) -> bytes:
-    """Return a folder as the value of a header."""
+def _folder_header(folder: Path) -> bytes:
+    """Return the header value for a folder.
+
+    :raises TransportError: its name has control characters.
+    """
     here = os.fsencode(folder)
     if here != here.strip() or any(byte < 0x20 or byte == 0x7F for byte in here):
         raise TransportError("was not called: the name of the working directory has control characters")

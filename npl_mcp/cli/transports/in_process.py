@@ -23,9 +23,9 @@ FILE_TOOLS = ("items_", "survey_")
 
 
 class InProcess:
-    """Calls tools in this process.
+    """A transport that calls tools in this process.
 
-    :param settings: of the tools.
+    :param settings: settings of the tools.
     """
 
     name, local = "this process", True
@@ -33,7 +33,7 @@ class InProcess:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._app: App | Worklogs | None = None
-        # The replies tell the user what went wrong; the log is for those who run servers.
+        # The user sees errors in the replies; the log is for servers.
         logging.getLogger("npl_mcp").addHandler(logging.NullHandler())
 
     def call(self, tool: str, arguments: dict[str, object]) -> dict[str, Any]:
@@ -49,13 +49,13 @@ class InProcess:
         return body
 
     def close(self) -> None:
-        """Close the stores and caches a tool opened."""
+        """Close the stores and caches of the tools."""
         if self._app is not None:
             self._app.close()
             self._app = None
 
     def _first_argument(self, tool: str) -> Files | App | Worklogs:
-        """Return the object the tool works on. The application takes a quarter of a second to import."""
+        """Return the first argument of a tool. Importing the application takes a quarter of a second."""
         settings = self._settings
         if tool.startswith(FILE_TOOLS):
             return Files(settings)

@@ -1,4 +1,4 @@
-"""A server for one command, called over its standard streams as MCP clients do."""
+"""A server for one command, called over its standard streams like by an MCP client."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ START_SECONDS = 30.0
 
 
 class StdioTransport:
-    """Starts a server with the first call, and ends it with :meth:`close`.
+    """A transport that starts a server with the first call and ends it with :meth:`close`.
 
     :param roots: roots of the server; by default those of the environment.
-    :param command: starts the server; by default that of this installation.
-    :param start_seconds: longest time of the start.
-    :param call_seconds: longest time of a call.
+    :param command: command that starts the server; by default that of this installation.
+    :param start_seconds: time limit of the start.
+    :param call_seconds: time limit of a call.
     """
 
     name, local = "the server over standard streams", True
@@ -43,7 +43,7 @@ class StdioTransport:
         start_seconds: float = START_SECONDS,
         call_seconds: float = CALL_SECONDS,
     ) -> None:
-        # The answers hold the warnings as well; this program reads JSON.
+        # Answers contain the warnings of the log as well, and this program reads JSON.
         self._command = [*(command or [*python(SERVER), "--log-level", "ERROR", "--format", "json"])]
         self._command += [word for root in roots for word in ("--root", str(root))]
         self._start_seconds, self._call_seconds = start_seconds, call_seconds
@@ -71,13 +71,13 @@ class StdioTransport:
         self._stack.close()
 
     def _connect(self) -> tuple[BlockingPortal, Client[ClientTransport]]:
-        # The reply says what went wrong; the libraries' logs would say it a second time.
+        # The libraries would log the errors that the reply has.
         for name in ("mcp", "fastmcp", "client"):
             logging.getLogger(name).addHandler(logging.NullHandler())
             logging.getLogger(name).propagate = False
         program, *arguments = self._command
-        # As in this process, files are looked for where the command was given. The default of the log,
-        # sys.stderr, need not be a file that a process can write to.
+        # Like this process, the server searches the working directory. The default for log_file, sys.stderr,
+        # may not be a file that a process can write to.
         transport = ClientTransport(
             program,
             arguments,
@@ -97,14 +97,14 @@ class StdioTransport:
 
 
 def _reporting() -> ProgressHandler | None:
-    """Return the handler that reports progress to the watcher of this call, if there is one."""
+    """Return the handler that reports progress to the watcher of this call; ``None`` without a watcher."""
     watcher = PROGRESS.get()
     if watcher is None:
         return None
 
     async def report(progress: float, total: float | None, message: str | None) -> None:
         del message
-        if total is not None:  # else nothing is said of parts
+        if total is not None:  # otherwise the call has no parts
             watcher(int(progress), int(total))
 
     return report

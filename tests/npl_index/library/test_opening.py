@@ -55,7 +55,7 @@ ALLOWED = {
     "npl_mcp/cli/commands/notation.py": {
         "Path(given.file).read_text": "the user named it on the command line, and it may be a pipe"
     },
-    "npl_mcp/cli/commands/places.py": {"open": "in a folder of its own that it just made"},
+    "npl_mcp/cli/commands/targets.py": {"open": "in a folder of its own that it just made"},
     "npl_mcp/cli/terminal/display.py": {
         "os.open": DEVICE,
         "open": "the user named it on the command line, and it may be a pipe",

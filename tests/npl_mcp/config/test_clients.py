@@ -144,4 +144,4 @@ def test_files_that_end_early_are_named(tmp_path: Path, text: str) -> None:
     (tmp_path / "opencode.json").write_text(text)
     (found,) = configurations(tmp_path / "home", tmp_path)
     assert found.problem is not None
-    assert "it is no JSON" in found.problem
+    assert "it is not JSON" in found.problem

@@ -158,8 +158,8 @@ def test_a_project_says_only_what_stays_in_it(line: str, place: Place) -> None:
         with pytest.raises(InvalidRequestError) as caught:
             read()
         assert str(caught.value) == (
-            f"{place.project}/npl.toml, line 3: {name} is not a project's to set; remove the line, or put it"
-            f" into {place.user}/npl.toml; NPL_PROJECT_CONFIG=off ignores the project's file"
+            f"{place.project}/npl.toml, line 3: a project may not set {name}; remove the line, or put it"
+            f" into {place.user}/npl.toml; NPL_PROJECT_CONFIG=off ignores it"
         )
 
 
@@ -206,7 +206,7 @@ def test_a_setting_of_an_earlier_version_is_read_and_ignored(place: Place) -> No
         ("structured = 1", "structured is not true or false"),
         ("patience = true", "patience is not a number; write 0.5"),
         ("patience = -1", "patience='-1' is not a number of seconds; e.g. 5"),
-        ("weights = [0, 0, 0]", "weights='0,0,0' cannot be used; three numbers"),
+        ("weights = [0, 0, 0]", "weights='0,0,0' is invalid; three numbers"),
         ('domains = ["nothing"]', "domains: there is no domain 'nothing'"),
     ],
 )
@@ -228,7 +228,7 @@ def make_link(file: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (make_link, "is a link; put the file itself there"),
+        (make_link, "is a link; replace it by the file itself"),
         (lambda file: file.symlink_to("absent"), "is a link"),
         (lambda file: file.mkdir(), "is not a file; rename or remove it"),
         (lambda file: os.mkfifo(file), "is not a file"),

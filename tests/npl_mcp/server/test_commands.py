@@ -137,7 +137,7 @@ def test_worklogs_go_out_and_come_in(run: Run, settings: Settings, call: Call) -
     assert done.stdout == f"written to {log.parent}\n"
     assert b'"summary":"one"' in log.read_bytes()
     done = run("worklog", "import", data=settings.cwd / "other")
-    assert done.stdout == "1 sessions with 1 entries taken over\n"
+    assert done.stdout == "1 sessions with 1 entries imported\n"
     done = run("worklog", "export", "s2")
     assert (done.returncode, done.stdout) == (2, "")
     assert "s2" in done.stderr
@@ -160,11 +160,11 @@ def test_a_folder_is_indexed_ahead(run: Run, settings: Settings, many: Path) -> 
     done = run("index", "many")
     assert (done.returncode, done.stderr) == (0, "")
     assert re.fullmatch(
-        rf"{FILES} files with {3 * FILES} sections: {FILES} indexed, [\d.]+ s; kept in .+\n",
+        rf"{FILES} files with {3 * FILES} sections: {FILES} indexed, [\d.]+ s; stored in .+\n",
         done.stdout,
     )
     again = run("--root", str(many), "index")
-    assert f": 0 indexed, {FILES} were, " in again.stdout
+    assert f": 0 indexed, {FILES} unchanged, " in again.stdout
     for file in (None, ".", str(many)):
         app = App(replace(settings, roots=(many,)))
         assert len(app.gather(DocumentRef(file=file)).files) == FILES
@@ -181,7 +181,7 @@ def test_what_is_not_kept_is_said(run: Run, settings: Settings, docs: Path) -> N
     for arguments, message in (
         (("index", "nowhere"), "nowhere is not a folder"),
         (("index",), "no folder to index"),
-        (("--cache", "memory", "index", str(docs)), "nothing is kept"),
+        (("--cache", "memory", "index", str(docs)), "no index is stored"),
     ):
         done = run(*arguments)
         assert (done.returncode, done.stdout) == (2, "")
@@ -255,7 +255,7 @@ def test_at_a_terminal_it_says_how_to_connect_it(settings: Settings, docs: Path,
     assert f"claude mcp add npl -- {shlex.join(words)}\n" in shown
     entry = json.loads(next(line for line in shown.splitlines() if "mcpServers" in line))["mcpServers"]["npl"]
     assert [entry["command"], *entry["args"]] == words
-    assert "all are without it, and some clients take 40" in shown
+    assert "without it all are listed, and some clients take 40" in shown
 
 
 @pytest.mark.parametrize(

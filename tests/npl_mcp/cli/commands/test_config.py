@@ -86,9 +86,7 @@ def test_a_file_that_cannot_be_used_stops_every_command(
     (work / "npl.toml").write_text('host = "0.0.0.0"\n')
     assert main(["config", "show"]) == 2
     said = capsys.readouterr().err
-    assert said.startswith(
-        f"npl-mcp: {work}/npl.toml, line 1: host is not a project's to set; remove the line"
-    )
+    assert said.startswith(f"npl-mcp: {work}/npl.toml, line 1: a project may not set host; remove the line")
 
 
 def test_all_command_lines_read_the_files(
@@ -109,4 +107,4 @@ def test_all_command_lines_read_the_files(
     capsys.readouterr()
     for main_of in (lambda: load.main(["index", "garden.md"]), lambda: worklog.main(["current"])):
         assert main_of() == 2
-        assert f"{work}/npl.toml, line 1: via is not a project's to set" in capsys.readouterr().err
+        assert f"{work}/npl.toml, line 1: a project may not set via" in capsys.readouterr().err

@@ -50,7 +50,7 @@ def test_a_new_user_is_told_what_is_left_to_do(run: Run, tmp_path: Path) -> None
     done = run("doctor")
     assert (done.returncode, done.stderr) == (0, "")
     assert f"{tmp_path / 'project'}: 1 Markdown files\n" in done.stdout
-    assert "no client that was found names npl\n" in done.stdout
+    assert "no client on this machine has an entry for npl\n" in done.stdout
     assert "npl-mcp, started at a terminal" in done.stdout
     assert not (tmp_path / "data").exists()
 
@@ -94,7 +94,7 @@ def test_clients_that_name_npl_are_found(run: Run, tmp_path: Path) -> None:
         (tmp_path / path).parent.mkdir(exist_ok=True)
         (tmp_path / path).write_text(text.replace("PROJECT", str(tmp_path / "project")), encoding="utf-8")
     found = findings(run("--write", "doctor", "--json"))
-    assert found["write"]["text"] == "there is no root, so no file may be changed"
+    assert found["write"]["text"] == "there is no root, so tools may not change files"
     assert "--root" in found["write"]["fix"]
     assert "clients" not in found
     for client, (path, _) in CLIENTS.items():

@@ -56,11 +56,11 @@ def test_content_comes_from_standard_input(run: Run) -> None:
     """Subsections that are gone are named; what is no text changes nothing."""
     words = ("edit", "guide.md", "## Setup", "--operation", "replace")
     assert run(*words, typed=b"caf\xe9")[0] == 2
-    assert run(*words)[2].startswith("npl-load: error: standard input is empty; give some text")
+    assert run(*words)[2].startswith("npl-load: error: standard input is empty; give a text")
     assert Path("guide.md").read_bytes() == GUIDE.encode()
     code, out, _ = run(*words, typed="Ein Café.\n".encode())
     assert code == 0
-    assert out.splitlines()[1:] == ["gone: ### Twice"]
+    assert out.splitlines()[1:] == ["removed: ### Twice"]
     assert "## Setup\r\n\r\nEin Café.\r\n\r\n## Log\r\n" in Path("guide.md").read_bytes().decode()
 
 
@@ -96,7 +96,7 @@ def test_a_section_is_deleted_by_its_owner_without_a_digest(run: Run) -> None:
     code, out, _ = run(*words, typed=b"not read")
     assert code == 0
     assert out.startswith("guide > # Guide is changed and lost lines 5-12: ")
-    assert out.splitlines()[1:] == ["gone: ## Setup", "gone: ### Twice"]
+    assert out.splitlines()[1:] == ["removed: ## Setup", "removed: ### Twice"]
     assert Path("guide.md").read_bytes() == b"# Guide\r\n\r\nIntro  \r\n\r\n## Log\r\n"
 
 

@@ -78,7 +78,7 @@ def test_each_push_is_a_revision(run: Run, docs: Path) -> None:
     (docs / "guide.md").write_bytes(b"# Guide\n\nTwo.\n")
     (docs / "plants" / "roses.md").rename(docs / "roses.md")
     assert run("push", "docs", "--by", "lee")[1] == "lib:docs@2: 1 added, 1 changed, 1 removed\n"
-    assert run("push", "docs")[:2] == (0, "nothing is new: lib:docs@2 has just these files\n")
+    assert run("push", "docs")[:2] == (0, "no change: lib:docs@2 has the same files\n")
     (docs / "roses.md").rename(docs / "plants" / "roses.md")
     assert run("push", "docs", "--by", "kim", "-m", "Back")[0] == 0
     log = run("log", "docs")[1].splitlines()
@@ -142,7 +142,7 @@ def test_a_pull_replaces_only_what_the_library_has_held(run: Run, docs: Path) ->
     write(copy, {"plants/own.md": b"# Own\n", "own.txt": b"own"})
     assert run("pull", "docs", "copy") == (
         0,
-        "lib:docs@2: 0 written, 1 replaced, 1 removed, 0 the same\n",
+        "lib:docs@2: 0 written, 1 replaced, 1 removed, 0 unchanged\n",
         "",
     )
     own = {"plants/own.md": b"# Own\n", "own.txt": b"own"}
@@ -152,7 +152,7 @@ def test_a_pull_replaces_only_what_the_library_has_held(run: Run, docs: Path) ->
     code, text, problems = run("pull", "docs@1", "copy")
     assert (code, text.partition(": ")[2]) == (
         1,
-        "0 written, 0 replaced, 0 removed, 0 the same, 2 left as they were\n",
+        "0 written, 0 replaced, 0 removed, 0 unchanged, 2 not replaced\n",
     )
     assert "guide.md: it was changed here; --force replaces it" in problems
     assert found(copy)["guide.md"] == b"# My own guide\n"
@@ -175,7 +175,7 @@ def test_a_pull_does_not_leave_its_folder(run: Run, docs: Path, force: tuple[str
     code, text, problems = run("pull", "docs", "copy", *force)
     assert (code, text) == (
         1,
-        "lib:docs@1: 0 written, 0 replaced, 0 removed, 0 the same, 3 left as they were\n",
+        "lib:docs@1: 0 written, 0 replaced, 0 removed, 0 unchanged, 3 not replaced\n",
     )
     assert problems.count("is in the way") == 3
     assert found(outside) == {"guide.md": b"# Outside\n"}

@@ -253,7 +253,7 @@ def test_search_lists_places(run: Run) -> None:
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
-        (["tailored"], "nothing to look for"),
+        (["tailored"], "the request is empty"),
         (["tailored", "x", "--budget", "many"], "'many' is not a whole number"),
         (["search"], "WORD"),
         (["c", "rake", "--index", "--select", "x"], "use one of them"),

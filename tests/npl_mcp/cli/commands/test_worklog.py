@@ -154,8 +154,8 @@ def test_export_and_import(run: Run, project: Path) -> None:
     assert run("export").out == "written to .npl/sessions/n\n"
     assert log.exists()
     (project / "out" / "n").rename(project / ".npl" / "sessions" / "other")
-    assert run("import") == Ended(0, "1 sessions with 1 entries taken over\n", "")
-    assert run("import").out == "0 sessions with 0 entries taken over\n"
+    assert run("import") == Ended(0, "1 sessions with 1 entries imported\n", "")
+    assert run("import").out == "0 sessions with 0 entries imported\n"
     assert "other" in run("list").out
 
 

@@ -18,12 +18,12 @@ from npl_mcp import __version__
 from npl_mcp.cli.transports import http
 from npl_mcp.cli.transports.addresses import Address, parse_address
 from npl_mcp.cli.transports.base import TransportError
-from npl_mcp.cli.transports.http import Answer, HttpTransport, connected, request
+from npl_mcp.cli.transports.http import Answer, HttpTransport, opened, request
 from tests.npl_mcp.cli.stage import DONE, HEALTHY, Play, Stage, heard, message, playing
 
 
 def asked(where: Address, seconds: float = 20) -> Answer:
-    with closing(connected(where)) as line:
+    with closing(opened(where)) as line:
         return request(line, "GET", "/x", {}, None, seconds)
 
 
@@ -154,7 +154,7 @@ def test_nobody_there() -> None:
         Address("x", "", 0, path="a\0b"),
     ):
         with pytest.raises(TransportError, match="cannot be reached") as raised:
-            connected(where)
+            opened(where)
         assert raised.value.absent
         assert not raised.value.sent
 
@@ -181,7 +181,7 @@ def test_a_full_queue_is_a_server_that_hangs(tmp_path: Path) -> None:
         listening.listen(0)
         first.connect(path)
         with pytest.raises(TransportError) as raised:
-            connected(Address("x", "", 0, path=path))
+            opened(Address("x", "", 0, path=path))
         assert not raised.value.sent
 
 

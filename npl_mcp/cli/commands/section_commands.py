@@ -10,7 +10,7 @@ from functools import wraps
 from typing import Any
 
 from npl_mcp.cli.commands.load_options import BUDGET, DEPTH, FILTER, OUTPUT, SELECT, WHERE
-from npl_mcp.cli.commands.places import read_places
+from npl_mcp.cli.commands.targets import read_targets
 from npl_mcp.cli.terminal.arguments import Commands, Run, count, option, repeated
 from npl_mcp.cli.terminal.display import Display
 from npl_mcp.cli.transports.connecting import Connection, connect
@@ -20,25 +20,24 @@ BETWEEN = "\n\n* * *\n\n"
 _TRAIT = re.compile(r"\[\s*has[-_](code|table|example|definition)(?:s|-lists?)?\s*\]", re.IGNORECASE)
 _TRAITS = {"table": "has_tables", "code": "has_code", "example": "has_examples"}
 _TRAITS["definition"] = "has_definitions"
-_SHOWN = {"definition": "definition-list"}
-
+_ATTRIBUTES = {"definition": "definition-list"}
 
 COMMANDS = Commands()
 
 
-def _placed(run: Callable[[Namespace, Connection, Display], None]) -> Run:
-    """Return the runner of a command that may look into folders of its own."""
+def _with_targets(run: Callable[[Namespace, Connection, Display], None]) -> Run:
+    """Return the runner of a command whose documents need their own connection."""
 
     @wraps(run)
     def command(given: Namespace, display: Display) -> None:
         if (given.resource_type is None) != (given.item is None):
-            given.parser.error("--kind and --item name an item together: give both, or --file")
+            given.parser.error("--kind and --item together name an item: give both, or --file")
         if given.file and given.item:
-            given.parser.error("--file and --item name a document each: give one of them")
-        with closing(read_places(given)) as places:
-            given.where = {"file": places.file, "resource_type": given.resource_type, "item": given.item}
+            given.parser.error("--file and --item each name a document: give one of them")
+        with closing(read_targets(given)) as targets:
+            given.where = {"file": targets.file, "resource_type": given.resource_type, "item": given.item}
             display.target = given.output
-            reach = connect(given.via, display.note, places.roots, must_see=places.given)
+            reach = connect(given.via, display.note, targets.roots, must_see=targets.given)
             with closing(reach) as connection:
                 run(given, connection, display)
 
@@ -46,7 +45,7 @@ def _placed(run: Callable[[Namespace, Connection, Display], None]) -> Run:
 
 
 def run_items(given: Namespace, connection: Connection, display: Display) -> int:
-    """Print the sections of each item; an item that fails is reported, and the others are printed."""
+    """Print the sections of each item and return the exit code; a failure does not stop the others."""
     if given.index and given.selectors:
         given.parser.error("--index prints headings and --select their text: use one of them")
     if not all(text.strip() for text in given.selectors or ()):
@@ -55,7 +54,7 @@ def run_items(given: Namespace, connection: Connection, display: Display) -> int
     code = 0
     for group in given.groups:
         for item in group.names:
-            reply = _reply(given, connection, {"resource_type": group.kind, "item": item})
+            reply = _item_reply(given, connection, {"resource_type": group.kind, "item": item})
             if reply["success"]:
                 replies.append((item, reply["data"]))
             else:
@@ -64,7 +63,7 @@ def run_items(given: Namespace, connection: Connection, display: Display) -> int
         shown = [_tree(item, data) if given.index else data for item, data in replies]
         display.data(shown[0] if len(shown) == 1 else shown, given.format)
     elif given.index:
-        display.text("\n".join(_drawn(_tree(item, data)) for item, data in replies))
+        display.text("\n".join(_tree_text(_tree(item, data)) for item, data in replies))
     elif len(replies) == 1:
         display.text(_ended(replies[0][1]["content"]))
     else:
@@ -72,13 +71,14 @@ def run_items(given: Namespace, connection: Connection, display: Display) -> int
     return code
 
 
-def _reply(given: Namespace, connection: Connection, where: Mapping[str, str]) -> dict[str, Any]:
-    """Return the reply about one item: its headings, or the sections that are wanted."""
+def _item_reply(given: Namespace, connection: Connection, where: Mapping[str, str]) -> dict[str, Any]:
+    """Return the reply about one item: its headings, or the selected sections."""
     if given.index:
         asked: dict[str, Any] = {"filter": _conditions(given) or None}
     else:
         conditions = "".join(given.filter or ())
-        asked = {"selectors": [f"{one} {conditions}".strip() for one in given.selectors or ["// *"]]}
+        selectors = given.selectors or ["// *"]
+        asked = {"selectors": [f"{selector} {conditions}".strip() for selector in selectors]}
     tool = "npl_section_index" if given.index else "npl_load_tailored"
     return connection.call(tool, depth=_depth(given), format="json", **asked, **where)
 
@@ -116,12 +116,12 @@ def _heading(node: Mapping[str, Any], above: str) -> dict[str, Any]:
         "level": node["level"],
         "name": node["name"],
         "path": path,
-        "attributes": [_SHOWN.get(name, name) for name, field in _TRAITS.items() if traits[field]],
+        "attributes": [_ATTRIBUTES.get(name, name) for name, field in _TRAITS.items() if traits[field]],
         "children": [_heading(child, path) for child in node["children"]],
     }
 
 
-def _drawn(tree: Mapping[str, Any]) -> str:
+def _tree_text(tree: Mapping[str, Any]) -> str:
     lines = [f"{tree['section']} (v{tree['version']})", *_branches(tree["headings"], "")]
     return "\n".join(lines) + "\n"
 
@@ -145,11 +145,11 @@ def _branches(headings: Sequence[Mapping[str, Any]], indent: str) -> Iterator[st
     *OUTPUT,
     tool="content_tailored",
 )
-@_placed
+@_with_targets
 def _tailored(given: Namespace, connection: Connection, display: Display) -> None:
     """Load only the sections that a task needs, within a token budget."""
     if not any(text.strip() for text in (*given.words, *(given.topics or ()), *(given.selectors or ()))):
-        given.parser.error("there is nothing to look for: give a task, --topic or --select")
+        given.parser.error("the request is empty: give a task, --topic or --select")
     request = {
         **given.where,
         "context": " ".join(given.words) or None,
@@ -159,7 +159,7 @@ def _tailored(given: Namespace, connection: Connection, display: Display) -> Non
         "depth": _depth(given),
     }
     if given.format not in (None, "text"):
-        _print(connection.ask("npl_load_tailored", **request, format=_form(given)), given, display)
+        _print_answer(connection.ask("npl_load_tailored", **request, format=_form(given)), given, display)
         return
     data = connection.ask("content_tailored", **request)
     if not given.quiet:
@@ -170,12 +170,12 @@ def _tailored(given: Namespace, connection: Connection, display: Display) -> Non
 
 
 def _form(given: Namespace) -> str:
-    """Return the form of an answer; without ``--format`` the one that agents get."""
+    """Return the tool's argument ``format``; the default is the form for agents."""
     return "json" if given.format in ("json", "yaml") else "markdown"
 
 
-def _print(data: Any, given: Namespace, display: Display) -> None:
-    """Print an answer whole: as the text that agents get, or as data."""
+def _print_answer(data: Any, given: Namespace, display: Display) -> None:
+    """Print a whole answer: as the text for agents, or as data."""
     if _form(given) == "markdown":
         display.text(_ended(data))
     else:
@@ -192,9 +192,9 @@ def _print(data: Any, given: Namespace, display: Display) -> None:
     *OUTPUT,
     tool="npl_section_index",
 )
-@_placed
-def _listed(given: Namespace, connection: Connection, display: Display) -> None:
-    """List the sections of files, with their sizes."""
+@_with_targets
+def _index(given: Namespace, connection: Connection, display: Display) -> None:
+    """List the sections of files with their sizes."""
     data = connection.ask(
         "npl_section_index",
         **given.where,
@@ -203,7 +203,7 @@ def _listed(given: Namespace, connection: Connection, display: Display) -> None:
         token_budget=given.token_budget,
         format=_form(given),
     )
-    _print(data, given, display)
+    _print_answer(data, given, display)
 
 
 @COMMANDS.add(
@@ -214,19 +214,19 @@ def _listed(given: Namespace, connection: Connection, display: Display) -> None:
     *OUTPUT,
     tool="search",
 )
-@_placed
+@_with_targets
 def _search(given: Namespace, connection: Connection, display: Display) -> None:
-    """List where words stand, one line a section."""
+    """List the sections that contain words, one line a section."""
     if not any(word.strip() for word in given.words):
-        given.parser.error("there is nothing to look for: all words are paths or empty")
+        given.parser.error("the query is empty: all words are paths or blank")
     where = given.where if any(given.where.values()) else {"kinds": "document"}
     query = " ".join(given.words)
     data = connection.ask("search", query=query, limit=given.limit, format=_form(given), **where)
-    _print(data if _form(given) == "markdown" else data["items"], given, display)
+    _print_answer(data if _form(given) == "markdown" else data["items"], given, display)
 
 
 def _summary(data: Mapping[str, Any], budget: int | None) -> Iterator[str]:
-    """Yield lines that say what a tailored load holds, what no section has, and what may be useful next."""
+    """Yield lines about a tailored load: its sections, missing words, and selectors to load next."""
     sections = data["sections"]
     count = f"{len(sections)} section{'s' * (len(sections) != 1)}"
     of = f" of {budget:,}" if budget else ""
@@ -243,7 +243,7 @@ def _summary(data: Mapping[str, Any], budget: int | None) -> Iterator[str]:
     if data.get("absent"):
         yield f"  no section has: {', '.join(data['absent'])}"
     if data.get("weak"):
-        yield "  weak: no section has enough of the question"
+        yield "  weak: no section has enough words of the question"
     for selector in data["request_more"]:
         yield f"  more: {selector}"
     for suggestion in data["suggestions"]:

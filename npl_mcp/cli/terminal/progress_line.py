@@ -1,4 +1,4 @@
-"""A line on the terminal during a long call, with a bar where it is known how far it is."""
+"""A line on the terminal during a long call, with a bar if the call reports its progress."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from types import TracebackType
 
 from npl_mcp.core.progress import PROGRESS
 
-PATIENCE = 0.5
-"""Seconds before anything is shown."""
+DELAY_SECONDS = 0.5
+"""Time until the line appears."""
 
-STEP = 0.2
+_STEP_SECONDS = 0.2
 
 _WIDTH = 24
 """Characters of the bar."""
 
 
 class Progress:
-    """Shows what is running and for how long, and clears the line afterwards.
+    """Context manager that shows a line with the elapsed time, and clears it at the end.
 
-    Nothing is shown unless standard error is a terminal.
+    The line is shown only if standard error is a terminal.
 
-    :param what: a few words.
+    :param what: first words of the line.
     """
 
     def __init__(self, what: str) -> None:
@@ -50,13 +50,13 @@ class Progress:
     def _show(self) -> None:
         started = time.monotonic()
         line = ""
-        wait = PATIENCE
+        wait = DELAY_SECONDS
         while not self._done.wait(wait):
             before = len(line)
             line = f"{self._what} … {time.monotonic() - started:.0f} s{self._bar()}"
             sys.stderr.write(f"\r{line.ljust(before)}")
             sys.stderr.flush()
-            wait = STEP
+            wait = _STEP_SECONDS
         if line:
             sys.stderr.write("\r" + " " * len(line) + "\r")
             sys.stderr.flush()

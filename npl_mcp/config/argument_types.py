@@ -1,4 +1,4 @@
-"""Values on command lines, checked as they are read, so that a problem is told under the option's name."""
+"""Types of values on command lines. They check values while argparse knows the option's name."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from pathlib import Path
 
 
 def path(text: str) -> Path:
-    """Read a path, whether something is there or not.
+    """Read a path; the file need not exist.
 
-    :raises ArgumentTypeError: nothing can have this path. An empty one would mean the working directory.
+    :raises ArgumentTypeError: no file can have this path, or it is empty: that would mean the working
+        directory.
     """
     if not text:
         raise argparse.ArgumentTypeError("it is empty; write a path")
@@ -26,9 +27,9 @@ def path(text: str) -> Path:
 
 
 def filled(text: str) -> str:
-    """Read a text; an empty one, such as that of a variable that is not set, would mean what nobody wants.
+    """Read a text that is not empty; an empty one often comes from an unset variable of a script.
 
-    :raises ArgumentTypeError: it is empty.
+    :raises ArgumentTypeError: the text is empty.
     """
     if not text.strip():
         raise argparse.ArgumentTypeError("it is empty; write a value")
@@ -38,9 +39,9 @@ def filled(text: str) -> str:
 def words(text: str) -> tuple[str, ...]:
     """Read words separated by commas.
 
-    :raises ArgumentTypeError: there is none.
+    :raises ArgumentTypeError: the text has no word.
     """
     found = tuple(word.strip() for word in text.split(",") if word.strip())
     if not found:
-        raise argparse.ArgumentTypeError("it names nothing; write names, separated by commas")
+        raise argparse.ArgumentTypeError("it has no name; write names separated by commas")
     return found

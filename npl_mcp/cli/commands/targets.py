@@ -1,7 +1,7 @@
-"""Where the section commands look: what a user writes as a path, and the folders that must be shown for it.
+"""Documents that a command line names, and the roots that their paths need.
 
-The user of a command may read whatever the shell may, so a path outside of the working directory becomes a
-root of this one call.
+A command may read all files that its user may read, so a path outside the working directory becomes a root of
+this one call.
 """
 
 # ruff: noqa: PTH100, PTH110, PTH111, PTH112, PTH118, PTH120, PTH206
@@ -19,19 +19,19 @@ from npl_index.library.references import MARKDOWN_SUFFIXES
 
 STANDARD_INPUT = "-"
 INPUT_NAME = "stdin.md"
-"""The name of standard input in answers."""
+"""Name of standard input in answers."""
 
 _PATTERN = re.compile(r"[*?\[{]")
 _ONLY_A_PATH = re.compile(r"\.{1,2}/|.*/$")
 
 
-class Places(NamedTuple):
-    """Where a command looks.
+class Targets(NamedTuple):
+    """The documents that a command line names.
 
-    :param file: for the tools; ``None`` if nothing is named.
-    :param roots: folders to search first, beside those of the settings.
-    :param given: some of them were given as roots.
-    :param close: removes what was made for standard input.
+    :param file: the tools' argument ``file``; ``None`` if the command line names no document.
+    :param roots: folders to search first, besides those of the settings.
+    :param given: whether the command line has ``--root``.
+    :param close: function that removes the copy of standard input.
     """
 
     file: str | None
@@ -40,10 +40,10 @@ class Places(NamedTuple):
     close: Callable[[], object]
 
 
-def read_places(given: Namespace) -> Places:
-    """Return where a section command looks; words of its task that are paths are taken out of it.
+def read_targets(given: Namespace) -> Targets:
+    """Return the documents of a section command; paths among the words of its task are removed from the task.
 
-    :raises UsageError: a root is not a folder, or nothing is left of the words of a search.
+    :raises UsageError: a root is not a folder.
     """
     files: list[str] = given.file or []
     if given.command == "index":
@@ -51,15 +51,15 @@ def read_places(given: Namespace) -> Places:
     elif not files and not (given.item or given.resource_type):
         files = [word for word in given.words if _is_path(word)]
         given.words = [word for word in given.words if word not in files]
-    return located(files, given.root or (), given.parser.error)
+    return targets_of(files, given.root or (), given.parser.error)
 
 
-def located(files: Sequence[str], given: Sequence[str], error: Callable[[str], NoReturn]) -> Places:
-    """Return where files are that a user wrote.
+def targets_of(files: Sequence[str], given: Sequence[str], error: Callable[[str], NoReturn]) -> Targets:
+    """Return the documents of a command line.
 
-    :param files: paths, patterns and names of items; none means everything.
-    :param given: folders to search.
-    :param error: reports that one of these is none.
+    :param files: paths, patterns and names of items; empty means all documents.
+    :param given: folders of ``--root``.
+    :param error: function that reports a root that is not a folder.
     """
     for root in given:
         if not os.path.isdir(root):
@@ -67,17 +67,17 @@ def located(files: Sequence[str], given: Sequence[str], error: Callable[[str], N
     roots = [os.path.abspath(root) for root in given]
     close: Callable[[], object] = _nothing
     if STANDARD_INPUT in files:
-        folder, close = _kept_input()
+        folder, close = _copied_input()
         roots.append(folder)
         files = [os.path.join(folder, INPUT_NAME) if file == STANDARD_INPUT else file for file in files]
     reached = [_reached(file) for file in files]
     roots += [root for _, root in reached if root]
     named = ", ".join(file for file, _ in reached) if files else None
-    return Places(named, tuple(roots), bool(given), close)
+    return Targets(named, tuple(roots), bool(given), close)
 
 
 def _is_path(word: str) -> bool:
-    """Return whether a word of a task means a file or a folder: it is there, or it cannot be a word."""
+    """Return whether a word of a task is a path: it exists, or it has the form of a path."""
     is_markdown = word.lower().endswith(MARKDOWN_SUFFIXES)
     if word in (os.curdir, os.pardir):
         return True
@@ -87,7 +87,7 @@ def _is_path(word: str) -> bool:
 
 
 def _reached(file: str) -> tuple[str, str | None]:
-    """Return a file as the tools take it, and the root that it needs if it lies outside of this folder."""
+    """Return the tools' name of a file, and the root that it needs if it is outside the working directory."""
     pattern = _PATTERN.search(file)
     fixed = file if pattern is None or os.path.exists(file) else file[: pattern.start()].rpartition(os.sep)[0]
     rest = file[len(fixed) :]
@@ -101,8 +101,8 @@ def _reached(file: str) -> tuple[str, str | None]:
     return real + rest, real if os.path.isdir(real) else os.path.dirname(real)
 
 
-def _kept_input() -> tuple[str, Callable[[], object]]:
-    """Write standard input to a file of a folder of its own; return the folder, and what removes it."""
+def _copied_input() -> tuple[str, Callable[[], object]]:
+    """Write standard input to a file in a new folder; return the folder and the function that removes it."""
     from tempfile import TemporaryDirectory
 
     folder = TemporaryDirectory(prefix="npl-")

@@ -1,4 +1,4 @@
-"""``npl-load schema``, ``init`` and ``agent``: one file as it is, or the list of agents."""
+"""``npl-load schema``, ``init`` and ``agent``: a whole file, or the list of agents."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from typing import Any
 from npl_index.errors import InvalidRequestError, escaped
 from npl_index.items.agents import search_expression
 from npl_mcp.cli.terminal.arguments import Commands, option, switch
-from npl_mcp.cli.terminal.display import USAGE, Display, RefusedError
+from npl_mcp.cli.terminal.display import USAGE, Display, FailedCallError
 from npl_mcp.cli.transports.connecting import Connection, connected
 
 NO_MATCH = "No agents found matching the specified criteria"
 NO_AGENTS = "No agents found in search paths"
-
 
 COMMANDS = Commands()
 
@@ -23,14 +22,14 @@ COMMANDS = Commands()
 @connected
 def _schema(given: Namespace, connection: Connection, display: Display) -> int:
     """Print the SQL of a schema."""
-    return _print(connection.call("items_raw", kind="schema", name=given.item), given, display)
+    return _print_content(connection.call("items_raw", kind="schema", name=given.item), given, display)
 
 
 @COMMANDS.add("init")
 @connected
 def _init(given: Namespace, connection: Connection, display: Display) -> int:
     """Print the core reference, npl.md."""
-    return _print(connection.call("items_raw", kind="init"), given, display)
+    return _print_content(connection.call("items_raw", kind="init"), given, display)
 
 
 @COMMANDS.add(
@@ -42,23 +41,23 @@ def _init(given: Namespace, connection: Connection, display: Display) -> int:
     option("--filter-meta", "FIELD:VALUE", "with --list: agents with this front matter"),
     option("--category", "C", "with --list: agents of this category"),
     switch("--json", help="with --list: print JSON"),
-    switch("--definition", help="append the NPL that the agent relies on"),
+    switch("--definition", help="append the NPL that the agent needs"),
 )
 @connected
 def _agent(given: Namespace, connection: Connection, display: Display) -> int:
     """Print an agent, or list agents."""
     if given.list:
-        return _list(given, connection, display)
+        return _list_agents(given, connection, display)
     if given.json:
         given.parser.error("argument --json: needs --list")
     if not given.item:
         display.say("Error: agent_name is required when not using --list")
         return 1
     reply = connection.call("items_agent", name=given.item, definition=given.definition)
-    return _print(reply, given, display)
+    return _print_content(reply, given, display)
 
 
-def _print(reply: Mapping[str, Any], given: Namespace, display: Display) -> int:
+def _print_content(reply: Mapping[str, Any], given: Namespace, display: Display) -> int:
     if reply["success"]:
         display.text(reply["data"]["content"])
         return 0
@@ -68,8 +67,8 @@ def _print(reply: Mapping[str, Any], given: Namespace, display: Display) -> int:
     return USAGE
 
 
-def _list(given: Namespace, connection: Connection, display: Display) -> int:
-    """List agents; a condition that cannot be read is reported, and no agent matches it."""
+def _list_agents(given: Namespace, connection: Connection, display: Display) -> int:
+    """List agents; an invalid condition is reported and matches no agent."""
     try:
         expression = search_expression(given.search) if given.search else None
         data = connection.ask(
@@ -78,38 +77,33 @@ def _list(given: Namespace, connection: Connection, display: Display) -> int:
             category=given.category or None,
             texts=expression is not None,
         )
-    except (InvalidRequestError, RefusedError) as error:
-        if isinstance(error, RefusedError) and error.reply["error_code"] != "INVALID_PARAMETER":
+    except (InvalidRequestError, FailedCallError) as error:
+        if isinstance(error, FailedCallError) and error.reply["error_code"] != "INVALID_PARAMETER":
             raise
         display.say(str(error))
-        return _show([], NO_MATCH, given, display)
+        return _show_agents([], NO_MATCH, given, display)
     agents = [agent for agent in data["agents"] if expression is None or expression.search(agent["text"])]
-    return _show(agents, NO_MATCH if data["total"] else NO_AGENTS, given, display)
+    return _show_agents(agents, NO_MATCH if data["total"] else NO_AGENTS, given, display)
 
 
-def _show(agents: Sequence[Mapping[str, Any]], nothing: str, given: Namespace, display: Display) -> int:
+def _show_agents(
+    agents: Sequence[Mapping[str, Any]], nothing: str, given: Namespace, display: Display
+) -> int:
     """Print agents.
 
-    :param nothing: what is said to people if there are none.
+    :param nothing: text for people if the list is empty.
     """
-    describe = _described if given.verbose else _named
     if given.json:
-        display.data([_row(agent) for agent in agents], "json")
+        rows = [{**agent["fields"], "name": agent["name"], "location": agent["location"]} for agent in agents]
+        display.data(rows, "json")
+    elif given.verbose:
+        display.text("".join(map(_description, agents)) or f"{nothing}\n")
     else:
-        display.text("".join(map(describe, agents)) or f"{nothing}\n")
+        display.text("".join(f"{escaped(agent['name'])}\n" for agent in agents) or f"{nothing}\n")
     return 0
 
 
-def _row(agent: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what its front matter says, and where it is."""
-    return {**agent["fields"], "name": agent["name"], "location": agent["location"]}
-
-
-def _named(agent: Mapping[str, Any]) -> str:
-    return f"{escaped(agent['name'])}\n"
-
-
-def _described(agent: Mapping[str, Any]) -> str:
+def _description(agent: Mapping[str, Any]) -> str:
     """Describe an agent in the form of earlier versions."""
     fields = agent["fields"]
     categories = fields.get("categories")
@@ -122,6 +116,6 @@ def _described(agent: Mapping[str, Any]) -> str:
         f"  Model: {fields.get('model', 'unknown')}",
         f"  Location: {agent['location']}",
     ]
-    # What goes on in another line must not look like the next field or the next agent.
+    # Further lines of a value are indented: they must not look like the next field or the next agent.
     shown = (escaped(line, lines=True).rstrip("\n").replace("\n", "\n    ") for line in lines)
     return "\n".join(shown) + "\n\n"

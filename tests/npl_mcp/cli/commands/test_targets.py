@@ -157,7 +157,7 @@ def test_an_index_lists_files_and_their_sections(run: Run) -> None:
         (("tailored", "x", "--depth", "-2"), "--depth is -2"),
         (("tailored", *(["--topic", "t"] * 65)), "65 topics are too many"),
         (("tailored", *(["--select", "## t"] * 65)), "65 selectors are too many"),
-        (("tailored", "x", "--item", "q"), "--kind and --item name an item together: give both"),
+        (("tailored", "x", "--item", "q"), "--kind and --item together name an item: give both"),
         (("tailored", "x", "--file", ""), "--file is empty"),
         (("tailored", "x", "--file", "docs", "--item", "q", "--kind", "c"), "--file and --item"),
         (("search", "x", "--root", "nowhere"), "--root nowhere is not a folder"),
