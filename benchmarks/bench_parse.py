@@ -19,7 +19,6 @@ from mdit_py_plugins.deflist import deflist_plugin
 
 from npl_index.markdown.blocks import read_blocks
 from npl_index.markdown.sections import parse_sections
-from npl_index.markdown.state import find_lines
 
 ROUNDS = 7
 CASES = Path(__file__).parents[1] / "tests" / "cases" / "sections"
@@ -75,7 +74,7 @@ def parsers(documents: list[str]) -> dict[str, Callable[[], object]]:
     return {
         "markdown-it-py": lambda: [full.parse(text) for text in documents],
         "markdown-it-py, blocks only": lambda: [blocks.parse(text) for text in documents],
-        "our blocks": lambda: [read_blocks(text, find_lines(text), 0, npl=False) for text in documents],
+        "our blocks": lambda: [read_blocks(text) for text in documents],
         "our tree of sections": lambda: [parse_sections(one, "x") for one in data],
     }
 

@@ -26,7 +26,7 @@ PACKAGES = {
     "npl_index.priority": "",
     "npl_index.cached": "",
     "npl_index.library": "errors cached",
-    "npl_index.markdown": "errors priority",
+    "npl_index.markdown": "errors cached priority",
     "npl_index.selectors": "errors cached markdown",
     "npl_index.items": "errors library markdown selectors",
     "npl_index.tokens": "errors choices priority library markdown",

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from npl_index.answer.document_set import DocumentSet, Part, Size
 from npl_index.answer.finding import Found, best_place, find_all, safe_start
 from npl_index.answer.frames import Stretch
-from npl_index.markdown.blocks import parse_blocks
+from npl_index.markdown.blocks import read_blocks
 from npl_index.markdown.sections import SectionTree, Span
 from npl_index.markdown.state import Deadline
 from npl_index.tokens.counting import count_tokens
@@ -210,7 +210,7 @@ def _bounds(tree: SectionTree, part: Part, reach: Stretch, clock: Deadline) -> _
     glued: set[int] = set()
     code: list[tuple[int, int]] = []
     introduced = 0
-    tokens = parse_blocks(source, npl=tree.dialect == "npl", deadline=clock)
+    tokens = read_blocks(source, npl=tree.dialect == "npl", complete=True, deadline=clock).tokens
     for token, lines in ((token, token.map) for token in tokens if token.map):
         begin, end = base + lines[0], base + lines[1]
         if source.startswith("|") and not ends:  # rows of a table whose head stands before

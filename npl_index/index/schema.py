@@ -11,7 +11,7 @@ are then ranked exactly. The table is plain ``content=''`` with ``detail=full``:
 
 from __future__ import annotations
 
-VERSION = 10
+VERSION = 11
 """Of the tables, of what their bytes mean, and of the parsing and the analysis that made them."""
 
 APPLICATION_ID = 0x4E504C49  # "NPLI"

@@ -1,16 +1,16 @@
-"""Block structure of Markdown: markdown-it-py's block parser, reduced to what an index of sections needs.
+"""Block structure of Markdown: markdown-it-py's block parser, reduced to the needs of a section index.
 
-Block rules are markdown-it-py's own, with tables and its plugin for definition lists, but for the few of
-:mod:`npl_index.markdown.leaves`; own rules for each would take only 10 to 20 % off cold indexing.
-Inline markup is not parsed here, a rule is tried only on lines that begin with one of its characters, and a
-token is kept only for the blocks an index needs.
+Most block rules are markdown-it-py's own, with tables and its plugin for definition lists; the exceptions are
+in :mod:`npl_index.markdown.leaves`. Own rules for the others would make indexing only 10 to 20 % faster.
+Inline markup is not parsed. A rule is tried only on lines that begin with one of its characters, and only
+tokens of blocks that an index needs are kept.
 
-Tokens have the type, level, lines and info string that stock CommonMark with tables and definition lists
-gives; a test compares the two. Deliberate differences: containers nest up to 100 levels and what lies
-deeper is text of the innermost one (stock drops the rest of the document); a link label has at most 999
-characters, as CommonMark says, and a definition at most 1,000 lines; a line of more than 65,536 characters
-is no link definition, and begins an HTML block only if its tag is of a kind that does so by name; no term
-of a definition list is a line that begins another block.
+Tokens have the type, level, lines and info string of stock CommonMark with tables and definition lists; a
+test compares the two. Deliberate differences: containers nest up to 100 levels, and deeper ones are text of
+the innermost container (stock drops the remaining document); a link label has at most 999 characters, as
+CommonMark says, and a definition at most 1,000 lines; a line of more than 65,536 characters is no link
+definition, and begins an HTML block only if its tag's name says so; a line that begins another block is never
+a term of a definition list.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from typing import Any
 from markdown_it import MarkdownIt
 from markdown_it.ruler import Ruler
 from markdown_it.rules_block import blockquote, code, heading, lheading, list_block, paragraph, table
-from markdown_it.token import Token
 from mdit_py_plugins.deflist import deflist_plugin
 
 from npl_index.markdown.leaves import fence, html, link_definition, loose_fence, npl_header, thematic_break
@@ -41,46 +40,36 @@ _DEFINITION_START = frozenset(":~")
 _FOREIGN_TERM = re.compile(r"^ ?([-+*0-9>`~_#<])[^\n]*(?=\n(?:[ \t]*\n)?[ \t]*[:~][ \t])", re.MULTILINE)
 
 
-def parse_blocks(source: str, *, npl: bool = False, deadline: Deadline = NO_DEADLINE) -> list[Token]:
-    r"""Return all blocks of a text, paragraphs and table rows included.
-
-    :param source: text with ``\n`` line ends.
-    :param npl: fences are read as NPL writes them, see :func:`npl_index.markdown.leaves.fence`.
-    :raises DocumentTimeoutError: the deadline has passed.
-    """
-    starts = find_lines(source)
-    return read_blocks(source, starts, 0, npl=npl, complete=True, deadline=deadline).tokens
-
-
 def read_blocks(
     source: str,
-    line_starts: array[int],
-    first: int,
     *,
-    npl: bool,
+    starts: array[int] | None = None,
+    first: int = 0,
+    npl: bool = False,
     complete: bool = False,
     deadline: Deadline = NO_DEADLINE,
 ) -> BlockState:
     r"""Parse the blocks of a document.
 
     :param source: text with ``\n`` line ends.
-    :param line_starts: as of :func:`npl_index.markdown.state.find_lines`.
-    :param first: number of the line to begin at.
-    :param npl: fences are read as NPL writes them, see :func:`npl_index.markdown.leaves.fence`.
-    :param complete: record every block, not only those an index needs.
-    :param deadline: when parsing ends in an error.
-    :returns: the state at the end: ``tokens``, ``env["references"]``, ``open_fence``, ``open_html``
-        and what else :class:`~npl_index.markdown.state.BlockState` says of fences.
+    :param starts: its :func:`npl_index.markdown.state.find_lines`, if known.
+    :param first: number of the first line to parse.
+    :param npl: apply NPL's rules for fences, see :func:`npl_index.markdown.leaves.fence`.
+    :param complete: record every block, paragraphs and table rows included, not only those an index needs.
+    :param deadline: the time at which parsing ends in an error.
+    :returns: the final state: ``tokens``, ``env["references"]``, ``open_fence``, ``open_html`` and the other
+        attributes of :class:`~npl_index.markdown.state.BlockState` about fences.
     :raises DocumentTimeoutError: the deadline has passed.
     """
     deadline.check()
-    state = BlockState(source, line_starts, _MD, npl=npl, complete=complete, deadline=deadline)
+    starts = find_lines(source) if starts is None else starts
+    state = BlockState(source, starts, _MD, npl=npl, complete=complete, deadline=deadline)
     _MD.block.tokenize(state, first, state.lineMax)
     return state
 
 
 def _container(rule: _Rule) -> _Rule:
-    """Return a container's rule that ends where containers are nested too deep."""
+    """Return a container's rule with a limit on the nesting."""
 
     def container(state: BlockState, line: int, end: int, silent: bool) -> bool:
         return state.level < _MAX_NESTING and rule(state, line, end, silent)
@@ -94,17 +83,13 @@ def _table(state: BlockState, line: int, end: int, silent: bool) -> bool:
 
 
 def _first_character(state: BlockState, line: int) -> str:
-    r"""Return the first character of a line that is not white space; ``"\n"`` or ``""`` if there is none."""
+    r"""Return the first character of a line that is not white space; ``"\n"`` or ``""`` for a blank line."""
     pos = state.bMarks[line] + state.tShift[line]
     return state.src[pos : pos + 1]
 
 
-def _plugin_rule() -> _Rule:
-    """Return the rule the plugin adds; it has no name of its own to import."""
-    return MarkdownIt("zero").use(deflist_plugin).block.ruler.getRules("")[0]
-
-
-_plugin_definition_list = _plugin_rule()
+# The plugin adds its rule without a public name.
+_plugin_definition_list: _Rule = MarkdownIt("zero").use(deflist_plugin).block.ruler.getRules("")[0]
 
 
 def _definition_list(state: BlockState, start: int, end: int, silent: bool) -> bool:
@@ -131,9 +116,9 @@ def _definition_list(state: BlockState, start: int, end: int, silent: bool) -> b
 
 
 def _first_of(*rules: tuple[str, _Rule]) -> _Rule:
-    """Join rules to one, which tries those whose blocks may begin with a line's first character.
+    """Combine rules into one, which tries those whose blocks may begin with a line's first character.
 
-    :param rules: the characters and the rule, in markdown-it's order.
+    :param rules: first characters and rule, in markdown-it's order.
     """
     by_character: dict[str, list[_Rule]] = {}
     for characters, rule in rules:
@@ -182,7 +167,7 @@ _ends_item = _first_of(_FENCE, _QUOTE, _BREAK, _HEADER)
 
 
 def _ends_definition(state: BlockState, line: int, end: int, silent: bool) -> bool:
-    """End a link definition before other blocks, and where the stock rule would take ever longer."""
+    """End a link definition before other blocks, and at the maximum of lines: the stock rule is quadratic."""
     state.check()
     return line - state.definition > _MAX_DEFINITION_LINES or _ends_text(state, line, end, silent)
 
@@ -196,12 +181,12 @@ def _parser() -> MarkdownIt:
     ruler.push("lheading", lheading)
     ruler.push("deflist", _DEFINITIONS)
     ruler.push("paragraph", paragraph)
-    # A paragraph takes any line, so what follows is only asked whether a line ends the block before it.
+    # A paragraph takes any line, so the rules after it are tried only to end the previous block.
     ruler.push("ends_text", _ends_text, {"alt": ["paragraph", "blockquote"]})
     ruler.push("ends_definition", _ends_definition, {"alt": ["reference"]})
     ruler.push("ends_item", _ends_item, {"alt": ["list"]})
     ruler.getRules("")  # compiles the chains, which is not safe to do in two threads at once
-    # The rules of containers know how deep they may nest: behind markdown-it's limit the rest is lost.
+    # Containers have their own limit: at markdown-it's limit the remaining document would be lost.
     parser = MarkdownIt("commonmark", {"maxNesting": 2 * _MAX_NESTING})
     parser.block.ruler = ruler
     return parser

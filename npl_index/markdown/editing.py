@@ -1,12 +1,12 @@
-"""Change a section's text as a splice of bytes: what lies outside the changed range stays as it is.
+"""Edit a section's text as a splice of bytes: all bytes outside the changed range stay.
 
-The given text loses blank lines at its ends and gets the line ends that prevail in
-the file. Blank lines around the body stay, and one is added where a heading would touch the text. The
-file keeps its final line end, or the lack of it.
+The given text loses blank lines at its ends and gets the line ends that prevail in the file. Blank lines
+around the body stay, and one is added between the text and a heading. A final line end, or its absence,
+stays.
 
-A text may hold headings of a lower level than the section's; these become subsections. Other text that
-would change the tree is refused. To be sure, the result is parsed: every other section must still be there,
-in its place, under the same parent.
+A text may contain headings of a lower level than the section's; these become subsections. Other text that
+would change the tree is refused. As a check, the result is parsed: every other section must keep its place
+and its parent.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from npl_index.markdown.blocks import read_blocks
 from npl_index.markdown.headings import one_line
 from npl_index.markdown.newlines import with_line_feeds
 from npl_index.markdown.sections import Section, SectionTree
-from npl_index.markdown.state import BlockState, find_lines
+from npl_index.markdown.state import BlockState
 
 _LINE_END = re.compile(rb"\r\n|\r|\n")
 _BLANK_LINE = re.compile(rb"[ \t]*(?:\r\n|\r|\n)")
@@ -35,12 +35,12 @@ Parse = Callable[[bytes], SectionTree]
 
 @dataclass(frozen=True, slots=True)
 class _Body:
-    """Bytes after a section's heading.
+    """Range of bytes after a section's heading.
 
     :param start: end of the heading's lines.
     :param stop: end of the section.
     :param first: begin of the first line that is not blank.
-    :param last: end of the last such line without its line end; equal to ``first`` if all are blank.
+    :param last: end of the last line that is not blank, without its line end; ``first`` if all are blank.
     """
 
     start: int
@@ -55,11 +55,11 @@ class _Body:
 
 
 class _Change(NamedTuple):
-    """A file's new bytes, and how its sections should differ.
+    """A file's new bytes, and the expected differences of its sections.
 
-    :param place: index of the first section that comes or goes.
-    :param removed: number of sections there that are gone.
-    :param heading: source of the edited section's heading, if the section is still there.
+    :param place: index of the first added or removed section.
+    :param removed: number of removed sections.
+    :param heading: source of the edited section's heading, unless it is removed.
     :param headings: level and source of each new heading.
     """
 
@@ -72,11 +72,11 @@ class _Change(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Draft:
-    """The given text, parsed.
+    """The given text after parsing.
 
-    :param title: lines of the section's new heading, ``""`` if the text does not begin with one.
+    :param title: lines of the section's new heading at the beginning of the text, ``""`` without one.
     :param heading: the section's heading, new or old.
-    :param body: the text without it, without blank lines at its ends.
+    :param body: the text after the title, without blank lines at its ends.
     :param headings: level and source of each heading in the body.
     """
 
@@ -89,22 +89,22 @@ class _Draft:
 def edit_section(
     data: bytes, tree: SectionTree, index: int, operation: str, text: str, parse: Parse, *, whole: bool = True
 ) -> tuple[bytes, SectionTree]:
-    """Replace a section's body, add to its end or its begin, or delete the section.
+    """Replace a section's body, append or prepend to it, or delete the section.
 
     ``replace`` with a text that begins with a heading of the section's own level renames the section; if the
-    text holds nothing else, the body stays. A text without headings leaves the sections below a title.
-    ``delete`` leaves the blank lines before the section, unless it is the last.
+    text has no more lines, the body stays. A text without headings keeps the sections below a title.
+    ``delete`` keeps the blank lines before the section, unless it is the last.
 
     :param data: the file's bytes.
     :param tree: their tree.
-    :param index: the section's.
+    :param index: index of the section.
     :param operation: ``replace``, ``append``, ``prepend`` or ``delete``.
     :param text: the new body or the text to add; a blank body clears the old one.
-    :param parse: reads the result.
-    :param whole: the subsections belong to the body, except to ``prepend``.
+    :param parse: parser of the result.
+    :param whole: the body includes the subsections, except for ``prepend``.
     :returns: the file's new bytes and their tree.
     :raises MissingRequestError: there is no text to add.
-    :raises InvalidRequestError: the text cannot stand there, or the section is all that the file holds.
+    :raises InvalidRequestError: the text is not allowed there, or the section is the whole file.
     """
     change = _OPERATIONS[operation](data, tree, tree.sections[index], text, whole)
     new = parse(change.result)
@@ -118,7 +118,7 @@ def edit_section(
 
 
 def _replace(data: bytes, tree: SectionTree, section: Section, text: str, whole: bool) -> _Change:
-    draft = _read(text, tree, section, rename=True)
+    draft = _parse_draft(text, tree, section, rename=True)
     whole = whole and (bool(draft.headings) or section.index not in (0, tree.title))
     body = _find_body(data, section, whole)
     result, removed = data, 0
@@ -134,25 +134,32 @@ def _replace(data: bytes, tree: SectionTree, section: Section, text: str, whole:
 
 def _append(data: bytes, tree: SectionTree, section: Section, text: str, whole: bool) -> _Change:
     body = _find_body(data, section, whole)
-    draft = _read(text, tree, section, rename=False)
+    draft = _parse_draft(text, tree, section, rename=False)
     unclosed = "" if body.stop < len(data) else _unclosed_end(tree)
     if unclosed:
         raise InvalidRequestError(
             f"the section {section.name!r} ends inside a {unclosed} that is never closed",
             hint="replace the section, and close it there",
         )
-    result = _appended(data, body, _encode(draft.body, data))
+    new = _encode(draft.body, data)
+    result = _replaced(data, body, new)
+    if not body.blank:
+        end = line_end_of(data)
+        result = data[: body.last] + end * 2 + new + _closing(data, body) + data[body.last :]
     place = tree.subtree(section.index).stop if whole else section.index + 1
     return _Change(result, place, 0, draft.heading, draft.headings)
 
 
 def _prepend(data: bytes, tree: SectionTree, section: Section, text: str, _: bool) -> _Change:
     body = _find_body(data, section, whole=False)
-    draft = _read(text, tree, section, rename=False)
+    draft = _parse_draft(text, tree, section, rename=False)
     if draft.headings and not body.blank:
         problem = f"the text that is there would come under {draft.headings[-1][1]!r}"
         raise InvalidRequestError(problem, parameter="content", hint="append puts a subsection below it")
-    result = _prepended(data, body, _encode(draft.body, data))
+    new = _encode(draft.body, data)
+    result = _replaced(data, body, new)
+    if not body.blank:
+        result = data[: body.first] + new + line_end_of(data) * 2 + data[body.first :]
     return _Change(result, section.index + 1, 0, draft.heading, draft.headings)
 
 
@@ -195,18 +202,19 @@ def _find_body(data: bytes, section: Section, whole: bool) -> _Body:
     return _Body(start, stop, first, _text_end(data, start, stop))
 
 
-def _read(text: str, tree: SectionTree, section: Section, *, rename: bool) -> _Draft:
-    """Parse the given text, and refuse one that the section cannot contain.
+def _parse_draft(text: str, tree: SectionTree, section: Section, *, rename: bool) -> _Draft:
+    """Parse the given text, and refuse text that the section cannot contain.
 
-    :param rename: for a replacement, which may be blank and begin with the section's heading.
+    :param rename: the text replaces the section, so it may be blank and begin with the section's heading.
     """
     source = with_line_feeds(text)
     if "\0" in source:
         raise InvalidRequestError("the text holds NUL", parameter="content")
     if not rename and not source.strip(" \t\n"):
         raise MissingRequestError("there is no text to add", parameter="content")
-    blocks = read_blocks(source, find_lines(source), 0, npl=tree.dialect == "npl")
+    blocks = read_blocks(source, npl=tree.dialect == "npl")
     lines = source.split("\n")
+    check_closed(blocks)
     found = [token for token in blocks.tokens if token.type == "heading_open" and not token.level]
     title, heading = "", section.heading
     if rename and found and found[0].tag == f"h{section.level}":
@@ -215,16 +223,15 @@ def _read(text: str, tree: SectionTree, section: Section, *, rename: bool) -> _D
             title, heading = "\n".join(lines[begin:stop]), one_line(found[0].content)
             lines[:stop] = [""] * stop
             del found[0]
-    _refuse_what_ends(section, blocks, found)
+    _check_headings(section, found)
     first = next((number for number, line in enumerate(lines) if line.strip(" \t")), len(lines))
     body = "\n".join(lines[first:]).rstrip(" \t\n")
     headings = tuple((int(token.tag[1]), one_line(token.content)) for token in found)
     return _Draft(title, heading, body, headings)
 
 
-def _refuse_what_ends(section: Section, blocks: BlockState, headings: Sequence[Token]) -> None:
-    """Refuse an open fence or comment and headings that end the section."""
-    check_closed(blocks)
+def _check_headings(section: Section, headings: Sequence[Token]) -> None:
+    """Refuse headings that end the section."""
     for token in headings:
         if token.map and int(token.tag[1]) <= section.level:
             raise InvalidRequestError(
@@ -236,25 +243,24 @@ def _refuse_what_ends(section: Section, blocks: BlockState, headings: Sequence[T
 
 
 def _lower(section: Section) -> str:
-    """Return the hint that names the allowed heading levels, and the place for other headings."""
+    """Return a hint about the allowed heading levels, and about the place for other headings."""
     deeper = f"use headings of level {section.level + 1} or lower" if section.level < 6 else "use no headings"
     return f"{deeper}, or append a new section to the one above" if section.parent else deeper
 
 
 def _unclosed_end(tree: SectionTree) -> str:
-    """Return the kind of the block that is open at the end; it begins in the last section's own text."""
+    """Return the kind of the open block at the end, which begins in the last section's own text."""
     own = tree.source[tree.line_starts[tree.sections[-1].own.start] :]
     if _MAY_STAY_OPEN.search(own) is None:
         return ""
-    blocks = read_blocks(tree.source, tree.line_starts, 0, npl=tree.dialect == "npl")
-    return _unclosed(blocks)[0]
+    return _unclosed(read_blocks(tree.source, starts=tree.line_starts, npl=tree.dialect == "npl"))[0]
 
 
 def check_closed(blocks: BlockState) -> None:
     """Refuse a text that ends inside a fence or a comment, which would swallow the following text.
 
     :param blocks: blocks of the text.
-    :raises InvalidRequestError: names the first line of the open block.
+    :raises InvalidRequestError: a block is open; the message names its first line.
     """
     what, line, end = _unclosed(blocks)
     if what:
@@ -264,7 +270,7 @@ def check_closed(blocks: BlockState) -> None:
 
 
 def _unclosed(blocks: BlockState) -> tuple[str, int, str]:
-    """Return the kind of the block that is open at the end of a text, its first line, and its end mark."""
+    """Return the kind of the open block at the end of a text, its first line, and its end mark."""
     if blocks.open_fence:
         opened = [token.map[0] + 1 for token in blocks.tokens if token.type == "fence" and token.map]
         return "code fence", opened[-1], "a line with its closing marks"
@@ -307,22 +313,8 @@ def _replaced(data: bytes, body: _Body, text: bytes) -> bytes:
     return data[: body.first] + lead + text + _closing(data, body) + data[body.last :]
 
 
-def _appended(data: bytes, body: _Body, text: bytes) -> bytes:
-    """Put a text after the body."""
-    if body.blank:
-        return _replaced(data, body, text)
-    return data[: body.last] + line_end_of(data) * 2 + text + _closing(data, body) + data[body.last :]
-
-
-def _prepended(data: bytes, body: _Body, text: bytes) -> bytes:
-    """Put a text before the body."""
-    if body.blank:
-        return _replaced(data, body, text)
-    return data[: body.first] + text + line_end_of(data) * 2 + data[body.first :]
-
-
 def _closing(data: bytes, body: _Body) -> bytes:
-    """Return the line ends a text at the body's end lacks: its own, and a blank line before a heading."""
+    """Return the line ends to add after a text at the body's end, with a blank line before a heading."""
     line_end = line_end_of(data)
     closing = line_end if body.blank and _ends_line(data, body.first) else b""
     if body.stop < len(data) and len(_LINE_END.findall(closing + data[body.last : body.stop])) < 2:
@@ -341,9 +333,9 @@ def _ends_line(data: bytes, stop: int) -> bool:
 
 
 def _is_kept(data: bytes, tree: SectionTree, index: int, change: _Change, new: SectionTree) -> bool:
-    """Return whether a tree is the old one except for the edited section.
+    """Return whether two trees differ only in the edited section.
 
-    :param index: of that section.
+    :param index: index of that section.
     """
     place, stop = change.place, change.place + change.removed
     grown, moved = len(change.headings) - change.removed, len(change.result) - len(data)

@@ -1,10 +1,10 @@
-"""Front matter: ``name: value`` lines between two ``---`` lines at the start of a file, read and edited.
+"""Front matter: ``name: value`` lines between two ``---`` lines at the start of a file, parsed and edited.
 
-Fields are read line by line, as the programs that write them do, since their values are not always YAML
-(``phaseEpic: Phase 2: Import``): a line is cut at its first colon; quotes around a value and a comment after
-it (``#`` between blanks) are no part of it. Lists and nested values are read as YAML. All scalars stay text:
-YAML would make the version 1.10 the number 1.1. What cannot be read stays as it is written; it is no error,
-because files are written by hand.
+Fields are parsed line by line, like in the programs that write them, because their values are not always YAML
+(``phaseEpic: Phase 2: Import``). A line is split at its first colon. Quotes around a value and a comment
+after it (``#`` between blanks) do not belong to the value. Lists and nested values are parsed as YAML. All
+scalars stay text: YAML would turn the version 1.10 into the number 1.1. Unparsable values stay as written and
+raise no error, because people write these files by hand.
 
 Edits are splices: bytes outside the changed value stay, with any line ends.
 """
@@ -22,15 +22,15 @@ from typing import Any
 from npl_index.markdown.newlines import with_line_feeds
 
 MAX_YAML = 16 * 1024
-"""Characters of front matter that :func:`front_matter` reads, and of all fields that are read as YAML."""
+"""Maximum characters of front matter for :func:`front_matter`, and of all fields that are parsed as YAML."""
 
 MAX_DEPTH = 16
-"""Levels of lists and mappings in a value."""
+"""Maximum levels of lists and mappings in a value."""
 
 _MAX_FRONT_MATTER = 1 << 20
 _OPENING = re.compile(r"---[ \t]*(?:\n|\Z)")
 _CLOSING = re.compile(r"^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.MULTILINE)
-# Lines a YAML mapping may hold at column 0 besides indented ones: a key, an item, a comment, a bracket.
+# Lines of a YAML mapping at column 0: a key; an item, a comment, a bracket.
 _KEY = re.compile(
     r"""(?:"[^"\n]*"[ \t]*|'[^'\n]*'[ \t]*|(?:[^\s\-?:#,\[\]{}&*!|>'"%@`]|[-?](?=\S))[^\n]*?):(?:\s|\Z)"""
 )
@@ -38,12 +38,9 @@ _OTHER_LINE = re.compile(r"[ \t]|-(?:[ \t]|\Z)|#|[\[\]{}]|\Z")
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 _COMMENT = re.compile(r"(?:^|(?<![ \t])[ \t]+)#(?:[ \t]|$)")
 _QUOTED = re.compile(r"""("(?:[^"\\]|\\.)*"|'(?:[^']|'')*')[ \t]*(?:#.*)?$""")
-# What YAML would read as something else than text, besides what begins with a digit or a sign.
+# Words that YAML does not parse as text, in addition to those that begin with a digit or a sign.
 _TYPED = re.compile(r"(?:true|false|null|yes|no|on|off|y|n)$", re.IGNORECASE)
-
-_HEADER_FIELD = re.compile(r"^[ \t]+(name|version)[ \t]*:(.*)$", re.MULTILINE)
-_HEADER_QUOTED = re.compile(r"""(["'])(.*?)\1""")
-_HEADER_COMMENT = re.compile(r"(?:^|\s)#")
+_INDENTATION = re.compile(r"^[ \t]+", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +48,10 @@ class Field:
     """One field, with offsets in the front matter.
 
     :param name: its key.
-    :param value: text, or a list or mapping of such.
-    :param start: of its line.
-    :param stop: end of its last line, the line end included.
-    :param token: range of the value on the first line, quotes included, comment left out.
+    :param value: text, or a list or mapping of texts.
+    :param start: begin of its line.
+    :param stop: end of its last line, line end included.
+    :param token: range of the value on the first line, with its quotes, without its comment.
     """
 
     name: str
@@ -67,11 +64,10 @@ class Field:
 def find_front_matter(source: str) -> tuple[int, str]:
     """Find YAML front matter: ``---`` on the first line to the next ``---`` or ``...`` line.
 
-    What lies between must look like a mapping (a ``key:`` line, and at column 0 nothing a mapping cannot
-    hold) or be blank, and have at most a million characters; otherwise the first line is a thematic break
-    and what follows is the document's.
+    The text between them must be blank or look like a mapping (a ``key:`` line, and only lines of a mapping
+    at column 0), and have at most a million characters. Otherwise the first line is a thematic break.
 
-    :returns: number of lines to leave out, and the text between the two lines.
+    :returns: number of lines of the front matter, and the text between the two lines.
     """
     opening = _OPENING.match(source)
     closing = _CLOSING.search(source, opening.end()) if opening else None
@@ -89,15 +85,14 @@ def find_front_matter(source: str) -> tuple[int, str]:
 
 
 def front_matter(text: str) -> dict[str, object]:
-    """Return the fields of a text's front matter by name; empty if there is none or it is too long."""
+    """Return the fields of a text's front matter by name; empty without any, or if it is too long."""
     return values(divide(text[: MAX_YAML + 8])[0])
 
 
 def divide(text: str) -> tuple[str, str]:
-    """Divide a text into front matter, its ``---`` lines included, and the rest.
+    """Divide a text into its front matter with the ``---`` lines, or ``""``, and the remaining text.
 
     :param text: with any line ends; a byte order mark belongs to the front matter.
-    :returns: the front matter is empty if there is none.
     """
     count, _ = find_front_matter(with_line_feeds(text).removeprefix("\ufeff"))
     stop = 0
@@ -107,40 +102,42 @@ def divide(text: str) -> tuple[str, str]:
 
 
 def texts_of(front: str, names: Sequence[str]) -> list[str]:
-    """Return the texts of some fields, in the order of their names; a list gives its texts.
+    """Return the texts of some fields, in the order of the names; a list counts as its texts.
 
-    :param front: as :func:`find_front_matter` returns it; text behind :data:`MAX_YAML` is ignored.
+    :param front: result of :func:`find_front_matter`; text after :data:`MAX_YAML` is ignored.
     """
-    found = {one.name: one.value for one in fields(f"---\n{front[:MAX_YAML]}", names)} if front else {}
-    listed = (value if isinstance(value, list) else [value] for value in map(found.get, names))
-    every = chain.from_iterable(listed)
-    return [" ".join(one.split()) for one in every if isinstance(one, str) and one.strip()]
+    value_of = (
+        {field.name: field.value for field in fields(f"---\n{front[:MAX_YAML]}", names)} if front else {}
+    )
+    lists = (value if isinstance(value, list) else [value] for value in map(value_of.get, names))
+    texts = chain.from_iterable(lists)
+    return [" ".join(text.split()) for text in texts if isinstance(text, str) and text.strip()]
 
 
 def fields(front: str, names: Collection[str] | None = None) -> tuple[Field, ...]:
     """Return the fields of front matter, in its order.
 
-    :param front: as :func:`divide` returns it.
-    :param names: of the fields that are read; ``None`` for all.
+    :param front: result of :func:`divide`.
+    :param names: names of the fields to parse; ``None`` for all.
     """
     left = MAX_YAML
     found = []
     for start, first, stop in _bounds(front):
-        name, value, token = _read(front, start, first)
+        name, value, token = _field_line(front, start, first)
         if names is not None and name not in names:
             continue
         nested = front[first:stop].strip() or front.startswith(("[", "{"), token[0])
         if nested and stop - start <= left:
             left -= stop - start
-            value = _yaml(front[start:stop]).get(name, value)
+            value = _parse_yaml(front[start:stop]).get(name, value)
         found.append(Field(name, value, start, stop, token))
     return tuple(found)
 
 
 def values(front: str) -> dict[str, object]:
-    """Return values by name; of a repeated name the last counts.
+    """Return values by name; the last value of a repeated name counts.
 
-    :param front: as :func:`divide` returns it.
+    :param front: result of :func:`divide`.
     """
     return {field.name: field.value for field in fields(front)}
 
@@ -150,17 +147,17 @@ def with_values(
 ) -> str:
     """Set values: on their lines, or on new ones before the closing ``---``; all other characters stay.
 
-    :param front: as :func:`divide` returns it, not empty.
-    :param changes: values as text, by name; an empty one leaves the name without a value.
-    :param add: make new lines for names that are absent.
-    :param bare: names whose values are written without quotes, such as dates.
+    :param front: result of :func:`divide`, not empty.
+    :param changes: values as text, by name; an empty text removes the value.
+    :param add: add lines for absent names.
+    :param bare: names whose values need no quotes, such as dates.
     """
     for name, value in changes.items():
-        written = _written(value, name in bare)
-        found = [field for field in fields(front) if field.name == name]
-        for field in reversed(found):
-            front = _changed(front, field, value, written)
-        if not found and value and add:
+        written = _encode(value, name in bare)
+        present = [field for field in fields(front) if field.name == name]
+        for field in reversed(present):
+            front = _with_value(front, field, value, written)
+        if not present and value and add:
             lines = _LINE.findall(front)
             closing = len(front) - len(lines[-1])
             end = lines[0][len(lines[0].rstrip("\r\n")) :]
@@ -169,16 +166,16 @@ def with_values(
 
 
 def new_front_matter(values: Mapping[str, str], *, bare: Collection[str] = ()) -> str:
-    """Write front matter for a new file; names without a value are left out.
+    """Write front matter for a new file; names without a value are omitted.
 
     :param bare: as in :func:`with_values`.
     """
-    lines = [f"{name}: {_written(value, name in bare)}" for name, value in values.items() if value]
+    lines = [f"{name}: {_encode(value, name in bare)}" for name, value in values.items() if value]
     return "\n".join(["---", *lines, "---", ""])
 
 
 def _bounds(front: str) -> Iterator[tuple[int, int, int]]:
-    """Return each field's start, the end of its first line, and the end of the last that belongs to it."""
+    """Yield each field's start, the end of its first line, and the end of its last line."""
     start = first = last = -1  # start < 0: the lines belong to no field
     for line in islice(_LINE.finditer(front), 1, None):
         text = line[0].strip(" \t\r\n")
@@ -195,8 +192,8 @@ def _bounds(front: str) -> Iterator[tuple[int, int, int]]:
         yield start, first, last
 
 
-def _read(front: str, start: int, first: int) -> tuple[str, object, tuple[int, int]]:
-    """Return name, value and the value's range of a field's first line."""
+def _field_line(front: str, start: int, first: int) -> tuple[str, object, tuple[int, int]]:
+    """Return the name, the value and the value's range in a field's first line."""
     name, _, rest = front[start:first].rstrip("\r\n").partition(":")
     text = rest.strip(" \t")
     quoted = _QUOTED.match(text)
@@ -217,22 +214,22 @@ def _scalar(raw: str) -> str:
     return raw
 
 
-def _yaml(source: str) -> dict[str, object]:
-    """Read one field as YAML; empty if it is none, too deep, or uses anchors or aliases."""
+def _parse_yaml(source: str) -> dict[str, object]:
+    """Parse one field as YAML; empty if it is invalid, too deep, or uses anchors or aliases."""
     # Only nested values need it, and importing it costs as much as many loads.
     import yaml
 
     source = with_line_feeds(source).rstrip() + "\n"
     try:
-        found = yaml.load(source, Loader=_strict_loader())
+        parsed = yaml.load(source, Loader=_strict_loader())
     except yaml.YAMLError:
         return {}
-    return {str(name): value for name, value in found.items()} if isinstance(found, dict) else {}
+    return {str(name): value for name, value in parsed.items()} if isinstance(parsed, dict) else {}
 
 
 @cache
 def _strict_loader() -> Any:
-    """Make the YAML loader: plain Python, no types but text, and none of YAML's ways to grow."""
+    """Return the YAML loader: in Python, with text as its only type, without anchors."""
     import yaml
 
     class StrictLoader(yaml.BaseLoader):
@@ -251,8 +248,8 @@ def _strict_loader() -> Any:
     return StrictLoader
 
 
-def _written(value: str, bare: bool) -> str:
-    """Write a value so that this module, YAML and programs that only drop quotes read the same."""
+def _encode(value: str, bare: bool) -> str:
+    """Write a value that this module, YAML and programs that only drop quotes parse alike."""
     if not value or bare or _is_plain(value):
         return value
     if '"' not in value and "\\" not in value:
@@ -271,8 +268,8 @@ def _is_plain(value: str) -> bool:
     )
 
 
-def _changed(front: str, field: Field, value: str, written: str) -> str:
-    """Replace a field's value; lines below that belong to it go."""
+def _with_value(front: str, field: Field, value: str, written: str) -> str:
+    """Replace a field's value on all its lines."""
     begin, end = field.token
     old = front[begin:end]
     quote = old[:1] if old[:1] in ('"', "'") else ""
@@ -288,13 +285,13 @@ def _changed(front: str, field: Field, value: str, written: str) -> str:
     return before + written + rest + front[field.stop :]
 
 
-def name_and_version(fields: str) -> tuple[str | None, str | None]:
-    """Read the two known keys of a header, as text: YAML would make the version 1.10 the number 1.1."""
-    values = {key: _header_value(value.strip()) for key, value in _HEADER_FIELD.findall(fields)}
-    return values.get("name"), values.get("version")
+def name_and_version(header: str) -> tuple[str | None, str | None]:
+    """Return the name and the version in an ``npl-instructions`` header, as text.
 
-
-def _header_value(value: str) -> str | None:
-    """Return a value without quotes or comment, ``None`` if nothing is left."""
-    quoted = _HEADER_QUOTED.match(value)
-    return (quoted[2] if quoted else _HEADER_COMMENT.split(value, maxsplit=1)[0].rstrip()) or None
+    :param header: its indented ``key: value`` lines.
+    """
+    found = values("---\n" + _INDENTATION.sub("", header))
+    name, version = (
+        value if isinstance(value, str) else None for value in map(found.get, ("name", "version"))
+    )
+    return name or None, version or None

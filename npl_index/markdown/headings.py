@@ -13,9 +13,8 @@ _INLINE = MarkdownIt("commonmark")
 _INLINE.parseInline("")  # compiles the rules, which is not safe to do in two threads at once
 
 MAX_HEADING = 1_024
-"""Characters of a heading that names, selectors and outlines are made from. Hostile inline markup costs some
-10 microseconds per character, and the words of a heading count in each of its subsections as well.
-"""
+"""Characters of a heading that count in names, selectors and outlines. Hostile inline markup takes about 10
+microseconds per character, and the words of a heading count in each of its subsections as well."""
 
 _MARKUP = re.compile(r"[\\`*_\[<&\n]")
 _CODE_ONLY = re.compile(r"[^\\`*_\[<&\n]*(?:`[^`\n]+`(?!`)[^\\`*_\[<&\n]*)+")
@@ -25,14 +24,14 @@ _LINE_BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
 
 
 def without_anchor(heading: str) -> str:
-    """Return a heading without the address behind it, ``{#install}``, which is for generators of pages."""
+    """Return a heading without its anchor, such as ``{#install}``, which is for generators of pages."""
     start = heading.rfind("{")
     before = heading[: max(0, start)].rstrip()
     return before if before and _ANCHOR.fullmatch(heading, start) else heading
 
 
 def one_line(source: str) -> str:
-    """Return the beginning of a heading's inline source on one line: only setext headings may have more."""
+    """Return the beginning of a heading's inline source on one line; setext headings may have more lines."""
     source = source[:MAX_HEADING]
     return source if "\n" not in source else " ".join(line.strip() for line in source.split("\n"))
 
@@ -40,11 +39,11 @@ def one_line(source: str) -> str:
 def visible_text(source: str, references: Mapping[str, Any]) -> str:
     """Return a heading's text without its markup and its anchor, white space folded.
 
-    Emphasis, code, links, images (their description), HTML tags, escapes and entities are resolved. Of
-    a heading of more than :data:`MAX_HEADING` characters the beginning counts.
+    Emphasis, code, links, images (their description), HTML tags, escapes and entities are resolved. The first
+    :data:`MAX_HEADING` characters count.
 
     :param source: the heading's inline source.
-    :param references: the document's link definitions by label, as markdown-it keeps them.
+    :param references: the document's link definitions by label, as in markdown-it's ``env``.
     """
     source = without_anchor(source[:MAX_HEADING])
     if _MARKUP.search(source) is None:

@@ -1,9 +1,9 @@
-"""Block rules that markdown-it-py's own cannot replace.
+"""Block rules in place of markdown-it-py's own.
 
-NPL needs two: fences that nest, and ``npl-instructions`` headers. The others stand between the stock
-rules and hostile input: a line of many megabytes must not hold the parser where no deadline can end it.
-Each rule has markdown-it's signature: ``state``, the line the block would begin at, the line its
-container ends at, and ``silent``: only say whether it begins here.
+Two of them are for NPL: nested fences, and ``npl-instructions`` headers. The others protect the stock rules
+from hostile input: no line of many megabytes may keep the parser busy past its deadline. Each rule has
+markdown-it's signature: ``state``, first line of the block, end of its container, and ``silent``: only test
+whether the block begins here.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ NPL_HEADER = re.compile(r"npl-instructions:[ \t]*\n((?:[ \t]+[^\s:#][^:\n]*:.*\n
 def fence(state: BlockState, start: int, end: int, silent: bool) -> bool:
     """Fenced code.
 
-    With ``state.npl`` a marker line with an info string opens an inner fence and a bare one closes the
-    innermost, if they are at least as long as the innermost's; and a fence that begins behind the marker of a
-    list or definition may go on and be closed at the margin, where CommonMark ends it with the item.
+    With ``state.npl``, a marker line with an info string opens an inner fence and a bare one closes the
+    innermost, if it is at least as long as the innermost's marker. A fence after the marker of a list or
+    definition may continue and close at the margin; in CommonMark it ends with the item.
     """
     source, begins, shifts, ends = state.src, state.bMarks, state.tShift, state.eMarks
     opening = _FENCE.fullmatch(source, begins[start] + shifts[start], ends[start])
@@ -52,8 +52,8 @@ def fence(state: BlockState, start: int, end: int, silent: bool) -> bool:
         pos = begins[line] + shifts[line]
         if pos < ends[line] and state.sCount[line] < state.blkIndent:
             container_end = container_end or line
-            # A next fence of this kind says that the author forgot to close this one; and no line is read
-            # for more than two of them.
+            # Before another fence of this kind, the author forgot to close this one. This also keeps the time
+            # linear.
             if not (state.npl and behind_marker) or _MARKED_FENCE.match(source, pos):
                 break
         if source[pos : pos + 1] == marker and not state.is_code_block(line):
@@ -79,10 +79,10 @@ def fence(state: BlockState, start: int, end: int, silent: bool) -> bool:
 
 
 def loose_fence(state: BlockState, start: int, end: int, silent: bool) -> bool:
-    """Fenced code behind a marker that makes no container that holds it, closed at the margin.
+    """Fenced code after a marker without a container, closed at the margin.
 
-    CommonMark has none, and takes the line that closes it for one that opens another: behind the marker of a
-    quote that ends with its line, of a definition without a term, or of a list that may not begin there.
+    The marker is that of a quote of one line, of a definition without a term, or of a list that may not begin
+    there. CommonMark sees no fence there, and takes the closing line for an opening one.
     """
     source, begins, shifts, ends = state.src, state.bMarks, state.tShift, state.eMarks
     found = None
@@ -98,7 +98,7 @@ def loose_fence(state: BlockState, start: int, end: int, silent: bool) -> bool:
         pos = begins[line] + shifts[line]
         first = source[pos : pos + 1]
         if first == ">" or _MARKED_FENCE.match(source, pos):
-            break  # the quote goes on, or nobody closed the fence
+            break  # the quote continues, or the fence is not closed
         if first == run[0] and (bare := _FENCE.fullmatch(source, pos, ends[line])):
             closed = len(bare[1] or bare[3]) >= len(run) and not (bare[2] or bare[4] or "").strip(" \t")
             if not closed or state.is_code_block(line):
@@ -134,7 +134,7 @@ def html(state: BlockState, start: int, end: int, silent: bool) -> bool:
     if state.is_code_block(start):
         return False
     text = state.src[state.bMarks[start] + state.tShift[start] : state.eMarks[start]]
-    # The last kind, any whole tag, takes a gigabyte for a tag of a million attributes.
+    # The expression of the last kind, any complete tag, takes a gigabyte for a million attributes.
     kinds = HTML_SEQUENCES if len(text) <= _MAX_LINE else HTML_SEQUENCES[:-1]
     kind = next((sequence for sequence in kinds if sequence[0].search(text)), None)
     if kind is None:
@@ -161,7 +161,7 @@ def html(state: BlockState, start: int, end: int, silent: bool) -> bool:
 
 
 def link_definition(state: BlockState, start: int, end: int, silent: bool) -> bool:
-    """Link definition: the stock rule, unless it would walk a long line or label one character at a time."""
+    """Link definition: the stock rule, except for long lines and labels, which it reads by character."""
     pos, stop = state.bMarks[start] + state.tShift[start], state.eMarks[start]
     if stop - pos > _MAX_LINE or not _LABEL.match(state.src, pos):
         return False

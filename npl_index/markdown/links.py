@@ -24,9 +24,9 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|//")
 class Reference:
     """A link to a place of this or another document.
 
-    :param line: where it stands, from 0.
-    :param path: of the document as written, percent signs resolved; empty for the same document.
-    :param anchor: of the place, without ``#``; empty for the document.
+    :param line: its line, from 0.
+    :param path: path of the document, without percent encoding; empty for the same document.
+    :param anchor: anchor of the place, without ``#``; empty for the document.
     """
 
     line: int
@@ -35,15 +35,15 @@ class Reference:
 
 
 def slug(heading: str) -> str:
-    """Return the anchor of a heading as GitHub makes it.
+    """Return GitHub's anchor of a heading.
 
-    :param heading: as a reader sees it.
+    :param heading: its visible text.
     """
     return _NOT_IN_SLUG.sub("", heading.lower()).replace(" ", "-")
 
 
 def slugs(headings: Iterable[str]) -> list[str]:
-    """Return the anchors of headings in document order; later ones of the same name are numbered."""
+    """Return the anchors of headings in document order, with numbers after repeated names."""
     taken: dict[str, int] = {}
     result = []
     for heading in headings:
@@ -59,7 +59,7 @@ def slugs(headings: Iterable[str]) -> list[str]:
 def own_anchors(source: str, headings: Iterable[str]) -> Iterator[str]:
     """Yield the explicit anchors of a document: in HTML, or after a heading.
 
-    :param headings: as they are written.
+    :param headings: sources of the headings.
     """
     yield from _ID.findall(source)
     for heading in headings:
@@ -68,9 +68,7 @@ def own_anchors(source: str, headings: Iterable[str]) -> Iterator[str]:
 
 
 def references(source: str, *, nested: bool = False) -> Iterator[Reference]:
-    """Return the links to documents and places in them; those to other addresses are left out.
-
-    Code is left out as well: fences, and spans within a line.
+    """Yield the links to documents and places in them, without those to other addresses and those in code.
 
     :param nested: fences of equal length nest, as in NPL.
     """

@@ -19,10 +19,10 @@ SEPARATOR = "* * *"
 class Segment:
     """Lines that share one version.
 
-    :param start: first line of the text, the header before it left out.
-    :param stop: line after the last.
+    :param start: first line of the text after the header.
+    :param stop: line after the last one.
     :param name: name in the ``npl-instructions`` header, ``None`` without one.
-    :param version: version text in the header exactly as written, without quotes.
+    :param version: version in the header as written, without quotes.
     """
 
     start: int
@@ -36,13 +36,13 @@ def segments(
 ) -> list[Segment]:
     """Divide a document at its ``npl-instructions`` headers.
 
-    One header before all text gives its name and version to the document. Otherwise each header begins a
-    versioned section, which runs to the next line ``* * *`` outside containers and code, to the next
-    header, or to the end of the file; text behind such a line is a segment without a version.
+    A single header before all text names the document and its version. Otherwise each header begins a
+    versioned section, which ends at the next line ``* * *`` outside containers and code, at the next
+    header, or at the end of the file; text after such a line is a segment without a version.
 
     :param tokens: the document's blocks.
     :param first: first line after the front matter.
-    :param front: the front matter, which may itself hold the header.
+    :param front: the front matter, which may contain the header.
     :returns: the first segment is the document's own.
     """
     count = len(line_starts) - 1

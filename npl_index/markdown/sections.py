@@ -1,23 +1,24 @@
 """Parse Markdown into a tree of sections.
 
-A section is a heading and what follows it up to the next heading of the same or
-a higher level. Positions are half-open and zero-based, as markdown-it's
-``Token.map``.
+A section is a heading and the text below it, up to the next heading of the same or a higher level. Positions
+are half-open and zero-based, like markdown-it's ``Token.map``.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from array import array
 from bisect import bisect_right
 from codecs import BOM_UTF8
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from operator import itemgetter
-from typing import NamedTuple, Protocol
+from functools import partial
+from operator import itemgetter, or_
 
 from markdown_it.token import Token
 
+from npl_index.cached import cached_property
 from npl_index.errors import UnreadableDocumentError
 from npl_index.markdown.blocks import read_blocks
 from npl_index.markdown.front_matter import find_front_matter, texts_of
@@ -35,13 +36,12 @@ from npl_index.markdown.state import (
 )
 from npl_index.markdown.traits import Traits, is_example
 
-_EXAMPLES, _TABLES, _CODE, _DEFINITIONS = 1, 2, 4, 8
-_KINDS = {"code_block": _CODE, "table_open": _TABLES, "dl_open": _DEFINITIONS}
+_TRAIT_OF = {"code_block": "has_code", "table_open": "has_tables", "dl_open": "has_definitions"}
 _NPL_MARK = re.compile(r"⌜[^⌜⌝\n]+⌝")
 _LINE_END = re.compile(rb"\r\n?|\n|(?<=[^\r\n])\Z")
 _SPACE = re.compile(r"\s")
-_PIECE = 1 << 20
-_TITLES = ("title", "linkTitle", "sidebar_label")
+_CHUNK = 1 << 20
+_TITLE_FIELDS = ("title", "linkTitle", "sidebar_label")
 _CODE_SPAN = re.compile(r"(?<!`)(`+)(?!`)[^`]+\1(?!`)")
 
 
@@ -57,10 +57,10 @@ class Span:
 class Section:
     """One node of the tree.
 
-    Node 0 is the document itself (level 0); its own text is what stands before the first heading.
-    A file that holds several versioned NPL sections has one more node of level 0 for each, a child of
-    node 0, and so for text behind one that belongs to none (:func:`~npl_index.markdown.preambles.segments`).
-    All other nodes are headings.
+    Node 0 is the document (level 0); its own text is the text before the first heading. In a file with
+    several versioned NPL sections, each of them, and text between them that belongs to none, is a further
+    node of level 0 and a child of node 0 (:func:`~npl_index.markdown.preambles.segments`). All other nodes
+    are headings.
 
     :param index: position in ``SectionTree.sections``, which is document order.
     :param level: 0 for the document and for versioned sections, else 1 to 6.
@@ -71,15 +71,15 @@ class Section:
     :param version: version text of the ``npl-instructions`` header that applies at a node of level 0,
         else ``None``; other nodes inherit theirs from the nearest ancestor of level 0.
     :param heading_lines: the heading's own lines (empty at the start for level 0).
-    :param own: lines up to the next heading of any level, the heading included, front matter and
-        ``npl-instructions`` headers and separators left out.
-    :param whole: lines including all descendants.
-    :param own_bytes: the same as ``own`` in bytes of the file as it is on disk.
-    :param whole_bytes: the same as ``whole`` in bytes.
+    :param own: lines up to the next heading of any level, heading included; without front matter,
+        ``npl-instructions`` headers and separators.
+    :param whole: lines with all descendants.
+    :param own_bytes: ``own`` as bytes of the file on disk.
+    :param whole_bytes: ``whole`` as bytes of the file on disk.
     :param parent: index of the parent, ``None`` for node 0.
     :param children: indices of the children, in order.
-    :param own_traits: of ``own``.
-    :param whole_traits: of ``whole``.
+    :param own_traits: traits of ``own``.
+    :param whole_traits: traits of ``whole``.
     """
 
     index: int
@@ -103,36 +103,37 @@ class Section:
         return self.name if self.level else self.heading or self.name
 
 
-class Lines(Protocol):
-    """The text of a document."""
+class Lines:
+    r"""The text of a document, read at its first use.
 
-    @property
+    :param read: returns the text with ``\n`` line ends, without a byte order mark.
+    """
+
+    def __init__(self, read: Callable[[], str]) -> None:
+        self._read = read
+
+    @cached_property
     def source(self) -> str:
-        r"""The text with ``\n`` line ends, byte order mark removed."""
+        """The text."""
+        return self._read()
 
-    @property
+    @cached_property
     def starts(self) -> array[int]:
         """Offset of each line's first character, and the length of the text."""
-
-
-class KnownLines(NamedTuple):
-    """A text that was read; see :class:`Lines`."""
-
-    source: str
-    starts: array[int]
+        return find_lines(self.source)
 
 
 @dataclass(frozen=True, slots=True)
 class SectionTree:
     """The sections of one document, in document order.
 
-    :param name: the document's name, as selectors write it (file stem or item name).
+    :param name: the document's name in selectors (file stem or item name).
     :param sections: node 0 is the document.
     :param lines: the text.
     :param front_matter: YAML front matter without its ``---`` lines, or ``""``.
-    :param dialect: ``"commonmark"`` or ``"npl"`` (how fences are read), whichever was used.
-    :param title: index of the one leading heading of level 1 that is the document's title, else ``None``.
-    :param doubtful_fences: first lines of fences that are not closed where they should be.
+    :param dialect: rules for fences: ``"commonmark"`` or ``"npl"``.
+    :param title: index of the single leading heading of level 1 that is the document's title, else ``None``.
+    :param doubtful_fences: first lines of fences without a proper end.
     """
 
     name: str
@@ -145,12 +146,12 @@ class SectionTree:
 
     @property
     def source(self) -> str:
-        """The text; see :class:`Lines`."""
+        """The text."""
         return self.lines.source
 
     @property
     def line_starts(self) -> array[int]:
-        """Where its lines start; see :class:`Lines`."""
+        """Offset of each line's first character, and the length of the text."""
         return self.lines.starts
 
     def line(self, number: int) -> str:
@@ -199,16 +200,14 @@ def parse_sections(
     clock = Deadline(name, deadline)
     clock.check()
     source = decoded(data, name)
-    starts = find_lines(source)
-    check_count(name, len(starts) - 1, MAX_LINES, "lines")
+    lines = Lines(lambda: source)
+    check_count(name, len(lines.starts) - 1, MAX_LINES, "lines")
     first, front = find_front_matter(source)
-    blocks, dialect = _read(source, starts, first, npl, clock)
-    parts = segments(blocks.tokens, source, starts, first, front)
-    openings = _openings(blocks, parts, name, clock)
+    blocks, dialect = _blocks_by_dialect(lines, first, npl, clock)
+    openings = _openings(blocks, segments(blocks.tokens, source, lines.starts, first, front), name, clock)
     openings[0].heading = title_in(front)
-    sections = _sections(openings, source, starts, _byte_starts(data, source, starts), clock)
+    sections = _sections(openings, lines, _byte_starts(data, lines), clock)
     doubtful = tuple(sorted(set(blocks.doubtful_fences)))
-    lines = KnownLines(source, starts)
     return SectionTree(name, sections, lines, front, dialect, find_title(sections), doubtful)
 
 
@@ -220,7 +219,7 @@ def find_title(sections: Sequence[Section]) -> int | None:
 
 def title_in(front: str) -> str:
     """Return the title in a document's front matter, ``""`` without one."""
-    return next(iter(texts_of(front, _TITLES)), "")[:MAX_HEADING]
+    return next(iter(texts_of(front, _TITLE_FIELDS)), "")[:MAX_HEADING]
 
 
 def nest(levels: Sequence[int]) -> tuple[list[int], list[list[int]], list[int]]:
@@ -258,60 +257,69 @@ def decoded(data: bytes, name: str) -> str:
     return with_line_feeds(text).removeprefix("\ufeff")
 
 
-def _byte_starts(data: bytes, source: str, starts: array[int]) -> array[int]:
+def _byte_starts(data: bytes, lines: Lines) -> array[int]:
     """Return the byte at which each line begins in the file, and the file's length."""
     mark = len(BOM_UTF8) if data.startswith(BOM_UTF8) else 0
-    if not mark and len(data) == len(source):
-        return starts
-    offsets = in_turns(found.end() for found in _LINE_END.finditer(data))
+    if not mark and len(data) == len(lines.source):
+        return lines.starts
+    offsets = in_turns(match.end() for match in _LINE_END.finditer(data))
     offsets.insert(0, mark)
     return offsets
 
 
-def _read(source: str, starts: array[int], first: int, npl: bool, clock: Deadline) -> tuple[BlockState, str]:
-    """Find the blocks by the dialect of fences that fits.
+def _blocks_by_dialect(lines: Lines, first: int, npl: bool, clock: Deadline) -> tuple[BlockState, str]:
+    """Parse the blocks with the fence rules that fit.
 
-    Where the NPL reading leaves a fence open at the end, an author forgot a marker; CommonMark then loses
-    less. Where CommonMark loses text that the NPL reading shows, the author wrote NPL without saying so.
+    If the NPL reading ends inside a fence, an author forgot a marker, and CommonMark loses less text. If
+    CommonMark loses text that the NPL reading shows, the document is NPL without saying so.
     """
-    written = None
+    source, nested = lines.source, None
+    read = partial(read_blocks, source, starts=lines.starts, first=first, deadline=clock)
     if npl or "npl-instructions:" in source or "⌜" in source:
-        written = read_blocks(source, starts, first, npl=True, deadline=clock)
-        if not written.open_fence and (npl or _shows_npl(written.tokens, source, starts)):
-            return written, "npl"
-        if not written.npl_fences:
-            return written, "commonmark"
-    plain = read_blocks(source, starts, first, npl=False, deadline=clock)
+        nested = read(npl=True)
+        if not nested.open_fence and (npl or _shows_npl(nested.tokens, lines)):
+            return nested, "npl"
+        if not nested.npl_fences:
+            return nested, "commonmark"
+    plain = read()
     if plain.open_fence or plain.cut_fence:
-        written = written or read_blocks(source, starts, first, npl=True, deadline=clock)
-        if not written.open_fence and (plain.open_fence or _hides_headings(plain.tokens, written.tokens)):
-            return written, "npl"
+        nested = nested or read(npl=True)
+        if not nested.open_fence and (plain.open_fence or _hides_headings(plain.tokens, nested.tokens)):
+            return nested, "npl"
     return plain, "commonmark"
 
 
-def _hides_headings(plain: Sequence[Token], written: Sequence[Token]) -> bool:
-    """Return whether one reading has a heading of the document inside a fence of the other."""
+def _hides_headings(plain: Sequence[Token], nested: Sequence[Token]) -> bool:
+    """Return whether a fence of the plain reading contains a heading of the nested reading."""
     fences = [token.map for token in plain if token.type == "fence" and token.map]
-    for token in written:
-        if token.type == "heading_open" and not token.level and token.map:
-            before = bisect_right(fences, token.map[0], key=itemgetter(0)) - 1
-            if before >= 0 and token.map[0] < fences[before][1]:
-                return True
-    return False
+    return any(
+        _block_at(fences, token.map[0]) is not None
+        for token in nested
+        if token.type == "heading_open" and not token.level and token.map
+    )
 
 
-def _shows_npl(tokens: Sequence[Token], source: str, starts: array[int]) -> bool:
+def _block_at(blocks: Sequence[list[int]], line: int) -> list[int] | None:
+    """Return the block that contains a line.
+
+    :param blocks: first line and end of each, in order.
+    """
+    before = bisect_right(blocks, line, key=itemgetter(0)) - 1
+    return blocks[before] if before >= 0 and line < blocks[before][1] else None
+
+
+def _shows_npl(tokens: Sequence[Token], lines: Lines) -> bool:
     """Return whether there is an ``npl-instructions`` header, or a mark like ``⌜name⌝`` outside code."""
     if any(token.type == "npl_header" for token in tokens):
         return True
+    source, starts = lines.source, lines.starts
     code = [token.map for token in tokens if token.type in ("fence", "code_block") and token.map]
     mark = _NPL_MARK.search(source)
     while mark:
         line = bisect_right(starts, mark.start()) - 1
-        block = bisect_right(code, line, key=itemgetter(0)) - 1
         stop = starts[line + 1]
-        if block >= 0 and line < code[block][1]:
-            stop = starts[min(code[block][1], len(starts) - 1)]
+        if block := _block_at(code, line):
+            stop = starts[min(block[1], len(starts) - 1)]
         elif _NPL_MARK.search(_CODE_SPAN.sub("", source[starts[line] : stop])):
             return True
         mark = _NPL_MARK.search(source, stop)
@@ -320,7 +328,7 @@ def _shows_npl(tokens: Sequence[Token], source: str, starts: array[int]) -> bool
 
 @dataclass(slots=True)
 class _Opening:
-    """A section while it is being read; ``kinds`` are the flags of ``_KINDS`` found in its own text."""
+    """A section during parsing; ``traits`` names the traits of its own text."""
 
     level: int
     start: int
@@ -329,57 +337,59 @@ class _Opening:
     heading: str
     name: str
     version: str | None = None
-    kinds: int = 0
+    traits: set[str] = field(default_factory=set)
 
 
 def _openings(blocks: BlockState, parts: Sequence[Segment], name: str, clock: Deadline) -> list[_Opening]:
-    """List the sections in document order, with what their own text holds."""
+    """List the sections in document order, with the traits of their own text."""
     references = blocks.env.get("references", {})
     result: list[_Opening] = []
-    reached = 0
+    waiting = list(reversed(parts))
+
+    def open_parts(until: float) -> None:
+        while waiting and waiting[-1].start <= until:
+            part = waiting.pop()
+            shown = one_line(part.name or name)
+            result.append(_Opening(0, part.start, part.start, part.stop, "", shown, part.version))
+
     for token in blocks.tokens:
         start, stop = token.map or (0, 0)
-        while reached < len(parts) and parts[reached].start <= start:
-            result.append(_part_opening(parts[reached], name))
-            reached += 1
+        open_parts(start)
         if token.type == "heading_open" and not token.level:
             clock.check()
-            result[-1].stop = start
+            end, result[-1].stop = result[-1].stop, start
             heading, shown = one_line(token.content), visible_text(token.content, references)
-            result.append(_Opening(int(token.tag[1]), start, stop, parts[reached - 1].stop, heading, shown))
+            result.append(_Opening(int(token.tag[1]), start, stop, end, heading, shown))
         elif token.type == "fence":
-            result[-1].kinds |= _EXAMPLES | _CODE if is_example(token.info) else _CODE
-        elif token.type in _KINDS:
-            result[-1].kinds |= _KINDS[token.type]
-    result.extend(_part_opening(part, name) for part in parts[reached:])
+            result[-1].traits |= {"has_code", "has_examples"} if is_example(token.info) else {"has_code"}
+        elif token.type in _TRAIT_OF:
+            result[-1].traits.add(_TRAIT_OF[token.type])
+    open_parts(math.inf)
     check_count(name, len(result), MAX_SECTIONS, "sections")
     return result
 
 
-def _part_opening(part: Segment, name: str) -> _Opening:
-    return _Opening(0, part.start, part.start, part.stop, "", one_line(part.name or name), part.version)
-
-
 def _sections(
-    openings: Sequence[_Opening], source: str, starts: array[int], byte_starts: array[int], clock: Deadline
+    openings: Sequence[_Opening], lines: Lines, byte_starts: array[int], clock: Deadline
 ) -> tuple[Section, ...]:
-    """Make the tree of the openings."""
+    """Return the sections with their places in the tree."""
     parents, children, lasts = nest([opening.level for opening in openings])
-    words = []
+    own_traits = []
     for opening in openings:
         clock.check()
-        words.append(_count_words(source, starts[opening.start], starts[opening.stop]))
-    whole_words, whole_kinds = words.copy(), [opening.kinds for opening in openings]
+        words = _count_words(lines.source, lines.starts[opening.start], lines.starts[opening.stop])
+        own_traits.append(Traits._make([*(name in opening.traits for name in Traits._fields[:-1]), words]))
+    whole_traits = own_traits.copy()
     for index in range(len(openings) - 1, 0, -1):
-        whole_words[parents[index]] += whole_words[index]
-        whole_kinds[parents[index]] |= whole_kinds[index]
+        (*above, count), (*below, more) = whole_traits[parents[index]], whole_traits[index]
+        whole_traits[parents[index]] = Traits._make([*map(or_, above, below), count + more])
+
+    def in_bytes(span: Span) -> Span:
+        return Span(byte_starts[span.start], byte_starts[span.stop])
+
     result = []
     for index, opening in enumerate(openings):
-        last = openings[lasts[index]]
-        own = Span(opening.start, opening.stop)
-        own_bytes = Span(byte_starts[own.start], byte_starts[own.stop])
-        own_traits = _traits(opening.kinds, words[index])
-        alone = last is opening
+        own, whole = Span(opening.start, opening.stop), Span(opening.start, openings[lasts[index]].stop)
         result.append(
             Section(
                 index,
@@ -389,30 +399,24 @@ def _sections(
                 opening.version,
                 Span(opening.start, opening.heading_stop),
                 own,
-                own if alone else Span(own.start, last.stop),
-                own_bytes,
-                own_bytes if alone else Span(own_bytes.start, byte_starts[last.stop]),
+                whole,
+                in_bytes(own),
+                in_bytes(whole),
                 parents[index] if index else None,
                 tuple(children[index]),
-                own_traits,
-                own_traits if alone else _traits(whole_kinds[index], whole_words[index]),
+                own_traits[index],
+                whole_traits[index],
             )
         )
     return tuple(result)
 
 
 def _count_words(source: str, start: int, stop: int) -> int:
-    """Count the words, piece by piece: the words of a piece take memory."""
+    """Count the words in chunks, because the words of a chunk take memory."""
     count = 0
     while start < stop:
-        space = _SPACE.search(source, start + _PIECE, stop) if stop - start > _PIECE else None
+        space = _SPACE.search(source, start + _CHUNK, stop) if stop - start > _CHUNK else None
         end = space.start() if space else stop
         count += len(source[start:end].split())
         start = end
     return count
-
-
-def _traits(kinds: int, word_count: int) -> Traits:
-    return Traits(
-        kinds & _EXAMPLES > 0, kinds & _TABLES > 0, kinds & _CODE > 0, kinds & _DEFINITIONS > 0, word_count
-    )

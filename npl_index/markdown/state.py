@@ -19,15 +19,15 @@ from npl_index.errors import DocumentTimeoutError, DocumentTooLargeError
 from npl_index.priority import give_way
 
 MAX_SECTIONS = 20_000
-"""Sections a document may have, itself included."""
+"""Maximum sections of a document, itself included."""
 
 MAX_LINES = 2_000_000
-"""Lines a document may have; a line takes up to 30 bytes while it is read."""
+"""Maximum lines of a document; each takes up to 30 bytes during parsing."""
 
 MAX_BLOCKS = 200_000
 """Maximum indexed blocks of a document; each takes about 400 bytes during parsing."""
 
-_MANY_LINES = 200_000  # above, arrays: a fifth of the memory of lists, for some more time
+_MANY_LINES = 200_000  # above, arrays: a fifth of the memory of lists, but slower
 _CHUNK = 16_384
 _RECORDED = frozenset(("heading_open", "fence", "code_block", "table_open", "hr", "dl_open", "npl_header"))
 _CELLS = frozenset(("inline", "th_open", "td_open"))
@@ -35,7 +35,7 @@ _INDENT = re.compile(r"[ \t]+")
 
 
 class Deadline:
-    """The moment after which work on a document, or on several, ends in an error.
+    """A time limit for work on one or several documents.
 
     :param name: the document, for the message.
     :param moment: value of ``time.monotonic()``, or ``None`` for no limit.
@@ -76,7 +76,7 @@ def check_count(name: str, number: int, most: int, parts: str) -> None:
 def find_lines(source: str) -> array[int]:
     r"""Return the offset of each line's first character, and ``len(source)`` at the end.
 
-    :param source: text with ``\n`` line ends; behind the last of them there is no line.
+    :param source: text with ``\n`` line ends; no line follows the last one.
     """
     return in_turns(accumulate(map(len, io.StringIO(source, newline="\n")), initial=0))
 
@@ -95,14 +95,14 @@ class BlockState(StateBlock):
     ``tokens`` receives one token for each block that an index needs, in document order: headings (those
     outside containers with their source text in ``content``), fences, indented code, tables, thematic
     breaks, openings of definition lists, and ``npl_header``. Each has ``map`` (half-open lines) and
-    ``level`` (number of containers around it).
+    ``level`` (number of enclosing containers).
 
     :param source: text with ``\n`` line ends.
-    :param line_starts: as of :func:`find_lines`.
-    :param md: the parser whose block rules run.
-    :param npl: fences are read as NPL writes them, see :func:`npl_index.markdown.leaves.fence`.
-    :param complete: record all other blocks, openings of containers, and table rows, too.
-    :param deadline: when parsing ends in an error.
+    :param line_starts: result of :func:`find_lines`.
+    :param md: the parser with the block rules.
+    :param npl: apply NPL's rules for fences, see :func:`npl_index.markdown.leaves.fence`.
+    :param complete: also record all other blocks, openings of containers, and table rows.
+    :param deadline: time limit of the parsing.
     """
 
     _bs_count: list[int]
@@ -126,19 +126,21 @@ class BlockState(StateBlock):
         self.complete = complete
         self._headings = 0
         self.npl_fences = False
-        """Whether CommonMark would read a fence differently."""
+        """Whether CommonMark would parse a fence differently."""
         self.cut_fence = False
-        """Whether a fence behind the marker of a list or definition ended with that, unclosed."""
+        """Whether a fence after the marker of a list or definition ended, unclosed, with the item."""
         self.doubtful_fences: list[int] = []
-        """First lines of fences that are not closed where they should be."""
+        """First lines of fences without a proper end."""
         self.open_fence = False
         """Whether the document ended inside a fence."""
         self.open_html: tuple[int, str] | None = None
-        """Where a comment or the like begins inside which the document ended, and the pattern of its end."""
+        """First line of an HTML block, such as a comment, at the end of the document, and the pattern of its
+        end.
+        """
         self.definition = 0
-        """First line of the link definition that is being read."""
+        """First line of the current link definition."""
         self.foreign_terms: list[int] | None = None
-        """Lines before a definition that begin another block, once they are known."""
+        """Lines before a definition that begin another block, if known."""
         self._mark_lines(line_starts)
 
     def _mark_lines(self, line_starts: array[int]) -> None:
@@ -164,15 +166,15 @@ class BlockState(StateBlock):
                     indents[line] = len(indent.expandtabs(4))
         tables = (begins, ends, shifts, indents, zeros)
         for table, last in zip(tables, (len(source), len(source), 0, 0, 0), strict=True):
-            table.append(last)  # for a line behind the last, which rules may ask for
+            table.append(last)  # the line after the last, which rules may look up
         self.bMarks, self.eMarks, self.tShift, self.sCount, self._bs_count = tables
         self.lineMax = count
 
     @property
     def bsCount(self) -> list[int]:  # noqa: N802
-        """Columns a block quote's marker took from the tab behind it, for each line.
+        """Columns of a tab that belong to the block quote's marker before it, for each line.
 
-        The block quote rule reads it once per line of a loop that nothing else could stop.
+        The block quote rule reads it for each line; only here can a deadline end that loop.
         """
         self.tick()
         return self._bs_count
@@ -192,7 +194,7 @@ class BlockState(StateBlock):
         self._deadline.check()
 
     def isEmpty(self, line: int) -> bool:  # noqa: N802
-        """Return whether a line is blank; rules ask it of each line a block may go on over."""
+        """Return whether a line is blank; rules call this for each possible line of a block."""
         if not line & 255:
             self._deadline.check()
         return self.bMarks[line] + self.tShift[line] >= self.eMarks[line]
@@ -202,15 +204,15 @@ class BlockState(StateBlock):
         return self.sCount[line] - self.blkIndent >= 4
 
     def getLines(self, begin: int, end: int, indent: int, keepLastLF: bool) -> str:  # noqa: ARG002, N802, N803
-        """Return the text of some lines as it stands: only headings outside containers need theirs."""
+        """Return the text of some lines unchanged; only headings outside containers need it."""
         return self.src[self.bMarks[begin] : self.eMarks[end - 1]]
 
     def push(self, ttype: str, tag: str, nesting: Literal[-1, 0, 1]) -> Token:
         """Record a block, and keep the level.
 
-        What is not recorded gets a token all the same: the rules write into it.
+        Other blocks share one token, because the rules write into it.
 
-        :raises DocumentTooLargeError: it is one more than a document may have.
+        :raises DocumentTooLargeError: the document has too many blocks.
         """
         self.tick()
         if nesting < 0:
@@ -231,14 +233,14 @@ class BlockState(StateBlock):
         return token
 
     def leaf(self, kind: str, start: int, stop: int) -> Token:
-        """Record a block that holds no blocks, and go on after it."""
+        """Record a block without inner blocks, and continue after it."""
         token = self.push(kind, "", 0)
         token.map = [start, stop]
         self.line = stop
         return token
 
     def _end_heading(self) -> None:
-        """Keep a heading's text, which its rule wrote into the token before."""
+        """Keep a heading's text, which its rule wrote into the shared token."""
         self.tokens[-1].content = self._unrecorded.content
         self._headings += 1
         check_count(self._deadline.name, self._headings + 1, MAX_SECTIONS, "sections")

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from npl_index.errors import InvalidRequestError
 
@@ -20,8 +20,6 @@ _ALIASES = {
     "has_definition_lists": "has_definitions",
     "level": "heading_level",
 }
-_FLAGS = ("has_examples", "has_tables", "has_code", "has_definitions")
-_CONDITIONS = (*_FLAGS, "min_word_count", "max_word_count", "heading_level")
 _MAX_COUNT = 10**12
 _SHOWN = 40
 
@@ -38,8 +36,7 @@ def is_example(info: str) -> bool:
     return word is not None and not {"example", "examples"}.isdisjoint(re.split("[-_]", word[0].lower()))
 
 
-@dataclass(frozen=True, slots=True)
-class Traits:
+class Traits(NamedTuple):
     """Content of one stretch of text.
 
     :param has_examples: holds a fence labelled as an example (``example``, ``examples``,
@@ -57,9 +54,13 @@ class Traits:
     word_count: int = 0
 
 
+_FLAGS = Traits._fields[:-1]
+_CONDITIONS = (*_FLAGS, "min_word_count", "max_word_count", "heading_level")
+
+
 @dataclass(frozen=True, slots=True)
 class TraitFilter:
-    """Conditions on a section; those that are ``None`` do not count, all others must hold."""
+    """Conditions on a section, all of which must hold; ``None`` stands for no condition."""
 
     has_examples: bool | None = None
     has_tables: bool | None = None
@@ -71,28 +72,28 @@ class TraitFilter:
 
     @classmethod
     def parse(cls, conditions: Mapping[str, object] | None) -> TraitFilter:
-        """Read a filter as callers write it.
+        """Parse a caller's filter.
 
         Singular and hyphenated spellings are accepted (``has_table``, ``has-tables``,
-        ``has-definition-list``). A condition that is ``None`` counts as not given.
+        ``has-definition-list``). A condition with the value ``None`` is ignored.
 
-        :param conditions: condition name to value; ``None`` and an empty mapping hold for every section.
+        :param conditions: values by condition; ``None`` and an empty mapping match every section.
         :raises InvalidRequestError: unknown key, wrong type, value out of range, or an empty range; names
-            the key, near keys and a valid example.
+            the key, similar keys and a valid example.
         """
         if conditions is None:
             return cls()
         if not isinstance(conditions, Mapping):
-            raise _invalid(f"filter must be an object of conditions, not {_shown(conditions)}")
+            raise _invalid(f"filter must be an object of conditions, not {_brief(conditions)}")
         values: dict[str, Any] = {}
         written: dict[str, str] = {}
         for key, value in conditions.items():
-            name = _condition_name(key)
+            name = _condition(key)
             if name in written:
-                raise _invalid(f"filter gives {name} twice, as {_shown(written[name])} and as {_shown(key)}")
+                raise _invalid(f"filter gives {name} twice, as {_brief(written[name])} and as {_brief(key)}")
             written[name] = key
             if value is not None:
-                values[name] = _flag(key, value) if name in _FLAGS else _number(key, name, value)
+                values[name] = _boolean(key, value) if name in _FLAGS else _integer(key, name, value)
         low, high = values.get("min_word_count", 0), values.get("max_word_count")
         if high is not None and low > high:
             raise _invalid(
@@ -105,19 +106,16 @@ class TraitFilter:
 
         :param level: heading level, 0 for a document.
         """
+        low, high = self.min_word_count or 0, self.max_word_count
         return (
-            self.has_examples in (None, traits.has_examples)
-            and self.has_tables in (None, traits.has_tables)
-            and self.has_code in (None, traits.has_code)
-            and self.has_definitions in (None, traits.has_definitions)
-            and (self.min_word_count is None or traits.word_count >= self.min_word_count)
-            and (self.max_word_count is None or traits.word_count <= self.max_word_count)
+            all(getattr(self, name) in (None, getattr(traits, name)) for name in _FLAGS)
+            and low <= traits.word_count <= (traits.word_count if high is None else high)
             and self.heading_level in (None, level)
         )
 
 
-def _condition_name(key: object) -> str:
-    """Return the field a key stands for."""
+def _condition(key: object) -> str:
+    """Return the field for a key."""
     folded = key.strip().lower().replace("-", "_") if isinstance(key, str) else ""
     name = _ALIASES.get(folded, folded)
     if name in _CONDITIONS:
@@ -129,24 +127,24 @@ def _condition_name(key: object) -> str:
         for found in process.extract(folded, _CONDITIONS, scorer=fuzz.ratio, score_cutoff=55, limit=3)
     ]
     names = ", ".join(near or _CONDITIONS)
-    raise _invalid(f"filter has no condition {_shown(key)}; {'near' if near else 'known'}: {names}")
+    raise _invalid(f"filter has no condition {_brief(key)}; {'near' if near else 'known'}: {names}")
 
 
-def _flag(key: str, value: object) -> bool:
+def _boolean(key: str, value: object) -> bool:
     if not isinstance(value, bool):
-        raise _invalid(f"filter condition {key!r} must be true or false, not {_shown(value)}")
+        raise _invalid(f"filter condition {key!r} must be true or false, not {_brief(value)}")
     return value
 
 
-def _number(key: str, name: str, value: object) -> int:
+def _integer(key: str, name: str, value: object) -> int:
     low, high, allowed = (1, 6, "from 1 to 6") if name == "heading_level" else (0, _MAX_COUNT, "of 0 or more")
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-        raise _invalid(f"filter condition {key!r} must be a whole number {allowed}, not {_shown(value)}")
+        raise _invalid(f"filter condition {key!r} must be a whole number {allowed}, not {_brief(value)}")
     return value
 
 
-def _shown(value: object) -> str:
-    """Return an invalid value for a message: a short one verbatim, a long one by its type."""
+def _brief(value: object) -> str:
+    """Return an invalid value for a message: verbatim if it is short, else its type."""
     if isinstance(value, str):
         return repr(value if len(value) <= _SHOWN else value[:_SHOWN] + "…")
     if isinstance(value, int) and abs(value) > _MAX_COUNT:

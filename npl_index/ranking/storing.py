@@ -8,22 +8,18 @@ from __future__ import annotations
 
 import json
 import zlib
-from array import array
 from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import Any, overload
 
 from npl_index.cached import cached_property
 from npl_index.library.documents import Document
-from npl_index.markdown.newlines import with_line_feeds
-from npl_index.markdown.sections import Section, SectionTree, Span
-from npl_index.markdown.state import find_lines
+from npl_index.markdown.sections import Lines, Section, SectionTree, Span, decoded
 from npl_index.markdown.traits import Traits
 from npl_index.ranking.indexing import ParsedDocument
 
 _PLAIN = attrgetter("level", "heading", "name", "version", "parent")
 _SPANS = attrgetter("heading_lines", "own", "whole", "own_bytes", "whole_bytes")
-_TRAITS = attrgetter("has_examples", "has_tables", "has_code", "has_definitions", "word_count")
 _LENGTH = 4  # bytes of the length of the part that can be read alone
 
 
@@ -47,8 +43,7 @@ def dump_sections(parsed: ParsedDocument) -> bytes:
 
 def _row(section: Section) -> list[Any]:
     spans = [(span.start, span.stop) for span in _SPANS(section)]
-    traits = [list(map(int, _TRAITS(one))) for one in (section.own_traits, section.whole_traits)]
-    return [*_PLAIN(section), spans, traits]
+    return [*_PLAIN(section), spans, section.own_traits, section.whole_traits]
 
 
 def _json(value: object) -> bytes:
@@ -69,33 +64,13 @@ def restore_sections(
     tree = SectionTree(
         head["name"],
         sections,
-        UnreadLines(read),
+        Lines(lambda: decoded(read(), head["name"])),
         head["front_matter"],
         head["dialect"],
         head["title"],
         tuple(head["doubtful_fences"]),
     )
     return ParsedDocument(known(head["name"]), tree, known_steps=lambda: tuple(sections.others["steps"]))
-
-
-class UnreadLines:
-    """A text that is read when it is needed; see :class:`npl_index.markdown.sections.Lines`.
-
-    :param read: returns the bytes of the file.
-    """
-
-    def __init__(self, read: Callable[[], bytes]) -> None:
-        self._read = read
-
-    @cached_property
-    def source(self) -> str:
-        """The text."""
-        return with_line_feeds(self._read().decode("utf-8")).removeprefix("\ufeff")
-
-    @cached_property
-    def starts(self) -> array[int]:
-        """Where its lines start."""
-        return find_lines(self.source)
 
 
 class _Sections(Sequence[Section]):
@@ -135,9 +110,8 @@ class _Sections(Sequence[Section]):
     def _at(self, number: int) -> Section:
         if number not in self._restored:
             row = self.others["sections"][number - 1] if number else self._first
-            level, heading, name, version, parent, spans, traits = row
+            level, heading, name, version, parent, spans, own_traits, whole_traits = row
             heading_lines, own, whole, own_bytes, whole_bytes = (Span(*pair) for pair in spans)
-            own_traits, whole_traits = (_traits(*numbers) for numbers in traits)
             self._restored[number] = Section(
                 index=number,
                 level=level,
@@ -151,11 +125,7 @@ class _Sections(Sequence[Section]):
                 whole_bytes=whole_bytes,
                 parent=parent,
                 children=tuple(self._children[number]),
-                own_traits=own_traits,
-                whole_traits=whole_traits,
+                own_traits=Traits(*own_traits),
+                whole_traits=Traits(*whole_traits),
             )
         return self._restored[number]
-
-
-def _traits(examples: int, tables: int, code: int, definitions: int, words: int) -> Traits:
-    return Traits(bool(examples), bool(tables), bool(code), bool(definitions), words)

@@ -12,7 +12,6 @@ from npl_index.markdown.blocks import read_blocks
 from npl_index.markdown.editing import check_closed
 from npl_index.markdown.front_matter import new_front_matter
 from npl_index.markdown.newlines import with_line_feeds
-from npl_index.markdown.state import find_lines
 from npl_mcp.documents.format import (
     DATES,
     DEFAULTS,
@@ -112,7 +111,7 @@ def _check_closed(content: str) -> None:
     :raises InvalidRequestError: it does.
     """
     try:
-        check_closed(read_blocks(content, find_lines(content), 0, npl=False))
+        check_closed(read_blocks(content))
     except InvalidRequestError as error:
         raise InvalidRequestError(
             f"data.content: {error.message}", parameter="data", hint=error.hint

@@ -18,8 +18,7 @@ from npl_index.errors import DocumentError, InvalidRequestError
 from npl_index.markdown.digests import DIGEST_LENGTH, digest_of
 from npl_index.markdown.editing import edit_section
 from npl_index.markdown.front_matter import values
-from npl_index.markdown.incremental import PieceReader
-from npl_index.markdown.sections import SectionTree
+from npl_index.markdown.sections import SectionTree, parse_sections
 from npl_index.selectors.labels import is_visible
 from npl_mcp.documents.folders import printable
 from npl_mcp.stores.base import checks
@@ -34,7 +33,7 @@ MAX_SECTION_TEXT = 500_000
 
 _DIGEST = re.compile(rf"[0-9a-f]{{{DIGEST_LENGTH}}}")
 _MAX_CONTENT_BYTES = 16 * 1024 * 1024
-_MAX_PIECE_BYTES = 32 * 1024 * 1024
+_MAX_PARSED_BYTES = 4 * 1024 * 1024
 _MAX_NAMED = 10
 _STAMP = "lastModified"
 
@@ -55,8 +54,35 @@ class Named(Protocol):
 Names = TypeVar("Names", bound=Named)
 
 
+class CachingParser:
+    """A parser of Markdown that keeps the last trees. Safe to use from several threads.
+
+    :param maxsize: bytes of the texts of the kept trees; a tree takes about twelve times as much.
+    """
+
+    def __init__(self, maxsize: int) -> None:
+        self._lock = threading.Lock()
+        self._trees: LRUCache[tuple[bytes, str], SectionTree] = LRUCache(
+            maxsize, lambda tree: len(tree.source)
+        )
+
+    def read(self, data: bytes, name: str, deadline: float | None = None) -> SectionTree:
+        """Parse a Markdown file; see :func:`~npl_index.markdown.sections.parse_sections`.
+
+        :raises DocumentError: see there.
+        """
+        with self._lock:
+            tree = self._trees.get((data, name))
+        if tree is None:
+            tree = parse_sections(data, name, deadline=deadline)
+            with self._lock:
+                if len(tree.source) <= self._trees.maxsize:
+                    self._trees[data, name] = tree
+        return tree
+
+
 class Editor:
-    """Caches shared by all callers: parsed pieces of texts, and contents by the digest in an answer.
+    """Caches shared by all callers: parsed texts, and contents by the digest in an answer.
 
     Safe for several threads.
     """
@@ -64,7 +90,7 @@ class Editor:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._contents: LRUCache[str, bytes] = LRUCache(_MAX_CONTENT_BYTES, len)
-        self.reader = PieceReader(_MAX_PIECE_BYTES)
+        self.reader = CachingParser(_MAX_PARSED_BYTES)
 
     def noted(self, data: bytes, section: bytes | None = None) -> str:
         """Cache the content of a file under the digest of the file or of a section; return the digest."""

@@ -15,7 +15,7 @@ from markdown_it import MarkdownIt
 from mdit_py_plugins.deflist import deflist_plugin
 
 from npl_index.errors import DocumentTimeoutError
-from npl_index.markdown.blocks import parse_blocks, read_blocks
+from npl_index.markdown.blocks import read_blocks
 from npl_index.markdown.state import Deadline, find_lines
 
 CASES = Path(__file__).parents[2] / "cases" / "sections"
@@ -174,7 +174,7 @@ def fast(text: str) -> list[tuple[Any, ...]]:
             token.info,
             token.content if token.type == "heading_open" else "",
         )
-        for token in parse_blocks(text)
+        for token in read_blocks(text, complete=True).tokens
     ]
 
 
@@ -218,7 +218,7 @@ def test_link_definitions_are_those_of_the_stock_parser() -> None:
     )
     env: dict[str, dict[str, object]] = {}
     STOCK.parse(text, env)
-    state = read_blocks(text, find_lines(text), 0, npl=False)
+    state = read_blocks(text)
     assert list(state.env["references"]) == list(env["references"])
 
 
@@ -233,7 +233,7 @@ def test_link_definitions_are_those_of_the_stock_parser() -> None:
 )
 def test_a_definition_list_takes_no_other_block_as_a_term(text: str, expected: list[str]) -> None:
     """A heading or fence behind a list stays one even where a line like a definition follows."""
-    state = read_blocks(text, find_lines(text), 0, npl=False)
+    state = read_blocks(text)
     assert [token.type for token in state.tokens] == expected
 
 
@@ -304,7 +304,7 @@ def test_no_construct_runs_on_past_the_deadline(kind: str, monkeypatch: pytest.M
     monkeypatch.setattr(time, "monotonic", lambda: float(next(looks) > 8))
     text = FIRST.get(kind, "") + LONG[kind] * 10_000
     with pytest.raises(DocumentTimeoutError, match="handbook"):
-        read_blocks(text, find_lines(text), 0, npl=False, deadline=Deadline("handbook", 0.5))
+        read_blocks(text, deadline=Deadline("handbook", 0.5))
 
 
 def test_a_document_of_very_many_lines_is_read_like_any_other() -> None:

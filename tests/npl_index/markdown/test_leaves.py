@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from npl_index.markdown.incremental import PieceReader
 from npl_index.markdown.sections import SectionTree, parse_sections
 from tests.npl_index.conftest import lines_run
 
@@ -14,9 +13,7 @@ END = "## Last\n\ntext\n"
 
 
 def read(text: str, *, npl: bool = False) -> SectionTree:
-    tree = parse_sections(text.encode(), "x", npl=npl)
-    assert PieceReader(1 << 20).read(text.encode(), "x") == parse_sections(text.encode(), "x")
-    return tree
+    return parse_sections(text.encode(), "x", npl=npl)
 
 
 def names(tree: SectionTree) -> list[str]:

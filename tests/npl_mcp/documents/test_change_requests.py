@@ -13,11 +13,10 @@ from pathlib import Path
 import pytest
 
 from npl_index.errors import NPLError, OutsideRootError
-from npl_index.markdown.incremental import PieceReader
 from npl_index.markdown.sections import SectionTree
 from npl_mcp.documents.change_requests import ChangeRequests
 from npl_mcp.documents.configs import locate
-from npl_mcp.documents.editor import Editor
+from npl_mcp.documents.editor import CachingParser, Editor
 from npl_mcp.documents.projects import Projects
 from npl_mcp.documents.tickets import Tickets
 from npl_mcp.stores.base.errors import StorageError
@@ -33,7 +32,7 @@ from pathlib import Path
 from npl_mcp.documents.change_requests import ChangeRequests
 from npl_mcp.documents.projects import Projects
 from npl_mcp.documents.tickets import Tickets
-from npl_mcp.documents.editor import Editor
+from npl_mcp.documents.editor import CachingParser, Editor
 
 changes = ChangeRequests(Projects(Path(sys.argv[1]), (), {}), Tickets(), Editor())
 who, count = sys.argv[2], int(sys.argv[3])
@@ -124,7 +123,7 @@ def test_a_killed_writer_leaves_the_old_file_or_the_new_one(tmp_path: Path) -> N
     assert os.listdir(file.parent) == [NAME]  # noqa: PTH208
 
 
-class Meanwhile(PieceReader):
+class Meanwhile(CachingParser):
     """Reads sections; during the first time another program writes to the file.
 
     :param write: writes.
