@@ -16,7 +16,10 @@ from markdown_it import MarkdownIt
 from rank_bm25 import BM25Okapi
 from timing import document
 
-from npl_index import DocumentSet, TailorRequest, estimator, index_document, tailor
+from npl_index.answer.document_set import DocumentSet
+from npl_index.answer.tailoring import TailorRequest, tailor
+from npl_index.ranking.indexing import index_document
+from npl_index.tokens.estimated import estimator
 from npl_index.markdown.sections import parse_sections
 from npl_index.ranking.analysis import extract_keywords
 from npl_index.ranking.scoring import Query, rank

@@ -1,8 +1,7 @@
-"""The library in two functions: sections that a task needs, and the sections there are.
+"""The library in two functions: the sections for a task, and the section tree.
 
-Files are read again when they change, and otherwise taken from memory (up to 64 MiB of indices for the whole
-process). For other caches, item names, several roots or own limits put the parts together as
-``npl_mcp.core.app`` does.
+Files are read again after changes, and otherwise come from memory (up to 64 MiB of indices in the process). For
+other caches, item names, several roots or own limits, combine the parts like ``npl_mcp.core.app``.
 """
 
 from __future__ import annotations
@@ -54,22 +53,22 @@ def load_tailored(
     :param path: a Markdown file, or a folder, whose files are ranked together.
     :param context: the task or question.
     :param topics: concepts to match against headings and text.
-    :param selectors: sections to include whatever their score, e.g. ``"guide > ## Usage"``.
-    :param budget: tokens of the content at most; ``None`` for no limit.
+    :param selectors: sections to include at any score, e.g. ``"guide > ## Usage"``.
+    :param budget: maximum tokens of the content; ``None`` for no limit.
     :param explain: report every hit and the parts of its score.
-    :param counter: counts tokens, by default those of ``o200k_base``: exactly where that vocabulary lies on
-        this machine, else by estimate.
-    :raises DocumentNotFoundError: there is no such file, or no Markdown in the folder.
+    :param counter: token counter, by default for ``o200k_base``: exact if that vocabulary is on this machine,
+        else an estimator.
+    :raises DocumentNotFoundError: the file does not exist, or the folder contains no Markdown.
     :raises DocumentError: the file cannot be read or is too large.
-    :raises InvalidRequestError: there is nothing to look for, or an argument is out of range.
+    :raises InvalidRequestError: there is no context, topic or selector, or an argument is out of range.
     :raises SelectorSyntaxError: a selector cannot be parsed.
-    :raises SectionNotFoundError: there are selectors, and none selects anything.
+    :raises SectionNotFoundError: no selector matches.
     """
     request = TailorRequest.parse(
         context=context, topics=topics, selectors=selectors, token_budget=budget, explain=explain
     )
     counter = counter or _default_counter()
-    indexed, unreadable = _read(Path(path))
+    indexed, unreadable = _index_files(Path(path))
 
     @cache
     def counts(document: int) -> TokenCounts:
@@ -95,51 +94,48 @@ def section_index(
 ) -> tuple[OutlineNode, ...]:
     """Return the section tree of each Markdown file: a node of level 0 with its sections as children.
 
-    Files of a folder that cannot be read are left out and named in the log.
+    Unreadable files of a folder are omitted and logged.
 
     :param path: a Markdown file or a folder.
     :param depth: levels of sections below the file; ``None`` for all.
-    :param conditions: only sections that meet these, and what leads to them.
-    :param counter: counts tokens, by default those of ``o200k_base``: exactly where that vocabulary lies on
-        this machine, else by estimate.
-    :raises DocumentNotFoundError: there is no such file, or no Markdown in the folder.
+    :param conditions: only sections that meet these, and their ancestors.
+    :param counter: token counter, see :func:`load_tailored`.
+    :raises DocumentNotFoundError: the file does not exist, or the folder contains no Markdown.
     :raises DocumentError: the file cannot be read or is too large.
     """
     counter = counter or _default_counter()
-    indexed, _ = _read(Path(path))
-    several = len(indexed) > 1 or Path(path).is_dir()
-    return tuple(
-        outline(
-            one.tree,
-            TokenCounts(one.tree, counter),
+    files, _ = _index_files(Path(path))
+    several = len(files) > 1 or Path(path).is_dir()
+
+    def tree_of(file: IndexedDocument) -> OutlineNode:
+        name = document_name(file.document.path)
+        return outline(
+            file.tree,
+            TokenCounts(file.tree, counter),
             conditions or TraitFilter(),
-            name=one.document.path if several else None,
-            selector=partial(_selector, one),
+            name=file.document.path if several else None,
+            selector=lambda section: qualified(name, file.step(section)),
             depth=depth,
         )[0]
-        for one in indexed
-    )
+
+    return tuple(map(tree_of, files))
 
 
-def _selector(one: IndexedDocument, section: int) -> str:
-    return qualified(document_name(one.document.path), one.step(section))
-
-
-def _read(path: Path) -> tuple[list[IndexedDocument], tuple[str, ...]]:
-    """Read a file, or all of a folder that can be read; say what was left out, and why."""
+def _index_files(path: Path) -> tuple[list[IndexedDocument], tuple[str, ...]]:
+    """Index a file, or all readable files of a folder; return the errors of the others, too."""
     path = path.resolve()
     folder = path if path.is_dir() else path.parent
     library = Library([Root(str(folder), folder.name)], Catalog(()))
     indexed: list[IndexedDocument] = []
     unreadable: list[str] = []
-    for found in library.find(DocumentRef(file=str(path) if folder == path else path.name)):
+    for file in library.find(DocumentRef(file=str(path) if folder == path else path.name)):
         try:
-            indexed.append(_indices.get(library.stat(found), partial(library.read, found)))
+            indexed.append(_indices.get(library.stat(file), partial(library.read, file)))
         except (DocumentError, DocumentNotFoundError) as error:
             if folder != path:
                 raise
-            logger.warning("%s: %s", found.path, error.message)
-            unreadable.append(f"{found.path}: {error.message}")
+            logger.warning("%s: %s", file.path, error.message)
+            unreadable.append(f"{file.path}: {error.message}")
     if not indexed:
         raise DocumentNotFoundError(f"no file below {str(path)!r} can be read", hint=unreadable[0])
     return indexed, tuple(unreadable)
