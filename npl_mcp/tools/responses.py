@@ -88,7 +88,7 @@ def as_dict(value: object) -> Any:
 
 
 def pictures(value: object) -> list[Picture]:
-    """Return the pictures among the fields of a tool's value, in their order; they are never nested deeper."""
+    """Return the pictures among the fields of a tool's value, in their order; none is nested deeper."""
     kind: Any = value.__class__
     if not dataclasses.is_dataclass(value):
         return []
