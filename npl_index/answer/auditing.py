@@ -8,14 +8,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection as Items
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
 
 from npl_index.answer.document_set import DocumentSet, Part
 from npl_index.answer.forms import Form
+from npl_index.answer.pointers import matching_line
 from npl_index.answer.suggestions import Companions, Place
 from npl_index.answer.tailoring import Answered, Found, TailorRequest, answer, find
 from npl_index.answer.values import TailoredSection
 from npl_index.choices import Weights
+from npl_index.ranking.analysis import Word, extract_keywords, terms
 from npl_index.ranking.scoring import DEFAULT_WEIGHTS, Score, shares_of, topic_terms
 from npl_index.selectors.grammar import compile_selector
 from npl_index.selectors.selection import select_in
@@ -37,7 +40,7 @@ class AuditRequest:
     :param section: selector of one section that is shown whole.
     :param offset: rows left out; a file is a row, and each section of one that is open.
     :param limit: rows at most.
-    :param matches: list all sections that match as well, whatever is left out.
+    :param matches: list all sections that match as well, best first.
     """
 
     opened: tuple[str, ...] = ()
@@ -46,6 +49,20 @@ class AuditRequest:
     offset: int = 0
     limit: int = 200
     matches: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Some lines of a section that are in the answer.
+
+    :param start_line: the first, from 1.
+    :param end_line: the line after the last one.
+    :param text: as the answer has it, under its heading.
+    """
+
+    start_line: int
+    end_line: int
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +84,11 @@ class AuditedSection:
     :param taken_tokens: of what of it is in the answer.
     :param chosen: a selector asked for it.
     :param file: its document, where it stands alone.
+    :param path: headings above it, in a match.
+    :param held: words of the question that it has in text, heading path or file name, in a match.
+    :param missing: the other words of the question, in a match.
+    :param pieces: what of it is in the answer, in a match.
+    :param line: its line that holds most words of the question, in a match that is not in the answer.
     """
 
     selector: str
@@ -83,6 +105,11 @@ class AuditedSection:
     taken_tokens: int | None = None
     chosen: bool | None = None
     file: str | None = None
+    path: tuple[str, ...] | None = None
+    held: tuple[str, ...] | None = None
+    missing: tuple[str, ...] | None = None
+    pieces: tuple[Piece, ...] | None = None
+    line: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,20 +132,6 @@ class AuditedFile:
     open: bool
     continued: bool
     rows: tuple[AuditedSection, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """Some lines of a section that are in the answer.
-
-    :param start_line: the first, from 1.
-    :param end_line: the line after the last one.
-    :param text: as the answer has it, under its heading.
-    """
-
-    start_line: int
-    end_line: int
-    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +185,11 @@ class Audit:
     :param documents: how many files there are.
     :param token_counter: how tokens were counted.
     :param opened: the section that was asked for.
-    :param matches: all sections that match, in document order, where they are asked for.
+    :param matches: all sections that match, where they are asked for: those that selectors ask for, then the
+        others by rank.
+    :param verdict: ``held``, ``weak`` or ``absent``; see :class:`~npl_index.ranking.coverage.Evidence`.
+    :param absent: words of the question that no section has.
+    :param held: words of the question that the best section has.
     :param not_found: for each selector that selects nothing, why.
     :param unreadable: files that were left out, and why.
     :param missing_files: how many files are not indexed yet; ask again for them.
@@ -191,6 +208,9 @@ class Audit:
     limit: int
     documents: int
     token_counter: str
+    verdict: str
+    absent: tuple[str, ...] | None = None
+    held: tuple[str, ...] | None = None
     opened: OpenedSection | None = None
     matches: tuple[AuditedSection, ...] | None = None
     not_found: tuple[str, ...] | None = None
@@ -216,7 +236,7 @@ def audit(
     """
     found = find(request, documents, weights)
     made = {name: answer(request, found, documents, one, companions) for name, one in forms.items()}
-    view = _View(documents, found, made[form])
+    view = _View(documents, found, made[form], _words(request, found))
     used = shares_of(weights, with_topics=bool(topic_terms(request.topics)))
     states, tokens = view.sums()
     page, total = view.page(asked)
@@ -234,12 +254,21 @@ def audit(
         limit=asked.limit,
         documents=len(documents.collection.documents),
         token_counter=documents.counter.name,
+        verdict=found.evidence.verdict,
+        absent=found.evidence.absent or None,
+        held=found.evidence.held or None,
         opened=None if asked.section is None else view.opened(asked.section),
         matches=view.matches() if asked.matches else None,
         not_found=found.failures or None,
         unreadable=documents.unreadable or None,
         missing_files=documents.missing or None,
     )
+
+
+def _words(request: TailorRequest, found: Found) -> tuple[Word, ...]:
+    """Return the words of the question and its topics, each once."""
+    topics = (word for topic in request.topics for word in extract_keywords(topic).written)
+    return tuple({word.terms: word for word in (*found.keywords.written, *topics)}.values())
 
 
 def _answer(documents: DocumentSet, made: Answered) -> AnswerAudited:
@@ -252,14 +281,16 @@ def _answer(documents: DocumentSet, made: Answered) -> AnswerAudited:
 class _View:
     """The documents as an answer sees them."""
 
-    def __init__(self, documents: DocumentSet, found: Found, made: Answered) -> None:
+    def __init__(self, documents: DocumentSet, found: Found, made: Answered, words: tuple[Word, ...]) -> None:
         self._documents = documents
         self._shown = made.documents
+        self._words = words
         self._scores: dict[Place, tuple[int, Score]] = {
             (hit.document, hit.section): (rank, hit.score) for rank, hit in enumerate(found.hits, 1)
         }
         packed = made.packed
-        self._chosen = {part.place for unit in found.wanted.units for part in unit.parts if part.chosen}
+        parts = (part for unit in found.wanted.units for part in unit.parts)
+        self._chosen = dict.fromkeys(part.place for part in parts if part.chosen)
         self._pieces: dict[Place, list[Part]] = {}
         self._states = dict.fromkeys(self._scores, BELOW) | dict.fromkeys(found.known, KNOWN)
         for unit in (*packed.dropped, *packed.rests):
@@ -284,9 +315,33 @@ class _View:
         return self._documents.counts(place[0]).last(place[1])
 
     def matches(self) -> tuple[AuditedSection, ...]:
-        """Return the sections that have a state, in document order."""
-        places = sorted(self._states)[:MOST_MATCHES]
-        return tuple(self._section(place, named=True) for place in places)
+        """Return the sections that have a state, best first."""
+        ranked = sorted(self._scores, key=lambda place: self._scores[place][0])
+        every = dict.fromkeys((*self._chosen, *ranked, *sorted(self._states)))
+        return tuple(map(self._match, islice(every, MOST_MATCHES)))
+
+    def _match(self, place: Place) -> AuditedSection:
+        """Return a section with what of the question it has, and what of it is in the answer."""
+        tree, pieces = self._documents.tree(place[0]), self._pieces_of(place)
+        path = tuple(tree.sections[one].title for one in tree.ancestors(place[1])[1:])
+        text = "\n".join((self._documents.path(place[0]), *path, self._documents.text(place)))
+        own = frozenset(terms(text, keep_stop_words=True))
+        held = [word.shown for word in self._words if own.issuperset(word.meant)]
+        line = None if pieces else matching_line(self._shown, self._documents.part(place))
+        return replace(
+            self._section(place, named=True),
+            path=path,
+            held=tuple(held),
+            missing=tuple(word.shown for word in self._words if word.shown not in held),
+            pieces=pieces or None,
+            line=line and line[1],
+        )
+
+    def _pieces_of(self, place: Place) -> tuple[Piece, ...]:
+        pieces = sorted(self._pieces.get(place, ()), key=lambda part: part.lines.start)
+        return tuple(
+            Piece(part.lines.start + 1, part.lines.stop + 1, self._shown.part_text(part)) for part in pieces
+        )
 
     def page(self, asked: AuditRequest) -> tuple[tuple[AuditedFile, ...], int]:
         """Return the files of a page, and how many rows there are on all pages."""
@@ -354,13 +409,9 @@ class _View:
         selected = select_in(self._documents.scope(), compile_selector(selector))[0]
         place = selected.tree, selected.head
         own = self._documents.tree(place[0]).sections[place[1]].own
-        pieces = sorted(self._pieces.get(place, ()), key=lambda part: part.lines.start)
         return OpenedSection(
             section=self._section(place, named=True),
             text=self._documents.text(place),
             end_line=own.stop + 1,
-            pieces=tuple(
-                Piece(part.lines.start + 1, part.lines.stop + 1, self._shown.part_text(part))
-                for part in pieces
-            ),
+            pieces=self._pieces_of(place),
         )

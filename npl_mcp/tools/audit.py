@@ -109,6 +109,7 @@ async def npl_ask(
     matching: bool = False,
     section: Annotated[str | None, "Selector of a section to show whole"] = None,
     offset: Count = 0,
+    view: Annotated[str | None, "answer, tree, markdown or json"] = None,  # noqa: ARG001 (the page reads it)
 ) -> Written[Audit]:
     """Load the sections a task needs, as npl_load_tailored does, and show a person what was taken and left.
 
@@ -124,7 +125,7 @@ async def npl_ask(
         token_budget=token_budget,
         default_budget=app.settings.token_budget,
     )
-    asked = AuditRequest(tuple(open or ()), matching, section, offset)
+    asked = AuditRequest(tuple(open or ()), matching, section, offset, matches=True)
     shown = await _audited(app, ref, request, asked, format)
     return Written(shown, shown.answers[shown.form].text)
 

@@ -24,7 +24,7 @@ from npl_mcp.web.pages import (
     sessions,
     worklogs,
 )
-from npl_mcp.web.routing import Site
+from npl_mcp.web.routing import COMPRESSED, Site
 
 
 class _Static(StaticFiles):
@@ -51,4 +51,5 @@ def site_of(server: FastMCP[Any], settings: Settings) -> Site:
 
 def static_files() -> BaseRoute:
     """Return the route of what pages are shown with."""
-    return Mount(STATIC.rstrip("/"), _Static(directory=Path(__file__).parent / "static"))
+    files = _Static(directory=Path(__file__).parent / "static")
+    return Mount(STATIC.rstrip("/"), files, middleware=[COMPRESSED])

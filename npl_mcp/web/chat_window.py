@@ -12,7 +12,7 @@ from markupsafe import Markup
 from starlette.requests import Request
 
 from npl_mcp.config.settings import Settings
-from npl_mcp.web.pages.ask import PATH, SLIDER, Asked, audited
+from npl_mcp.web.pages.ask import PATH, Asked, audited
 from npl_mcp.web.rendering import render
 from npl_mcp.web.visits import Visit, address
 
@@ -32,7 +32,8 @@ def content(settings: Settings, given: Mapping[str, Any], audit: Any) -> str:
     :param given: checked arguments of the call of ``npl_ask``.
     :param audit: the data of its answer.
     """
-    budget, default = given.get("token_budget"), settings.token_budget
+    budget = given.get("token_budget")
+    default = settings.token_budget if given.get("context") or given.get("topics") else 0
     asked = Asked(
         given.get("context") or "",
         ", ".join(given.get("topics") or ()),
@@ -42,7 +43,7 @@ def content(settings: Settings, given: Mapping[str, Any], audit: Any) -> str:
         default,
     )
     view = {name: given.get(name) or None for name in ("open", "matching", "section", "offset")}
-    place = address(PATH, **asked.parameters(), **view, form=audit["form"])
+    place = address(PATH, **asked.parameters(), **view, form=audit["form"], view=given.get("view"))
     query = place.partition("?")[2].encode()
     request = Request({"type": "http", "method": "GET", "path": PATH, "query_string": query, "headers": []})
     visit = Visit(request, get_context().fastmcp, replace(settings, web="read"))
@@ -53,6 +54,6 @@ def content(settings: Settings, given: Mapping[str, Any], audit: Any) -> str:
         address=address,
         form=audit["form"],
         _asked=asked,
-        _slider=SLIDER,
-        **audited(visit, asked, audit),
+        _files=[],
+        **audited(visit, asked, audit, visit.text("view")),
     )

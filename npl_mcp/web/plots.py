@@ -96,4 +96,4 @@ def plot(
 
 
 def _number(value: float, unit: str) -> str:
-    return f"{value:,.0f}".replace(",", "\u202f") + unit
+    return f"{value:,.0f}{unit}"

@@ -63,8 +63,8 @@ def _ago(timestamp: str) -> str:
 
 
 def _number(value: float) -> str:
-    """Return a number with thin spaces between thousands."""
-    return f"{value:,}".replace(",", "\u202f")
+    """Return a number with commas between thousands."""
+    return f"{value:,}"
 
 
 def _written(value: object) -> str:

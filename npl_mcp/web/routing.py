@@ -19,6 +19,8 @@ from fastmcp import FastMCP
 from markupsafe import Markup
 from sse_starlette import EventSourceResponse, ServerSentEvent
 from starlette.convertors import Convertor, register_url_convertor
+from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
@@ -41,6 +43,9 @@ from npl_mcp.web.tables import Table
 from npl_mcp.web.visits import FORM_ID, FORM_TOKEN, CallError, Visit, address, read_form
 
 Data = dict[str, Any]
+
+COMPRESSED = Middleware(GZipMiddleware, minimum_size=1_000, compresslevel=5)
+"""For pages and their data. No other site can ask for a page in a visitor's name and measure its length."""
 
 WAIT_SECONDS = 30
 """How long one look for news waits for some."""
@@ -69,15 +74,15 @@ class Page:
     """A page that is looked at.
 
     :param path: of Starlette's form.
-    :param data: what it shows; keys that begin with ``_`` are for the template alone. What takes long to be
-        worked out for it is a function that the template calls.
+    :param data: what it shows, or another response; keys that begin with ``_`` are for the template alone.
+        What takes long to be worked out for it is a function that the template calls.
     :param template: shows the data.
     :param domain: of the tools it needs; the page is not there for whom these are not.
     :param title: in the navigation; pages without one are not in it.
     """
 
     path: str
-    data: Callable[[Visit], Awaitable[Data]]
+    data: Callable[[Visit], Awaitable[Data | Response]]
     template: str
     domain: str | None = None
     title: str | None = None
@@ -177,8 +182,9 @@ class Site:
         for one in self.declared:
             if isinstance(one, Page):
                 for suffix in ("json", "csv"):
-                    yield Route(f"{one.path.rstrip('/') or '/index'}.{suffix}", self._page(one, suffix))
-                yield Route(one.path, self._page(one))
+                    path = f"{one.path.rstrip('/') or '/index'}.{suffix}"
+                    yield Route(path, self._page(one, suffix), middleware=[COMPRESSED])
+                yield Route(one.path, self._page(one), middleware=[COMPRESSED])
             elif isinstance(one, Action):
                 yield Route(one.path, self._action(one), methods=["POST"])
             elif isinstance(one, Stream):
@@ -195,9 +201,13 @@ class Site:
             try:
                 _check_domain(visit, page.domain)
                 data = await page.data(visit)
+                if isinstance(data, Response):
+                    return data
                 if suffix == "csv":
                     return await _csv(visit, data.get("_table"))
             except CallError as error:
+                if error.form is not None and not suffix:
+                    return await self.shown(visit, page.template, error.form, error.status)
                 return await self.failed(visit, error, bool(suffix))
             if suffix:
                 shown = {name: value for name, value in data.items() if not name.startswith("_")}

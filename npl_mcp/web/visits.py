@@ -45,11 +45,17 @@ class CallError(Exception):
     """A tool failed, or a page is asked for something that there is not.
 
     :param message: what is wrong, where, and what to do instead.
+    :param parameter: the tool's parameter or the field of the form that cannot be used.
     """
 
-    def __init__(self, message: str, code: ErrorCode = ErrorCode.INVALID_PARAMETER) -> None:
+    form: dict[str, Any] | None = None
+    """Data with which the page keeps its form and says there what is wrong."""
+
+    def __init__(
+        self, message: str, code: ErrorCode = ErrorCode.INVALID_PARAMETER, parameter: str | None = None
+    ) -> None:
         super().__init__(message)
-        self.message, self.code = message, code
+        self.message, self.code, self.parameter = message, code, parameter
 
     @property
     def status(self) -> int:
@@ -158,7 +164,8 @@ class Visit:
         if not text:
             return default
         if not text.isascii() or not text.isdecimal() or len(text) > 15:
-            raise CallError(f"{name} is {text[:64]!r}, which is not a whole number; leave it out")
+            message = f"{name} is {text[:64]!r}, which is not a whole number; leave it out"
+            raise CallError(message, parameter=name)
         return int(text)
 
     def flag(self, name: str) -> bool:
@@ -185,7 +192,7 @@ class Visit:
         assert result is not None
         answer = await lane("light").run(json.loads, text_of(result))
         if not answer["success"]:
-            raise CallError(answer["error"], ErrorCode[answer["error_code"]])
+            raise CallError(answer["error"], ErrorCode[answer["error_code"]], answer.get("parameter"))
         return answer["data"]
 
 

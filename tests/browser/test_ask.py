@@ -1,4 +1,4 @@
-"""Ask: what an answer takes and leaves is seen, opened, compared, copied and saved."""
+"""Ask: the answer is the first thing that is seen; it is tuned, opened, compared and saved in place."""
 
 from __future__ import annotations
 
@@ -8,15 +8,18 @@ import shutil
 from pathlib import Path
 from urllib.parse import quote
 
-from playwright.sync_api import Page, expect
+import pytest
+from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.browser.conftest import Tab
+from tests.browser.site import Site
 
 QUESTION = f"/ask?context={quote('turn the barrels')}&file=cellar&budget=300"
+TREE = f"{QUESTION}&view=tree"
 
 
 def rows(page: Page) -> dict[str, list[str]]:
-    """Return the marks of the sections that are shown, by title."""
+    """Return the marks of the sections of the tree, by title."""
     found = {}
     for row in page.locator(".tree .node").all():
         marks = row.locator("svg[role=img]")
@@ -24,68 +27,179 @@ def rows(page: Page) -> dict[str, list[str]]:
     return found
 
 
+def card(page: Page, title: str) -> Locator:
+    return page.locator(".card").filter(has=page.get_by_role("heading", name=title))
+
+
+def budget(page: Page) -> Locator:
+    return page.get_by_role("spinbutton", name="Budget")
+
+
+SIZES = [(1440, 900), (390, 844)]
+
+
+@pytest.mark.parametrize("colours", ["light", "dark"])
+@pytest.mark.parametrize(("width", "height"), SIZES)
+def test_the_answer_is_on_the_first_screen(
+    browser: Browser, site: Site, width: int, height: int, colours: str
+) -> None:
+    """The best section with its place, its words and the begin of its text, above what is fixed below."""
+    context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=colours)  # type: ignore[arg-type]
+    tab = Tab(context, site, True)
+    page = tab.open(QUESTION)
+    assert page.evaluate("scrollY") == 0
+    bar = page.locator(".saving").bounding_box()
+    text = card(page, "Turning barrels").locator("pre").bounding_box()
+    assert bar is not None
+    assert text is not None
+    assert text["y"] + 40 < bar["y"] < height
+    assert card(page, "Turning barrels").locator("pre mark").all_inner_texts()[:2] == ["Turning", "barrels"]
+    tab.close()
+
+
 def test_a_question_is_asked(tab: Tab) -> None:
-    """Files with a match are open, every section has its mark, and the answer stands beside them."""
+    """Cards stand best first, each with its words; other views have all sections and the answer as sent."""
     page = tab.open("/ask")
-    page.get_by_label("Context").fill("turn the barrels")
+    page.get_by_label("Context").fill("turn the barrels of gold")
     page.get_by_label("Files").fill("cellar")
     tab.follow(page.get_by_role("button", name="Ask", exact=True))
     expect(page.locator(".sum").first).to_contain_text("of 450 tokens")
     tab.check()
-    marks = rows(page)
-    assert marks["Turning barrels"] == ["cut"]
-    assert "Corks" not in marks
-    assert page.locator(".answer").inner_text().startswith('{"success":true')
-    tab.follow(page.get_by_role("link", name="cellar/bottles.md"))
-    assert rows(page)["Corks"] == []
-    tab.follow(page.get_by_role("link", name=re.compile("^markdown")))
-    expect(page.locator(".answer")).to_contain_text("<!-- cellar/barrels.md")
-    assert "Corks" in rows(page)
-    tab.follow(page.get_by_role("link", name="Only files with a match"))
-    expect(page.get_by_role("link", name="Show all files")).to_be_visible()
+    first = page.locator(".card").first
+    expect(first).to_contain_text("Turning barrels")
+    expect(first).to_contain_text(re.compile("shortened to [0-9]+ · .* tokens · score"))
+    expect(first).to_contain_text("has turn, barrels")
+    expect(first).to_contain_text("lacks gold")
+    expect(page.get_by_text("No section has: gold.")).to_be_visible()
+    views = page.get_by_label("Views of the answer")
+    views.get_by_role("link", name="All sections").click()
+    expect(page.locator(".tree")).to_be_visible()
+    assert rows(page)["Turning barrels"] == ["shortened"]
     assert "Corks" not in rows(page)
+    page.get_by_role("link", name="cellar/bottles.md").click()
+    expect(page.get_by_role("link", name="Corks")).to_be_visible()
+    page.get_by_role("link", name="Only files with a match").click()
+    expect(page.get_by_role("link", name="Corks")).to_have_count(0)
+    tab.check()
+    views.get_by_role("link", name="Markdown").click()
+    expect(page.locator(".answer")).to_contain_text("<!-- cellar/barrels.md")
+    views.get_by_role("link", name="JSON").click()
+    expect(page.locator(".answer")).to_contain_text('{"success":true')
+
+
+def test_the_budget_is_moved_in_place(scripted: Tab) -> None:
+    """By keys, again and again: focus, ticks, what is open, place and history stay as they are."""
+    scripted.open("/ask")
+    page = scripted.open(QUESTION)
+    page.get_by_label("Right: Filling").check()
+    card(page, "Turning barrels").get_by_role("link", name="Turning barrels").click()
+    expect(page.get_by_role("region", name="Turning barrels")).to_be_visible()
+    expect(page.locator("#open-1")).to_be_focused()
+    entries = page.evaluate("history.length")
+    slider = page.get_by_role("slider", name="Budget")
+    slider.focus()
+    page.evaluate("scrollTo(0, 60)")
+    for value in (350, 400, 450):
+        slider.press("ArrowRight")
+        expect(page.locator(".sum")).to_contain_text(f"of {value} tokens")
+        expect(slider).to_be_focused()
+    expect(budget(page)).to_have_value("450")
+    expect(page.get_by_label("Right: Filling")).to_be_checked()
+    expect(page.get_by_role("region", name="Turning barrels")).to_be_visible()
+    assert page.evaluate("[scrollY, history.length]") == [60, entries]
+    scripted.check()
+    page.reload()
+    expect(page.get_by_label("Right: Filling")).to_be_checked()
+    page.go_back()
+    expect(page.get_by_label("Context")).to_be_empty()
+
+
+def test_blocks_lead_to_their_cards(tab: Tab) -> None:
+    """What is taken is full, what is left out hollow, up to the line of the budget."""
+    page = tab.open(f"{QUESTION}&section={quote('cellar/barrels > ## Filling')}")
+    taken, left = page.locator(".ruler rect.taken").first, page.locator(".ruler rect:not(.taken)").first
+    fill = "one => getComputedStyle(one).fill"
+    if tab.script:
+        assert left.evaluate(fill) == "rgb(255, 255, 255)" != taken.evaluate(fill)
+    page.get_by_role("link", name=re.compile("^Filling: ")).first.click()
+    expect(card(page, "Filling")).to_be_in_viewport()
+    assert "#card-" in page.url
+
+
+def test_any_budget_is_typed(tab: Tab) -> None:
+    """Also one between the steps of the slider, and 0 for no limit; ticks and view stay."""
+    page = tab.open(f"{TREE}&right={quote('cellar/barrels > ## Filling')}")
+    budget(page).fill("1337")
+    budget(page).press("Enter")
+    expect(page.locator(".sum")).to_contain_text("of 1,337 tokens")
+    budget(page).fill("0")
+    budget(page).press("Enter")
+    expect(page.get_by_label("Right: Filling")).to_be_checked()
+    expect(page.locator(".node", has_text="Turning barrels").get_by_role("img", name="taken")).to_be_visible()
+
+
+def test_another_question_forgets_what_was_done_below_the_former(tab: Tab) -> None:
+    page = tab.open(f"{QUESTION}&right={quote('cellar/barrels > ## Filling')}&section={quote('## Filling')}")
+    page.get_by_label("Context").fill("soak corks")
+    if tab.script:
+        with tab.arriving():
+            page.get_by_label("Context").press("Control+Enter")
+    else:
+        tab.follow(page.get_by_role("button", name="Ask", exact=True))
+    expect(page.locator(".card").first).to_contain_text("Corks")
+    assert "right=" not in page.url
+    assert "section=" not in page.url
 
 
 def test_a_section_is_opened(tab: Tab) -> None:
-    """Its score by parts, its text, and what of it was taken; what it says stays text."""
+    """In its card: its score by parts, its text, and what of it was taken; what it says stays text."""
     page = tab.open(QUESTION)
-    assert rows(page)["Turning barrels"] == ["cut"]
-    tab.follow(page.locator(".tree").get_by_role("link", name="Turning barrels"))
-    tab.check()
-    opened = page.get_by_role("region", name="Turning barrels")
+    title = card(page, "Turning barrels").get_by_role("link", name="Turning barrels")
+    before = title.bounding_box()
+    title.click()
+    opened = card(page, "Turning barrels").get_by_role("region", name="Turning barrels")
     expect(opened.get_by_role("row", name=re.compile("^name"))).to_be_visible()
+    if tab.script:
+        assert title.bounding_box() == before
+    tab.check()
     expect(opened.locator("pre").first).to_contain_text("In week 39")
     taken = opened.locator("pre").nth(1).inner_text()
     assert 0 < len(taken) < len(opened.locator("pre").first.inner_text())
-    page = tab.open(f"{QUESTION}&section={quote('## Bung & barrel')}")
+    page = tab.open(f"{TREE}&section={quote('## Bung & barrel')}")
     opened = page.get_by_role("region", name="Bung & barrel")
     expect(opened.locator("pre").first).to_contain_text("<script>alert(1)</script>")
-    tab.follow(opened.get_by_role("link", name="Close"))
+    opened.get_by_role("link", name="Close").click()
     expect(opened).to_have_count(0)
 
 
 def test_two_requests_side_by_side(tab: Tab) -> None:
-    """What another budget changes is listed, with the marks of both."""
+    """What came in, what went out and what moved is listed apart, with the marks of both."""
     page = tab.open(QUESTION)
-    tab.follow(page.get_by_role("button", name="Compare with another request"))
-    expect(page.locator(".sum").first).to_contain_text("0 sections became something else")
+    tab.follow(page.get_by_role("link", name="Compare"))
+    expect(page.locator(".sum").first).to_contain_text("Both requests get the same sections.")
     second = page.get_by_role("group", name="Second request")
-    second.get_by_label("no limit").check()
+    second.get_by_label("Budget").fill("0")
     tab.follow(page.get_by_role("button", name="Compare"))
     tab.check()
-    row = page.get_by_role("row", name="Turning barrels")
-    expect(row).to_contain_text("cut")
-    expect(row).to_contain_text("taken")
-    expect(page.get_by_role("heading", name="Second answer")).to_be_visible()
+    row = page.get_by_role("region", name="Moved").get_by_role("row", name="Turning barrels")
+    expect(row.first).to_contain_text("shortened")
+    expect(row.first).to_contain_text("taken")
+    second.get_by_label("Context").fill("soak corks")
+    tab.follow(page.get_by_role("button", name="Compare"))
+    expect(page.get_by_role("region", name="Came in").get_by_role("row", name="Corks").first).to_be_visible()
+    gone = page.get_by_role("region", name="Went out").get_by_role("row", name="Turning barrels")
+    expect(gone.first).to_be_visible()
+    tab.check()
     tab.follow(page.get_by_role("link", name="Only the first"))
-    expect(page.get_by_role("heading", name="What the agent gets")).to_be_visible()
+    expect(page.get_by_label("Views of the answer")).to_be_visible()
 
 
 def test_a_question_is_saved(tab: Tab) -> None:
     page = tab.open(QUESTION)
     page.get_by_label("Right: Turning barrels").check()
-    page.get_by_label("More of them").fill("cellar/rules > ## Bung & barrel")
-    page.get_by_label("List").fill("cellar")
+    page.get_by_text("List, other sections").click()
+    page.get_by_label("Other sections").fill("cellar/rules > ## Bung & barrel")
+    page.get_by_label("List", exact=True).fill("cellar")
     tab.follow(page.get_by_role("button", name="Save question"))
     expect(page.get_by_role("status")).to_contain_text("2 right sections")
     tab.check()
@@ -102,12 +216,12 @@ def test_ticks_are_kept(tab: Tab) -> None:
     try:
         lines = "".join(f"## Entry {number}\n\nA barrel was sold.\n\n" for number in range(1, 260))
         (folder / "ledger.md").write_text(f"# Ledger\n\n{lines}", encoding="utf-8")
-        page = tab.open(f"/ask?context=barrel&file={folder.name}")
+        page = tab.open(f"/ask?context=barrel&file={folder.name}&view=tree")
         page.get_by_label("Right: Entry 3", exact=True).check()
         page.get_by_label("Right: Entry 5", exact=True).check()
         page.get_by_label("Right: Entry 5", exact=True).uncheck()
         keep(tab)
-        tab.follow(page.locator(".tree").get_by_role("link", name="Entry 4", exact=True))
+        page.locator(".tree").get_by_role("link", name="Entry 4", exact=True).click()
         expect(page.get_by_role("region", name="Entry 4")).to_be_visible()
         expect(page.get_by_label("Right: Entry 3", exact=True)).to_be_checked()
         expect(page.get_by_label("Right: Entry 5", exact=True)).not_to_be_checked()
@@ -118,7 +232,6 @@ def test_ticks_are_kept(tab: Tab) -> None:
         keep(tab)
         page.reload()
         expect(page.get_by_label("Right: Entry 250", exact=True)).to_be_checked()
-        page.get_by_role("textbox", name="List").fill("ledger")
         tab.follow(page.get_by_role("button", name="Save question"))
         expect(page.get_by_role("status")).to_contain_text("2 right sections")
     finally:
@@ -134,27 +247,41 @@ def keep(tab: Tab) -> None:
         tab.follow(button)
 
 
-def test_nothing_found_is_said(tab: Tab) -> None:
-    page = tab.open("/ask?context=a&file=nowhere.md", 404)
-    expect(page.get_by_role("alert")).to_contain_text("nowhere.md")
+def test_errors_stand_at_their_field(tab: Tab) -> None:
+    """The form keeps what was typed, and a near name is one click away."""
+    page = tab.open("/ask?context=corks&file=celar", 404)
+    expect(page.get_by_role("alert")).to_contain_text("there is no document 'celar'")
+    expect(page.get_by_label("Files")).to_have_attribute("aria-describedby", "problem")
+    expect(page.get_by_label("Context")).to_have_value("corks")
+    page = tab.open("/ask?context=corks&budget=many", 400)
+    expect(budget(page)).to_have_attribute("aria-invalid", "true")
+    page = tab.open("/ask?context=corks&file=cellar/botles.md", 404)
+    tab.follow(page.get_by_role("alert").get_by_role("button", name="cellar/bottles.md"))
+    expect(page.locator(".card").first).to_contain_text("Corks")
 
 
-def test_the_slider_asks_again(scripted: Tab) -> None:
-    """Moving it sends the form; the address says the budget, and the same is copied."""
+def test_names_are_offered_as_they_work(tab: Tab) -> None:
+    """Roots first, by the name that pages show; each of them can be asked."""
+    page = tab.open("/ask")
+    names = page.locator("#files option").all_inner_texts() or page.locator("#files option").evaluate_all(
+        "all => all.map(one => one.value)"
+    )
+    assert names[0] == "docs"
+    assert tab.open(f"/ask?context=barrels&file={names[0]}").locator(".card").count()
+
+
+def test_a_request_is_copied(scripted: Tab) -> None:
     scripted.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page = scripted.open(QUESTION)
-    with scripted.arriving():
-        page.get_by_role("slider").press("ArrowRight")
-    assert "budget=350" in page.url
-    page.get_by_text("command line", exact=True).click()
+    page.get_by_text(re.compile("^Use this request")).click()
     page.get_by_role("button", name="Copy command line").click()
     expect(page.get_by_role("button", name="Copied")).to_be_visible()
     copied = page.evaluate("navigator.clipboard.readText()")
-    assert copied == "npl-load tailored --file cellar --budget 350 --format json -- 'turn the barrels'"
+    assert copied == "npl-load tailored --file cellar --budget 300 --format json -- 'turn the barrels'"
 
 
 def test_arrows_walk_the_tree(scripted: Tab) -> None:
-    page = scripted.open(QUESTION)
+    page = scripted.open(TREE)
     page.locator(".tree summary").first.focus()
     page.keyboard.press("ArrowDown")
     expect(page.locator(".tree .node a").first).to_be_focused()

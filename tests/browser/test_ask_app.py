@@ -79,33 +79,41 @@ def hosted(tab: Tab) -> tuple[Page, Frame]:
     page.expose_function("passOn", lambda name, given: sent(site, "tools/call", name=name, arguments=given))
     page.goto(f"{site.url}/host")
     frame = next(one for one in page.frames if one.parent_frame is not None)
-    expect(frame.get_by_role("heading", name="Sections of cellar")).to_be_visible()
+    expect(frame.get_by_label("Views of the answer")).to_be_visible()
     return page, frame
 
 
 def test_the_page_in_a_host(scripted: Tab) -> None:
     """The answer of the model's call shows at once; what a person does calls the tool through the host."""
     page, frame = hosted(scripted)
-    expect(frame.get_by_label("Context")).to_have_value("turn the barrels")
-    expect(frame.locator(".sum")).to_contain_text("of 300 tokens, as sent")
-    expect(frame.locator(".answer")).to_contain_text('{"success":true')
+    expect(frame.locator(".sum")).to_contain_text("of 300 tokens")
+    first = frame.locator(".card").first.bounding_box()
+    assert first is not None
+    assert first["y"] < 400
+    expect(frame.locator(".card").first).to_contain_text("Turning barrels")
     assert frame.evaluate("getComputedStyle(document.documentElement).colorScheme") == "dark"
-    row = frame.locator(".node", has_text="Turning barrels")
-    expect(row.get_by_role("img", name="cut")).to_be_visible()
     found = Axe().run(frame)  # type: ignore[arg-type]
     assert found.violations_count == 0, found.generate_report()
 
-    row.get_by_role("link").click()
+    frame.locator("#open-1").click()
     opened = frame.get_by_role("region", name="Turning barrels")
     expect(opened.locator("pre").first).to_contain_text("In week 39")
+    expect(frame.locator("#open-1")).to_be_focused()
     opened.get_by_role("link", name="Close").click()
     expect(opened).to_have_count(0)
-    frame.get_by_role("link", name="markdown").click()
+    frame.get_by_role("link", name="Markdown").click()
     expect(frame.locator(".answer")).to_contain_text("<!-- cellar/barrels.md")
+    frame.get_by_role("link", name="All sections").click()
+    row = frame.locator(".node", has_text="Turning barrels")
+    expect(row.get_by_role("img", name="shortened")).to_be_visible()
     frame.get_by_role("link", name="cellar/bottles.md").click()
     expect(frame.get_by_role("link", name="Corks")).to_be_visible()
-    expect(frame.get_by_role("link", name="Close")).to_have_count(0)
-    frame.get_by_label("no limit").check()
+    frame.get_by_role("slider").press("ArrowRight")
+    expect(frame.locator(".sum")).to_contain_text("of 350 tokens")
+    expect(frame.get_by_role("slider")).to_be_focused()
+    frame.locator("summary").first.click()
+    expect(frame.get_by_label("Context")).to_have_value("turn the barrels")
+    frame.get_by_role("spinbutton").fill("0")
     frame.get_by_role("button", name="Ask", exact=True).click()
     expect(row.get_by_role("img", name="taken")).to_be_visible()
 
@@ -114,7 +122,9 @@ def test_the_page_in_a_host(scripted: Tab) -> None:
     assert heard[1] == {"jsonrpc": "2.0", "method": "ui/notifications/initialized"}
     calls = [one["params"] for one in heard if one.get("method") == "tools/call"]
     assert {one["name"] for one in calls} == {"npl_ask"}
-    assert [one["arguments"]["token_budget"] for one in calls] == [300, 300, 300, 300, 0]
+    budgets = [one["arguments"].get("token_budget") for one in calls]
+    assert budgets[:5] == [300] * 5
+    assert [budgets[5], budgets[-1]] == [350, 0]
     heights = [
         one["params"]["height"] for one in heard if one.get("method") == "ui/notifications/size-changed"
     ]
@@ -124,10 +134,11 @@ def test_the_page_in_a_host(scripted: Tab) -> None:
 def test_what_a_host_may_also_say(scripted: Tab) -> None:
     """Failures are shown, requests are answered, and text of documents stays text."""
     page, frame = hosted(scripted)
-    frame.get_by_role("link", name="Bung & barrel").click()
+    frame.locator(".card").get_by_role("link", name="Bung & barrel").click()
     opened = frame.get_by_role("region", name="Bung & barrel")
     expect(opened.locator("pre").first).to_contain_text("<script>alert(1)</script>")
     expect(opened.get_by_text("cellar/rules.md", exact=True)).not_to_have_attribute("href", re.compile("."))
+    frame.locator("summary").first.click()
     frame.get_by_label("Files").fill("nowhere.md")
     frame.get_by_label("Files").press("Enter")
     expect(frame.locator("#said")).to_contain_text("there is no document 'nowhere.md'")

@@ -4,28 +4,53 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from typing import Any
+from zlib import crc32
 
+from starlette.responses import RedirectResponse, Response
+
+from npl_index.answer.auditing import CUT, NO_ROOM, TAKEN
 from npl_mcp.web.browsers import TOKEN_COOKIE
+from npl_mcp.web.marking import marked, sought
 from npl_mcp.web.routing import Action, Data, Page, Shown
 from npl_mcp.web.visits import CallError, Visit, address
 
 PATH = "/ask"
 
 ROWS = 200
-"""Rows of a page."""
+"""Rows of a page of the tree."""
 
-SLIDER = 16_000
-"""Where the slider ends; an address may say more."""
+CARDS = 20
+"""Sections that are shown at first; those that the answer wants are shown whatever their number."""
+
+SCALE = 2_000
+"""Tokens at the end of the shortest ruler; the next ones are twice as long each."""
 
 SECOND = "b_"
 """How the parameters of the second request begin."""
 
 RIGHT = "right"
 """The parameter of each section that is marked as right, by its selector; links of the page keep it."""
+
+VIEWS = {"": "Answer", "tree": "All sections", "markdown": "Markdown", "json": "JSON"}
+"""What a page shows of an answer, and the name of its tab."""
+
+QUESTION = ("context", "topics", "selectors", "file")
+"""Fields that make another question."""
+
+STATE = ("view", "form", "matching", "open", "section", "all", RIGHT)
+"""Parameters that a form keeps, unless the question is another one."""
+
+WANTED = (TAKEN, CUT, NO_ROOM)
+"""States of sections that are worth their tokens."""
+
+PLACES = 200
+"""Most names that the field for files suggests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +60,7 @@ class Asked:
     :param topics: one after another, with commas.
     :param selectors: one a line.
     :param budget: tokens; 0 for no limit.
-    :param default: the budget of a call that names none.
+    :param default: the budget of a call that names none; 0 for selectors alone.
     """
 
     context: str
@@ -47,24 +72,27 @@ class Asked:
 
     @classmethod
     def of(cls, visit: Visit, lead: str = "") -> Asked:
-        """Return the request that an address says.
+        """Return the request that an address says; a budget that cannot be read is the default.
 
         :param lead: how the names of its parameters begin.
         """
-        free, default = visit.flag(f"{lead}nolimit"), visit.settings.token_budget
-        return cls(
-            visit.text(f"{lead}context"),
-            visit.text(f"{lead}topics"),
-            visit.text(f"{lead}selectors"),
-            visit.text(f"{lead}file"),
-            0 if free else visit.number(f"{lead}budget", default) or 0,
-            default,
-        )
+        context, topics, selectors, file = (visit.text(f"{lead}{name}") for name in QUESTION)
+        default = budget = visit.settings.token_budget if context or topics or not selectors else 0
+        with suppress(CallError):
+            budget = visit.number(f"{lead}budget", default) or 0
+        if visit.flag(f"{lead}nolimit"):  # addresses of earlier versions
+            budget = 0
+        return cls(context, topics, selectors, file, budget, default)
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing is asked for."""
         return not (self.context or self.topics or self.selectors)
+
+    @property
+    def mark(self) -> str:
+        """A short text that another question does not have."""
+        return f"{crc32(repr((self.context, self.topics, self.selectors, self.file)).encode()):x}"
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of the tool call that asks this."""
@@ -74,62 +102,128 @@ class Asked:
             "selectors": _parts(self.selectors.splitlines()),
             "file": self.file,
         }
-        is_default = self.budget == self.default and (self.context or self.topics)
-        budget = {} if is_default else {"token_budget": self.budget}
+        budget = {} if self.budget == self.default else {"token_budget": self.budget}
         return {name: value for name, value in given.items() if value} | budget
 
     def parameters(self, lead: str = "") -> dict[str, object]:
         """Return the parameters of an address that say this."""
-        kept: dict[str, object] = {
-            "context": self.context,
-            "topics": self.topics,
-            "selectors": self.selectors,
-            "file": self.file,
-            "budget": self.budget,
-            "nolimit": None if self.budget else 1,
-        }
-        return {f"{lead}{name}": value for name, value in kept.items()}
+        kept: dict[str, object] = {f"{lead}{name}": getattr(self, name) for name in QUESTION}
+        return kept if self.budget == self.default else {**kept, f"{lead}budget": self.budget}
 
 
 def _parts(texts: Iterable[str]) -> list[str]:
     return [text.strip() for text in texts if text.strip()]
 
 
-async def ask(visit: Visit) -> Data:
-    """Return what a request takes and leaves; with another request beside it, what is different there."""
-    asked = Asked.of(visit)
-    form = visit.text("form", visit.settings.format)
-    shown: Data = {"asked": asked.arguments(), "form": form, "_asked": asked, "_slider": SLIDER}
-    if visit.flag("compare"):
-        return {**shown, **await _compared(visit, asked, form)}
-    if asked.is_empty:
-        return shown
-    audit = await visit.call(
-        "npl_audit",
-        **asked.arguments(),
-        format=form,
-        open=visit.texts("open"),
-        matching=visit.flag("matching") or None,
-        section=visit.text("section") or None,
-        offset=visit.number("offset"),
-        limit=ROWS,
-    )
-    return shown | audited(visit, asked, audit)
+async def ask(visit: Visit) -> Data | Response:
+    """Return what a request takes and leaves; with another request beside it, what is different there.
+
+    :raises CallError: with the form, which says at its field what is wrong.
+    """
+    asked, view = Asked.of(visit), visit.text("view")
+    if visit.text("was", asked.mark) != asked.mark:
+        return RedirectResponse(address(PATH, **asked.parameters()), 303)
+    form = view if view in ("json", "markdown") else visit.text("form", visit.settings.format)
+    shown: Data = {"asked": asked.arguments(), "form": form, "_asked": asked, "_files": await _places(visit)}
+    try:
+        visit.number("budget")
+        if visit.flag("compare"):
+            return {**shown, **await _compared(visit, asked, form)}
+        if asked.is_empty:
+            return shown
+        audit = await visit.call(
+            "npl_audit",
+            **asked.arguments(),
+            format=form,
+            open=visit.texts("open"),
+            matching=visit.flag("matching") or None,
+            section=visit.text("section") or None,
+            offset=visit.number("offset"),
+            limit=ROWS,
+            matches=True,
+        )
+    except CallError as error:
+        error.form = {**shown, "_problem": _problem(error, asked)}
+        raise
+    files = dict.fromkeys([*shown["_files"], *(row["file"] for row in audit["matches"])])
+    return {**shown, **audited(visit, asked, audit, view), "_files": list(files)[:PLACES]}
 
 
-def audited(visit: Visit, asked: Asked, audit: Any) -> Data:
+async def _places(visit: Visit) -> list[str]:
+    """Return the names of roots and libraries, as pages show them."""
+    if not visit.sees("search"):
+        return []
+    newest = await visit.call("search_newest", limit=1)
+    return [place["address"].removesuffix(":") for place in newest["places"]]
+
+
+def _problem(error: CallError, asked: Asked) -> Data:
+    """Return the field of the form that cannot be used, and what might be meant."""
+    field = {"token_budget": "budget"}.get(error.parameter or "", error.parameter)
+    if field is None:
+        field = "file" if asked.file and asked.file in error.message else "selectors"
+    message, _, near = error.message.partition("; near: ") if field == "file" else (error.message, "", "")
+    return {"field": field, "message": message, "near": near.split(", ") if near else []}
+
+
+def audited(visit: Visit, asked: Asked, audit: Any, view: str) -> Data:
     """Return what an answer took and left, as the page shows it.
 
-    :param audit: the data of an answer of ``npl_audit``.
+    :param audit: the data of an answer of ``npl_audit`` with its matches.
+    :param view: one of :data:`VIEWS`.
     """
+    matches, right = audit["matches"], visit.texts(RIGHT)
+    wanted = sum(row["state"] in WANTED for row in matches)
+    cards = matches if visit.flag("all") else matches[: max(CARDS, wanted)]
+    rows = [row for file in audit["items"] for row in file["rows"]] if view == "tree" else cards
+    shown = {row["selector"] for row in rows}
     return {
         "audit": audit,
         "copies": copies(visit, asked, audit["form"]),
-        "right": visit.texts(RIGHT),
-        "_elsewhere": _elsewhere(audit, visit.texts(RIGHT)),
+        "right": right,
+        "_views": VIEWS,
+        "_view": view if view in VIEWS else "",
+        "_cards": cards,
+        "_ruler": Ruler.of(matches, asked.budget),
+        "_state": {name: visit.texts(name) for name in STATE if name != RIGHT},
+        "_marked": partial(marked, terms=sought(asked.context, asked.topics)),
+        "_elsewhere": [one for one in dict.fromkeys(right) if one not in shown],
         "_longest": _longest(audit),
         "_question": asked.parameters(),
     }
+
+
+@dataclass(frozen=True, slots=True)
+class Ruler:
+    """Matching sections on a scale of tokens, best first.
+
+    :param top: tokens at its end.
+    :param blocks: number of the section, state, begin and width in percent, and what it stands for.
+    :param beyond: sections that have no room on it.
+    """
+
+    top: int
+    blocks: list[tuple[int, str, float, float, str]]
+    beyond: int
+
+    @classmethod
+    def of(cls, matches: Sequence[Any], budget: int) -> Ruler:
+        """Return the ruler of a budget: the shortest on which it is in the first half."""
+        used = sum(row.get("taken_tokens") or 0 for row in matches)
+        top, at, beyond = SCALE, 0, 0
+        while top < 2 * budget or top < used:
+            top *= 2
+        blocks = []
+        for number, row in enumerate(matches, 1):
+            taken = row.get("taken_tokens") or 0
+            label = f"{row['title']}: {taken:,} of {row['tokens']:,} tokens"
+            for state, tokens in (("taken", taken), (row["state"], max(0, row["tokens"] - taken))):
+                if tokens and at < top:
+                    width = 100 * min(tokens, top - at) / top
+                    blocks.append((number, state, round(100 * at / top, 3), round(width, 3), label))
+                at += tokens
+            beyond += at - row["tokens"] >= top
+        return cls(top, blocks, beyond)
 
 
 def copies(visit: Visit, asked: Asked, form: str) -> dict[str, str]:
@@ -172,12 +266,6 @@ def _longest(audit: Any) -> dict[str, int]:
     return {"section": max([1, *rows]), "file": max([1, *(file["tokens"] for file in audit["items"])])}
 
 
-def _elsewhere(audit: Any, right: list[str]) -> list[str]:
-    """Return the sections that are marked as right and have no row on this page."""
-    rows = {row["selector"] for file in audit["items"] for row in file["rows"]}
-    return [selector for selector in dict.fromkeys(right) if selector not in rows]
-
-
 async def _compared(visit: Visit, asked: Asked, form: str) -> Data:
     """Return two requests beside each other, and each section that became something else."""
     given = any(name.startswith(SECOND) for name in visit.request.query_params)
@@ -188,26 +276,36 @@ async def _compared(visit: Visit, asked: Asked, form: str) -> Data:
             return {"other": other.arguments(), "_other": other}
         both.append(await visit.call("npl_audit", **one.arguments(), format=form, matches=True, limit=1))
     first, second = both
+    changes = _changes(first["matches"], second["matches"])
     return {
         "other": other.arguments(),
         "compared": [{name: one[name] for name in ("file", "answers", "states", "tokens")} for one in both],
-        "changes": _changes(first["matches"], second["matches"]),
+        "changes": changes,
+        "_groups": {kind: [one for one in changes if one["kind"] == kind] for kind in KINDS},
+        "_kinds": KINDS,
         "_other": other,
     }
 
 
+KINDS = {"in": "Came in", "out": "Went out", "moved": "Moved", "left": "Left out either way"}
+"""What became of a section from the first answer to the second one."""
+
+
 def _changes(first: list[Any], second: list[Any]) -> list[Data]:
-    """Return the sections that became something else, in document order."""
-    before, after = ({(row["file"], row["start_line"]): row for row in rows} for rows in (first, second))
+    """Return the sections that became something else, best first."""
+    before, after = ({(row["file"], row["selector"]): row for row in rows} for rows in (first, second))
     changed = []
-    for place in sorted({*before, *after}):
-        rows = [side.get(place) for side in (before, after)]
-        kinds = [(row.get("state"), row.get("taken_tokens")) if row else (None, None) for row in rows]
-        if kinds[0] != kinds[1]:
-            section = rows[0] or rows[1]
+    for place in dict.fromkeys((*after, *before)):
+        one, other = before.get(place), after.get(place)
+        in_it = [bool(row and row.get("taken_tokens")) for row in (one, other)]
+        kinds = [row and (row["state"], row.get("taken_tokens")) for row in (one, other)]
+        ranks = [row and row.get("rank") for row in (one, other)]
+        if kinds != kinds[::-1] or (all(in_it) and ranks != ranks[::-1]):
+            section = one or other
             assert section is not None
             named = {name: section[name] for name in ("file", "title", "selector", "start_line", "tokens")}
-            changed.append({**named, "before": rows[0], "after": rows[1]})
+            kind = "moved" if all(in_it) else "in" if in_it[1] else "out" if in_it[0] else "left"
+            changed.append({**named, "kind": kind, "before": one, "after": other})
     return changed
 
 
@@ -233,7 +331,7 @@ async def label(visit: Visit) -> Shown:
         name=form.get("name", "").strip() or None,
         right=right,
     )
-    fields = ("context", "topics", "selectors", "file", "budget", "nolimit")
+    fields = (*QUESTION, "budget")
     back = address(PATH, **{name: form.get(name, "") for name in fields})
     return Shown("ask_saved.html", {**saved, "right": right, "_back": back}, 200)
 

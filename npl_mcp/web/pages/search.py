@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from markupsafe import Markup, escape
-
+from npl_mcp.web.marking import marked, sought
 from npl_mcp.web.pages.documents import to_document
 from npl_mcp.web.routing import Data, Page
-from npl_mcp.web.visible import visible
 from npl_mcp.web.visits import Visit, address
 
 SHOWN = 20
@@ -25,8 +22,6 @@ TITLES = {
     "cr": "Change requests",
 }
 """What kinds of hits are called."""
-
-_WORD = re.compile(r"\w{2,}")
 
 
 async def start(visit: Visit) -> Data:
@@ -47,8 +42,8 @@ async def search(visit: Visit) -> Data:
         return {"query": "", "_titles": TITLES, "_kinds": kinds, "_hits": [], "items": [], "total": 0}
     given = {"limit": visit.number("limit", SHOWN), "offset": visit.number("offset")}
     found = await visit.call("search", query=query, kinds=",".join(kinds) or None, **given)
-    words = _WORD.findall(query)
-    hits = [{**hit, "href": leads(hit), "marked": marked(hit["text"], words)} for hit in found["items"]]
+    terms = sought(query)
+    hits = [{**hit, "href": leads(hit), "marked": marked(hit["text"], terms)} for hit in found["items"]]
     return {"query": query, **found, "_titles": TITLES, "_kinds": kinds, "_hits": hits}
 
 
@@ -66,19 +61,6 @@ def leads(hit: Mapping[str, Any]) -> str:
     if kind == "cr":
         return address(f"/changes/{hit['key']}")
     return to_document(hit["file"], selector=hit.get("selector"))
-
-
-def marked(text: str, words: Sequence[str]) -> Markup:
-    """Return a text in which the words are marked that hold one of those looked for."""
-    wanted = [word.lower() for word in words]
-    parts, last = [], 0
-    for found in _WORD.finditer(text):
-        word = found[0].lower()
-        if any(one in word for one in wanted):
-            between = visible(text[last : found.start()])
-            parts.append(Markup("{}<mark>{}</mark>").format(between, found[0]))
-            last = found.end()
-    return Markup("").join([*parts, escape(visible(text[last:]))])
 
 
 DECLARED = (

@@ -64,7 +64,9 @@ function show(answer) {
     return;
   }
   said.textContent = "";
+  const focused = document.activeElement?.id;
   main.innerHTML = html;
+  document.getElementById(focused)?.focus({ preventScroll: true });
   // The window has this page alone.
   for (const link of main.querySelectorAll("a")) if (!query(link)) link.removeAttribute("href");
 }
@@ -84,12 +86,13 @@ async function ask(parameters, place) {
     topics: parts("topics", ","),
     selectors: parts("selectors", "\n"),
     file: text("file"),
-    token_budget: parameters.has("nolimit") ? 0 : Number(text("budget")),
+    token_budget: parameters.has("budget") ? Number(text("budget")) : undefined,
     format: text("form"),
     open: parameters.has("open") ? parameters.getAll("open") : undefined,
     matching: text("matching") === "1" || undefined,
     section: text("section"),
     offset: Number(text("offset") ?? 0),
+    view: text("view"),
   };
   const number = ++asked;
   said.textContent = "Asking …";
@@ -122,10 +125,11 @@ main.addEventListener("keydown", (event) => {
   if (event.key === "Enter" && event.target.matches("input")) submit(event.target.form);
 });
 main.addEventListener("input", ({ target }) => {
-  if (target.type === "range") target.form.querySelector("output").textContent = target.value;
+  if (target.dataset.sets) document.getElementById(target.dataset.sets).value = target.value;
 });
 main.addEventListener("change", ({ target }) => {
-  if ("auto" in target.dataset) submit(target.form);
+  const field = target.dataset.sets ? document.getElementById(target.dataset.sets) : target;
+  if ("auto" in field.dataset) submit(field.form);
 });
 
 // The handshake; then the host is told how much room the page takes.

@@ -54,19 +54,23 @@ document.addEventListener("click", async (event) => {
 document.documentElement.classList.add("scripted");
 
 // Parts of the page as they are now: the server makes the whole page, and these of it take the place of the old ones.
+// A field that is in use is not replaced, unless its own change brings the new parts.
 let turn = 0;
-async function renew(address, ids) {
-  const own = ++turn;
+async function renew(address, ids, own = false) {
+  const number = ++turn;
   const answer = await fetch(address, { headers: { Accept: "text/html" } }).catch(() => null);
-  if (!answer?.ok || own !== turn) return false;
-  const made = new DOMParser().parseFromString(await answer.text(), "text/html");
+  if (number !== turn) return null;
+  const made = answer?.ok && new DOMParser().parseFromString(await answer.text(), "text/html");
+  if (number !== turn) return null;
+  if (!made || (own && !ids.every((id) => made.getElementById(id)))) return false;
   for (const id of ids) {
     const old = document.getElementById(id);
     const next = made.getElementById(id);
-    if (!old || !next || old.isEqualNode(next) || old.contains(document.activeElement?.closest("input, textarea, select"))) continue;
+    if (!old || !next || old.isEqualNode(next)) continue;
+    if (!own && old.contains(document.activeElement?.closest("input, textarea, select"))) continue;
     const focused = old.contains(document.activeElement) && document.activeElement.id;
     old.replaceWith(next);
-    if (focused) document.getElementById(focused)?.focus();
+    if (focused) document.getElementById(focused)?.focus({ preventScroll: true });
   }
   return true;
 }
@@ -102,8 +106,9 @@ for (const list of document.querySelectorAll("[data-stream]")) {
   addEventListener("pagehide", () => news.close());
 }
 
-// Boxes marked so are kept in the address, and in the links that lead to the page in another state.
-for (const box of document.querySelectorAll("[data-keep]")) {
+// Boxes marked so are kept in the address, in the links that lead to the page in another state, and in its form.
+document.addEventListener("change", ({ target: box }) => {
+  if (!box.matches("[data-keep]")) return;
   const kept = (address) => {
     const url = new URL(address);
     const others = url.searchParams.getAll(box.name).filter((value) => value !== box.value);
@@ -111,20 +116,52 @@ for (const box of document.querySelectorAll("[data-keep]")) {
     for (const value of box.checked ? [...others, box.value] : others) url.searchParams.append(box.name, value);
     return url.href;
   };
-  box.addEventListener("change", () => {
-    history.replaceState(history.state, "", kept(location.href));
-    for (const link of document.links) if (link.search && link.pathname === location.pathname) link.href = kept(link.href);
-  });
-}
+  history.replaceState(history.state, "", kept(location.href));
+  for (const link of document.links) if (link.search && link.pathname === location.pathname) link.href = kept(link.href);
+});
+document.addEventListener("formdata", ({ target, formData }) => {
+  if (!target.matches("[data-swap]")) return;
+  for (const box of document.querySelectorAll("[data-keep]")) formData.delete(box.name);
+  for (const box of document.querySelectorAll("[data-keep]:checked")) formData.append(box.name, box.value);
+});
 
-// Sliders say their value, and forms and fields marked so send the form when they change.
-for (const slider of document.querySelectorAll('input[type="range"]')) {
-  const shown = slider.form?.querySelector(`output[for="${slider.id}"]`);
-  const said = "time" in slider.dataset
-    ? () => new Date(slider.value * 1000).toISOString().slice(0, 19).replace("T", " ")
-    : () => slider.value;
-  slider.addEventListener("input", () => { if (shown) shown.textContent = said(); });
+// Sliders say their value or set a field; forms and fields marked so send the form when they change.
+document.addEventListener("input", ({ target }) => {
+  if (target.type !== "range") return;
+  const shown = target.form?.querySelector(`output[for="${target.id}"]`);
+  const said = "time" in target.dataset ? new Date(target.value * 1000).toISOString().slice(0, 19).replace("T", " ") : target.value;
+  if (shown) shown.textContent = said;
+  if (target.dataset.sets) document.getElementById(target.dataset.sets).value = target.value;
+});
+document.addEventListener("change", ({ target }) => {
+  const field = target.dataset.sets ? document.getElementById(target.dataset.sets) : target;
+  if (field.matches("[data-auto]") || field.form?.matches("[data-auto]")) field.form.requestSubmit();
+});
+document.addEventListener("keydown", (event) => {
+  if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) event.target.closest?.("textarea")?.form?.requestSubmit();
+});
+
+// Parts of a page that come again: a link marked so, or a form whose named fields are as they were, brings them without
+// leaving the page. Focus and scroll position stay, and the address is replaced.
+async function swap(address) {
+  const parts = [...document.querySelectorAll("[data-swapped]")];
+  for (const part of parts) part.setAttribute("aria-busy", "true");
+  const done = await renew(address, parts.map((part) => part.id), true);
+  if (done) history.replaceState(history.state, "", address);
+  else if (done === false) location.assign(address);
 }
-for (const one of document.querySelectorAll("[data-auto]")) {
-  one.addEventListener("change", () => (one.form ?? one).requestSubmit());
-}
+document.addEventListener("click", (event) => {
+  const link = event.target.closest("a[data-swap]");
+  if (!link || event.ctrlKey || event.metaKey || event.shiftKey || !document.querySelector("[data-swapped]")) return;
+  event.preventDefault();
+  swap(link.href);
+});
+document.addEventListener("submit", (event) => {
+  const form = event.target;
+  if (!form.matches("[data-swap]") || !document.querySelector("[data-swapped]")) return;
+  const given = new FormData(form, event.submitter), before = new URLSearchParams(location.search);
+  if (form.dataset.swap.split(" ").some((name) => (given.get(name) ?? "").trim() !== (before.get(name) ?? "").trim())) return;
+  event.preventDefault();
+  const filled = [...given].filter(([, value]) => value !== "");
+  swap(`${form.getAttribute("action")}?${new URLSearchParams(filled)}`);
+});

@@ -137,3 +137,24 @@ def test_a_request_that_nothing_matches_has_a_page(documents: DocumentSet) -> No
     found = audited(documents, context="zzz")
     assert [(file.file, file.rows) for file in found.items] == [(name, ()) for name in sorted(TEXTS)]
     assert found.total == len(TEXTS)
+
+
+def test_matches_say_what_they_have_of_the_question(documents: DocumentSet) -> None:
+    """Best first, with the headings above, the words they have and lack, and the text or one line of it."""
+    found = audited(
+        documents, asked=AuditRequest(matches=True), context="oil the zircon pump", token_budget=200
+    )
+    assert found.matches is not None
+    assert [row.rank for row in found.matches] == sorted(row.rank or 0 for row in found.matches)
+    first = found.matches[0]
+    assert (first.title, first.path) == ("Oiling a pump", ("Pumps",))
+    assert first.held is not None
+    assert {"oil", "pump"} == set(first.held)
+    assert first.missing == ("zircon",)
+    assert found.absent == ("zircon",)
+    for row in found.matches:
+        pieces = row.pieces or ()
+        assert bool(pieces) == bool(row.taken_tokens)
+        assert all(piece.text in found.answers["json"].text.replace("\\n", "\n") for piece in pieces)
+        assert (row.line is None) or not pieces
+    assert any(row.line for row in found.matches)

@@ -27,7 +27,7 @@ ATTRIBUTES = _words(
     "readonly scope colspan rowspan open start min max step multiple list size maxlength spellcheck alt",
     "width height download pattern inputmode form low high optimum loading",
     "data-copy data-stream data-tree data-leaf data-auto data-time data-keep formaction formnovalidate",
-    "data-renews",
+    "data-renews data-swap data-swapped data-sets",
 )
 
 LEADING = _words("href src action formaction data-stream")

@@ -105,7 +105,7 @@ def test_a_question_that_nothing_answers_leads_on(server: Running) -> None:
     assert "/search?q=zzz+qqq" in links
     assert "0 parts" not in shown.text
     assert not [one for one in shown.all("div") if one.get("class") == "tree"]
-    every = next(link for link in links if "matching=0" in link)
+    every = next(link for link in links if "view=tree" in link)
     assert "plums.md" in Shown(request(server, "GET", every)).text
 
 
@@ -198,7 +198,7 @@ def test_ticks_are_kept(server: Running) -> None:
     long = server.folder / "open" / "long.md"
     plums = "".join(f"## Plum {number}\n\nA plum.\n\n" for number in range(250))
     long.write_text(f"# Long\n\n{plums}", encoding="utf-8")
-    query = {**QUESTION, "file": "long.md"}
+    query = {**QUESTION, "file": "long.md", "view": "tree"}
     try:
         shown = page(server, "/ask", query)
         assert not any(ticks(shown).values())
