@@ -3,6 +3,7 @@
 
 const said = document.getElementById("said");
 const main = document.getElementById("main");
+document.documentElement.classList.add("scripted");
 let tool = "npl_ask";
 let asked = 0;
 
