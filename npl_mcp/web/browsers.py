@@ -20,6 +20,9 @@ TOKEN_COOKIE = "npl_token"
 SESSION_COOKIE = "npl_session"
 """Holds a random text that the tokens of forms are made from."""
 
+NAME_COOKIE = "npl_name"
+"""Holds the name that a visitor without a token acts by."""
+
 SIGNED_IN_SECONDS = 30 * 24 * 3600
 
 STATIC = "/static/"
@@ -114,8 +117,20 @@ def cookies(headers: Mapping[bytes, bytes]) -> dict[str, str]:
 
 def signed_in(headers: Mapping[bytes, bytes]) -> bytes:
     """Return the token of who is signed in; empty if nobody is."""
+    return _held(cookies(headers).get(TOKEN_COOKIE, ""))
+
+
+def name_in(kept: Mapping[str, str]) -> str:
+    """Return the name that a visitor has chosen; empty without one.
+
+    :param kept: cookies.
+    """
+    return _held(kept.get(NAME_COOKIE, "")).decode("utf-8", "replace").strip()
+
+
+def _held(cookie: str) -> bytes:
     try:
-        return base64.urlsafe_b64decode(cookies(headers).get(TOKEN_COOKIE, ""))
+        return base64.urlsafe_b64decode(cookie)
     except (binascii.Error, ValueError):
         return b""
 

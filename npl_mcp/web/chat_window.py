@@ -51,7 +51,6 @@ def content(settings: Settings, given: Mapping[str, Any], audit: Any) -> str:
         "ask.html",
         layout="fragment.html",
         visit=visit,
-        address=address,
         form=audit["form"],
         _asked=asked,
         _files=[],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any
 
@@ -28,6 +28,7 @@ Link = Callable[[str], "str | None"]
 """From an address as a text has it to the one that is shown; ``None`` leaves the words without a link."""
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_NAME = re.compile(r"(?<![\w.+\-@/])@([\w-]{1,64})")
 _LEADING = ("http:", "https:", "mailto:")
 
 
@@ -57,6 +58,15 @@ def markdown(text: str, link: Link = as_written, level: int = 2, definitions: st
     if len(shown) < len(text):
         html += f"<p>… {len(text) - len(shown):,} characters more are not shown.</p>\n"
     return Markup(html)
+
+
+def message(text: str, names: Sequence[str] = ()) -> Markup:
+    """Return a message as HTML: line breaks stay, and the members that it mentions are marked.
+
+    :param names: of those members.
+    """
+    known = frozenset(("all", *map(str.lower, names))) if names else frozenset()
+    return Markup(visible(_writer().render(_cut(text), {"link": as_written, "level": 2, "names": known})))
 
 
 def _cut(text: str) -> str:
@@ -127,7 +137,10 @@ def _guard(state: StateCore) -> None:
     dropped: set[int] = set()
     for at, token in enumerate(tokens):
         if token.type == "inline":
-            token.children = list(_inline(token.children or [], link))
+            children: Iterator[Token] = _inline(token.children or [], link)
+            if "names" in state.env:
+                children = _spoken(children, state.env["names"])
+            token.children = list(children)
         elif token.type == "heading_open":
             if _is_empty(tokens[at + 1]):
                 dropped.update((at, at + 1, at + 2))
@@ -181,6 +194,25 @@ def _inline(tokens: Sequence[Token], link: Link) -> Iterator[Token]:
             yield from _picture(token, link, inside is not None)
         else:
             said = said or bool(token.content.strip())
+            yield token
+
+
+def _spoken(tokens: Iterator[Token], names: Collection[str]) -> Iterator[Token]:
+    """Yield what stands in a line of a message."""
+    for token in tokens:
+        if token.type == "softbreak":
+            yield Token("hardbreak", "br", 0)
+        elif token.type == "text":
+            at = 0
+            for found in _NAME.finditer(token.content):
+                if found[1].lower() in names:
+                    yield _text(token.content[at : found.start()])
+                    yield Token("mark_open", "mark", 1)
+                    yield _text(found[0])
+                    yield Token("mark_close", "mark", -1)
+                    at = found.end()
+            yield _text(token.content[at:])
+        else:
             yield token
 
 

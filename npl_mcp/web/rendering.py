@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
 from functools import cache
@@ -13,9 +14,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from npl_mcp.core.lanes import lane
-from npl_mcp.web.markdown import markdown
-from npl_mcp.web.mentions import named
+from npl_mcp.web.markdown import markdown, message
 from npl_mcp.web.visible import visible
+from npl_mcp.web.visits import FORM_ID, FORM_TOKEN, PERSONA, Visit, address
 
 T = TypeVar("T")
 
@@ -62,6 +63,12 @@ def _ago(timestamp: str) -> str:
     return "just now"
 
 
+def _day(timestamp: str) -> str:
+    """Return the day of a timestamp, as the script writes it as well."""
+    day = datetime.fromisoformat(timestamp[:10])
+    return f"{day.day} {day:%B %Y}"
+
+
 def _number(value: float) -> str:
     """Return a number with commas between thousands."""
     return f"{value:,}"
@@ -70,6 +77,15 @@ def _number(value: float) -> str:
 def _written(value: object) -> str:
     """Return any JSON as people read it."""
     return json.dumps(value, ensure_ascii=False, indent=2)
+
+
+def _form_fields(visit: Visit) -> Markup:
+    """Return the hidden fields that every form has."""
+    field = Markup('<input type="hidden" name="{}" value="{}">')
+    fields = {FORM_TOKEN: visit.form_token, FORM_ID: secrets.token_hex(16)}
+    if not visit.identity and visit.who:
+        fields[PERSONA] = visit.who
+    return Markup("").join(field.format(*one) for one in fields.items())
 
 
 @cache
@@ -89,10 +105,12 @@ def environment() -> Environment:
         ago=_ago,
         number=_number,
         markdown=markdown,
-        named=named,
+        message=message,
+        day=_day,
         written=_written,
         exact=_exact,
     )
+    made.globals.update(form_token=_form_fields, address=address)
     return made
 
 

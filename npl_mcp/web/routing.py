@@ -9,14 +9,12 @@ what a template calls: pictures, Markdown, differences.
 from __future__ import annotations
 
 import hmac
-import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import anyio
 from fastmcp import FastMCP
-from markupsafe import Markup
 from sse_starlette import EventSourceResponse, ServerSentEvent
 from starlette.convertors import Convertor, register_url_convertor
 from starlette.middleware import Middleware
@@ -31,16 +29,18 @@ from npl_mcp.tools.errors import ErrorCode
 from npl_mcp.tools.responses import FailureReply, Reply, as_dict, encode
 from npl_mcp.web.browsers import (
     FORM_KEY,
+    NAME_COOKIE,
     SESSION_COOKIE,
     SIGNED_IN_SECONDS,
     TOKEN_COOKIE,
     as_cookie,
     form_token,
     is_page,
+    name_in,
 )
 from npl_mcp.web.rendering import beside, fragments, render
 from npl_mcp.web.tables import Table
-from npl_mcp.web.visits import FORM_ID, FORM_TOKEN, CallError, Visit, address, read_form
+from npl_mcp.web.visits import FORM_ID, FORM_TOKEN, CallError, Visit, read_form
 
 Data = dict[str, Any]
 
@@ -234,9 +234,12 @@ class Site:
             if isinstance(done, Shown):
                 response = await self.shown(visit, done.template, done.data, done.status)
                 if done.token:
-                    keep_token(visit, response, done.token)
+                    keep(visit, response, TOKEN_COOKIE, done.token)
                 return response
-            return RedirectResponse(done, 303)
+            response = RedirectResponse(done, 303)
+            if visit.who and not visit.identity and not name_in(visit.cookies):
+                keep(visit, response, NAME_COOKIE, visit.who)
+            return response
 
         return answer
 
@@ -280,8 +283,7 @@ class Site:
         :param template: shows the data, and what every page has.
         """
         menu = [page for page in self.navigation if page.domain is None or visit.sees(page.domain)]
-        given = {"visit": visit, "menu": menu, "form_token": _form_field, "address": address}
-        html = await beside(render, template, **given, **data)
+        html = await beside(render, template, visit=visit, menu=menu, **data)
         response = Response(html, status, media_type="text/html")
         if visit.is_new:
             response.set_cookie(
@@ -338,14 +340,6 @@ async def _events(visit: Visit, stream: Stream) -> AsyncIterator[ServerSentEvent
         yield ServerSentEvent(error.message, event="failed")
 
 
-def _form_field(visit: Visit) -> Markup:
-    """Return the hidden fields that every form has that writes."""
-    fields = {FORM_TOKEN: visit.form_token, FORM_ID: secrets.token_hex(16)}
-    return Markup("").join(
-        Markup('<input type="hidden" name="{}" value="{}">').format(*one) for one in fields.items()
-    )
-
-
 async def _check_admitted(visit: Visit) -> None:
     """Refuse whose token has ended since they came."""
     if not await visit.request.scope[ADMITTED_KEY]():
@@ -398,11 +392,11 @@ def again(
     return Shown("again.html", data, 401 if signs_in else 200 if token else 403, token)
 
 
-def keep_token(visit: Visit, response: Response, token: str) -> None:
-    """Let a browser keep the token that somebody signs in with."""
+def keep(visit: Visit, response: Response, cookie: str, text: str) -> None:
+    """Let a browser keep a text: the token of its visitor, or the name that they chose."""
     response.set_cookie(
-        TOKEN_COOKIE,
-        as_cookie(token),
+        cookie,
+        as_cookie(text),
         max_age=SIGNED_IN_SECONDS,
         httponly=True,
         samesite="strict",

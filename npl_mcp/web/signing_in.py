@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from starlette.responses import RedirectResponse, Response
 
-from npl_mcp.web.browsers import SIGN_IN, TOKEN_COOKIE
-from npl_mcp.web.routing import Action, Data, Page, Shown, again, keep_token
+from npl_mcp.web.browsers import NAME_COOKIE, SIGN_IN, TOKEN_COOKIE
+from npl_mcp.web.routing import Action, Data, Page, Shown, again, keep
 from npl_mcp.web.visits import Visit
+
+LONGEST_NAME = 200
 
 KEPT = "kept"
 """Stands before the names of fields that are kept while their sender signs in."""
@@ -31,7 +33,15 @@ async def sign_in(visit: Visit) -> Response | Shown:
     if kept := [(name, value) for (lead, _, name), value in fields if lead == KEPT]:
         return again(visit, target, kept, token=token)
     response = RedirectResponse(target, 303)
-    keep_token(visit, response, token)
+    keep(visit, response, TOKEN_COOKIE, token)
+    return response
+
+
+async def choose_name(visit: Visit) -> Response:
+    """Keep the name that a visitor without a token acts by."""
+    response = RedirectResponse(_target(visit.form.get("next", "")), 303)
+    name = visit.form.get("name", "").strip()[:LONGEST_NAME]
+    keep(visit, response, NAME_COOKIE, name)
     return response
 
 
@@ -45,5 +55,6 @@ async def sign_out(_: Visit) -> Response:
 DECLARED = (
     Page(SIGN_IN, sign_in_page, "sign_in.html"),
     Action(SIGN_IN, sign_in, writes=False),
+    Action("/name", choose_name, writes=False),
     Action("/sign-out", sign_out, writes=False),
 )

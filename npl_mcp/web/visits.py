@@ -23,7 +23,14 @@ from npl_mcp.stores.requests import PARAMETER
 from npl_mcp.tools.access import sees_domain
 from npl_mcp.tools.domains import domains_named
 from npl_mcp.tools.errors import ErrorCode
-from npl_mcp.web.browsers import SESSION_COOKIE, TOKEN_COOKIE, cookies, form_token, new_session
+from npl_mcp.web.browsers import (
+    SESSION_COOKIE,
+    TOKEN_COOKIE,
+    cookies,
+    form_token,
+    name_in,
+    new_session,
+)
 from npl_mcp.web.calling import STATUS, call, text_of
 
 FORM_TOKEN = "form_token"
@@ -31,6 +38,9 @@ FORM_TOKEN = "form_token"
 
 FORM_ID = "form_id"
 """Field of every such form, other in each page: a form that is sent twice changes something once."""
+
+PERSONA = "persona"
+"""Field of every form with the name of its visitor, as the page showed it."""
 
 FORM_TYPE = "application/x-www-form-urlencoded"
 LONGEST_FORM = 4 * 1024 * 1024
@@ -90,6 +100,11 @@ class Visit:
     def identity(self) -> Identity | None:
         """Who visits, as far as a token says."""
         return self.caller.identity
+
+    @cached_property
+    def who(self) -> str:
+        """As whom a visitor acts: as the token says, else as the form or the browser does; or empty."""
+        return self.identity.name if self.identity else self.form.get(PERSONA) or name_in(self.cookies)
 
     @property
     def is_signed_in(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from datetime import datetime, timezone
 
 from playwright.sync_api import expect
 
@@ -21,49 +22,74 @@ def made(tab: Tab, todo: bool = False) -> tuple[int, int]:
 
 
 def write_as(tab: Tab, name: str) -> None:
-    tab.choose(tab.page.get_by_label("Write as"), name, "Choose")
-    assert f"as={name}" in tab.page.url
+    """Choose a name once, for all pages."""
+    page = tab.page
+    page.get_by_role("banner").get_by_text("Choose a name").click()
+    page.get_by_role("banner").get_by_label("Your name").fill(name)
+    tab.follow(page.get_by_role("banner").get_by_role("button", name="Use it"))
+    expect(page.get_by_role("banner").get_by_text(name, exact=True)).to_be_visible()
+
+
+def send(tab: Tab, message: str) -> None:
+    """Send a message by the keyboard; without the script by the button."""
+    box = tab.page.get_by_role("textbox", name="Message")
+    box.fill(message)
+    if tab.script:
+        box.press("Control+Enter")
+    else:
+        tab.follow(tab.page.get_by_role("button", name="Send"))
+    expect(box).to_have_value("")
 
 
 def test_a_person_answers(tab: Tab) -> None:
     room, _ = made(tab)
     page = tab.open(f"/rooms/{room}")
     write_as(tab, "ben")
-    page.get_by_label("Message").fill("Yes <b>now</b>")
-    tab.follow(page.get_by_role("button", name="Send"))
-    expect(page.get_by_text("Yes <b>now</b>")).to_be_visible()
-    page.get_by_label("Message").fill("Take the rope.")
+    send(tab, "Yes <b>now</b>, **at once**")
+    expect(page.get_by_text("Yes <b>now</b>, at once")).to_be_visible()
+    page.get_by_text("Hand over…").click()
     page.get_by_label("Hand over to").select_option("ann")
-    tab.follow(page.get_by_role("button", name="Send"))
+    send(tab, "Take the rope.")
     expect(page.get_by_text("hands over to ann")).to_be_visible()
     tab.check()
-    tab.follow(
-        page.get_by_role("listitem").filter(has_text="Take the rope.").get_by_role("link", name="Answer")
-    )
+    tab.context.clear_cookies()
+    tab.open(f"/rooms/{room}")
     write_as(tab, "ann")
-    page.get_by_label("Answer").fill("I have it.")
-    tab.follow(page.get_by_role("button", name="Take it over"))
-    expect(page.get_by_text("takes it", exact=True)).to_be_visible()
+    accept = page.get_by_role("button", name="Accept handoff")
+    accept.click() if tab.script else tab.follow(accept)
+    expect(page.get_by_text("hands over to ann, accepted")).to_be_visible()
+    row = page.get_by_role("listitem").filter(has_text="Take the rope.").first
+    reply = row.get_by_role("link", name="Reply to event")
+    reply.click() if tab.script else tab.follow(reply)
+    expect(page.locator("#write")).to_contain_text("ben: Take the rope.")
+    send(tab, "I have it.")
+    answer = page.get_by_role("listitem").filter(has_text="I have it.")
+    expect(answer.get_by_role("link", name="ben: Take the rope.")).to_be_visible()
     tab.check()
 
 
-def test_a_person_reacts(tab: Tab) -> None:
+def test_a_person_reacts_and_joins_by_that(tab: Tab) -> None:
     room, event = made(tab)
-    page = tab.open(f"/rooms/{room}/events/{event}?as=ben")
-    tab.follow(page.get_by_role("button", name="React with a heart"))
-    expect(page.get_by_label("Reactions")).to_contain_text("♥ 1")
+    page = tab.open(f"/rooms/{room}")
+    write_as(tab, "dora")
+    row = page.locator(f"#event-{event}")
+    button = row.get_by_role("button", name="React with a heart")
+    button.click() if tab.script else tab.follow(button)
+    expect(row.get_by_label("Reactions")).to_contain_text("♥ 1")
+    expect(page.locator("#who")).to_contain_text("dora")
     tab.check()
 
 
-def test_a_person_claims_and_finishes_a_todo(tab: Tab) -> None:
+def test_a_person_ticks_a_todo_where_it_stands(tab: Tab) -> None:
     room, event = made(tab, todo=True)
-    page = tab.open(f"/rooms/{room}/events/{event}?as=ben")
-    tab.follow(page.get_by_role("button", name="Claim", exact=True))
-    expect(page.locator(f"#event-{event}")).to_contain_text("claimed by ben")
-    tab.follow(page.get_by_role("button", name="Done", exact=True))
-    expect(page.locator(f"#event-{event}")).to_contain_text("done")
-    tab.open(f"/rooms/{room}?as=ben&todos=done")
-    expect(page.get_by_role("complementary")).to_contain_text("Paint the buoy")
+    page = tab.open(f"/rooms/{room}")
+    write_as(tab, "ben")
+    row, aside = page.locator(f"#event-{event}"), page.get_by_role("complementary")
+    for place, button, shown in ((row, "Claim", "claimed by ben"), (aside, "Done", "done")):
+        pressed = place.get_by_role("button", name=f"{button}: Paint the buoy")
+        pressed.click() if tab.script else tab.follow(pressed)
+        expect(row).to_contain_text(shown)
+    expect(aside.get_by_text("Paint the buoy")).to_have_count(0)
     page.get_by_label("New todo").fill("Dry the brush")
     tab.follow(page.get_by_role("button", name="Add todo"))
     expect(page.get_by_role("complementary").get_by_role("link", name="Dry the brush")).to_be_visible()
@@ -72,7 +98,8 @@ def test_a_person_claims_and_finishes_a_todo(tab: Tab) -> None:
 def test_a_person_joins_and_leaves(tab: Tab) -> None:
     room, _ = made(tab)
     page = tab.open(f"/rooms/{room}")
-    page.get_by_label("Name").fill("dora")
+    aside = page.get_by_role("complementary")
+    aside.get_by_label("Name", exact=True).first.fill("dora")
     tab.follow(page.get_by_role("button", name="Join"))
     expect(page.get_by_text("dora joined")).to_be_visible()
     tab.follow(page.get_by_role("button", name="Leave"))
@@ -84,12 +111,66 @@ def test_what_concerns_somebody_is_listed_until_it_is_read(tab: Tab) -> None:
     room = tab.site.call("chat_create_room", name=f"Lock of {who}", members=["ann", who])["room_id"]
     tab.site.call("chat_send_message", room_id=room, persona="ann", message=f"The gate, @{who}!")
     page = tab.open("/rooms")
-    page.get_by_label("Name").fill(who)
-    tab.follow(page.get_by_role("button", name="Show"))
+    aside = page.get_by_role("complementary")
+    aside.get_by_label("Your name").fill(who)
+    tab.follow(aside.get_by_role("button", name="Use it"))
     expect(page.get_by_text(f"The gate, @{who}!")).to_be_visible()
     tab.check()
     tab.follow(page.get_by_role("button", name="as read"))
     expect(page.get_by_text(f"Nothing unread for {who}.")).to_be_visible()
+
+
+def test_the_box_stays_where_it_is_and_keeps_its_draft(scripted: Tab) -> None:
+    """While others write, through a reload, and when another name is chosen."""
+    room, _ = made(scripted)
+    for number in range(30):
+        scripted.site.call("chat_send_message", room_id=room, persona="ann", message=f"Wave {number}.")
+    page = scripted.open(f"/rooms/{room}#end")
+    write_as(scripted, "ben")
+    box = page.get_by_role("textbox", name="Message")
+    box.fill("Half a sentence")
+    before = box.bounding_box()
+    for number in range(5):
+        text = f"Two lines\nof number {number}"
+        scripted.site.call("chat_send_message", room_id=room, persona="ann", message=text)
+    expect(page.get_by_text("of number 4")).to_be_in_viewport()
+    assert box.bounding_box() == before
+    page.reload()
+    expect(box).to_have_value("Half a sentence")
+    page.get_by_role("banner").get_by_text("ben", exact=True).click()
+    page.get_by_role("banner").get_by_label("Your name").fill("cleo")
+    scripted.follow(page.get_by_role("banner").get_by_role("button", name="Use it"))
+    expect(box).to_have_value("Half a sentence")
+    box.press("Control+Enter")
+    expect(page.get_by_text("Half a sentence")).to_be_in_viewport()
+    page.reload()
+    expect(box).to_have_value("")
+
+
+def test_a_reader_of_earlier_messages_is_told_of_new_ones(scripted: Tab) -> None:
+    """The page does not move, and one click leads to the end; the todos beside it are live as well."""
+    room, first = made(scripted)
+    for number in range(40):
+        scripted.site.call("chat_send_message", room_id=room, persona="ann", message=f"Wave {number}.")
+    page = scripted.open(f"/rooms/{room}#event-{first}")
+    expect(page.locator(f"#event-{first}")).to_be_in_viewport()
+    for number in range(3):
+        scripted.site.call("chat_send_message", room_id=room, persona="ann", message=f"Late {number}.")
+    told = page.get_by_role("link", name="3 new")
+    expect(told).to_be_in_viewport()
+    expect(page.locator(f"#event-{first}")).to_be_in_viewport()
+    scripted.site.call("chat_create_todo", room_id=room, persona="ann", description="Sound the horn")
+    expect(page.get_by_role("complementary").get_by_text("Sound the horn")).to_be_visible()
+    page.get_by_role("link", name="4 new").click()
+    expect(page.get_by_text("Late 2.")).to_be_in_viewport()
+    expect(page.get_by_role("link", name=" new")).to_have_count(0)
+
+
+def test_what_is_said_on_another_day_stands_below_its_date(tab: Tab) -> None:
+    room, _ = made(tab)
+    page = tab.open(f"/rooms/{room}")
+    expect(page.locator(".day")).to_have_count(1)
+    expect(page.locator(".day")).to_have_text(f"{datetime.now(timezone.utc):%-d %B %Y}")
 
 
 def test_a_long_room_is_read_by_pages(tab: Tab) -> None:

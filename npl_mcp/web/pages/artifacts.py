@@ -11,9 +11,8 @@ from starlette.responses import Response
 from npl_mcp.stores.base.extras import how_to_install, is_installed
 from npl_mcp.web.files import sent
 from npl_mcp.web.markdown import LIMIT
-from npl_mcp.web.pages.rooms import acting
 from npl_mcp.web.routing import Action, Data, Download, Page
-from npl_mcp.web.visits import Visit, address
+from npl_mcp.web.visits import Visit
 
 SHOWN = 100
 """Artifacts of a page, and revisions in the list of one."""
@@ -87,7 +86,6 @@ async def _revision(visit: Visit, artifact_id: int, number: int | None, review_i
         "reviews": await _reviews(visit, artifact_id, about["revision_id"]),
         "history": history["items"],
         "revisions": history["total"],
-        "persona": acting(visit),
         "review": None,
         "place": _place(visit),
     }
@@ -162,7 +160,7 @@ async def file(visit: Visit) -> Response:
 
 async def comment(visit: Visit) -> str:
     """Write a comment into one's open review of a revision; the first begins one."""
-    who = acting(visit)
+    who = visit.who
     artifact_id, number = visit.path("artifact"), visit.path("revision")
     about = await visit.call("artifact_look", artifact_id=artifact_id, revision=number, limit=1)
     revision_id = about["revision_id"]
@@ -182,7 +180,7 @@ async def comment(visit: Visit) -> str:
         comment=visit.form.get("comment", ""),
         persona=who,
     )
-    back = address(f"/artifacts/{artifact_id}/revisions/{number}", **_named(visit))
+    back = f"/artifacts/{artifact_id}/revisions/{number}"
     return f"{back}#comment-{made['comment_id']}"
 
 
@@ -194,9 +192,9 @@ async def add_comment(visit: Visit) -> str:
         review_id=number,
         location=visit.form.get("location", ""),
         comment=visit.form.get("comment", ""),
-        persona=acting(visit),
+        persona=visit.who,
     )
-    return address(f"/reviews/{number}", **_named(visit)) + f"#comment-{made['comment_id']}"
+    return f"/reviews/{number}" + f"#comment-{made['comment_id']}"
 
 
 async def complete(visit: Visit) -> str:
@@ -205,18 +203,14 @@ async def complete(visit: Visit) -> str:
     await visit.call(
         "review_complete", review_id=number, overall_comment=visit.form.get("overall_comment") or None
     )
-    return address(f"/reviews/{number}", **_named(visit))
+    return f"/reviews/{number}"
 
 
 async def change(visit: Visit) -> str:
     """Archive an artifact, or bring it back."""
     number = visit.path("artifact")
     await visit.call("artifact_archive", artifact_id=number, archived=visit.form.get("action") == "archive")
-    return address(f"/artifacts/{number}")
-
-
-def _named(visit: Visit) -> Data:
-    return {} if visit.identity else {"as": acting(visit)}
+    return f"/artifacts/{number}"
 
 
 _ARTIFACT = "/artifacts/{artifact:id}"

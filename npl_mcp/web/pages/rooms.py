@@ -8,7 +8,7 @@ from typing import Any
 
 from npl_mcp.tools.errors import ErrorCode
 from npl_mcp.web.routing import WAIT_SECONDS, Action, Data, Page, Row, Stream
-from npl_mcp.web.visits import CallError, Visit, address
+from npl_mcp.web.visits import CallError, Visit
 
 SHOWN = 100
 """Events of a page."""
@@ -23,36 +23,31 @@ _CHANGING = ("emoji_reaction", "todo_update", "handoff_ack")
 """Events that change how the one looks that they are about."""
 
 
-def acting(visit: Visit) -> str:
-    """Return as whom somebody acts: as their token says, or else as they chose; empty if they did not."""
-    return visit.identity.name if visit.identity else visit.form.get("persona") or visit.text("as")
-
-
 async def rooms(visit: Visit) -> Data:
     """Return the rooms, and what somebody who is named should look at."""
-    who = acting(visit)
+    who = visit.who
     archived = visit.flag("archived")
     page = await visit.call(
         "chat_list_rooms", limit=SHOWN, offset=visit.number("offset"), archived=archived or None
     )
     known = who and (await visit.call("chat_list_rooms", persona=who, limit=1))["total"]
     news = await visit.call("chat_get_notifications", persona=who, limit=20) if known else None
-    return {**page, "archived": archived, "persona": who, "notifications": news}
+    return {**page, "archived": archived, "notifications": news}
 
 
 async def room(visit: Visit) -> Data:
     """Return a room with its latest events, or those around, before or after one of them."""
-    number, who = visit.path("room"), acting(visit)
+    number = visit.path("room")
     about = await visit.call("chat_room", room_id=number)
     shown = visit.text("todos", "open")
+    reply = visit.number("reply")
     todos = await visit.call("chat_list_todos", room_id=number, filter=shown, limit=_TODOS)
     events = await _events(visit, number)
     return {
         "room": about,
-        "persona": who,
-        "member": who in about["members"],
-        "open": "archived_at" not in about,
+        "writes": visit.may_write and "archived_at" not in about,
         **events,
+        "reply": None if reply is None else _words(await _event(visit, number, reply)),
         "todos": {"filter": shown, **todos},
     }
 
@@ -104,26 +99,29 @@ def _words(event: Any) -> Data:
 
 async def thread(visit: Visit) -> Data:
     """Return an event with what it answers and what answers it, and what can be done about it."""
-    number, event_id, who = visit.path("room"), visit.path("event"), acting(visit)
+    number, event_id = visit.path("room"), visit.path("event")
     about = await visit.call("chat_room", room_id=number)
     found = await visit.call("chat_thread", event_id=event_id, limit=SHOWN, offset=visit.number("offset"))
-    event = next(iter(await visit.call("chat_events", room_id=number, event_ids=[event_id])), None)
-    if event is None:
-        raise CallError(f"there is no event {event_id} in room {number}", ErrorCode.NOT_FOUND)
+    event = await _event(visit, number, event_id)
     return {
         "room": about,
-        "persona": who,
-        "member": who in about["members"],
-        "open": "archived_at" not in about,
+        "writes": visit.may_write and "archived_at" not in about,
         "event": event,
         **found,
         "items": await _quoting(visit, number, found["items"]),
+        "reply": _words(event),
     }
+
+
+async def _event(visit: Visit, room: int, event_id: int) -> Any:
+    for event in await visit.call("chat_events", room_id=room, event_ids=[event_id]):
+        return event
+    raise CallError(f"there is no event {event_id} in room {room}", ErrorCode.NOT_FOUND)
 
 
 async def news(visit: Visit, since: str) -> Sequence[Row]:
     """Return what happened in a room after an event, and what has changed by it."""
-    number, who = visit.path("room"), acting(visit)
+    number, shown = visit.path("room"), (visit.who, visit.may_write)
     feed = await visit.call(
         "chat_get_feed", room_id=number, since=since or None, limit=SHOWN, wait=WAIT_SECONDS
     )
@@ -131,8 +129,8 @@ async def news(visit: Visit, since: str) -> Sequence[Row]:
     events = await _quoting(visit, number, [*changed, *feed["items"]])
     new = len(changed)
     return [
-        *(Row((event, who)) for event in events[:new]),
-        *(Row((event, who), str(event["id"])) for event in events[new:]),
+        *(Row((event, *shown)) for event in events[:new]),
+        *(Row((event, *shown), str(event["id"])) for event in events[new:]),
     ]
 
 
@@ -147,30 +145,36 @@ def _back(visit: Visit, mark: object = None) -> str:
     """Return the address of the page that a form stood on."""
     about = visit.form.get("thread", "")
     path = f"/rooms/{visit.path('room')}" + (f"/events/{about}" if _NUMBER.fullmatch(about) else "")
-    who = None if visit.identity else acting(visit)
-    return address(path, **{"as": who}) + (f"#event-{mark}" if mark else "#end")
+    return path + (f"#event-{mark}" if mark else "#end")
+
+
+async def _member(visit: Visit) -> dict[str, Any]:
+    """Return the room of a form and who sends it, who becomes a member by that."""
+    number, who = visit.path("room"), visit.who
+    if who and who not in (await visit.call("chat_room", room_id=number))["members"]:
+        await visit.call("chat_update_room", room_id=number, persona=who, action="join")
+    return {"room_id": number, "persona": who}
 
 
 async def send(visit: Visit) -> str:
     """Send a message, hand something over, or acknowledge what was handed over."""
-    form = visit.form
-    kind = form.get("kind") or ("handoff" if form.get("to") else None)
+    form, accepted = visit.form, visit.form.get("accept")
     sent = await visit.call(
         "chat_send_message",
-        room_id=visit.path("room"),
-        persona=acting(visit),
-        message=form.get("message", ""),
-        reply_to_id=form.get("reply_to_id") or None,
-        kind=kind,
+        **await _member(visit),
+        message=form.get("message") or ("Accepted." if accepted else ""),
+        reply_to_id=accepted or form.get("reply_to_id") or None,
+        kind="ack" if accepted else "handoff" if form.get("to") else None,
         to=form.get("to") or None,
     )
     return _back(visit, sent["event_id"])
 
 
 async def react(visit: Visit) -> str:
-    """React to an event."""
-    target = visit.form.get("event_id", "")
-    await visit.call("chat_react", event_id=target, persona=acting(visit), emoji=visit.form.get("emoji", ""))
+    """React to an event: a button says to which, and how."""
+    target, _, emoji = visit.form.get("reaction", "").partition(" ")
+    who = (await _member(visit))["persona"]
+    await visit.call("chat_react", event_id=target, persona=who, emoji=emoji)
     return _back(visit, target)
 
 
@@ -178,8 +182,7 @@ async def add_todo(visit: Visit) -> str:
     """Make a todo."""
     made = await visit.call(
         "chat_create_todo",
-        room_id=visit.path("room"),
-        persona=acting(visit),
+        **await _member(visit),
         description=visit.form.get("description", ""),
         assigned_to=visit.form.get("assigned_to") or None,
     )
@@ -189,10 +192,11 @@ async def add_todo(visit: Visit) -> str:
 async def change_todo(visit: Visit) -> str:
     """Claim a todo, or set its state."""
     todo, wanted = visit.path("event"), visit.form.get("status", "")
+    who = (await _member(visit))["persona"]
     if wanted == "claim":
-        await visit.call("chat_claim_todo", event_id=todo, persona=acting(visit))
+        await visit.call("chat_claim_todo", event_id=todo, persona=who)
     else:
-        await visit.call("chat_update_todo", event_id=todo, persona=acting(visit), status=wanted)
+        await visit.call("chat_update_todo", event_id=todo, persona=who, status=wanted)
     return _back(visit, todo)
 
 
@@ -201,7 +205,7 @@ async def change_room(visit: Visit) -> str:
     await visit.call(
         "chat_update_room",
         room_id=visit.path("room"),
-        persona=acting(visit),
+        persona=visit.who,
         action=visit.form.get("action", ""),
     )
     return _back(visit)
@@ -209,9 +213,8 @@ async def change_room(visit: Visit) -> str:
 
 async def mark_read(visit: Visit) -> str:
     """Mark a notification as read."""
-    who = acting(visit)
-    await visit.call("chat_mark_read", notification_id=visit.path("notification"), persona=who)
-    return address("/rooms", **{"as": None if visit.identity else who})
+    await visit.call("chat_mark_read", notification_id=visit.path("notification"), persona=visit.who)
+    return "/rooms"
 
 
 _ROOM = "/rooms/{room:id}"

@@ -82,29 +82,131 @@ document.addEventListener("input", (event) => {
   if (!form) return;
   clearTimeout(typing);
   typing = setTimeout(async () => {
+    typing = 0;
     const address = `${location.pathname}?${new URLSearchParams(new FormData(form))}`;
     if (await renew(address, form.dataset.renews.split(" "))) history.replaceState(history.state, "", address);
   }, 120);
 });
 
 // News: the server sends rows as it makes them for the page. One that the page has takes the place of that; another
-// is new, unless it is said to have changed: then it stands on an earlier page.
+// is new, unless it is said to have changed: then it stands on an earlier page. A reader at the end follows; others
+// are told how many rows are new. Other parts of the page are renewed soon after, and without news every few seconds.
+let freshening = 0;
+const fresh = (wait) => {
+  clearTimeout(freshening);
+  freshening = setTimeout(async () => {
+    const parts = [...document.querySelectorAll("[data-fresh]")].map((part) => part.id);
+    if (parts.length && !document.hidden && !typing) await renew(location.href, parts);
+    if (!document.querySelector("[data-stream]")) fresh(4000);
+  }, wait);
+};
+const day = (row) => row.querySelector("time")?.dateTime.slice(0, 10);
+const named = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "long", year: "numeric", timeZone: "UTC" });
+const end = document.getElementById("end");
+const told = document.querySelector("[data-news]");
+const tell = (count) => {
+  if (!told) return;
+  told.dataset.news = count;
+  told.hidden = !count;
+  told.textContent = `${count} new ↓`;
+};
+if (end && told) new IntersectionObserver(([seen]) => { if (seen.isIntersecting) tell(0); }).observe(end);
 for (const list of document.querySelectorAll("[data-stream]")) {
+  if ("ends" in list.dataset && !location.hash) end.scrollIntoView({ block: "end" });
   const news = new EventSource(list.dataset.stream);
   const show = (event) => {
     const made = document.createElement("template");
     made.innerHTML = event.data;
+    const follows = end && end.getBoundingClientRect().top < innerHeight + 8;
+    let count = 0;
     for (const row of [...made.content.children]) {
       const old = row.id && document.getElementById(row.id);
       if (old) old.replaceWith(row);
-      else if (event.type === "message") list.append(row);
+      else if (event.type === "message") {
+        const last = list.querySelector(":scope > [id]:last-of-type");
+        if (list.querySelector(".day") && day(row) && day(last ?? list) !== day(row)) {
+          const line = Object.assign(document.createElement("li"), { className: "day" });
+          line.textContent = named.format(new Date(`${day(row)}T00:00Z`));
+          list.append(line);
+        }
+        list.append(row);
+        count += 1;
+      }
     }
+    if (follows) end.scrollIntoView({ block: "end" });
+    else if (count) tell(Number(told?.dataset.news || 0) + count);
+    fresh(150);
   };
   news.addEventListener("message", show);
   news.addEventListener("changed", show);
   news.addEventListener("failed", () => news.close());
   addEventListener("pagehide", () => news.close());
 }
+if (!document.querySelector("[data-stream]")) fresh(4000);
+
+// Texts that somebody writes are kept until they are sent, also while the page is another one.
+const drafts = "textarea[data-draft]";
+const kept = (box) => `draft ${box.dataset.draft}`;
+const sent = sessionStorage.getItem("sent");
+if (document.querySelector("main > [role=alert]")) sessionStorage.removeItem("sent");
+for (const box of document.querySelectorAll(drafts)) {
+  if (sent === kept(box)) {
+    sessionStorage.removeItem(sent);
+    sessionStorage.removeItem("sent");
+  }
+  box.value ||= sessionStorage.getItem(kept(box)) ?? "";
+}
+document.addEventListener("input", (event) => {
+  if (event.target.matches(drafts)) sessionStorage.setItem(kept(event.target), event.target.value);
+});
+document.addEventListener("keydown", (event) => {
+  if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && event.target.matches("textarea")) event.target.form?.requestSubmit();
+});
+
+// Forms that stay send what they hold without another page; what the server refuses is sent as without a script.
+document.addEventListener("submit", async (event) => {
+  const form = event.target;
+  const box = form.querySelector(drafts);
+  if (!form.matches("[data-stays]:not([data-plain])")) {
+    if (box && form.method === "post") sessionStorage.setItem("sent", kept(box));
+    return;
+  }
+  event.preventDefault();
+  const button = event.submitter;
+  const body = new URLSearchParams(new FormData(form, button));
+  const headers = { Accept: "text/html" };
+  const answer = await fetch(button?.getAttribute("formaction") ?? form.action, { method: "POST", body, headers }).catch(() => null);
+  if (!answer?.ok) {
+    form.dataset.plain = "";
+    form.requestSubmit(button);
+    return;
+  }
+  form.elements.form_id.value = crypto.getRandomValues(new Uint32Array(4)).join("-"); // the next one is another
+  if (box) {
+    sessionStorage.removeItem(kept(box));
+    form.reset();
+    quote(form, "", "");
+    tell(0);
+    end?.scrollIntoView({ block: "end" });
+  }
+  fresh(0);
+});
+
+// A reply is written in the box of the page.
+const quote = (form, id, words) => {
+  if (!form.elements.reply_to_id) return;
+  form.elements.reply_to_id.value = id;
+  form.querySelector(".to").hidden = !id;
+  form.querySelector(".to .quote").textContent = words;
+};
+document.addEventListener("click", (event) => {
+  const link = event.target.closest("[data-reply]");
+  const form = document.getElementById("write");
+  if (!link || !form) return;
+  event.preventDefault();
+  quote(form, link.dataset.reply, link.dataset.quote ?? "");
+  form.elements.message.focus();
+});
 
 // Boxes marked so are kept in the address, in the links that lead to the page in another state, and in its form.
 document.addEventListener("change", ({ target: box }) => {

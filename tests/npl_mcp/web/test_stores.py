@@ -219,7 +219,7 @@ def test_a_thread_is_the_same_from_each_of_its_events(pages: Pages) -> None:
     todo = pages.call("ann", "chat_create_todo", room_id=1, description="tar the rope")["event_id"]
     given = {"kind": "handoff", "to": "ben", "reply_to_id": todo}
     handoff = pages.call("ann", "chat_send_message", room_id=1, message="yours", **given)["event_id"]
-    answer = pages.send("ben", "/rooms/1/messages", message="mine", kind="ack", reply_to_id=handoff)
+    answer = pages.send("ben", "/rooms/1/messages", message="mine", accept=handoff)
     assert answer.status == 303
     threads = [
         [event["id"] for event in pages.data("ann", f"/rooms/1/events/{one}")["items"]]
