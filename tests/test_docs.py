@@ -90,6 +90,7 @@ def test_every_tool_is_documented(spec: object) -> None:
     part = API.partition(f"\n## {spec.name}\n")[2].partition("\n## ")[0]  # type: ignore[attr-defined]
     for heading in ("| parameter |", "Answer:", "Errors:", "Example:"):
         assert heading in part
+    assert not re.search(r"\| +\|$", part, re.MULTILINE), "a parameter without a meaning"
     answer = json.loads(re.findall(r"````json\n(.*?)\n````", part, re.DOTALL)[0])
     assert answer["success"] is True
 

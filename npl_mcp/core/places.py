@@ -49,7 +49,7 @@ class Measure:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class FolderEntry:
     """An entry of a folder.
 
     :param kind: ``root``, ``library``, ``folder`` or ``file``.
@@ -106,10 +106,10 @@ def measured(app: App, gathered: Gathered) -> list[Measure]:
     return result
 
 
-def joined(kind: str, name: str, address: str, parts: Sequence[Measure]) -> Entry:
+def joined(kind: str, name: str, address: str, parts: Sequence[Measure]) -> FolderEntry:
     """Return one entry for several files."""
     known = all(part.tokens is not None for part in parts)
-    return Entry(
+    return FolderEntry(
         kind=kind,
         name=name,
         address=address,
@@ -136,7 +136,7 @@ def places_of(app: App) -> Iterator[tuple[str, str, str]]:
             yield "library", name.partition(":")[2], name
 
 
-async def tops(app: App) -> AsyncIterator[Entry]:
+async def tops(app: App) -> AsyncIterator[FolderEntry]:
     """Yield the roots that hold Markdown, and all libraries."""
     for kind, name, address in places_of(app):
         try:
@@ -178,7 +178,7 @@ def above(file: str, founds: Sequence[Found]) -> tuple[Crumb, ...]:
     return tuple(crumbs)
 
 
-def entries(file: str, gathered: Gathered, files: Sequence[Measure]) -> Iterator[Entry]:
+def entries(file: str, gathered: Gathered, files: Sequence[Measure]) -> Iterator[FolderEntry]:
     """Yield the entries of a folder: folders, then files.
 
     :param files: the size of each document below it.
@@ -186,7 +186,7 @@ def entries(file: str, gathered: Gathered, files: Sequence[Measure]) -> Iterator
     top, path = place(file, gathered.founds)
     lead = f"{path}/" if path else ""
     folders: dict[str, list[Measure]] = {}
-    single: list[Entry] = []
+    single: list[FolderEntry] = []
     for found, name, measure in zip(gathered.founds, gathered.files, files, strict=True):
         own = below(found)
         inside = found.root == top.root and own.startswith(lead)

@@ -17,8 +17,7 @@ from npl_index.answer.nowhere import nowhere
 from npl_index.answer.packing import MORE_POINTERS
 from npl_index.answer.pointers import LINE_CHARACTERS, matching_line
 from npl_index.errors import NotFoundError, NPLError, OutsideRootError
-from npl_index.library.documents import DocumentRef
-from npl_index.library.documents import Found as FoundDocument
+from npl_index.library.documents import DocumentRef, Found
 from npl_index.markdown.sections import Span
 from npl_index.ranking.analysis import Keywords, cut_word, extract_keywords
 from npl_index.ranking.coverage import Coverage, evidence
@@ -77,7 +76,7 @@ _LOOKED_AT = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
+class SearchHit:
     """A hit of a search, with its location.
 
     :param kind: document, message, worklog, artifact or cr.
@@ -118,12 +117,12 @@ class Hit:
     at: str | None = None
 
 
-Made = Callable[[], Hit]
+Made = Callable[[], SearchHit]
 """Returns a displayed hit: the text of a document is read only then."""
 
 
 @dataclass
-class Found:
+class SearchResult:
     """The result of a search, and its omissions.
 
     :param app: the caller's view.
@@ -179,14 +178,14 @@ def words_of(query: str) -> list[str]:
 
 async def search(
     app: App, query: str, kinds: Sequence[str], wanted: Sequence[str] = (), ref: DocumentRef | None = None
-) -> Found:
+) -> SearchResult:
     """Search for a question.
 
     :param kinds: of :data:`KINDS`, as far as the caller sees them.
     :param wanted: the kinds to search; an empty sequence means all.
     :param ref: search only these documents.
     """
-    found = Found(app, extract_keywords(query), phrases_of(query), words_of(query))
+    found = SearchResult(app, extract_keywords(query), phrases_of(query), words_of(query))
     store = app.stores.searching
     if ref is not None:
         found.hits = _ranked(found, "document", {ref: await app.gathered(ref)})
@@ -221,7 +220,9 @@ def _mixed(parts: Mapping[str, Iterable[Made]]) -> Iterator[Made]:
                 del left[kind]
 
 
-async def _sets(found: Found, refs: Iterable[DocumentRef], seconds: float) -> dict[DocumentRef, Gathered]:
+async def _sets(
+    found: SearchResult, refs: Iterable[DocumentRef], seconds: float
+) -> dict[DocumentRef, Gathered]:
     """Return the readable sets of documents.
 
     :param seconds: patience with each set that is being indexed.
@@ -242,7 +243,7 @@ async def _sets(found: Found, refs: Iterable[DocumentRef], seconds: float) -> di
     return sets
 
 
-def _paths(crs: Iterable[FoundDocument]) -> frozenset[str]:
+def _paths(crs: Iterable[Found]) -> frozenset[str]:
     """Paths of change requests, to leave out of the document results."""
     return frozenset(one.absolute for one in crs)
 
@@ -295,7 +296,7 @@ class _Section(NamedTuple):
 
 
 def _ranked(
-    found: Found,
+    found: SearchResult,
     kind: str,
     sets: Mapping[DocumentRef, Gathered],
     left_out: Collection[str] = (),
@@ -349,7 +350,7 @@ def _ranked(
     return _spelt_first([one for _, one in best], kind, spelt, found.words)
 
 
-def _shown(found: Found, ref: DocumentRef, gathered: Gathered, coverage: Coverage) -> DocumentSet:
+def _shown(found: SearchResult, ref: DocumentRef, gathered: Gathered, coverage: Coverage) -> DocumentSet:
     """Return documents under the names for hits, the same as in pointers of a tailored load."""
     counter, counts = found.app.counting(gathered.collection)
     telling = sorted(zip(coverage.weights.tolist(), coverage.words, strict=True), reverse=True)[:_LOOKED_FOR]
@@ -401,7 +402,7 @@ def _spelt_first(
     yield from (partial(_made, one, kind, words) for one in others)
 
 
-def _made(one: _Section, kind: str, words: Sequence[str]) -> Hit:
+def _made(one: _Section, kind: str, words: Sequence[str]) -> SearchHit:
     documents, place = one.documents, (one.document, one.section)
     file, tree = documents.path(one.document), documents.tree(one.document)
     section, part = tree.sections[one.section], documents.part(place, chosen=False)
@@ -416,7 +417,7 @@ def _made(one: _Section, kind: str, words: Sequence[str]) -> Hit:
     except StoreError as error:  # damaged since it was indexed
         line, text = section.own.start, error.message
     artifact, _, revision = file.partition(":")[2].partition("@") if kind == "artifact" else ("", "", "")
-    return Hit(
+    return SearchHit(
         kind=kind,
         title=section.name,
         text=text,
@@ -431,7 +432,7 @@ def _made(one: _Section, kind: str, words: Sequence[str]) -> Hit:
     )
 
 
-def _rows(found: Found, kind: str, matches: Sequence[Match]) -> list[Made]:
+def _rows(found: SearchResult, kind: str, matches: Sequence[Match]) -> list[Made]:
     end_if_abandoned()
     found.count(kind, len(matches))
     if len(matches) >= MOST:
@@ -439,10 +440,10 @@ def _rows(found: Found, kind: str, matches: Sequence[Match]) -> list[Made]:
     return [partial(_hit, kind, one, found.words) for one in matches]
 
 
-def _hit(kind: str, match: Match, words: Sequence[str]) -> Hit:
+def _hit(kind: str, match: Match, words: Sequence[str]) -> SearchHit:
     """Return a row as a hit: its columns have the names of the fields."""
-    columns = {name: value for name, value in match.row.items() if name in Hit.__slots__}
-    return Hit(kind=kind, text=snippet(match.text, words), **columns)
+    columns = {name: value for name, value in match.row.items() if name in SearchHit.__slots__}
+    return SearchHit(kind=kind, text=snippet(match.text, words), **columns)
 
 
 def snippet(text: str, words: Sequence[str], most: int = SNIPPET) -> str:
@@ -462,7 +463,7 @@ def snippet(text: str, words: Sequence[str], most: int = SNIPPET) -> str:
     return f"… {part}" if begin else part
 
 
-def _found(app: App, ref: DocumentRef) -> Sequence[FoundDocument]:
+def _found(app: App, ref: DocumentRef) -> Sequence[Found]:
     """Return the locations of documents, if any."""
     try:
         return app.documents.find(ref)
@@ -471,8 +472,8 @@ def _found(app: App, ref: DocumentRef) -> Sequence[FoundDocument]:
 
 
 def _changed(
-    app: App, kind: str, found: Sequence[FoundDocument], limit: int, left_out: Container[str] = ()
-) -> Iterator[Hit]:
+    app: App, kind: str, found: Sequence[Found], limit: int, left_out: Container[str] = ()
+) -> Iterator[SearchHit]:
     """Yield the most recently changed files of a set, without some paths."""
     listed = app.documents.listed(found)
     counted = (one for one in listed.there if one[0].absolute not in left_out)
@@ -481,12 +482,12 @@ def _changed(
         at = stamp(datetime.fromtimestamp(state.mtime_ns / 1e9, timezone.utc))
         if isinstance(one, FoundRequest):
             key = name.partition(":")[2]
-            yield Hit(kind, key, one.title, file=name, key=key, at=at)
+            yield SearchHit(kind, key, one.title, file=name, key=key, at=at)
         else:
-            yield Hit(kind, name, "", file=name, at=at)
+            yield SearchHit(kind, name, "", file=name, at=at)
 
 
-def newest(app: App, kinds: Sequence[str], limit: int) -> Iterator[Hit]:
+def newest(app: App, kinds: Sequence[str], limit: int) -> Iterator[SearchHit]:
     """Yield the newest entries that the caller sees.
 
     :param limit: of each kind.

@@ -23,7 +23,7 @@ from npl_mcp.core.lanes import lane
 from npl_mcp.server.arguments import from_text
 from npl_mcp.server.registry import BoundTool
 from npl_mcp.tools.access import sees_domain
-from npl_mcp.tools.search import LONGEST_QUERY
+from npl_mcp.tools.search import MAX_QUERY
 from npl_mcp.tools.spec import ToolSpec
 
 CALL = "call_tool"
@@ -57,7 +57,7 @@ class SmallList(BM25SearchTransform):
 
         def search_tools(_: App, query: str) -> FoundTools:
             """Find tools."""
-            return from_thread.run(self._found, query[:LONGEST_QUERY])
+            return from_thread.run(self._found, query[:MAX_QUERY])
 
         self._domains = domains
         self._find = BoundTool.bind(ToolSpec(search_tools, title="Find Tools"), app)

@@ -1,6 +1,6 @@
-"""Artifacts: files that are shared, reviewed and revised.
+"""Artifacts: shared files with revisions.
 
-:raises InvalidRequestError: an argument cannot be used.
+:raises InvalidRequestError: an argument is invalid.
 :raises DatabaseError: the database cannot be used.
 """
 
@@ -44,13 +44,13 @@ Purpose = Annotated[str, Check(checks.line, PURPOSE)]
 
 @dataclass(frozen=True, slots=True)
 class RevisionContent(RevisionOrigin):
-    """One revision of an artifact, whole.
+    """A revision of an artifact with its file.
 
-    :param filename: name of its file, as given.
+    :param filename: name of the file, as given.
     :param file_path: absolute path of the file.
-    :param metadata: text of its description: front matter and notes.
-    :param content: the text of the file.
-    :param file_content: the file in base64, in place of ``content`` where it is no text or was asked for so.
+    :param metadata: description: front matter and notes.
+    :param content: text of the file.
+    :param file_content: file in base64, if it is not text or base64 was requested.
     """
 
     filename: str
@@ -62,13 +62,13 @@ class RevisionContent(RevisionOrigin):
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """Two revisions of an artifact.
+    """A comparison of two revisions of an artifact.
 
-    :param artifact_id: the artifact.
-    :param artifact_name: its name.
-    :param old: number of the one.
-    :param new: number of the other.
-    :param changes: from the one to the other.
+    :param artifact_id: id of the artifact.
+    :param artifact_name: name of the artifact.
+    :param old: number of the first revision.
+    :param new: number of the second revision.
+    :param changes: changes from the first to the second.
     """
 
     artifact_id: int
@@ -79,16 +79,16 @@ class Compared:
 
 
 @dataclass(frozen=True, slots=True)
-class Looked(RevisionOrigin):
-    """A revision as people look at it.
+class RevisionView(RevisionOrigin):
+    """A revision for people: some lines of its file.
 
-    :param notes: text about it.
-    :param filename: name of its file, as given.
-    :param size: bytes of its file.
-    :param media_type: of a picture that browsers show.
-    :param text: of a text: its beginning, on request.
-    :param lines: of a text: some of its lines, without their ends; long ones are cut.
-    :param total: lines it has.
+    :param notes: notes on the revision.
+    :param filename: name of the file, as given.
+    :param size: bytes of the file.
+    :param media_type: type of a picture that browsers show.
+    :param text: beginning of a text, on request.
+    :param lines: lines of a text without their ends; long lines are cut.
+    :param total: number of all lines.
     """
 
     notes: str | None
@@ -113,9 +113,10 @@ def artifact_create(
 ) -> Stored:
     """Store a file as a new artifact.
 
-    :param content: the file, if it is text.
-    :param file_content_base64: the file, whatever it is.
-    :returns: a revision that was stored.
+    :param name: name of the artifact, unique.
+    :param content: the file as text.
+    :param file_content_base64: the file in base64, of any type.
+    :returns: a stored revision.
     :raises TooLargeError: the file has too many bytes.
     :raises AlreadyExistsError: the name is taken.
     :raises SessionNotFoundError: there is no such session.
@@ -138,12 +139,13 @@ def artifact_add_revision(
 ) -> Stored:
     """Add a new current revision to an artifact.
 
-    :param content: the file, if it is text.
-    :param file_content_base64: the file, whatever it is.
-    :returns: a revision that was stored.
+    :param content: the file as text.
+    :param file_content_base64: the file in base64, of any type.
+    :param notes: notes on the revision.
+    :returns: a stored revision.
     :raises TooLargeError: the file has too many bytes.
     :raises ArtifactNotFoundError: there is no such artifact.
-    :raises ClosedError: it is archived.
+    :raises ClosedError: the artifact is archived.
     """
     data = given_content(content, file_content_base64, app.settings.max_artifact_bytes)
     draft = RevisionDraft(data, filename, created_by, purpose or "", notes)
@@ -158,9 +160,9 @@ def artifact_get(
 ) -> RevisionContent:
     """Get an artifact's file and metadata.
 
-    :param revision: its number; by default the newest.
-    :param text: give text as text; what is not UTF-8, or has a NUL, comes in base64 all the same.
-    :returns: one revision of an artifact, whole.
+    :param revision: number of the revision; by default the newest.
+    :param text: whether to return text as text; files that are not UTF-8 or have a NUL always come in base64.
+    :returns: a revision of an artifact with its file.
     :raises ArtifactNotFoundError: there is no such artifact.
     :raises RecordNotFoundError: it has no such revision.
     """
@@ -175,7 +177,7 @@ def artifact_list(
 ) -> Page[ArtifactEntry]:
     """List artifacts, newest first.
 
-    :param archived: those that are archived, in place of the others.
+    :param archived: list archived artifacts instead of the others.
     :returns: a page; each item is an artifact in a list.
     """
     part = Slice.parse(limit, offset)
@@ -199,7 +201,8 @@ def artifact_history(
 def artifact_archive(app: App, artifact_id: RowId, archived: bool = True) -> ArchivedArtifact:
     """Archive an artifact, or bring it back.
 
-    :returns: an artifact that was archived or brought back.
+    :param archived: true archives the artifact, false brings it back.
+    :returns: an archived or restored artifact.
     :raises ArtifactNotFoundError: there is no such artifact.
     """
     with app.database.write() as tx:
@@ -209,14 +212,14 @@ def artifact_archive(app: App, artifact_id: RowId, archived: bool = True) -> Arc
 def artifact_look(
     app: App,
     artifact_id: RowId,
-    revision: Annotated[Whole | None, "Number; default: newest"] = None,
-    offset: Annotated[int | None, "Lines left out before the first"] = None,
-    limit: Annotated[int | None, "Most lines"] = None,
-    text: Annotated[int | None, "Characters of the whole text to add"] = None,
-) -> Looked:
-    """Show some lines of an artifact's file, and what else is known of it.
+    revision: Annotated[Whole | None, "Number of the revision; default: the newest"] = None,
+    offset: Annotated[int | None, "Number of lines to skip"] = None,
+    limit: Annotated[int | None, "Maximum number of lines"] = None,
+    text: Annotated[int | None, "Characters of the text to add as a whole"] = None,
+) -> RevisionView:
+    """Show some lines of an artifact's file with its description.
 
-    :returns: a revision as people look at it.
+    :returns: a revision for people, with some lines of its file.
     :raises ArtifactNotFoundError: there is no such artifact.
     :raises RecordNotFoundError: it has no such revision.
     """
@@ -225,7 +228,7 @@ def artifact_look(
     whole = as_text(content)
     shown = None if whole is None else islice(split_lines(whole), page.offset, page.offset + page.limit)
     return filled(
-        Looked,
+        RevisionView,
         found,
         media_type=picture_type(content),
         text=None if whole is None or text is None else whole[: max(0, text)],
@@ -237,13 +240,13 @@ def artifact_look(
 def artifact_compare(
     app: App,
     artifact_id: RowId,
-    old: Annotated[Whole, "Revision's number"],
-    new: Annotated[Whole, "Revision's number"],
+    old: Annotated[Whole, "Number of the first revision"],
+    new: Annotated[Whole, "Number of the second revision"],
 ) -> Compared:
-    """Show what changed between two revisions of a text.
+    """Show the changes between two revisions of a text.
 
-    :returns: two revisions of an artifact.
-    :raises InvalidRequestError: a revision is no text.
+    :returns: a comparison of two revisions of an artifact.
+    :raises InvalidRequestError: a revision is not text.
     :raises ArtifactNotFoundError: there is no such artifact.
     :raises RecordNotFoundError: it has no such revision.
     """
@@ -253,7 +256,7 @@ def artifact_compare(
         text = as_text(content)
         if text is None:
             raise InvalidRequestError(
-                f"revision {number} is no text", parameter=name, hint="only texts have lines to compare"
+                f"revision {number} is not text", parameter=name, hint="only texts can be compared"
             )
         texts.append(text)
     return Compared(artifact_id, revision.artifact_name, old, new, compare(*texts))

@@ -1,6 +1,6 @@
 """Chat: rooms in which personas talk, react, share artifacts and assign todos.
 
-:raises InvalidRequestError: an argument cannot be used.
+:raises InvalidRequestError: an argument is invalid.
 :raises DatabaseError: the database cannot be used.
 """
 
@@ -37,10 +37,12 @@ def chat_create_room(
 ) -> NewRoom:
     """Create a room.
 
-    :param members: personas.
-    :param session_id: the session it belongs to; it is made if absent.
-    :param session_title: of a session that is made.
-    :returns: a room that was made.
+    :param name: name of the room, unique.
+    :param members: personas in the room.
+    :param description: description of the room.
+    :param session_id: id of its session; the session is created if it does not exist.
+    :param session_title: title of a session that is created.
+    :returns: a new room.
     :raises AlreadyExistsError: the name is taken.
     :raises MissingRequestError: a name is empty, or there are no members.
     """
@@ -81,10 +83,11 @@ def chat_send_message(
 ) -> Message:
     """Send a message; @name notifies a member, @all everybody.
 
-    :returns: a message that was sent.
+    :param reply_to_id: id of the event that the message answers.
+    :returns: a new message.
     :raises RoomNotFoundError: there is no such room.
     :raises NotAllowedError: the persona is not a member of it.
-    :raises RecordNotFoundError: what is answered is not in the room.
+    :raises RecordNotFoundError: the answered event is not in the room.
     :raises ClosedError: the room or its session is archived, or the handoff was acknowledged.
     """
     with app.database.write() as tx:
@@ -113,8 +116,8 @@ def chat_share_artifact(
 ) -> Share:
     """Share an artifact with a room.
 
-    :param revision: its number; by default the current one.
-    :returns: an artifact that was shared in a room.
+    :param revision: number of the revision; by default the current one.
+    :returns: an artifact shared in a room.
     :raises RoomNotFoundError: there is no such room.
     :raises NotAllowedError: the persona is not a member of it.
     :raises ArtifactNotFoundError: there is no such artifact.
@@ -134,8 +137,9 @@ def chat_create_todo(
 ) -> Todo:
     """Create a todo in a room.
 
-    :param blocked_by: todos that must be done first.
-    :returns: a todo that was made.
+    :param description: text of the todo.
+    :param blocked_by: ids of todos that must be done first.
+    :returns: a new todo.
     :raises RoomNotFoundError: there is no such room.
     :raises NotAllowedError: one of the personas is not a member of it.
     """
@@ -153,13 +157,13 @@ def chat_update_todo(
 ) -> TodoUpdate:
     """Change a todo's status or assignee.
 
-    :param event_id: that of the todo.
-    :param blocked_by: todos that must be done first.
+    :param event_id: id of the todo.
+    :param blocked_by: ids of todos that must be done first.
     :returns: a change of a todo.
     :raises RecordNotFoundError: there is no such event.
     :raises NotAllowedError: one of the personas is not a member of its room.
-    :raises ConflictError: somebody else has claimed it.
-    :raises InvalidRequestError: the event is no todo.
+    :raises ConflictError: another persona has claimed the todo.
+    :raises InvalidRequestError: the event is not a todo.
     """
     with app.database.write() as tx:
         return todos.update(tx, event_id, persona, status, assigned_to, blocked_by)
@@ -176,15 +180,15 @@ async def chat_claim_todo(
 ) -> Claim:
     """Claim a todo, so that nobody else does it.
 
-    :param event_id: that of the todo.
-    :param lease: seconds, by default 600; claim again to renew.
-    :returns: what came of a claim.
+    :param event_id: id of the todo.
+    :param lease: seconds that the claim holds, by default 600; claim again to renew.
+    :returns: the result of a claim.
     :raises RecordNotFoundError: there is no such event.
     :raises RoomNotFoundError: there is no such room.
     :raises NotAllowedError: the persona is not a member of the room.
-    :raises ConflictError: somebody else has claimed it, it waits for others, or it is not open.
+    :raises ConflictError: another persona has claimed the todo, other todos block it, or it is not open.
     :raises ClosedError: the room or its session is archived.
-    :raises InvalidRequestError: the event is no todo.
+    :raises InvalidRequestError: the event is not a todo.
     """
     seconds = lease or todos.LEASE
     if event_id is not None and room_id is None:
@@ -192,7 +196,7 @@ async def chat_claim_todo(
             return todos.claim(tx, event_id, persona, seconds)
     if event_id is not None or room_id is None:
         raise MissingRequestError(
-            "a todo or a room is needed, not both", parameter="event_id", hint="give event_id or room_id"
+            "a todo or a room is required, not both", parameter="event_id", hint="give event_id or room_id"
         )
     return await when_new(
         app,
@@ -214,9 +218,10 @@ def chat_list_todos(
 ) -> Page[ListedTodo]:
     """List todos, oldest first; ready ones can be claimed.
 
-    :returns: a page; each item is a todo as it is now.
+    :param persona: persona whose todos are listed, required for ``mine`` and without ``room_id``.
+    :returns: a page; each item is a todo in its present state.
     :raises RoomNotFoundError: there is no such room.
-    :raises MissingRequestError: a persona is needed.
+    :raises MissingRequestError: a persona is required.
     """
     part = Slice.parse(limit, offset)
     with app.database.read() as tx:
@@ -239,7 +244,7 @@ async def chat_get_feed(
 ) -> Page[Event]:
     """Read a room's latest events, oldest first.
 
-    :returns: a page; each item is something that happened in a room.
+    :returns: a page; each item is an event in a room.
     :raises RoomNotFoundError: there is no such room.
     """
     part = Slice.parse(limit, offset)
@@ -265,9 +270,9 @@ def chat_list_rooms(
 ) -> Page[Room]:
     """List rooms and their members, newest first.
 
-    :param persona: only rooms it is a member of.
-    :param archived: those that are archived, in place of the others.
-    :returns: a page; each item is a room as it is listed.
+    :param persona: only rooms with this member.
+    :param archived: list archived rooms instead of the others.
+    :returns: a page; each item is a room in a list.
     """
     part = Slice.parse(limit, offset, largest=rooms.MOST_ROOMS)
     with app.database.read() as tx:
@@ -286,9 +291,10 @@ async def chat_get_notifications(
 ) -> Page[Notification]:
     """List notifications, newest first.
 
-    :param since: cursor of the last answer; what came after it, oldest first.
-    :returns: a page; each item is a notification and the event it is about.
-    :raises RecordNotFoundError: the persona is in no room.
+    :param unread_only: leave out notifications that were read.
+    :param since: cursor of the last answer; only later notifications, oldest first.
+    :returns: a page; each item is a notification with its event.
+    :raises RecordNotFoundError: the persona is not in any room.
     """
     part = Slice.parse(limit, offset)
     return await when_new(
@@ -303,7 +309,7 @@ async def chat_get_notifications(
 def chat_mark_read(app: App, notification_id: RowId, persona: ActorIfOwn = None) -> MarkedRead:
     """Mark a notification as read.
 
-    :returns: a notification that was read.
+    :returns: a read notification.
     :raises RecordNotFoundError: there is no such notification.
     """
     with app.database.write() as tx:
@@ -313,7 +319,7 @@ def chat_mark_read(app: App, notification_id: RowId, persona: ActorIfOwn = None)
 def chat_room(app: App, room_id: RowId) -> RoomDetails:
     """Show a room and its members.
 
-    :returns: a room, and whether it takes more.
+    :returns: a room with its members and state.
     :raises RoomNotFoundError: there is no such room.
     """
     with app.database.read() as tx:
@@ -324,12 +330,12 @@ def chat_events(
     app: App,
     room_id: RowId,
     event_ids: Annotated[
-        list[int], "Those it does not have are left out", Check(checks.row_ids, LARGEST_PAGE)
+        list[int], "Ids of events; unknown ones are left out", Check(checks.row_ids, LARGEST_PAGE)
     ],
 ) -> tuple[Event, ...]:
     """Show some events of a room.
 
-    :returns: each is something that happened in a room.
+    :returns: events in a room.
     :raises RoomNotFoundError: there is no such room.
     """
     with app.database.read() as tx:
@@ -340,9 +346,9 @@ def chat_events(
 def chat_thread(
     app: App, event_id: RowId, limit: int | None = None, offset: int | None = None
 ) -> Page[Event]:
-    """Show an event with what it answers and what answers it, oldest first.
+    """Show an event with the events before and after it in its thread, oldest first.
 
-    :returns: a page; each item is something that happened in a room.
+    :returns: a page; each item is an event in a room.
     :raises RecordNotFoundError: there is no such event.
     """
     part = Slice.parse(limit, offset)

@@ -1,6 +1,6 @@
 """Change requests (CRs): Markdown files of a project, read and changed by section and by attribute.
 
-:raises InvalidRequestError: an argument cannot be used.
+:raises InvalidRequestError: an argument is invalid.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from npl_mcp.tools.spec import ToolSpec
 
 @dataclass(frozen=True, slots=True)
 class Properties:
-    """The schema of an object whose properties are looked at by the store.
+    """The schema of an object; the store checks its properties.
 
-    :param texts: names of properties that are texts.
-    :param required: names of those that must be there.
+    :param texts: names of properties with strings.
+    :param required: names of required properties.
     :param more: schemas of other properties.
     """
 
@@ -46,7 +46,7 @@ class Properties:
     more: Mapping[str, Mapping[str, Any]] | None = None
 
     def __get_pydantic_json_schema__(self, inner: Any, handler: Any) -> dict[str, Any]:
-        """Describe the object."""
+        """Return the object's schema."""
         schema: dict[str, Any] = handler(inner)
         properties = {name: {"type": "string"} for name in self.texts} | dict(self.more or {})
         more = {"properties": properties, "required": list(self.required)}
@@ -69,9 +69,9 @@ def get_cr(
 ) -> ChangeRequest:
     """Read a change request (CR), its attributes or key metadata.
 
-    :param project: code; by default the key's, or the current project.
-    :param mode: text and attributes, the attributes alone, or key metadata.
-    :returns: a change request, or the part that was asked for.
+    :param project: code of the project; by default the key's project, or the current one.
+    :param mode: text and attributes (``full``), the attributes alone, or key metadata.
+    :returns: a change request, or the requested part of it.
     :raises ProjectNotFoundError: there is no such project.
     :raises ChangeNotFoundError: there is no such change request.
     :raises ConflictError: several files have its code, or another program is writing it.
@@ -92,16 +92,20 @@ def manage_cr_sections(
     """List a CR's sections, get or update one; content may begin with a new heading. To add one, append to
     the one above.
 
-    :param expect: digest that was read; refused if the section is another by now.
-    :returns: sections of a change request: a list, the content of one, or what was changed.
+    :param operation: ``list``, ``get``, ``update``, or a kind of update: ``replace``, ``append``,
+        ``prepend``.
+    :param updateMode: kind of ``update``.
+    :param content: new text of the section, for all operations except ``list`` and ``get``.
+    :param expect: digest from an answer; the call fails if the section has changed since.
+    :returns: sections of a change request: a list, the content of one, or the result of an edit.
     :raises MissingRequestError: the operation needs a section or a content.
-    :raises InvalidRequestError: the content cannot stand there.
+    :raises InvalidRequestError: the content is invalid at this place.
     :raises ProjectNotFoundError: there is no such project.
     :raises ChangeNotFoundError: there is no such change request.
-    :raises SectionNotFoundError: no section is called so, or several are; the message has paths that work.
-    :raises ConflictError: the section is not as expected, several files have the code, or another program is
-        writing the file.
-    :raises TooLargeError: the file would be too large to be read.
+    :raises SectionNotFoundError: no section or several sections match; the message has valid paths.
+    :raises ConflictError: the section has changed, several files have the code, or another program is writing
+        the file.
+    :raises TooLargeError: the file would be too large.
     :raises StorageError: the file cannot be written.
     """
     return app.changes.sections(project, key, operation, section, content, updateMode, expect)
@@ -122,10 +126,12 @@ def create_cr(
     Enhancement (new function), Bug Fix (defect), Technical Debt (code quality), Documentation, Research (open
     questions).
 
+    :param type: type of the change request; it chooses the template.
+    :param data: ``title``, optionally ``content``, ``priority`` and other attributes.
     :returns: a new change request.
     :raises MissingRequestError: there is no title.
     :raises ProjectNotFoundError: there is no such project.
-    :raises ClosedError: there is no number left.
+    :raises ClosedError: the project has no number left.
     :raises StorageError: the file cannot be written.
     """
     return app.changes.create(project, type, data)
@@ -136,11 +142,13 @@ def update_cr_status(
 ) -> ChangedStatus:
     """Set a CR's status.
 
-    :param expect: digest that was read; refused if the file is another by now.
+    :param status: new status.
+    :param expect: digest from an answer; the call fails if the file has changed since.
     :returns: a change of status.
     :raises ProjectNotFoundError: there is no such project.
     :raises ChangeNotFoundError: there is no such change request.
-    :raises ConflictError: it is not as expected, several files have its code, or it is being written.
+    :raises ConflictError: the file has changed, several files have its code, or another program is writing
+        it.
     :raises StorageError: the file cannot be written.
     """
     return app.changes.update_status(project, key, status, expect)
@@ -159,13 +167,14 @@ def update_cr_attrs(
 ) -> ChangedAttributes:
     """Set attributes of a CR.
 
-    :param expect: digest that was read; refused if the file is another by now.
+    :param expect: digest from an answer; the call fails if the file has changed since.
     :returns: a change of attributes.
-    :raises InvalidRequestError: an attribute is unknown or its value does not fit.
+    :raises InvalidRequestError: an attribute is unknown or its value is invalid.
     :raises ProjectNotFoundError: there is no such project.
     :raises ChangeNotFoundError: there is no such change request.
-    :raises ConflictError: it is not as expected, several files have its code, or it is being written.
-    :raises TooLargeError: the front matter would be too long to be read.
+    :raises ConflictError: the file has changed, several files have its code, or another program is writing
+        it.
+    :raises TooLargeError: the front matter would be too long.
     :raises StorageError: the file cannot be written.
     """
     return app.changes.update_attributes(project, key, attributes, expect)
@@ -174,11 +183,12 @@ def update_cr_attrs(
 def delete_cr(app: App, key: str, project: Project = None, expect: Expect = None) -> Deleted:
     """Delete a CR's file.
 
-    :param expect: digest that was read; refused if the file is another by now.
+    :param expect: digest from an answer; the call fails if the file has changed since.
     :returns: a deleted change request.
     :raises ProjectNotFoundError: there is no such project.
     :raises ChangeNotFoundError: there is no such change request.
-    :raises ConflictError: it is not as expected, several files have its code, or it is being written.
+    :raises ConflictError: the file has changed, several files have its code, or another program is writing
+        it.
     :raises StorageError: the file cannot be removed.
     """
     return app.changes.delete(project, key, expect)
@@ -196,9 +206,9 @@ def list_crs(
 ) -> Page[ChangeRow]:
     """List CRs, newest first.
 
-    :param filters: by ``status``, ``type``, ``priority``, ``assignee`` or ``phaseEpic``; a list of values
-        allows each.
-    :returns: a page; each item is a line of a list of change requests.
+    :param filters: values of ``status``, ``type``, ``priority``, ``assignee`` or ``phaseEpic``; a list
+        accepts each of its values.
+    :returns: a page; each item is a row of a list of change requests.
     :raises ProjectNotFoundError: there is no such project.
     """
     return app.changes.list(project, filters, limit, offset)
@@ -207,7 +217,7 @@ def list_crs(
 def suggest_cr_improvements(app: App, key: str, project: Project = None) -> Suggestions:
     """Suggest what a CR lacks.
 
-    :returns: what a change request lacks.
+    :returns: suggested improvements of a change request.
     :raises ProjectNotFoundError: there is no such project.
     :raises ChangeNotFoundError: there is no such change request.
     """
@@ -217,7 +227,7 @@ def suggest_cr_improvements(app: App, key: str, project: Project = None) -> Sugg
 def list_projects(app: App, limit: int | None = None, offset: int | None = None) -> ProjectList:
     """List projects with CRs.
 
-    :returns: projects with change requests, a page of them.
+    :returns: a page of projects with change requests.
     :raises StorageError: a folder cannot be listed.
     """
     part = Slice.parse(limit, offset, LARGEST_PAGE)
@@ -229,7 +239,7 @@ def get_project_info(app: App, key: Annotated[str, "Project code"]) -> ProjectIn
     """Describe a project with CRs.
 
     :returns: a project with change requests.
-    :raises InvalidRequestError: the code cannot be one.
+    :raises InvalidRequestError: the text is not a code.
     :raises ProjectNotFoundError: there is no such project.
     """
     return app.changes.project_info(key)
@@ -238,32 +248,32 @@ def get_project_info(app: App, key: Annotated[str, "Project code"]) -> ProjectIn
 def board_crs(
     app: App,
     project: Project = None,
-    filters: Annotated[Annotated[dict[str, Any], Properties()] | None, "As of list_crs"] = None,
-    limit: Annotated[int | None, "Most of each status"] = None,
+    filters: Annotated[Annotated[dict[str, Any], Properties()] | None, "Filters of list_crs"] = None,
+    limit: Annotated[int | None, "Maximum number of rows per status"] = None,
 ) -> Board:
     """Show a project's CRs by status.
 
-    :returns: a project's change requests by their status.
+    :returns: a project's change requests by status.
     :raises ProjectNotFoundError: there is no such project.
     """
     return app.changes.board(project, filters, limit)
 
 
 @dataclass(frozen=True, slots=True)
-class TemplateList:
-    """The types of change requests, each of which has a template.
+class TypeList:
+    """The types of change requests.
 
-    :param types: their names.
+    :param types: names of the types; each has a template.
     """
 
     types: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Template:
-    """The template of a type.
+class TypeTemplate:
+    """The template of a type of change requests.
 
-    :param type: its name.
+    :param type: name of the type.
     :param template: Markdown below the title.
     """
 
@@ -271,21 +281,21 @@ class Template:
     template: str
 
 
-def list_cr_templates(app: App) -> TemplateList:  # noqa: ARG001 - the interface of all tools
+def list_cr_templates(app: App) -> TypeList:  # noqa: ARG001 - the interface of all tools
     """List the types of change requests.
 
-    :returns: the types of change requests, each of which has a template.
+    :returns: the types of change requests.
     """
-    return TemplateList(TYPES)
+    return TypeList(TYPES)
 
 
-def get_cr_template(app: App, type: str) -> Template:  # noqa: ARG001 - the interface of all tools
+def get_cr_template(app: App, type: str) -> TypeTemplate:  # noqa: ARG001 - the interface of all tools
     """Read the template of a type of change requests.
 
-    :returns: the template of a type.
+    :returns: the template of a type of change requests.
     :raises InvalidRequestError: there is no such type.
     """
-    return Template(type, template(checks.choice(type, "type", TYPES)))
+    return TypeTemplate(type, template(checks.choice(type, "type", TYPES)))
 
 
 TOOLS = (

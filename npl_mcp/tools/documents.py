@@ -1,4 +1,4 @@
-"""Documents for people who look through them: folders, one file, and how files refer to each other.
+"""Documents for the pages: folders, files, and links between files.
 
 These tools are called by name and not listed.
 """
@@ -24,52 +24,52 @@ from npl_index.selectors.writing import qualified
 from npl_index.tokens.sections import TokenCounts
 from npl_mcp.core.app import App, Gathered
 from npl_mcp.core.maps import Area, areas_of_files, areas_of_sections
-from npl_mcp.core.places import Crumb, Entry, above, entries, held, measured, tops
+from npl_mcp.core.places import Crumb, FolderEntry, above, entries, held, measured, tops
 from npl_mcp.core.relations import Relations, around
 from npl_mcp.core.tables import arranged
 from npl_mcp.core.waiting import waits
 from npl_mcp.tools.spec import ToolSpec
 
-MOST_OUTLINED = 1_000
-"""Headings of an outline; of more those of the higher levels are shown."""
+MAX_OUTLINE = 1_000
+"""Rows of an outline; with more headings, the deeper levels are hidden."""
 
-MOST_TEXT = 60_000
-"""Characters of the sections that are shown at once, unless the first one is longer."""
+MAX_TEXT = 60_000
+"""Characters of the sections in one answer, unless the first one is longer."""
 
 File = Annotated[str | None, "A Markdown file, a folder or a library; default: all roots"]
-Offset = Annotated[int, Ge(0), "How many are left out before"]
-Limit = Annotated[int, Ge(1), "Most that are shown"]
+Offset = Annotated[int, Ge(0), "Rows to skip"]
+Limit = Annotated[int, Ge(1), "Maximum number of rows"]
 Sort = Annotated[str, "A column, with - before it for the reverse order"]
-Filter = Annotated[str, "Words that each row holds"]
+Filter = Annotated[str, "Words in each row"]
 
 COLUMNS = ("name", "title", "files", "sections", "tokens", "words", "traits")
-"""Of a folder."""
+"""Columns of a folder's table."""
 
 
 @dataclass(frozen=True, slots=True)
-class Folder:
+class FolderView:
     """A folder, or all roots and libraries.
 
-    :param name: what people call it; nothing for all.
-    :param address: what leads to it.
-    :param crumbs: the folders above it.
-    :param items: a page of what lies in it: folders, then files.
-    :param total: how much lies in it.
-    :param limit: of a page.
-    :param offset: of this page.
-    :param files: how many files there are below it.
-    :param sections: their headings.
-    :param tokens: their tokens; nothing if there are too many files.
-    :param token_counter: how they were counted.
-    :param map: where the tokens lie.
-    :param unreadable: files that were left out, and why.
-    :param missing_files: how many files are not indexed yet.
+    :param name: name for people; empty for all roots and libraries.
+    :param address: value of ``file`` for this folder.
+    :param crumbs: folders above it.
+    :param items: a page of its entries: folders, then files.
+    :param total: number of its entries.
+    :param limit: maximum number of entries in a page.
+    :param offset: number of entries before the page.
+    :param files: number of files below it.
+    :param sections: number of their headings.
+    :param tokens: number of their tokens; absent if there are too many files.
+    :param token_counter: name of the token counter.
+    :param map: areas with shares of the tokens.
+    :param unreadable: files that were left out, with the reasons.
+    :param missing_files: number of files that are not indexed yet.
     """
 
     name: str
     address: str
     crumbs: tuple[Crumb, ...]
-    items: tuple[Entry, ...]
+    items: tuple[FolderEntry, ...]
     total: int
     limit: int
     offset: int
@@ -83,21 +83,21 @@ class Folder:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class OutlineRow:
     """A section in the outline of a file.
 
-    :param index: its place in the file.
-    :param name: its heading as a reader sees it; of a document, its title.
-    :param selector: selects exactly this section.
-    :param anchor: of its heading, as GitHub makes it; of a versioned section one that no heading has.
-    :param level: of the heading; 0 for the document and for a versioned section.
-    :param depth: how many sections it lies in.
-    :param start_line: its first line, from 1.
-    :param end_line: line after its own text.
-    :param tokens: subsections included.
-    :param own_tokens: of its own text.
-    :param words: of its own text.
-    :param traits: what its own text holds.
+    :param index: number of the section in the file.
+    :param name: rendered heading; of a document, its title.
+    :param selector: selector of exactly this section.
+    :param anchor: anchor of its heading in GitHub's form; for a versioned section, one that no heading has.
+    :param level: level of the heading; 0 for the document and for a versioned section.
+    :param depth: number of sections above it.
+    :param start_line: number of its first line, from 1.
+    :param end_line: number of the line after its own text.
+    :param tokens: tokens, subsections included.
+    :param own_tokens: tokens of its own text.
+    :param words: words of its own text.
+    :param traits: traits of its own text.
     """
 
     index: int
@@ -115,46 +115,46 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
-    """A section whose text is shown.
+class SectionText:
+    """A section with its text.
 
-    :param row: the section.
+    :param row: row of the section in the outline.
     :param text: its own text, without its heading.
     """
 
-    row: Row
+    row: OutlineRow
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Sections:
-    """One file.
+class FileView:
+    """A file with its outline and a part of its text.
 
-    :param name: what people call it.
-    :param address: what leads to it.
-    :param crumbs: the folders above it.
-    :param outline: its sections.
-    :param hidden: how many are left out of the outline, since they lie deep.
-    :param items: the sections that are shown.
-    :param total: sections, the text before the first heading included.
-    :param offset: of the first section that is shown.
-    :param next: of the first one that is not shown any more.
-    :param tokens: of the file.
-    :param token_counter: how they were counted.
-    :param words: of the file.
-    :param traits: what it holds.
-    :param version: of the document, where it says one.
-    :param definitions: where its links are defined.
-    :param map: where the tokens lie.
-    :param warnings: lines where a fence looks wrong.
+    :param name: name for people.
+    :param address: value of ``file`` for this file.
+    :param crumbs: folders above it.
+    :param outline: rows of its sections.
+    :param hidden: number of sections too deep for the outline.
+    :param items: sections with their texts.
+    :param total: number of sections, including the text before the first heading.
+    :param offset: number of the first section in ``items``.
+    :param next: number of the first section after ``items``; absent at the end.
+    :param tokens: tokens of the file.
+    :param token_counter: name of the token counter.
+    :param words: words of the file.
+    :param traits: traits of the file.
+    :param version: version of the document, if it has one.
+    :param definitions: lines that define its links.
+    :param map: areas with shares of the tokens.
+    :param warnings: lines with doubtful fences.
     """
 
     name: str
     address: str
     crumbs: tuple[Crumb, ...]
-    outline: tuple[Row, ...]
+    outline: tuple[OutlineRow, ...]
     hidden: int | None
-    items: tuple[Shown, ...]
+    items: tuple[SectionText, ...]
     total: int
     offset: int
     next: int | None
@@ -170,21 +170,21 @@ class Sections:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What lies at an address: one of both.
+    """A folder or a file.
 
-    :param folder: a folder, or all roots.
-    :param file: a file.
+    :param folder: the folder, or all roots and libraries.
+    :param file: the file.
     """
 
-    folder: Folder | None = None
-    file: Sections | None = None
+    folder: FolderView | None = None
+    file: FileView | None = None
 
 
 @waits
 async def documents_look(
     app: App,
     file: File = None,
-    selector: Annotated[str | None, "The section of a file that is shown first"] = None,
+    selector: Annotated[str | None, "First section of a file to show"] = None,
     offset: Offset = 0,
     limit: Limit = 100,
     sort: Sort = "",
@@ -192,29 +192,29 @@ async def documents_look(
 ) -> Look:
     """Show a folder with its files, or a file with its sections and text.
 
-    :returns: a folder or a file, whatever lies at the address.
+    :returns: a folder or a file.
     :raises DocumentNotFoundError: there is no such file or folder.
-    :raises DocumentError: the file cannot be used.
-    :raises SelectorSyntaxError: the selector cannot be read.
-    :raises SectionNotFoundError: it selects nothing.
+    :raises DocumentError: the file cannot be read.
+    :raises SelectorSyntaxError: the selector is not valid.
+    :raises SectionNotFoundError: the selector selects nothing.
     :raises InvalidRequestError: a folder has no such column.
     """
-    part = _Part(sort, filter, offset, limit)
+    part = _FolderPart(sort, filter, offset, limit)
     if file is None:
-        return Look(folder=_listed(app, (), [one async for one in tops(app)], part))
+        return Look(folder=_folder_page(app, (), [top async for top in tops(app)], part))
     ref = DocumentRef.parse(file)
 
     async def look() -> Look:
         gathered = await app.gathered(ref)
         if gathered.several:
-            return Look(folder=_folder(app, file, gathered, part))
-        return Look(file=_file(app, gathered, selector, offset, limit))
+            return Look(folder=_folder_view(app, file, gathered, part))
+        return Look(file=_file_view(app, gathered, selector, offset, limit))
 
     return await app.unchanging(look)
 
 
-class _Part(NamedTuple):
-    """Which entries of a folder are shown."""
+class _FolderPart(NamedTuple):
+    """The requested part of a folder's entries."""
 
     sort: str
     filter: str
@@ -222,11 +222,11 @@ class _Part(NamedTuple):
     limit: int
 
 
-def _folder(app: App, file: str, gathered: Gathered, part: _Part) -> Folder:
+def _folder_view(app: App, file: str, gathered: Gathered, part: _FolderPart) -> FolderView:
     files = measured(app, gathered)
     every = tuple(entries(file, gathered, files))
     crumbs = above(file, gathered.founds)
-    folder = _listed(app, crumbs, every, part)
+    folder = _folder_page(app, crumbs, every, part)
     return replace(
         folder,
         address=file,
@@ -236,14 +236,16 @@ def _folder(app: App, file: str, gathered: Gathered, part: _Part) -> Folder:
     )
 
 
-def _listed(app: App, crumbs: tuple[Crumb, ...], every: Sequence[Entry], part: _Part) -> Folder:
-    """Return a folder with a page of what lies in it.
+def _folder_page(
+    app: App, crumbs: tuple[Crumb, ...], every: Sequence[FolderEntry], part: _FolderPart
+) -> FolderView:
+    """Return a folder with a page of its entries.
 
-    :param crumbs: the way to it, itself included; empty for all roots and libraries.
+    :param crumbs: folders above it and the folder itself; empty for all roots and libraries.
     """
-    tokens = [one.tokens for one in every]
+    tokens = [entry.tokens for entry in every]
     kept = arranged(every, COLUMNS, part.sort, part.filter)
-    return Folder(
+    return FolderView(
         name=crumbs[-1].name if crumbs else "",
         address="",
         crumbs=crumbs[:-1],
@@ -251,27 +253,27 @@ def _listed(app: App, crumbs: tuple[Crumb, ...], every: Sequence[Entry], part: _
         total=len(kept),
         limit=part.limit,
         offset=part.offset,
-        files=sum(one.files for one in every),
-        sections=sum(one.sections for one in every),
+        files=sum(entry.files for entry in every),
+        sections=sum(entry.sections for entry in every),
         tokens=None if None in tokens else sum(filter(None, tokens)),
         token_counter=app.counter.name,
     )
 
 
-def _file(app: App, gathered: Gathered, selector: str | None, offset: int, limit: int) -> Sections:
+def _file_view(app: App, gathered: Gathered, selector: str | None, offset: int, limit: int) -> FileView:
     name = gathered.files[0]
     parsed = gathered.collection.documents[0]
     tree = parsed.tree
     counter, counts = app.counting(gathered.collection, Deadline(name, gathered.until))
-    rows = _rows(parsed, name, counts(0))
+    rows = _outline_rows(parsed, name, counts(0))
     if selector is not None:
         found = select((tree,), compile_selector(selector), names=[(name, *gathered.aliases[0])])
         offset = found[0].head
-    items = tuple(_shown(tree, rows[offset : offset + limit]))
+    items = tuple(_section_texts(tree, rows[offset : offset + limit]))
     stop = offset + len(items)
-    outline = _outlined(rows)
+    outline = _visible_rows(rows)
     top = tree.sections[0]
-    return Sections(
+    return FileView(
         name=name.rpartition("/")[2],
         address=name,
         crumbs=above(name, gathered.founds)[:-1],
@@ -292,16 +294,16 @@ def _file(app: App, gathered: Gathered, selector: str | None, offset: int, limit
     )
 
 
-def _rows(parsed: ParsedDocument, file: str, counts: TokenCounts) -> list[Row]:
+def _outline_rows(parsed: ParsedDocument, file: str, counts: TokenCounts) -> list[OutlineRow]:
     tree = parsed.tree
     document = document_name(file)
-    anchors = iter(slugs(one.name for one in tree.sections if one.level))
+    anchors = iter(slugs(section.name for section in tree.sections if section.level))
     depths: list[int] = []
     for section in tree.sections:
         depths.append(0 if section.parent is None else depths[section.parent] + 1)
 
-    def row(section: Section) -> Row:
-        return Row(
+    def row(section: Section) -> OutlineRow:
+        return OutlineRow(
             index=section.index,
             name=section.title,
             selector=qualified(document, parsed.step(section.index)),
@@ -320,35 +322,35 @@ def _rows(parsed: ParsedDocument, file: str, counts: TokenCounts) -> list[Row]:
 
 
 def _anchor(section: Section, anchors: Iterator[str]) -> str:
-    """Return the anchor of a section; those of headings have no colon."""
+    """Return the anchor of a section; anchors of headings have no colon."""
     if section.level:
         return next(anchors)
     return f"part:{section.index}" if section.index else ""
 
 
-def _outlined(rows: Sequence[Row]) -> tuple[Row, ...]:
-    """Return the rows of an outline: all, or those down to the depth that fits."""
+def _visible_rows(rows: Sequence[OutlineRow]) -> tuple[OutlineRow, ...]:
+    """Return the rows of an outline down to the deepest level that fits."""
     for depth in range(max(row.depth for row in rows), 0, -1):
         chosen = tuple(row for row in rows if row.depth <= depth)
-        if len(chosen) <= MOST_OUTLINED:
+        if len(chosen) <= MAX_OUTLINE:
             return chosen
-    return tuple(row for row in rows if row.depth <= 1)[:MOST_OUTLINED]
+    return tuple(row for row in rows if row.depth <= 1)[:MAX_OUTLINE]
 
 
-def _shown(tree: SectionTree, rows: Sequence[Row]) -> Iterator[Shown]:
-    """Yield sections with their texts until there is enough of it."""
+def _section_texts(tree: SectionTree, rows: Sequence[OutlineRow]) -> Iterator[SectionText]:
+    """Yield sections with their texts, up to :data:`MAX_TEXT` characters."""
     length = 0
     for row in rows:
         section = tree.sections[row.index]
         text = tree.text(Span(section.heading_lines.stop, section.own.stop)).strip("\n")
-        if length and length + len(text) > MOST_TEXT:
+        if length and length + len(text) > MAX_TEXT:
             return
         length += len(text)
-        yield Shown(row, text)
+        yield SectionText(row, text)
 
 
 def _definitions(tree: SectionTree) -> str | None:
-    """Return the lines in which targets of links are defined; they count in the whole file."""
+    """Return the lines that define targets of links, which are valid in the whole file."""
     if "]:" not in tree.source:
         return None
     lines = (line for line in tree.source.split("\n") if line.lstrip(" ").startswith("[") and "]:" in line)
@@ -359,12 +361,12 @@ def _definitions(tree: SectionTree) -> str | None:
 class Link:
     """A link in a document.
 
-    :param file: of the document.
-    :param line: where it stands, from 1.
-    :param selector: of the section it stands in.
-    :param path: where it leads, as written.
-    :param anchor: the place there.
-    :param why: of one that leads nowhere, what is missing.
+    :param file: file of the document.
+    :param line: number of its line, from 1.
+    :param selector: selector of the section with the link.
+    :param path: target as written, without the anchor.
+    :param anchor: anchor in the target.
+    :param why: reason why the link is broken.
     """
 
     file: str
@@ -377,16 +379,16 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """How documents refer to each other.
+    """Links between documents.
 
-    :param broken: a page of the links that lead nowhere.
-    :param broken_total: how many do.
-    :param backlinks: a page of the links of others to a file.
-    :param backlinks_total: how many there are.
-    :param searched: documents whose links were looked at.
-    :param documents: how many there are.
-    :param limit: of a page.
-    :param offset: of this page.
+    :param broken: a page of broken links.
+    :param broken_total: number of broken links.
+    :param backlinks: a page of links from other documents to a file.
+    :param backlinks_total: number of these links.
+    :param searched: number of documents whose links were read.
+    :param documents: number of documents.
+    :param limit: maximum number of links in a page.
+    :param offset: number of links before the page.
     """
 
     broken: tuple[Link, ...]
@@ -401,30 +403,30 @@ class Links:
 
 @waits
 async def documents_links(app: App, file: File = None, offset: Offset = 0, limit: Limit = 100) -> Links:
-    """Show the links of documents that lead nowhere, and what links to a file.
+    """Show broken links of documents, and the links to a file.
 
-    :returns: how documents refer to each other.
+    :returns: links between documents.
     :raises DocumentNotFoundError: there is no such file or folder.
-    :raises DocumentError: the file cannot be used.
+    :raises DocumentError: the file cannot be read.
     """
     return await app.unchanging(lambda: _links(app, DocumentRef.parse(file), offset, limit))
 
 
 async def _links(app: App, ref: DocumentRef, offset: int, limit: int) -> Links:
-    asked = await app.gathered(ref)
-    relations = Relations(app, await app.gathered(around(app, asked.founds[0])))
-    own = {relations.number_of(found) for found in asked.founds} - {None}
+    requested = await app.gathered(ref)
+    relations = Relations(app, await app.gathered(around(app, requested.founds[0])))
+    own = {relations.number_of(found) for found in requested.founds} - {None}
     if not own:
-        raise DocumentNotFoundError(f"{ref.file!r} is none of the documents of its root")
+        raise DocumentNotFoundError(f"{ref.file!r} is not among the documents of its root")
     part = [number for number in relations.documents if number in own]
-    broken = [one for number in part for one in relations.broken(number)]
-    backlinks = None if asked.several else list(relations.backlinks(part[0])) if part else []
+    broken = [link for number in part for link in relations.broken(number)]
+    backlinks = None if requested.several else list(relations.backlinks(part[0])) if part else []
 
     page = slice(offset, offset + limit)
     return Links(
-        broken=tuple(_link(relations, one.document, one.reference, one.why) for one in broken[page]),
+        broken=tuple(_link(relations, link.document, link.reference, link.why) for link in broken[page]),
         broken_total=len(broken),
-        backlinks=None if backlinks is None else tuple(_link(relations, *one) for one in backlinks[page]),
+        backlinks=None if backlinks is None else tuple(_link(relations, *link) for link in backlinks[page]),
         backlinks_total=None if backlinks is None else len(backlinks),
         searched=len(relations.documents),
         documents=len(relations.gathered.founds),
@@ -437,8 +439,8 @@ def _link(relations: Relations, document: int, reference: Reference, why: str | 
     file = relations.gathered.files[document]
     parsed = relations.parsed(document)
     line = reference.line
-    holds = (one.index for one in reversed(parsed.tree.sections) if one.own.start <= line)
-    step = parsed.step(next(holds, 0))
+    above_line = (section.index for section in reversed(parsed.tree.sections) if section.own.start <= line)
+    step = parsed.step(next(above_line, 0))
     return Link(file, line + 1, qualified(document_name(file), step), reference.path, reference.anchor, why)
 
 

@@ -119,7 +119,7 @@ def code_of(kind: type[BaseException]) -> ErrorCode:
     return next((CODES[base] for base in kind.__mro__ if base in CODES), ErrorCode.INTERNAL_ERROR)
 
 
-def translate(error: BaseException, tool: str) -> FailureReply:
+def translate(error: BaseException, tool: str) -> Failure:
     """Return the reply for an exception.
 
     Expected errors keep their text. For a defect, the reply has only a general text; the traceback goes to
@@ -134,7 +134,7 @@ def translate(error: BaseException, tool: str) -> FailureReply:
         first_line = error.message.partition("\n")[0][:_MAX_LOG_LINE]
         logger.log(level, "%s: %s: %s", tool[:_MAX_NAME], code.value, first_line)
         parameter = error.parameter if isinstance(error, InvalidRequestError) else None
-        return FailureReply(
+        return Failure(
             error=shortened(str(error)),
             error_code=code.value,
             parameter=parameter and parameter[:_MAX_NAME],
@@ -144,7 +144,7 @@ def translate(error: BaseException, tool: str) -> FailureReply:
         problem = f"the file system answered: {error.strerror or type(error).__name__}"
     else:
         problem = f"{tool} failed because of a defect in this server; its log has the details"
-    return FailureReply(error=problem, error_code=code.value)
+    return Failure(error=problem, error_code=code.value)
 
 
 def shortened(text: str, limit: int = MAX_ERROR_BYTES - 100) -> str:

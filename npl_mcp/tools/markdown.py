@@ -77,7 +77,7 @@ def _is_block(value: object) -> bool:
 
 
 def _is_table(value: object) -> bool:
-    """Return whether a value is a list of records of two fields or more; a single column looks like text."""
+    """Return whether a value is a list of records with several fields; one column would look like text."""
     return (
         isinstance(value, list)
         and all(isinstance(record, Mapping) for record in value)

@@ -1,6 +1,6 @@
-"""Prompts by section: browse a document, load what a task needs, load whole items, change a section.
+"""Markdown by section: browse documents, load the sections for a task, load whole items, change a section.
 
-The command line calls further tools by name, which show content alone; they are not listed.
+The command line calls further tools by name, which are not listed.
 """
 
 from __future__ import annotations
@@ -34,10 +34,11 @@ from npl_mcp.tools.responses import ENVELOPE
 from npl_mcp.tools.section_index import IndexReply, IndexRequest, section_index
 from npl_mcp.tools.spec import ToolSpec
 
-MOST_READ = 5_000
-"""Documents whose headings a map reads, half a second or so."""
+MAX_READ = 5_000
+"""Documents whose headings a map reads, in about half a second."""
 
-_DEEP = 4
+_MAX_LEVEL = 3
+"""Level of headings in a map."""
 
 File = Annotated[
     str | None,
@@ -56,15 +57,15 @@ Skip = Annotated[str | None, CommaList]
 class LoadReply:
     """Whole items.
 
-    :param content: their text, ready to be read by a model.
-    :param flags: names of what was loaded, by flag; can be sent back as ``skip``.
+    :param content: text of the items, for a model.
+    :param flags: names of loaded items, by flag; can be sent back as ``skip``.
     :param flags_updated: the same as ``flags``.
-    :param loaded_items: names in the order of ``content``.
-    :param items: where each came from.
-    :param missing: what was not found.
-    :param skipped: what ``skip`` left out.
+    :param loaded_items: names of the items, in the order of ``content``.
+    :param items: loaded items with their origins.
+    :param missing: names that were not found.
+    :param skipped: names that ``skip`` left out.
     :param total_tokens: tokens of ``content``.
-    :param token_counter: how they were counted.
+    :param token_counter: name of the token counter.
     """
 
     content: str
@@ -78,9 +79,11 @@ class LoadReply:
     token_counter: str
 
 
-def _markdown(loaded: Loaded) -> str:
-    """Return the text of items as they are; a last line says what is not among them."""
-    missing = (one.name + (f" (near: {', '.join(one.near)})" if one.near else "") for one in loaded.missing)
+def _items_text(loaded: Loaded) -> str:
+    """Return the unchanged text of items, with a last line about missing and skipped ones."""
+    missing = (
+        item.name + (f" (near: {', '.join(item.near)})" if item.near else "") for item in loaded.missing
+    )
     notes = [
         f"{what}: {', '.join(names)}"
         for what, names in (("not found", tuple(missing)), ("skipped", loaded.skipped))
@@ -116,15 +119,15 @@ def _reply(app: App, loaded: Loaded, format: str | None) -> LoadAnswer:
         total_tokens=counter.count(loaded.content),
         token_counter=counter.name,
     )
-    return Written(reply, _markdown(loaded)) if app.form(format) == "markdown" else reply
+    return Written(reply, _items_text(loaded)) if app.form(format) == "markdown" else reply
 
 
 def npl_load_components(app: App, items: Items, skip: Skip = None, format: Format = None) -> LoadAnswer:
     """Load whole NPL components (syntax, fences, directive, pumps.*, …).
 
-    :param items: names with commas between them; ``*`` matches any.
-    :returns: the items as they are, with their origin.
-    :raises DocumentNotFoundError: nothing was found.
+    :param items: names of items, separated by commas; ``*`` matches any.
+    :returns: whole items with their origins.
+    :raises DocumentNotFoundError: no item was found.
     """
     return _load(app, "component", items, skip, format)
 
@@ -132,9 +135,9 @@ def npl_load_components(app: App, items: Items, skip: Skip = None, format: Forma
 def npl_load_meta(app: App, items: Items, skip: Skip = None, format: Format = None) -> LoadAnswer:
     """Load whole metadata files.
 
-    :param items: names with commas between them; ``*`` matches any.
-    :returns: the items as they are, with their origin.
-    :raises DocumentNotFoundError: nothing was found.
+    :param items: names of items, separated by commas; ``*`` matches any.
+    :returns: whole items with their origins.
+    :raises DocumentNotFoundError: no item was found.
     """
     return _load(app, "meta", items, skip, format)
 
@@ -142,9 +145,9 @@ def npl_load_meta(app: App, items: Items, skip: Skip = None, format: Format = No
 def npl_load_style(app: App, items: Items, skip: Skip = None, format: Format = None) -> LoadAnswer:
     """Load whole style guides.
 
-    :param items: names with commas between them; ``*`` matches any.
-    :returns: the items as they are, with their origin.
-    :raises DocumentNotFoundError: nothing was found.
+    :param items: names of items, separated by commas; ``*`` matches any.
+    :returns: whole items with their origins.
+    :raises DocumentNotFoundError: no item was found.
     """
     return _load(app, "style", items, skip, format)
 
@@ -152,12 +155,12 @@ def npl_load_style(app: App, items: Items, skip: Skip = None, format: Format = N
 def npl_load_agent(
     app: App,
     agent_name: str,
-    with_definition: Annotated[bool, "Append the NPL it relies on"] = False,
+    with_definition: Annotated[bool, "Append the NPL it needs"] = False,
     format: Format = None,
 ) -> LoadAnswer:
     """Load an agent definition.
 
-    :returns: the items as they are, with their origin.
+    :returns: whole items with their origins.
     :raises DocumentNotFoundError: there is no such agent.
     """
     return _reply(app, load_agent(app.own, agent_name, with_definition=with_definition), format)
@@ -179,17 +182,16 @@ async def npl_section_index(
 ) -> IndexReply | Written[IndexReply]:
     """Browse the section tree of Markdown files: selectors, sizes, contents.
 
-    :param file: as for ``npl_load_tailored``.
-    :param filter: what sections must have: ``has_examples``, ``has_tables``, ``has_code`` and
+    :param file: documents, in the form of ``npl_load_tailored``.
+    :param filter: conditions of sections: ``has_examples``, ``has_tables``, ``has_code`` and
         ``has_definitions`` are true or false, ``min_word_count``, ``max_word_count`` and ``heading_level``
-        numbers.
-    :param item: name of that kind, e.g. ``syntax.placeholder``.
-    :param depth: levels that are shown.
-    :param token_budget: most tokens of the answer; 0 for no limit.
-    :returns: the tree of sections, or a page of it.
-    :raises InvalidRequestError: the arguments contradict each other, or a filter cannot be read.
+        are numbers.
+    :param item: name of an item of that kind, e.g. ``syntax.placeholder``.
+    :param depth: levels of headings.
+    :returns: the tree of sections, or a part of it.
+    :raises InvalidRequestError: the arguments contradict each other, or a filter is invalid.
     :raises DocumentNotFoundError: there is no such file or item.
-    :raises DocumentError: the file cannot be used.
+    :raises DocumentError: the file cannot be read.
     """
     ref = DocumentRef.parse(file, resource_type, item)
     conditions = TraitFilter.parse(filter)
@@ -228,19 +230,17 @@ async def npl_load_tailored(
 ) -> Written[Tailored]:
     """Find the Markdown sections that answer a question. Words are compared, not meanings.
 
-    :param token_budget: most tokens of the answer; 0 for no limit. The default, 450 or that of the server,
-        applies to a context or topics; selectors alone bring their sections whole.
-    :param resource_type: as for ``npl_section_index``.
-    :param item: as for ``npl_section_index``.
+    :param token_budget: maximum tokens of the answer; 0 for no limit. The default, 450 or that of the server,
+        applies to a context or topics; selectors alone return their whole sections.
     :param sections: the same as ``selectors``.
-    :param explain: add all hits and their scores.
-    :returns: the sections with what to ask for next, written in the form asked for.
-    :raises MissingRequestError: there is nothing to look for.
+    :param explain: add all hits with their scores.
+    :returns: the sections with pointers to further ones, in the requested form.
+    :raises MissingRequestError: the call has neither context nor topics nor selectors.
     :raises InvalidRequestError: the arguments contradict each other or are out of range.
-    :raises SelectorSyntaxError: a selector cannot be read.
+    :raises SelectorSyntaxError: a selector is not valid.
     :raises SectionNotFoundError: the selectors select nothing.
     :raises DocumentNotFoundError: there is no such file or item.
-    :raises DocumentError: the file cannot be used.
+    :raises DocumentError: the file cannot be read.
     """
     ref = DocumentRef.parse(file, resource_type, item)
     request = TailorRequest.parse(
@@ -258,17 +258,17 @@ async def npl_load_tailored(
 
 
 async def written(app: App, ref: DocumentRef, request: TailorRequest, form: Form) -> Written[Tailored]:
-    """Return the answer to a request about some documents, in a form."""
-    return await app.unchanging(lambda: _written(app, ref, request, form))
+    """Return the answer to a request about documents, in a form."""
 
+    async def answer() -> Written[Tailored]:
+        async with found_in(app, ref, request) as (wanted, documents):
+            return write(wanted, documents, form, weights=app.settings.weights, companions=companions(app))
 
-async def _written(app: App, ref: DocumentRef, request: TailorRequest, form: Form) -> Written[Tailored]:
-    async with found_in(app, ref, request) as (request, documents):
-        return write(request, documents, form, weights=app.settings.weights, companions=companions(app))
+    return await app.unchanging(answer)
 
 
 def companions(app: App) -> Companions:
-    """Return what earlier calls named together; nothing where tokens tell one caller from another."""
+    """Return the sections that earlier calls requested together; empty if tokens separate callers."""
     return app.state.companions if identity() is None else Companions()
 
 
@@ -276,9 +276,9 @@ def companions(app: App) -> Companions:
 async def found_in(
     app: App, ref: DocumentRef, request: TailorRequest
 ) -> AsyncIterator[tuple[TailorRequest, DocumentSet]]:
-    """Give the documents of a request as answers show them, and the request as it is about these.
+    """Yield a request with its exclusions resolved, and its documents.
 
-    :raises SectionNotFoundError: nothing is found; it may be in a file that is still to come.
+    :raises SectionNotFoundError: nothing is found; the hint says if files are not indexed yet.
     """
     gathered = await app.gathered(ref, request.selectors, request.exclude)
     name = app.name_of(ref, gathered)
@@ -319,22 +319,22 @@ def npl_update_section(
 
     :param file: one Markdown file below a root.
     :param operation: ``replace``, ``append``, ``prepend``, ``delete``, which takes no content, or ``create``,
-        which makes the file.
+        which creates the file.
     :param selector: selector of one section, with its subsections; ``[depth=0]`` excludes them. ``create``
         takes none.
-    :param content: the text to write.
-    :param expect: digest of the section as it was read; nothing is written if the section has changed since.
-    :returns: a section that was changed.
-    :raises NotAllowedError: the server was started without --write, or the file lies below no root that
-        the user gave.
-    :raises AlreadyExistsError: the file that is to be made exists.
-    :raises InvalidRequestError: an argument cannot be used, or the content cannot stand there.
-    :raises SelectorSyntaxError: the selector cannot be read.
+    :param content: text to write.
+    :param expect: digest from an answer; the call fails if the section has changed since.
+    :returns: a changed section.
+    :raises NotAllowedError: the server was started without --write, or the file is not below a root that the
+        user gave.
+    :raises AlreadyExistsError: the file to create exists.
+    :raises InvalidRequestError: an argument is invalid, or the content is invalid at this place.
+    :raises SelectorSyntaxError: the selector is not valid.
     :raises DocumentNotFoundError: there is no such file.
-    :raises DocumentError: the file cannot be used.
-    :raises SectionNotFoundError: no section is meant, or several are; the message has selectors that work.
-    :raises ConflictError: the section is not as expected, or another program is writing the file.
-    :raises TooLargeError: the file would be too large to be read.
+    :raises DocumentError: the file cannot be read.
+    :raises SectionNotFoundError: no section or several sections match; the message has valid selectors.
+    :raises ConflictError: the section has changed, or another program is writing the file.
+    :raises TooLargeError: the file would be too large.
     :raises StorageError: the file cannot be written.
     """
     return update_section(app, file, operation, selector or "", content or "", expect)
@@ -345,22 +345,17 @@ async def content_tailored(
     app: App,
     context: Annotated[str | None, "The question"] = None,
     topics: Annotated[list[str] | None, "A likely heading (repeatable)"] = None,
-    selectors: Annotated[list[str] | None, "Sections wanted anyway"] = None,
-    token_budget: Annotated[Count | None, "Most tokens of the content; 0 for no limit"] = None,
+    selectors: Annotated[list[str] | None, "Sections to load in any case"] = None,
+    token_budget: Annotated[Count | None, "Maximum tokens of the content; 0 for no limit"] = None,
     file: File = None,
     resource_type: Kind = None,
     item: Item = None,
-    depth: Annotated[
-        Count | None, "Levels of subsections that a selected section brings; default: all"
-    ] = None,
+    depth: Annotated[Count | None, "Levels of subsections of a selected section; default: all"] = None,
 ) -> Tailored:
-    """Load the sections that a task needs; the budget bounds their text.
+    """Load the sections that a task needs; the budget limits their text.
 
-    :param resource_type: kind of the item: ``component``, ``meta``, ``style``, ``agent``, ``spec``,
-        ``prompt``, ``persona``, ``prd``, ``story`` or ``workflow``.
-    :param item: name of an item of that kind, or a pattern.
     :returns: the answer.
-    :raises NPLError: as :func:`~npl_mcp.tools.npl.npl_load_tailored` does.
+    :raises NPLError: see :func:`npl_load_tailored`.
     """
     ref = DocumentRef.parse(file, resource_type, item)
     request = TailorRequest.parse(
@@ -382,19 +377,19 @@ async def content_map(
 
     :returns: a map of documents, as Markdown.
     :raises DocumentNotFoundError: no file or item has the name.
-    :raises NotIndexedError: some are not indexed, and the call has waited enough.
+    :raises NotIndexedError: some files are not indexed, and the time to wait is over.
     """
 
     async def drawn() -> str:
         gathered = await app.gathered(DocumentRef.parse(file))
         if gathered.missing:
             raise NotIndexedError(gathered.missing)
-        step = -(-len(gathered.founds) // MOST_READ)
+        step = -(-len(gathered.founds) // MAX_READ)
         found: dict[str, list[str]] = {}
-        for number, one in enumerate(gathered.founds):
+        for number, document in enumerate(gathered.founds):
             tree = gathered.collection.documents[number].tree if number % step == 0 else None
-            texts = [part.title for part in tree.sections if part.level < _DEEP] if tree else []
-            found |= {} if one.absolute == without else {gathered.files[number]: texts}
+            texts = [part.title for part in tree.sections if part.level <= _MAX_LEVEL] if tree else []
+            found |= {} if document.absolute == without else {gathered.files[number]: texts}
         return overview(*zip(*sorted(found.items()), strict=True)) if found else ""
 
     return await app.unchanging(drawn)

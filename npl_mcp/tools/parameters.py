@@ -22,9 +22,10 @@ class CommaList:
 
 
 class Unlisted:
-    """Marks a parameter that is accepted and documented but not listed, because the list costs every agent.
+    """Marker of a parameter that is accepted and documented but not listed, because every agent pays for the
+    list.
 
-    Programs send it, a caller's token fills it in, or another parameter means the same.
+    Programs send it, a caller's token fills it in, or another parameter has the same meaning.
     """
 
 
@@ -79,6 +80,7 @@ MEANINGS: Mapping[str, str] = {
     "offset": "number of entries to skip",
     "persona": "persona that acts; a token implies its own",
     "purpose": "purpose of the revision",
+    "resource_type": "component, meta, style, agent, spec, prompt, persona, prd, story or workflow",
     "review_id": "id of the review",
     "reviewer_persona": "persona that reviews",
     "revision_id": "the `revision_id` of other answers, not the number of the revision",

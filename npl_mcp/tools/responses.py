@@ -37,7 +37,7 @@ ENVELOPE = '{"success":true,"data":', "}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FailureReply:
+class Failure:
     """The envelope of a failure.
 
     :param success: always false.
@@ -88,7 +88,7 @@ def as_dict(value: object) -> Any:
 
 
 def pictures(value: object) -> list[Picture]:
-    """Return the pictures among the fields of a tool's value, in their order; none is nested deeper."""
+    """Return the pictures among the fields of a tool's value, in order; they are never nested deeper."""
     kind: Any = value.__class__
     if not dataclasses.is_dataclass(value):
         return []

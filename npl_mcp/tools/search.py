@@ -1,4 +1,4 @@
-"""One search over everything that the other tools are about, and what is new in it."""
+"""One search over documents and all records, and the newest records."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from npl_index.library.documents import DocumentRef
 from npl_index.tokens.counting import TokenCounter
 from npl_mcp.core.app import App
 from npl_mcp.core.places import Crumb, places_of
-from npl_mcp.core.searching import KINDS, Hit, newest, snippet, words_of
+from npl_mcp.core.searching import KINDS, SearchHit, newest, snippet, words_of
 from npl_mcp.core.searching import search as find
 from npl_mcp.core.waiting import waits
 from npl_mcp.stores.base import checks
@@ -28,36 +28,38 @@ from npl_mcp.tools.parameters import CommaList, Unlisted
 from npl_mcp.tools.spec import ToolSpec
 
 PAGE = 8
+"""Default number of hits."""
+
 LINE_TOKENS = 40
-"""Hits of a page, and tokens of a line in Markdown on average."""
+"""Average tokens of a line in Markdown."""
 
 WIDTHS = (80, 64, 52, 40, 30, 0)
-"""Characters of a hit's text: the first width whose lines fit."""
+"""Characters of a hit's text; the first width with fitting lines is used."""
 
-LARGEST_PAGE = 50
-LONGEST_QUERY = 1_000
+MAX_HITS = 50
+MAX_QUERY = 1_000
 
 _GROUPS = {"message": "messages", "worklog": "worklogs", "artifact": "artifacts", "cr": "change requests"}
 
 
 @dataclass(frozen=True, slots=True)
 class Hits:
-    """What was found.
+    """A page of hits.
 
-    :param items: a page of it: documents, then the other kinds, each best first. Where there are several
-        kinds, half a page at least is documents, and the rest is shared evenly.
-    :param total: how much was found.
-    :param counts: the same by kind.
-    :param limit: most hits of a page.
-    :param offset: hits left out before the first.
-    :param absent: words and quoted phrases that no section has, the most telling first.
-    :param near: words that sections have, by the absent word that they are near.
-    :param capped: kinds of which there may be more: only the best were counted.
-    :param missing_files: how many files are not indexed yet; ask again for them.
-    :param not_searched: what else was not looked through, such as what cannot be read.
+    :param items: hits of documents, then of the other kinds, each best first. With several kinds, documents
+        have at least half of the page, and the others share the rest evenly.
+    :param total: number of all hits.
+    :param counts: number of hits by kind.
+    :param limit: maximum number of hits in a page.
+    :param offset: number of hits before the page.
+    :param absent: words and quoted phrases that no section has, the rarest first.
+    :param near: similar words of sections, by absent word.
+    :param capped: kinds that may have more hits, because only the best were counted.
+    :param missing_files: number of files that are not indexed yet; a later call has them.
+    :param not_searched: documents that were not searched, with the reasons.
     """
 
-    items: tuple[Hit, ...]
+    items: tuple[SearchHit, ...]
     total: int
     counts: Mapping[str, int]
     limit: int
@@ -71,14 +73,14 @@ class Hits:
 
 @dataclass(frozen=True, slots=True)
 class Newest:
-    """What is new.
+    """The newest records.
 
-    :param items: the newest of each kind, newest first.
-    :param kinds: what the caller may search.
+    :param items: newest records of each kind, newest first.
+    :param kinds: kinds that the caller may search.
     :param places: roots and libraries.
     """
 
-    items: tuple[Hit, ...]
+    items: tuple[SearchHit, ...]
     kinds: tuple[str, ...]
     places: tuple[Crumb, ...]
 
@@ -98,34 +100,31 @@ async def search(
     """Search documents, then messages and other records; one line a hit. "Phrases" and identifiers match as
     written.
 
-    The selectors of its lines go back to ``npl_load_tailored``.
+    ``npl_load_tailored`` takes the selectors of its lines.
 
     :param query: words, "phrases" and identifiers.
-    :param kinds: some of ``document``, ``message``, ``worklog``, ``artifact`` and ``cr``, with commas between
-        them; by default all.
-    :param limit: most hits; 8 by default.
-    :param offset: hits to leave out before the first.
-    :param file: documents that are searched, and nothing else; as for ``npl_load_tailored``.
-    :param resource_type: kind of the item: ``component``, ``meta``, ``style``, ``agent``, ``spec``,
-        ``prompt``, ``persona``, ``prd``, ``story`` or ``workflow``.
-    :param item: name of an item of that kind, or a pattern.
-    :returns: what was found.
+    :param kinds: some of ``document``, ``message``, ``worklog``, ``artifact`` and ``cr``, separated by
+        commas; by default all.
+    :param limit: maximum number of hits; 8 by default.
+    :param offset: number of hits to skip.
+    :param file: the only documents to search, in the form of ``npl_load_tailored``.
+    :returns: a page of hits.
     :raises MissingRequestError: the query is empty.
-    :raises InvalidRequestError: a kind is unknown, or another argument cannot be used.
+    :raises InvalidRequestError: a kind is unknown, or another argument is invalid.
     :raises DocumentNotFoundError: there is no such file or item.
     :raises DatabaseError: the database cannot be used.
     """
-    text = query.strip()[:LONGEST_QUERY]
+    text = query.strip()[:MAX_QUERY]
     if not text:
         raise MissingRequestError("query is empty", parameter="query", hint="write some words")
-    page = Slice.parse(limit, offset, PAGE, LARGEST_PAGE)
+    page = Slice.parse(limit, offset, PAGE, MAX_HITS)
     named = (kind.strip() for kind in (kinds or "").split(","))
     wanted = checks.choices([kind for kind in named if kind], "kinds", tuple(KINDS))
     ref = DocumentRef.parse(file, resource_type, item)
 
     async def found() -> Hits:
-        every = await find(app, text, seen(app), wanted, None if ref == DocumentRef() else ref)
-        absent = {} if every.missing else every.absent or {}  # what is missing may have it
+        every = await find(app, text, visible_kinds(app), wanted, None if ref == DocumentRef() else ref)
+        absent = {} if every.missing else every.absent or {}  # missing files may have the words
         items = [made() for made in islice(every.hits, page.offset, page.offset + page.limit)]
         return Hits(
             items=tuple(sorted(items, key=lambda hit: list(KINDS).index(hit.kind))),
@@ -141,24 +140,26 @@ async def search(
         )
 
     hits = await app.unchanging(found)
-    return Written(hits, _text(hits, words_of(text), app.counter)) if app.form(format) == "markdown" else hits
+    if app.form(format) != "markdown":
+        return hits
+    return Written(hits, _hits_text(hits, words_of(text), app.counter))
 
 
-def _text(hits: Hits, words: Sequence[str], counter: TokenCounter) -> str:
-    """Return what was found for a model; long addresses leave less room for the lines that match."""
+def _hits_text(hits: Hits, words: Sequence[str], counter: TokenCounter) -> str:
+    """Return the hits as text for a model; long addresses leave less room for matching lines."""
     room = LINE_TOKENS * max(PAGE, len(hits.items))
     for width in WIDTHS:
-        text = "\n".join(_lines(hits, words, width))
+        text = "\n".join(_hit_lines(hits, words, width))
         if counter.upper_bound(counter.count(text)) <= room:
             break
     return text
 
 
-def _lines(hits: Hits, words: Sequence[str], width: int) -> Iterator[str]:
+def _hit_lines(hits: Hits, words: Sequence[str], width: int) -> Iterator[str]:
     """Yield the lines of an answer.
 
-    :param words: of the query.
-    :param width: most characters of a hit's text.
+    :param words: words of the query.
+    :param width: maximum characters of a hit's text.
     """
     if hits.absent:
         near = hits.near or {}
@@ -180,8 +181,8 @@ def _lines(hits: Hits, words: Sequence[str], width: int) -> Iterator[str]:
     yield from (in_mark(f"not searched: {' '.join(part.split())}") for part in hits.not_searched or ())
 
 
-def _address(hit: Hit) -> str:
-    """Return where a hit is, and what it is called or who said it."""
+def _address(hit: SearchHit) -> str:
+    """Return the place of a hit with its name or author."""
     if hit.file:
         return f"{hit.file}:{hit.line}  {hit.selector}  {hit.tokens or 0}"
     if hit.room_id:
@@ -191,21 +192,21 @@ def _address(hit: Hit) -> str:
     return f"artifact:{hit.artifact_id}  {hit.title}"
 
 
-def seen(app: App) -> tuple[str, ...]:
-    """Return the kinds that the server has and the caller sees."""
+def visible_kinds(app: App) -> tuple[str, ...]:
+    """Return the kinds that the server has and the caller may see."""
     domains = domains_named(app.settings.domains)
     return tuple(kind for kind, domain in KINDS.items() if domain in domains and app.sight.has_domain(domain))
 
 
 def search_newest(
-    app: App, limit: Annotated[int, Interval(ge=1, le=LARGEST_PAGE), "Of each kind"] = 5
+    app: App, limit: Annotated[int, Interval(ge=1, le=MAX_HITS), "Maximum number of each kind"] = 5
 ) -> Newest:
     """Show the newest messages, worklog entries and artifacts.
 
-    :returns: what is new.
+    :returns: the newest records.
     :raises DatabaseError: the database cannot be used.
     """
-    kinds = seen(app)
+    kinds = visible_kinds(app)
     places = (Crumb(name, address) for _, name, address in places_of(app))
     return Newest(tuple(newest(app, kinds, limit)), kinds, tuple(places) if "document" in kinds else ())
 

@@ -76,7 +76,7 @@ class ToolSpec:
 
     @property
     def meanings(self) -> dict[str, str]:
-        """The parameters' texts for people: from the docstring, else for agents, else shared."""
+        """The texts of parameters for people: from the docstring, else the text for agents, else shared."""
         signature = inspect.signature(self.function, eval_str=True).parameters
         texts = {
             name: text

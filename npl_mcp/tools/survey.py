@@ -1,4 +1,4 @@
-"""Lists and analyses for the command line: agents, notation, versions of prompts.
+"""Lists and analyses for the command line: agents, notations, versions of prompts.
 
 These tools are called by name and not listed.
 """
@@ -20,20 +20,20 @@ from npl_mcp.core.files import Files
 from npl_mcp.tools.spec import ToolSpec
 
 DEFAULT_PROMPTS = ("npl-conventions", "npl-delegation", "npl-load-directive", "npl-scripts", "sqlite-guide")
-"""Prompts added to a file without versioned sections, as far as they exist."""
+"""Default prompts for a file without versioned sections; missing ones are skipped."""
 
 MAX_TEXT = 4 << 20
-"""Most characters of a text that is analysed or updated."""
+"""Characters of a text to analyse or update."""
 
 
 @dataclass(frozen=True, slots=True)
 class AgentRow:
-    """One agent.
+    """An agent in a list.
 
-    :param name: its name.
-    :param location: its file: below the working directory, or absolute.
+    :param name: name of the agent.
+    :param location: path of its file, below the working directory or absolute.
     :param fields: its front matter.
-    :param text: the whole file, on request.
+    :param text: its whole file, on request.
     """
 
     name: str
@@ -44,10 +44,10 @@ class AgentRow:
 
 @dataclass(frozen=True, slots=True)
 class AgentsReply:
-    """Agents by name.
+    """Agents, ordered by name.
 
-    :param agents: those that meet the conditions.
-    :param total: how many there are.
+    :param agents: agents that meet the conditions.
+    :param total: number of all agents.
     """
 
     agents: tuple[AgentRow, ...]
@@ -62,8 +62,9 @@ def survey_agents(
 ) -> AgentsReply:
     """List agents.
 
-    :returns: agents by name.
-    :raises InvalidRequestError: the field is not of the form ``field:value``.
+    :param category: only agents of this category.
+    :returns: agents, ordered by name.
+    :raises InvalidRequestError: the field does not have the form ``field:value``.
     """
     condition = field_condition(field) if field is not None else None
     agents = list_agents(app.own)
@@ -85,11 +86,11 @@ def _location(app: Files, absolute: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class NotationReply:
-    """The notations a text uses.
+    """The notations in a text.
 
-    :param total: how often any of them occurs.
-    :param categories: the categories they belong to, sorted.
-    :param used: each notation that occurs, by name.
+    :param total: number of all occurrences.
+    :param categories: their categories, sorted.
+    :param used: notations in the text, ordered by name.
     """
 
     total: int
@@ -98,13 +99,14 @@ class NotationReply:
 
 
 def survey_notation(
-    app: Files,  # noqa: ARG001 - every tool takes it
+    app: Files,  # noqa: ARG001 - first parameter of all tools
     text: str,
-    matches: Annotated[int, "Matches shown of each"] = 0,
+    matches: Annotated[int, "Maximum number of matches to show of each"] = 0,
 ) -> NotationReply:
     """Count the notations of NPL in a text.
 
-    :returns: the notations a text uses.
+    :param text: text to analyse.
+    :returns: the notations in a text.
     :raises InvalidRequestError: the text is too long.
     """
     _check_size(text)
@@ -120,13 +122,13 @@ def survey_notation(
 class VersionsReply:
     """Versioned sections of a text, compared with their sources, and the updated text.
 
-    :param sections: each that is installed or has a source.
-    :param text: the updated text, if a change was requested.
-    :param changes: sections replaced or added.
-    :param present: prompts to be added that are installed already.
-    :param lost: sections to update that have no source.
-    :param unknown: names that exist nowhere.
-    :param near: known names similar to those.
+    :param sections: sections that are installed or have a source.
+    :param text: updated text, if a change was requested.
+    :param changes: replaced and added sections.
+    :param present: requested prompts that were already installed.
+    :param lost: requested sections without a source.
+    :param unknown: unknown names.
+    :param near: known names similar to the unknown ones.
     """
 
     sections: tuple[Comparison, ...]
@@ -140,9 +142,9 @@ class VersionsReply:
 
 def survey_versions(
     app: Files,
-    text: Annotated[str, "A file with versioned sections"],
-    renewed: Annotated[list[str] | None, "Sections to renew or add"] = None,
-    prompts: Annotated[list[str] | None, "Prompts to append; none names the usual ones"] = None,
+    text: Annotated[str, "Text of a file with versioned sections"],
+    renewed: Annotated[list[str] | None, "Sections to update or add"] = None,
+    prompts: Annotated[list[str] | None, "Prompts to append; an empty list means the default ones"] = None,
 ) -> VersionsReply:
     """Compare versioned sections with their sources; return the text with newer ones.
 
@@ -170,7 +172,7 @@ def survey_versions(
 
 
 def _sources(app: Files) -> dict[str, Source]:
-    """Return the versioned sections of all prompts by name; of equal names the first place wins."""
+    """Return the versioned sections of all prompts by name; for equal names the first place counts."""
     kind = app.library.catalog.kind("prompt")
     found = app.own.find_items(kind, "*")
     order = {place.root.label: number for number, place in reversed(list(enumerate(kind.places)))}
@@ -178,7 +180,7 @@ def _sources(app: Files) -> dict[str, Source]:
     for name in sorted(found, key=lambda name: (order[found[name].label], name)):
         try:
             text = text_of(app.library.read(found[name]))
-        except NPLError:  # a prompt that cannot be read updates nothing
+        except NPLError:  # an unreadable prompt updates nothing
             continue
         for section in versioned_sections(text).values():
             sources.setdefault(section.name, Source(section, _location(app, found[name].absolute)))
@@ -186,7 +188,7 @@ def _sources(app: Files) -> dict[str, Source]:
 
 
 def _appended(app: Files, text: str, prompts: list[str], sections: tuple[Comparison, ...]) -> VersionsReply:
-    """Append prompts whole that are not there yet."""
+    """Append whole prompts that are not installed."""
     installed = {row.name: row.installed_version for row in sections if row.installed_version is not None}
     bodies: list[str] = []
     changes: list[Change] = []
@@ -201,7 +203,7 @@ def _appended(app: Files, text: str, prompts: list[str], sections: tuple[Compari
             changes.append(Change(name, None, loaded.items[0].version or "0.0.0"))
         elif prompts:
             unknown.append(name)
-            near += [one for missing in loaded.missing for one in missing.near]
+            near += [similar for missing in loaded.missing for similar in missing.near]
     return VersionsReply(
         sections=sections,
         text=append(text, bodies),

@@ -1,8 +1,8 @@
-"""The files of a git repository as git sees them: all their text, or the tree of their folders.
+"""The files that git sees in a repository: their texts, or the tree of their folders.
 
 :raises OutsideRootError: the path lies outside the search roots.
-:raises UnreadableDocumentError: git refuses.
-:raises DocumentTimeoutError: it took longer than the limit.
+:raises UnreadableDocumentError: git refuses to list the files.
+:raises DocumentTimeoutError: the call took longer than its limit.
 """
 
 # Lists of many files are handled as plain strings, as in npl_index.library.documents.
@@ -36,25 +36,25 @@ from npl_mcp.core.app import App
 from npl_mcp.projects.git import visible
 from npl_mcp.tools.spec import ToolSpec
 
-ANSWER_BYTES = 1 << 20
-"""Most bytes of text in one answer: a dump leaves out files that do not fit, a tree is refused."""
+MAX_ANSWER_BYTES = 1 << 20
+"""Bytes of text in one answer. A dump leaves out files that do not fit; a larger tree is an error."""
 
-NAMED_LEFT_OUT = 100
-"""Files left out that are named; more are only counted."""
+MAX_LEFT_OUT = 100
+"""Files left out that an answer names; further ones are only counted."""
 
-NEAR_ENTRIES = 1_000
-"""Entries of a folder that are looked at for names like one that is not there."""
+MAX_ENTRIES = 1_000
+"""Entries of a folder that are compared with a missing name."""
 
-# A header, or the end of a text.
+# A header, or the line at the end of a text.
 _LIKE_A_HEADER = re.compile(r"^[ \t]*(?:\* ?\* ?\*|#.*\r?\n[ \t]*---)[ \t]*\r?$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A file that a dump does not hold.
+    """A file that a dump leaves out.
 
-    :param path: as a dump would call it.
-    :param reason: why.
+    :param path: path of the file in the form of the dump.
+    :param reason: reason why it is left out.
     """
 
     path: str
@@ -63,15 +63,16 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class DumpReply:
-    """Text files, one after the other.
+    """Texts of files, one after another.
 
-    :param content: for each file an empty line, ``# path``, ``---``, its text as it is, and ``* * *`` after
-        an empty line; paths are those below the search root.
-    :param files: how many.
+    :param content: for each file an empty line, ``# path``, ``---``, its unchanged text, an empty line and
+        ``* * *``; paths are relative to the search root.
+    :param files: number of files.
     :param total_bytes: size of their texts in UTF-8.
-    :param mark: what the line of each path ends with where some text has a line like it; no text holds it.
-    :param left_out: binary files, links and what did not fit; at most 100 are named.
-    :param left_out_count: how many there are.
+    :param mark: nonce at the end of each line with a path, if a text has a line of this form; no text
+        contains it.
+    :param left_out: binary files, links and files that did not fit, at most 100.
+    :param left_out_count: number of all files left out.
     """
 
     content: str
@@ -86,9 +87,9 @@ class DumpReply:
 class TreeReply:
     """A drawn tree.
 
-    :param content: the folder asked for, then a line for each folder and file below it.
-    :param directories: folders below the one asked for.
-    :param files: files.
+    :param content: requested folder, then a line for each folder and file below it.
+    :param directories: number of folders below the requested one.
+    :param files: number of files.
     """
 
     content: str
@@ -100,8 +101,8 @@ class TreeReply:
 class DepthReply:
     """Folders and their depths.
 
-    :param content: a line ``folder depth`` for each, ``. 0`` for the one asked for.
-    :param directories: how many lines.
+    :param content: a line ``folder depth`` for each folder, ``. 0`` for the requested one.
+    :param directories: number of lines.
     """
 
     content: str
@@ -115,10 +116,10 @@ def dump_files(
 ) -> DumpReply:
     """Show the text of all files git sees below a folder.
 
-    :param path: a folder or a file in a git repository.
-    :returns: text files, one after the other.
-    :raises InvalidRequestError: the path lies in no git repository, or the glob cannot be used.
-    :raises DocumentNotFoundError: there is no such path, or git does not see the file.
+    :param path: folder or file in a git repository.
+    :returns: texts of files, one after another.
+    :raises InvalidRequestError: the path is not in a git repository, or the glob is invalid.
+    :raises DocumentNotFoundError: the path does not exist, or git does not see the file.
     :raises DocumentTooLargeError: there are too many files.
     """
     pattern = _pattern(glob_filter)
@@ -127,9 +128,9 @@ def dump_files(
     below = os.curdir if folder == target else os.path.basename(target)
     names = visible(folder, path, app.settings.time_limit, below)
     if folder != target and not names:
-        raise DocumentNotFoundError(f"git does not see {path!r}", hint="it is ignored; name another file")
+        raise DocumentNotFoundError(f"git does not see {path!r}", hint="git ignores it; name another file")
     if pattern is not None:
-        names = [name for name in names if _fits(pattern, name.split("/"))]
+        names = [name for name in names if _matches(pattern, name.split("/"))]
     if len(names) > app.library.limits.max_files:
         raise too_many(f"{app.library.limits.max_files:,} files")
     return _dump(app, [os.path.join(folder, name) for name in names], path)
@@ -138,71 +139,76 @@ def dump_files(
 def git_tree(app: App, path: str = ".") -> TreeReply:
     """Draw the tree of the files git sees below a folder.
 
-    :param path: a folder in a git repository.
+    :param path: folder in a git repository.
     :returns: a drawn tree.
-    :raises InvalidRequestError: the path lies in no git repository, or is a file.
-    :raises DocumentNotFoundError: there is no such path.
+    :raises InvalidRequestError: the path is not in a git repository, or is a file.
+    :raises DocumentNotFoundError: the path does not exist.
     :raises DocumentTooLargeError: there are too many files.
     """
     names = visible(_existing_folder(app, path), path, app.settings.time_limit)
-    content = _bounded([escaped(path), *_drawn(names)])
-    return TreeReply(content=content, directories=len(_folders(names)), files=len(names))
+    content = _within_limit([escaped(path), *_tree_lines(names)])
+    return TreeReply(content=content, directories=len(_folders_of(names)), files=len(names))
 
 
 def git_tree_depth(app: App, path: str) -> DepthReply:
     """List the folders git sees below a folder, with their depths.
 
-    :param path: a folder in a git repository.
+    :param path: folder in a git repository.
     :returns: folders and their depths.
-    :raises InvalidRequestError: the path lies in no git repository, or is a file.
-    :raises DocumentNotFoundError: there is no such path.
+    :raises InvalidRequestError: the path is not in a git repository, or is a file.
+    :raises DocumentNotFoundError: the path does not exist.
     :raises DocumentTooLargeError: there are too many folders.
     """
-    folders = sorted(_folders(visible(_existing_folder(app, path), path, app.settings.time_limit)))
+    folders = sorted(_folders_of(visible(_existing_folder(app, path), path, app.settings.time_limit)))
     lines = [". 0", *(f"{escaped('/'.join(folder))} {len(folder)}" for folder in folders)]
-    return DepthReply(content=_bounded(lines), directories=len(lines))
+    return DepthReply(content=_within_limit(lines), directories=len(lines))
 
 
 def _existing(app: App, path: str) -> str:
-    """Return the real path of a path that exists under a search root, the first root that has it."""
+    """Return the real path of a path in the first search root that has it.
+
+    :raises DocumentNotFoundError: no root has it.
+    :raises OutsideRootError: it lies outside every root.
+    """
     check_name(path, "path")
     clean = os.path.normpath(path)
     if clean.split(os.sep, 1)[0] == os.pardir:
         raise outside(path)
     for real in _candidates(app, clean, path):
         return real
-    near = _near(app, clean)
+    near = _similar(app, clean)
     hint = None if near else "give a path below a search root"
     raise DocumentNotFoundError(f"there is no file or folder {path!r}", near=near, hint=hint)
 
 
 def _candidates(app: App, clean: str, path: str) -> Iterator[str]:
-    """Return the real paths that exist of those a path may mean, root by root.
+    """Yield the real path of a path in each search root that has it.
 
-    :param path: what the caller wrote, for messages.
+    :param clean: normal form of the path.
+    :param path: the caller's path, for messages.
     """
     roots = app.library.roots
-    meant = [real_path(clean)] if os.path.isabs(clean) else [resolve(root.path, clean) for root in roots]
-    for real in meant:
+    reals = [real_path(clean)] if os.path.isabs(clean) else [resolve(root.path, clean) for root in roots]
+    for real in reals:
         if real is not None and roots.is_there(real, path):
             yield real
 
 
-def _near(app: App, clean: str) -> tuple[str, ...]:
-    """Return names that look like the first segment that is not there, beside where it would be."""
+def _similar(app: App, clean: str) -> tuple[str, ...]:
+    """Return paths in the deepest existing folder with names similar to the first missing segment."""
     folder, wanted = os.path.split(clean)
-    # A loop, since a path may have more segments than calls can nest.
+    # A loop, because a path may have more segments than calls can nest.
     while not (parents := _folders_at(app, folder)) and folder.strip(os.sep):
         folder, wanted = os.path.split(folder)
     names: list[str] = []
     for parent in parents:
         with suppress(OSError), os.scandir(parent) as entries:
-            names += (os.path.join(folder, entry.name) for entry in islice(entries, NEAR_ENTRIES))
+            names += (os.path.join(folder, entry.name) for entry in islice(entries, MAX_ENTRIES))
     return near_names(os.path.join(folder, wanted), (name for name in names if not UNSPEAKABLE.search(name)))
 
 
 def _folders_at(app: App, folder: str) -> list[str]:
-    """Return the real paths of the folders that a path may mean."""
+    """Return the real paths of a folder in each search root that has it."""
     return [real for real in _candidates(app, folder or os.curdir, folder) if os.path.isdir(real)]
 
 
@@ -220,12 +226,15 @@ def _pattern(glob: str | None) -> PathPattern | None:
     return PathPattern.compile(glob.removeprefix("./").split("/"), parameter="glob_filter")
 
 
-def _fits(pattern: PathPattern, segments: Sequence[str]) -> bool:
+def _matches(pattern: PathPattern, segments: Sequence[str]) -> bool:
     return pattern.matches(segments) or pattern.matches(segments[-1:])
 
 
 def _dump(app: App, files: Sequence[str], path: str) -> DumpReply:
-    """Return the text of files, one after the other, until the answer is full."""
+    """Return the texts of files; files beyond the limit of an answer are left out.
+
+    :param path: the caller's path, for messages.
+    """
     deadline = time.monotonic() + app.settings.time_limit
     parts: list[tuple[str, str]] = []
     left_out: list[LeftOut] = []
@@ -234,12 +243,12 @@ def _dump(app: App, files: Sequence[str], path: str) -> DumpReply:
         if time.monotonic() > deadline:
             raise DocumentTimeoutError(
                 f"reading {path!r} took longer than {app.settings.time_limit:g} seconds",
-                hint="name a smaller folder, or a glob_filter",
+                hint="name a smaller folder, or set glob_filter",
             )
         located = app.library.roots.locate(file)
         name = escaped(located[1] if located else os.path.basename(file))
         try:
-            data = _read(app, file, name, ANSWER_BYTES - total)
+            data = _read_text_file(app, file, name, MAX_ANSWER_BYTES - total)
         except (DocumentError, DocumentNotFoundError) as error:
             left_out.append(LeftOut(name, error.message))
             continue
@@ -252,22 +261,20 @@ def _dump(app: App, files: Sequence[str], path: str) -> DumpReply:
         files=len(parts),
         total_bytes=total,
         mark=tag or None,
-        left_out=tuple(left_out[:NAMED_LEFT_OUT]) or None,
+        left_out=tuple(left_out[:MAX_LEFT_OUT]) or None,
         left_out_count=len(left_out),
     )
 
 
-def _read(app: App, file: str, name: str, room: int) -> bytes:
-    """Read a text file, following no link.
+def _read_text_file(app: App, file: str, name: str, room: int) -> bytes:
+    """Read a text file without following links.
 
-    :raises DocumentError: it is no regular file, too large for what is left of the answer, or not UTF-8 text.
+    :param room: bytes that still fit the answer.
+    :raises DocumentError: it is not a regular file, is too large, or is not UTF-8 text.
     """
     found = app.library.roots.regular(file, name, ("",))
-    if app.library.stat(found).size > room:
-        raise DocumentTooLargeError(f"one answer holds {ANSWER_BYTES:,} bytes")
-    data = app.library.read(found).data
-    if len(data) > room:
-        raise DocumentTooLargeError(f"one answer holds {ANSWER_BYTES:,} bytes")
+    if app.library.stat(found).size > room or len(data := app.library.read(found).data) > room:
+        raise DocumentTooLargeError(f"an answer has at most {MAX_ANSWER_BYTES:,} bytes")
     if b"\0" in data:
         raise UnreadableDocumentError("binary")
     try:
@@ -277,8 +284,8 @@ def _read(app: App, file: str, name: str, room: int) -> bytes:
     return data
 
 
-def _folders(names: Sequence[str]) -> set[tuple[str, ...]]:
-    """Return the folders that paths name, as segments; a folder brings those above it."""
+def _folders_of(names: Sequence[str]) -> set[tuple[str, ...]]:
+    """Return all folders above the files with some paths, each as its segments."""
     folders: set[tuple[str, ...]] = set()
     for name in names:
         folder = tuple(name.split("/"))[:-1]
@@ -288,8 +295,8 @@ def _folders(names: Sequence[str]) -> set[tuple[str, ...]]:
     return folders
 
 
-def _drawn(names: Sequence[str]) -> Iterator[str]:
-    """Draw a line for each folder and file; not recursively, since folders may nest deeper than calls can."""
+def _tree_lines(names: Sequence[str]) -> Iterator[str]:
+    """Yield a line for each folder and file, without recursion: folders may nest deeper than calls can."""
     tree: dict[str, Any] = {}
     for name in names:
         place = tree
@@ -303,7 +310,7 @@ def _drawn(names: Sequence[str]) -> Iterator[str]:
 
 
 def _branches(before: str, children: dict[str, Any]) -> list[tuple[str, str, dict[str, Any]]]:
-    """Return the line of each child, the indentation of its children, and these; the last child first."""
+    """Return line, indentation of children and children of each child, the last child first."""
     drawn: list[tuple[str, str, dict[str, Any]]] = []
     bend, gap = "└── ", "    "
     for name in reversed(children):
@@ -312,10 +319,10 @@ def _branches(before: str, children: dict[str, Any]) -> list[tuple[str, str, dic
     return drawn
 
 
-def _bounded(lines: Sequence[str]) -> str:
+def _within_limit(lines: Sequence[str]) -> str:
     text = "\n".join(lines)
-    if len(text.encode("utf-8", "surrogatepass")) > ANSWER_BYTES:
-        raise too_many(f"{ANSWER_BYTES:,} bytes of lines")
+    if len(text.encode("utf-8", "surrogatepass")) > MAX_ANSWER_BYTES:
+        raise too_many(f"{MAX_ANSWER_BYTES:,} bytes of lines")
     return text
 
 

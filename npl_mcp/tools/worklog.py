@@ -1,8 +1,8 @@
-"""The worklog: agents of one project report to each other; each reads on from where it stopped.
+"""The worklog: reports of agents on one project to each other. The server stores how far each agent has read.
 
 The command line and the pages call further tools by name, which are not listed.
 
-:raises InvalidRequestError: an argument cannot be used.
+:raises InvalidRequestError: an argument is invalid.
 :raises DatabaseError: the database cannot be used.
 """
 
@@ -36,9 +36,9 @@ NewId = Annotated[str, Check(store.new_id)]
 
 @dataclass(frozen=True, slots=True)
 class CurrentReply:
-    """The current session.
+    """The current worklog session.
 
-    :param session_id: its id; left out without a session.
+    :param session_id: id of the session; absent without one.
     """
 
     session_id: str | None
@@ -48,7 +48,7 @@ class CurrentReply:
 class SessionsReply:
     """The worklog sessions of a project.
 
-    :param sessions: the newest first.
+    :param sessions: sessions, newest first.
     """
 
     sessions: tuple[WorklogSession, ...]
@@ -56,9 +56,9 @@ class SessionsReply:
 
 @dataclass(frozen=True, slots=True)
 class ExportReply:
-    """Files that were written.
+    """The result of an export.
 
-    :param folder: where they are, below the project's folder.
+    :param folder: folder of the files, below the project.
     """
 
     folder: str
@@ -67,10 +67,10 @@ class ExportReply:
 def worklog_init(app: WorklogUser, session_id: NewId | None = None, task: Text | None = None) -> Opened:
     """Start or resume a worklog session; it becomes current.
 
-    :param session_id: by default today's date (UTC).
+    :param session_id: id of the session; by default today's date (UTC).
     :param task: purpose of the session.
-    :returns: a session that was asked for.
-    :raises AlreadyExistsError: the id is another's but for case.
+    :returns: a new or resumed session.
+    :raises AlreadyExistsError: the id differs from an existing one only in case.
     :raises ClosedError: the session is closed.
     """
     with app.database.write() as tx:
@@ -95,14 +95,14 @@ def worklog_log(
     :param summary: the event in words.
     :param data: details, as any JSON.
     :param tags: words to filter by.
-    :param refs: e.g. ``{"files": ["a.py:3"]}``.
-    :param session_id: by default the current one.
+    :param refs: references by kind, e.g. ``{"files": ["a.py:3"]}``.
+    :param session_id: id of the session; by default the current one.
     :param agent_type: kind of agent; by default ``unknown``.
-    :returns: an entry that was written.
+    :returns: a new entry.
     :raises SessionNotFoundError: there is no such session.
     :raises ClosedError: the session takes no more entries.
     """
-    # Checked, data, tags and refs are JSON in texts, as they are stored.
+    # After their checks, data, tags and refs are JSON texts, the form in the database.
     values = {
         "agent_id": agent_id,
         "agent_type": agent_type or "unknown",
@@ -131,10 +131,9 @@ async def worklog_read(
     :param agent_id: name of the agent that reads.
     :param peek: keep the cursor, so that the entries stay unread.
     :param since: return the entries after this number instead.
-    :param session_id: by default the current one.
-    :param limit: most entries of the answer.
-    :param wait: seconds to wait for an entry if there is no new one, from 0 to 60.
-    :returns: entries an agent had not seen.
+    :param session_id: id of the session; by default the current one.
+    :param wait: seconds to wait for a new entry if there is none, from 0 to 60.
+    :returns: entries that an agent had not seen.
     :raises SessionNotFoundError: there is no such session, or no current one.
     """
     part = Slice.parse(limit, None, store.PAGE)
@@ -151,8 +150,8 @@ async def worklog_read(
 def worklog_status(app: WorklogUser, session_id: Name | None = None) -> WorklogSession:
     """Show a worklog session's state, agents and counts.
 
-    :param session_id: by default the current one.
-    :returns: one worklog.
+    :param session_id: id of the session; by default the current one.
+    :returns: a worklog session.
     :raises SessionNotFoundError: there is no such session, or no current one.
     """
     with app.database.read() as tx:
@@ -162,8 +161,9 @@ def worklog_status(app: WorklogUser, session_id: Name | None = None) -> WorklogS
 def worklog_close(app: WorklogUser, archive: bool = False, session_id: Name | None = None) -> Closed:
     """Close a worklog session for good.
 
-    :param session_id: by default the current one.
-    :returns: a session that takes no more entries.
+    :param archive: also move the session to the archive.
+    :param session_id: id of the session; by default the current one.
+    :returns: a closed session.
     :raises SessionNotFoundError: there is no such session, or no current one.
     """
     with app.database.write() as tx:
@@ -175,12 +175,12 @@ def worklog_open(
     session_id: Annotated[NewId | None, "Default: today"] = None,
     task: Text | None = None,
 ) -> Opened:
-    """Start a worklog session; an existing one is left as it is.
+    """Start a worklog session; an existing one stays unchanged.
 
-    :param session_id: its id; by default today's date (UTC).
-    :param task: its purpose.
-    :returns: a session that was asked for.
-    :raises AlreadyExistsError: the id is another's but for case.
+    :param session_id: id of the session; by default today's date (UTC).
+    :param task: purpose of the session.
+    :returns: a new or existing session.
+    :raises AlreadyExistsError: the id differs from an existing one only in case.
     """
     with app.database.write() as tx:
         return store.init(tx, app.project, session_id, task, switch=False)
@@ -189,14 +189,14 @@ def worklog_open(
 def worklog_current(app: WorklogUser) -> CurrentReply:
     """Return the current worklog session.
 
-    :returns: the current session.
+    :returns: the current worklog session.
     """
     with app.database.read() as tx:
         return CurrentReply(store.current(tx, app.project))
 
 
 def worklog_sessions(
-    app: WorklogUser, archived: Annotated[bool, "Add the archived ones"] = False
+    app: WorklogUser, archived: Annotated[bool, "Add archived sessions"] = False
 ) -> SessionsReply:
     """List worklog sessions.
 
@@ -211,47 +211,47 @@ def worklog_export(
     session_id: Annotated[Name | None, "Default: current"] = None,
     folder: Annotated[str | None, "Below the working directory; default: the session's own"] = None,
 ) -> ExportReply:
-    """Write a worklog session as files.
+    """Write a worklog session to files.
 
-    :param session_id: its id; by default the current session.
-    :param folder: a folder below this one; by default ``.npl/sessions`` and its id.
-    :returns: files that were written.
+    :param session_id: id of the session; by default the current one.
+    :param folder: folder below the working directory; by default ``.npl/sessions`` and the id.
+    :returns: the result of an export.
     :raises SessionNotFoundError: there is no such session, or no current one.
     :raises OutsideRootError: the folder is not below the working directory.
-    :raises NotAllowedError: the folder is hidden, or lies in a hidden one other than ``.npl``.
-    :raises AlreadyExistsError: the folder holds files of these names that no export has written.
+    :raises NotAllowedError: the folder or one above it is hidden, except ``.npl``.
+    :raises AlreadyExistsError: the folder has files with these names that no export has written.
     :raises StorageError: the folder cannot be written.
     """
-    target = None if folder is None else _below(app.project, folder, app.seen_roots)
+    target = None if folder is None else _export_folder(app.project, folder, app.seen_roots)
     with app.database.read() as tx:
         written = files.export(tx, app.project, session_id, target)
     return ExportReply(os.path.relpath(written, app.project))
 
 
-def _below(project: str, folder: str, roots: tuple[str, ...] | None) -> Path:
+def _export_folder(project: str, folder: str, roots: tuple[str, ...] | None) -> Path:
     """Return the real path of a folder below the working directory.
 
-    :param roots: real paths of the folders of which it must lie in one as well.
+    :param roots: real paths of folders; the folder must lie in one of them; ``None`` allows all.
     :raises InvalidRequestError: no folder can have this name.
     :raises OutsideRootError: the folder lies elsewhere.
-    :raises NotAllowedError: programs keep what they obey in this folder.
+    :raises NotAllowedError: the folder is hidden; programs keep their settings in hidden folders.
     """
     check_name(folder, "folder")
-    # Not Path.resolve, which fails where links go in circles.
+    # Not Path.resolve, which raises for circular links.
     target = real_path(os.path.join(project, folder))  # noqa: PTH118 - real_path takes a text
     seen = target is not None and (roots is None or any(map(Path(target).is_relative_to, roots)))
     if target is None or not seen or not Path(target).is_relative_to(project):
         hint = "choose one below it; 'npl-mcp worklog export' writes anywhere"
         raise OutsideRootError(f"folder {folder[:200]!r} is not below the working directory", hint=hint)
     if is_hidden(part for part in Path(target).relative_to(project).parts if part != ".npl"):
-        raise NotAllowedError(f"folder {folder[:200]!r} is hidden; choose one that is not")
+        raise NotAllowedError(f"folder {folder[:200]!r} is hidden", hint="choose a folder that is not hidden")
     return Path(target)
 
 
 def worklog_import(app: WorklogUser) -> Imported:
-    """Import worklogs of the project's folder that are not known yet.
+    """Import the worklogs of the project's folder that the database does not have.
 
-    :returns: what was imported from a project's ``.npl`` folder.
+    :returns: the result of an import.
     """
     return files.import_folder(app.database, app.project)
 
@@ -265,8 +265,9 @@ def worklog_view(
     before: Whole | None = None,
     limit: int | None = None,
 ) -> WorklogView:
-    """Show the latest entries of a worklog, and when each agent did something.
+    """Show the latest entries of a worklog, with the activity of each agent.
 
+    :param before: only entries before this number.
     :returns: a part of a worklog.
     :raises SessionNotFoundError: there is no such session.
     """
@@ -285,9 +286,10 @@ async def worklog_news(
     tag: Name | None = None,
     wait: Wait = 0,
 ) -> tuple[Entry, ...]:
-    """Show the entries of a worklog that come after one.
+    """Show the entries of a worklog after a number.
 
-    :returns: each is one line of a worklog.
+    :param since: only entries after this number.
+    :returns: entries of a worklog.
     :raises SessionNotFoundError: there is no such session.
     """
     return await when_new(

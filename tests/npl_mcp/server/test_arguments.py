@@ -16,7 +16,7 @@ from npl_mcp.server.arguments import MOST_ENTRIES
 from npl_mcp.server.messages import MOST_VALUES
 from npl_mcp.server.registry import BoundTool
 from npl_mcp.tools.domains import listed_tools, tool_named, unlisted_tools
-from npl_mcp.tools.errors import LARGEST_ERROR, PROBLEMS, invalid_arguments, shortened
+from npl_mcp.tools.errors import MAX_ERROR_BYTES, MAX_PROBLEMS, invalid_arguments, shortened
 from npl_mcp.tools.spec import ToolSpec
 from tests.conftest import Call
 from tests.npl_mcp.tools.strategies import types_of
@@ -76,8 +76,8 @@ def test_what_stores_keep_is_not_too_much(call: Call) -> None:
 def test_an_error_names_the_first_ten_problems(call: Call) -> None:
     """And says how many more there are."""
     answer = call("npl_load_tailored", topics=list(range(MOST_ENTRIES)))
-    assert answer["error"].count("topics[") == PROBLEMS
-    assert answer["error"].endswith(f"and {MOST_ENTRIES - PROBLEMS} more problems")
+    assert answer["error"].count("topics[") == MAX_PROBLEMS
+    assert answer["error"].endswith(f"and {MOST_ENTRIES - MAX_PROBLEMS} more problems")
     assert "topics[9]" in answer["error"]
     few = invalid_arguments([{"type": "a", "loc": ("x",), "msg": "No"}] * 2, "t", {})
     assert str(few) == "t: x: no"
@@ -101,11 +101,11 @@ def test_a_wrong_name_leads_to_the_right_one(call: Call, tool: str, name: str) -
 
 TEXTS = {
     "short": "a",
-    "as long as may be": "a" * (LARGEST_ERROR - 102),
+    "as long as may be": "a" * (MAX_ERROR_BYTES - 102),
     "long": "what is wrong " + "x" * MANY + "; what to do",
-    "control characters": "what is wrong " + "\x01" * LARGEST_ERROR + "; what to do",
-    "wide characters": "what is wrong " + "😀" * LARGEST_ERROR + "; what to do",
-    "quotes": "what is wrong " + '"\\' * LARGEST_ERROR + "; what to do",
+    "control characters": "what is wrong " + "\x01" * MAX_ERROR_BYTES + "; what to do",
+    "wide characters": "what is wrong " + "😀" * MAX_ERROR_BYTES + "; what to do",
+    "quotes": "what is wrong " + '"\\' * MAX_ERROR_BYTES + "; what to do",
 }
 
 
@@ -114,8 +114,8 @@ def test_no_error_is_larger_than_four_kilobytes(case: str) -> None:
     """It begins with what is wrong and ends with what to do; a short one stays as it is."""
     text = TEXTS[case]
     short = shortened(text)
-    assert len(json.dumps(short, ensure_ascii=False).encode()) <= LARGEST_ERROR - 100
-    assert (short == text) is (len(text) < LARGEST_ERROR)
+    assert len(json.dumps(short, ensure_ascii=False).encode()) <= MAX_ERROR_BYTES - 100
+    assert (short == text) is (len(text) < MAX_ERROR_BYTES)
     assert short[:12] == text[:12]
     assert short[-12:] == text[-12:]
 
@@ -135,7 +135,7 @@ def test_no_tool_answers_a_mistake_with_more(call: Call, case: str) -> None:
     tool, arguments = LONG_NAMES[case]
     answer = call(tool, **arguments)
     assert answer["success"] is False
-    assert len(json.dumps(answer, ensure_ascii=False).encode()) <= LARGEST_ERROR
+    assert len(json.dumps(answer, ensure_ascii=False).encode()) <= MAX_ERROR_BYTES
 
 
 NUMBERS = {"3": 3, "3.0": 3.0, '"3"': "3"}

@@ -175,12 +175,12 @@ def test_a_dump_says_what_it_leaves_out(here: Call, repository: Path, tmp_path: 
 
 def test_a_dump_is_bounded(here: Call, repository: Path) -> None:
     """What does not fit into one answer is left out and named; smaller files still come."""
-    (repository / "docs" / "a.txt").write_text("a" * (utility.ANSWER_BYTES - 100), encoding="utf-8")
+    (repository / "docs" / "a.txt").write_text("a" * (utility.MAX_ANSWER_BYTES - 100), encoding="utf-8")
     (repository / "docs" / "b.txt").write_text("b" * 200, encoding="utf-8")
     data = here("dump_files", path="docs")["data"]
     assert headers(data["content"]) == ["docs/a.txt", "docs/größe.md"]
     assert data["left_out"] == [{"path": "docs/b.txt", "reason": "one answer holds 1,048,576 bytes"}]
-    assert data["total_bytes"] <= utility.ANSWER_BYTES
+    assert data["total_bytes"] <= utility.MAX_ANSWER_BYTES
 
 
 def test_the_tree_nests_at_every_level(here: Call) -> None:
