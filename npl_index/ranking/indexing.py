@@ -37,8 +37,8 @@ _NAMES = ("linkTitle", "sidebar_label", "aliases", "keywords")
 _FILE_WORDS = re.compile(r"[/\s]|--+")
 _ABOUT = (*_NAMES, "description")
 _PIECE = 1 << 16
-_SECTION_BYTES = 1_200
-_TERM_BYTES = 70
+_SECTION_BYTES = 2_400
+_TERM_BYTES = 300
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,9 @@ class ParsedDocument:
     @property
     def nbytes(self) -> int:
         """Bytes of memory it takes; an estimate."""
-        texts = 2 * self.tree.sections[0].whole_bytes.stop
+        whole = self.tree.sections[0]
+        # The bytes and the text, of at most four bytes a character, and the starts of lines.
+        texts = 5 * whole.whole_bytes.stop + 8 * whole.whole.stop
         return texts + _SECTION_BYTES * len(self.tree.sections)
 
 

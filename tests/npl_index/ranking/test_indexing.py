@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import tracemalloc
 
 import pytest
 
@@ -115,9 +116,25 @@ def test_a_collection_of_one_is_kept() -> None:
     assert one.collection is one.collection
 
 
-def test_sizes_grow_with_the_text() -> None:
-    """The cache's idea of memory follows what is kept."""
-    assert 0 < indexed().nbytes < indexed(TEXT * 20).nbytes
+@pytest.mark.parametrize(
+    "text",
+    [
+        " ".join(f"word{number}" for number in range(20_000)),
+        "a\n" * 100_000,
+        "a" * 100_000 + "\N{LARGE GREEN CIRCLE}",
+        "## Heading\n\ntext\n" * 1_000,
+    ],
+    ids=["words", "lines", "wide characters", "sections"],
+)
+def test_a_document_takes_no_more_memory_than_its_size_says(text: str) -> None:
+    """The cache is bounded by these sizes."""
+    assert indexed().collection
+    tracemalloc.start()
+    one = indexed(text)
+    assert one.collection
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert kept <= one.nbytes
 
 
 def test_a_deadline_in_the_past() -> None:
