@@ -1,24 +1,66 @@
-"""Push and pull between folders and libraries: a folder becomes a revision, a revision becomes files."""
+"""Push and pull between folders and libraries: a folder becomes a revision, a revision becomes files.
+
+A folder notes which revision it has, in ``.npl/library``. A push merges what others have pushed since.
+"""
 
 from __future__ import annotations
 
 import errno
+import json
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from typing import Any
 
-from npl_index.errors import DocumentNotFoundError
+from npl_index.errors import DocumentError, DocumentNotFoundError, NotFoundError
 from npl_index.library.catalog import Root
 from npl_index.library.documents import FileReader, Found
 from npl_index.library.files import FileTooLargeError, Folder, NotRegularError
 from npl_index.library.references import MARKDOWN_SUFFIXES
 from npl_index.library.roots import Limits, Roots, too_many
-from npl_index.markdown.sections import decoded
+from npl_index.markdown.merging import merge_sections
+from npl_index.markdown.sections import decoded, parse_sections
+from npl_mcp.stores.base.checks import some
 from npl_mcp.stores.base.database import digest_of
-from npl_mcp.stores.base.errors import StorageError
-from npl_mcp.stores.library.names import LibraryRef
-from npl_mcp.stores.library.store import LibraryFile, LibraryRevision, LibraryStore, Push
+from npl_mcp.stores.base.errors import ConflictError, StorageError
+from npl_mcp.stores.library.names import LibraryRef, top_of
+from npl_mcp.stores.library.store import Difference, Files, LibraryFile, LibraryRevision, LibraryStore, Push
+
+NOTE_FOLDER, NOTE = ".npl", "library"
+"""Where a folder notes its revision of each library: JSON, number and digest by the library's name."""
+
+_NOTE_BYTES = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Pushed:
+    """The result of a push from a folder.
+
+    :param push: the new revision, and how it differs from the one before.
+    :param merged: files that others changed since the folder's revision; the folder has them now.
+    :param replaced: such files that the folder's own replaced by force.
+    """
+
+    push: Push
+    merged: tuple[str, ...]
+    replaced: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Merged:
+    """The files of a folder and those of others, merged.
+
+    :param files: all of them.
+    :param texts: merged contents by their paths.
+    :param taken: paths of files that differ from the folder's.
+    """
+
+    files: Files
+    texts: Mapping[str, bytes] = field(default_factory=dict)
+    taken: tuple[str, ...] = ()
 
 
 @dataclass
@@ -44,7 +86,7 @@ class Pulled:
 class Libraries:
     """Push and pull of folders.
 
-    :param store: the store of the libraries.
+    :param store: the libraries.
     :param limits: those of searched folders.
     """
 
@@ -60,29 +102,122 @@ class Libraries:
         message: str | None = None,
         created_by: str | None = None,
         dry_run: bool = False,
-    ) -> Push:
-        """Push the Markdown of a folder as the next revision of a library; see :meth:`LibraryStore.push`.
+        force: bool = False,
+    ) -> Pushed:
+        """Push the Markdown of a folder as the next revision of a library.
 
+        What others pushed since the revision that the folder notes is merged by section, and written to the
+        folder. A folder without a note replaces the library's files.
+
+        :param force: replace the files that others changed.
         :raises DocumentNotFoundError: the folder contains no Markdown: it is probably the wrong one.
         :raises DocumentError: a file cannot be used; nothing was pushed.
+        :raises ConflictError: others changed the same sections, or the note is of another library.
         """
-        founds = self._found(folder)
-        if not founds:
-            raise DocumentNotFoundError(f"{folder} holds no Markdown", hint="name another folder")
-        files = {}
-        for path, found in founds.items():
-            # Contents are read twice, because together they may not fit into memory.
-            document = self._reader.read(found)
-            decoded(document.data, path)
-            files[path] = LibraryFile(document.digest, len(document.data))
-        return self._store.push(
-            name,
-            files,
-            lambda path: self._reader.read(founds[path]).data,
-            message=message,
-            created_by=created_by,
-            dry_run=dry_run,
-        )
+        told: dict[str, Any] = {"message": message, "created_by": created_by, "dry_run": dry_run}
+        while True:
+            founds = self._found(folder)
+            if not founds:
+                raise DocumentNotFoundError(f"{folder} holds no Markdown", hint="name another folder")
+            files = {path: self._file(path, found) for path, found in founds.items()}
+            current = self._current(name)
+            number = 0 if current is None else current.number
+            theirs = {} if current is None else self._store.files(current)
+            base = None if current is None else self._base(folder, name, force=force)
+            merged = _Merged(files)
+            if base is not None and not force:
+                merged = self._merged(top_of(name, number), base, files, theirs, founds)
+
+            read = partial(self._read, founds, merged.texts)
+            done = self._store.push(name, merged.files, read, **told, expect=number)
+            if done is not None:  # else somebody pushed meanwhile
+                break
+        others = Difference.between(base or {}, theirs) if force else Difference((), (), ())
+        changed = {*others.added, *others.changed}
+        replaced = tuple(path for path in sorted(changed) if files.get(path) != theirs[path])
+        if not dry_run:
+            revision = self._store.revision(name, done.number)
+            if merged.taken:
+                own = frozenset((path, file.digest) for path, file in files.items())
+                self._write(Pulled(revision), folder, merged.files, own)
+            self._note(folder, revision)
+        return Pushed(done, merged.taken, replaced)
+
+    def _file(self, path: str, found: Found) -> LibraryFile:
+        # Contents are read twice, because together they may not fit into memory.
+        document = self._reader.read(found)
+        decoded(document.data, path)
+        return LibraryFile(document.digest, len(document.data))
+
+    def _read(self, founds: Mapping[str, Found], texts: Mapping[str, bytes], path: str) -> bytes:
+        return texts[path] if path in texts else self._reader.read(founds[path]).data
+
+    def _current(self, name: str) -> LibraryRevision | None:
+        with suppress(DocumentNotFoundError):
+            return self._store.revision(name)
+        return None
+
+    def _merged(
+        self, top: str, base: Files, ours: Files, theirs: Files, founds: Mapping[str, Found]
+    ) -> _Merged:
+        """Merge the files of a folder with those of others.
+
+        :param top: name of the others' revision.
+        :raises ConflictError: both sides changed the same section of a file, or one removed it.
+        """
+        files, texts, taken, conflicts = dict(ours), {}, [], []
+        changes = Difference.between(base, theirs)
+        for path in (*changes.added, *changes.changed, *changes.removed):
+            own, old, new = (side.get(path) for side in (ours, base, theirs))
+            if own == new:
+                continue
+            text = None
+            if own == old:
+                files.pop(path, None)
+                files |= {} if new is None else {path: new}
+            elif own and old and new:
+                old_text, new_text = (self._store.content(path, one.digest) for one in (old, new))
+                with suppress(DocumentError):
+                    own_text = self._reader.read(founds[path]).data
+                    text = merge_sections(old_text, own_text, new_text, partial(parse_sections, name=path))
+            if text is not None:
+                texts[path], files[path] = text, LibraryFile(digest_of(text), len(text))
+            elif own != old:
+                conflicts.append(path)
+            taken.append(path)
+        if conflicts:
+            raise ConflictError(
+                f"others changed the same sections of {some(conflicts)}",
+                hint=f"their text is {top}/{conflicts[0]}; put both into your file, then push --force",
+            )
+        return _Merged(files, texts, tuple(sorted(taken)))
+
+    def _base(self, folder: Path, name: str, *, force: bool) -> Files | None:
+        """Return the files of the revision that a folder notes."""
+        noted = self._notes(folder).get(name)
+        if noted is None:
+            return None
+        with suppress(NotFoundError, LookupError, TypeError):
+            revision = self._store.revision(name, noted["revision"])
+            if revision.digest == noted["digest"]:
+                return self._store.files(revision)
+        if force:
+            return None
+        problem = f"{folder} has a revision that library {name} does not have"
+        raise ConflictError(problem, hint="pull into a new folder, or push --force")
+
+    def _notes(self, folder: Path) -> dict[str, Any]:
+        with suppress(OSError, ValueError), Folder.opened(folder, NOTE_FOLDER) as place:
+            notes = json.loads(place.read(NOTE, _NOTE_BYTES)[0])
+            return notes if isinstance(notes, dict) else {}
+        return {}
+
+    def _note(self, folder: Path, revision: LibraryRevision) -> None:
+        noted = {revision.library: {"revision": revision.number, "digest": revision.digest}}
+        text = json.dumps({**self._notes(folder), **noted}, indent=1)
+        # A folder that cannot be written, such as a mounted one, is pushed without a note.
+        with suppress(OSError), Folder.opened(folder, NOTE_FOLDER, make=True) as place:
+            place.replace(NOTE, f"{text}\n".encode(), durable=False)
 
     def pull(self, ref: LibraryRef, folder: Path, *, force: bool = False) -> Pulled:
         """Update the Markdown of a folder to a revision, without loss of the user's files.
@@ -98,6 +233,16 @@ class Libraries:
         revision = self._store.revision(ref.library, ref.number)
         files, held = self._store.files(revision), self._store.held(ref.library)
         done = Pulled(revision)
+        self._write(done, folder, files, held, force=force)
+        if not done.kept:  # else the folder's revision is still the one before
+            self._note(folder, revision)
+        return done
+
+    def _write(self, done: Pulled, folder: Path, files: Files, held: Held, *, force: bool = False) -> None:
+        """Write files to a folder, and remove those that it should not have.
+
+        :param held: contents that may be replaced and removed.
+        """
         at = "."
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -111,7 +256,6 @@ class Libraries:
         except OSError as error:
             reason = error.strerror or type(error).__name__
             raise StorageError(f"{folder / at} cannot be written: {reason}") from None
-        return done
 
     def _found(self, folder: Path) -> Mapping[str, Found]:
         """Return the Markdown files below a folder by their paths, as searches find them."""

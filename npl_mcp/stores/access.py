@@ -58,6 +58,7 @@ class Identity:
     :param name: what they are called wherever something says who did it.
     :param sight: what they see.
     :param read_only: they change nothing.
+    :param pushes: names of the libraries that they may push.
     :param expires_at: when the token ends; UTC, ISO 8601.
     :param ends: the same by the monotonic clock of this process, in seconds.
     """
@@ -67,6 +68,7 @@ class Identity:
     read_only: bool = False
     expires_at: str | None = None
     ends: float | None = field(default=None, compare=False)
+    pushes: tuple[str, ...] = ()
 
     def is_valid(self) -> bool:
         """Return whether the token has not expired yet."""
@@ -113,12 +115,14 @@ class AccessStore:
         *,
         read_only: bool = False,
         lifetime: timedelta | None = None,
+        pushes: Sequence[str] = (),
     ) -> str:
         """Create a token and return it; it cannot be shown again.
 
         A name whose token was revoked or has expired gets a new token.
 
         :param lifetime: its validity; ``None``: until it is revoked.
+        :param pushes: see :class:`Identity`.
         :raises InvalidRequestError: the name cannot be used.
         :raises AlreadyExistsError: the name has a valid token, or differs from such a name only in case.
         """
@@ -131,6 +135,7 @@ class AccessStore:
             "read_only": int(read_only),
             "roots": _written(sight.roots),
             "libraries": _written(sight.libraries),
+            "pushes": _written(pushes),
         }
         with self._database.write() as tx:
             # Mentions ignore the case of names.
@@ -183,7 +188,7 @@ class AccessStore:
 
 
 _SELECT = """
-SELECT name, digest, domains, read_only, roots, libraries, created_at, expires_at, revoked_at
+SELECT name, digest, domains, read_only, roots, libraries, pushes, created_at, expires_at, revoked_at
 FROM access_token
 """
 
@@ -205,5 +210,5 @@ def _entry(row: Row, moment: str) -> TokenEntry:
             ends = time.monotonic() + (moment_of(expires_at) - moment_of(moment)).total_seconds()
         except ValueError:
             raise damaged("a row of access_token, column expires_at, holds no time") from None
-    identity = Identity(row["name"], sight, bool(row["read_only"]), expires_at, ends)
+    identity = Identity(row["name"], sight, bool(row["read_only"]), expires_at, ends, values("pushes") or ())
     return TokenEntry(identity, row["created_at"], row["revoked_at"])

@@ -84,6 +84,7 @@ _READERS: Mapping[tuple[str, str], Callable[[Any], bool]] = {
     ("access_token", "domains"): _json,
     ("access_token", "roots"): _json,
     ("access_token", "libraries"): _json,
+    ("access_token", "pushes"): _json,
     ("tool_call", "taken"): _json,
     ("event", "data"): _object,
     ("worklog_entry", "data"): _json,

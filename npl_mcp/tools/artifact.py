@@ -35,7 +35,7 @@ from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.paging import LARGEST_PAGE, Page, Slice
 from npl_mcp.stores.base.values import filled
 from npl_mcp.stores.review.annotation import count_lines, split_lines
-from npl_mcp.tools.parameters import Check, Name, RowId, Text, Whole
+from npl_mcp.tools.parameters import Check, Name, RowId, Text, Unlisted, Whole
 from npl_mcp.tools.spec import ToolSpec
 
 FileName = Annotated[str, Check(check_filename)]
@@ -136,20 +136,23 @@ def artifact_add_revision(
     created_by: Name | None = None,
     purpose: Purpose | None = None,
     notes: Text | None = None,
+    expect: Annotated[Whole | None, Unlisted] = None,
 ) -> Stored:
     """Add a new current revision to an artifact.
 
     :param content: the file as text.
     :param file_content_base64: the file in base64, of any type.
     :param notes: notes on the revision.
+    :param expect: the ``revision_num`` from which the content was made; another current revision is refused.
     :returns: a stored revision.
     :raises TooLargeError: the file has too many bytes.
+    :raises ConflictError: ``expect`` is not the current revision.
     :raises ArtifactNotFoundError: there is no such artifact.
     :raises ClosedError: the artifact is archived.
     """
     data = given_content(content, file_content_base64, app.settings.max_artifact_bytes)
     draft = RevisionDraft(data, filename, created_by, purpose or "", notes)
-    return app.stores.artifact.add_revision(artifact_id, draft)
+    return app.stores.artifact.add_revision(artifact_id, draft, expect=expect)
 
 
 def artifact_get(

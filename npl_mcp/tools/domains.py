@@ -24,6 +24,7 @@ UNLISTED: Mapping[str, str | None] = {
     "survey": "npl",
     "audit": "npl",
     "documents": "npl",
+    "library": "npl",
     "calls": None,
 }
 """Further modules, of tools for command lines and pages and of tools that a setting lists, each with its

@@ -5,13 +5,15 @@ from __future__ import annotations
 import argparse
 import getpass
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import asdict
 
 from npl_index.errors import DocumentNotFoundError, InvalidRequestError
+from npl_mcp.cli.commands.served_libraries import ServedLibraries
 from npl_mcp.cli.commands.stores import stores_of
 from npl_mcp.cli.terminal.arguments import JSON, Commands, argument, count, option, switch
 from npl_mcp.cli.terminal.display import Outcome
+from npl_mcp.cli.transports.connecting import connect
 from npl_mcp.config.argument_types import path
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.libraries import Libraries
@@ -24,10 +26,23 @@ LOG = 20
 COMMANDS = Commands()
 
 
+def _is_served(settings: Settings) -> bool:
+    """Return whether libraries are those of a server: of one that is named, unless the database is, too."""
+    return settings.url is not None and settings.database_url is None
+
+
 @contextmanager
 def _libraries(settings: Settings) -> Iterator[Libraries]:
+    if _is_served(settings):
+        with closing(connect("http", _ignore)) as connection:
+            yield Libraries(ServedLibraries(connection), settings.limits)
+        return
     with stores_of(settings) as stores:
         yield Libraries(stores.library, settings.limits)
+
+
+def _ignore(_: str) -> None:
+    """Nothing replaces the server."""
 
 
 def _library_ref(name: str, example: str) -> LibraryRef:
@@ -53,18 +68,26 @@ def _library_ref(name: str, example: str) -> LibraryRef:
     argument("-m", "--message", metavar="TEXT", help="description of the revision"),
     option("--by", "NAME", "author; by default the user of this machine", dest="created_by"),
     switch("--dry-run", help="only show the changes"),
+    switch("--force", help="replace what others pushed meanwhile; the files are named"),
     JSON,
 )
 def _push(given: argparse.Namespace, settings: Settings) -> Outcome:
-    """Make the Markdown of a folder the next revision of a library."""
+    """Make the Markdown of a folder the next revision of a library, merged with what others pushed meanwhile.
+
+    With NPL_MCP_URL and NPL_MCP_TOKEN a server pushes: the token needs the right (token add --push).
+    """
     if not given.folder.is_dir():
         raise DocumentNotFoundError(f"{given.folder} is not a folder", hint="name an existing folder")
     name = given.folder.resolve().name if given.name is None else given.name
-    by = _user() if given.created_by is None else given.created_by
+    by = _user() if given.created_by is None and not _is_served(settings) else given.created_by
+    told = {"message": given.message, "created_by": by, "dry_run": given.dry_run, "force": given.force}
     with _libraries(settings) as libraries:
-        done = libraries.push(given.folder, name, message=given.message, created_by=by, dry_run=given.dry_run)
-    data = {"library": name, "revision": done.number, **asdict(done.difference)}
-    return Outcome(_pushed(name, done, dry=given.dry_run), data)
+        done = libraries.push(given.folder, name, **told)
+    also = {"merged": done.merged, "replaced": done.replaced}
+    data = {"library": name, "revision": done.push.number, **asdict(done.push.difference), **also}
+    lines = [_pushed(name, done.push, dry=given.dry_run)]
+    lines += [f"{word} by others: {', '.join(paths)}" for word, paths in also.items() if paths]
+    return Outcome("\n".join(lines), data)
 
 
 def _user() -> str | None:

@@ -34,13 +34,15 @@ COMMANDS = Commands()
     switch("--read-only", help="change nothing"),
     repeated("--root", "DIR", "see only files below this folder", dest="sees_roots", type=path),
     repeated("--library", "NAME", "see only this library, and files below --root", dest="sees_libraries"),
+    repeated("--push", "NAME", "may push this library", dest="pushes"),
     option("--expires", "TIME", "lifetime, e.g. 12h, 30d or 8w; by default unlimited"),
 )
 def _add_token(given: argparse.Namespace, settings: Settings) -> Outcome:
     """Create a token and print it, once."""
     sight, lifetime = _sight(given), _lifetime(given.expires)
+    told = {"read_only": given.read_only, "lifetime": lifetime, "pushes": _pushes(given)}
     with stores_of(settings) as stores:
-        return Outcome(stores.access.add(given.name, sight, read_only=given.read_only, lifetime=lifetime))
+        return Outcome(stores.access.add(given.name, sight, **told))
 
 
 @COMMANDS.add("token list", JSON)
@@ -71,7 +73,12 @@ def _sight(given: argparse.Namespace) -> Sight:
     if roots is None and libraries is None:
         return Sight(domains)
     paths = tuple(os.path.abspath(root) for root in roots or ())  # noqa: PTH100 - another machine may have it
-    return Sight(domains, paths, tuple(map(_library, libraries or ())))
+    return Sight(domains, paths, tuple(dict.fromkeys((*map(_library, libraries or ()), *_pushes(given)))))
+
+
+def _pushes(given: argparse.Namespace) -> tuple[str, ...]:
+    """Return the libraries that may be pushed; who pushes one sees it."""
+    return tuple(map(_library, given.pushes or ()))
 
 
 def _domains(names: Iterable[str]) -> Iterable[str]:
@@ -126,6 +133,7 @@ def _token_row(entry: TokenEntry) -> dict[str, Any]:
         "domains": None if sight.domains is None else sorted(sight.domains),
         "roots": sight.roots,
         "libraries": sight.libraries,
+        "pushes": identity.pushes,
     }
 
 
@@ -136,4 +144,6 @@ def _permissions(identity: Identity) -> tuple[str, str, str]:
     documents = "all"
     if sight.roots is not None:
         documents = ", ".join((*sight.roots, *(f"lib:{name}" for name in sight.libraries or ()))) or "none"
-    return "read" if identity.read_only else "read, write", domains, documents
+    access = ["read", *(() if identity.read_only else ("write",))]
+    access += [f"push lib:{name}" for name in identity.pushes]
+    return ", ".join(access), domains, documents

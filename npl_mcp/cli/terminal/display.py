@@ -193,6 +193,9 @@ def run_program(program: str, run: Callable[[Display], int]) -> int:
     except NPLError as error:
         display.note(str(error))
         return USAGE
+    except FailedCallError as refused:
+        display.note(str(refused))
+        return exit_code(refused.reply)
     except SystemExit as end:
         return int(end.code or 0)
     except KeyboardInterrupt:

@@ -14,6 +14,10 @@ WORKLOG_TOOLS = "worklog_"
 """Prefix of the tools that need only the worklogs."""
 
 
+LIBRARY_TOOLS = "library_"
+"""Prefix of the tools that need the libraries and nothing else."""
+
+
 class Transport(Protocol):
     """A way to call tools.
 

@@ -23,6 +23,7 @@ from npl_mcp import __version__
 from npl_mcp.cli.transports.addresses import Address
 from npl_mcp.cli.transports.base import (
     CALL_SECONDS,
+    LIBRARY_TOOLS,
     WORKLOG_TOOLS,
     TransportError,
     check_version,
@@ -80,8 +81,8 @@ class HttpTransport:
             if not self._token.isascii() or not self._token.isprintable():
                 raise TransportError("was not called: the token has characters outside printable ASCII")
             headers["Authorization"] = b"Bearer " + self._token.encode("ascii")
-        # Another machine has other folders; its server uses its own.
-        if self.local:
+        # Another machine has other folders; its server uses its own. Libraries need none.
+        if self.local and not tool.startswith(LIBRARY_TOOLS):
             headers["NPL-Cwd"] = _folder_header(
                 (tool.startswith(WORKLOG_TOOLS) and self._project) or Path.cwd()
             )

@@ -17,6 +17,7 @@ from npl_mcp.stores.base.errors import (
     AlreadyExistsError,
     ArtifactNotFoundError,
     ClosedError,
+    ConflictError,
     RecordNotFoundError,
 )
 from npl_mcp.stores.base.paging import Page, Slice
@@ -238,14 +239,23 @@ class ArtifactStore:
                 session.link_artifact(tx, number, stored.artifact_id)
         return self._copied(stored, tx.now, draft)
 
-    def add_revision(self, artifact_id: int, draft: RevisionDraft, *, once: bool = False) -> Stored:
+    def add_revision(
+        self, artifact_id: int, draft: RevisionDraft, *, once: bool = False, expect: int | None = None
+    ) -> Stored:
         """Add a revision; it becomes the current one.
 
+        :param expect: the number of the current one.
         :param once: add nothing, and return the existing revision, if the same author stored the same content
             before.
         """
         with self.database.write() as tx:
             artifact = require_open(tx, artifact_id)
+            current = artifact["revision_count"] - 1
+            if expect not in (None, current):
+                raise ConflictError(
+                    f"artifact {artifact_id} is at revision {current}, not {expect}",
+                    hint=f"read revision {current}, then send expect={current}",
+                )
             digest = digest_of(draft.content)
             same = tx.one(_SAME, owner=artifact_id, digest=digest, by=draft.created_by) if once else None
             if same is not None:

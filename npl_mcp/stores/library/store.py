@@ -7,7 +7,7 @@ an index holds the files of any revision. Nothing is ever removed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import TypeVar
@@ -134,12 +134,15 @@ class LibraryStore:
         message: str | None = None,
         created_by: str | None = None,
         dry_run: bool = False,
-    ) -> Push:
+        expect: int | None = None,
+    ) -> Push | None:
         """Create the next revision of a library, or the first; without a change no revision is created.
 
         :param files: all its files.
+        :param expect: the number of the current revision, 0 if there is none; otherwise nothing is done.
         :param read: returns the content of a file; called only for contents that are not stored yet.
         :param dry_run: only return the changes.
+        :returns: ``None`` if another revision is current than expected.
         :raises ConflictError: the content of a file has changed.
         """
         check_library(name)
@@ -152,6 +155,8 @@ class LibraryStore:
             before = {} if current is None else _files(tx, current["library_id"], current["number"])
             found = Difference.between(before, files)
             number = 0 if current is None else int(current["number"])
+            if expect not in (None, number):
+                return None
             if dry_run or not found:
                 return Push(number, found)
             fresh = [*found.added, *found.changed]
@@ -175,6 +180,19 @@ class LibraryStore:
                 removed=len(found.removed),
             )
         return Push(number, found)
+
+    def upload(self, contents: Iterable[bytes]) -> None:
+        """Store contents of files that will be pushed; those that are stored already change nothing."""
+        with self._database.write() as tx:
+            for data in contents:
+                tx.insert("library_content", "digest", "digest", digest=digest_of(data), data=data)
+
+    def sizes(self, digests: Collection[str]) -> dict[str, int]:
+        """Return the bytes of stored contents by their digests."""
+        sql = "SELECT digest, length(data) AS size FROM library_content WHERE digest IN :digests"
+        with self._database.read() as tx:
+            rows = (row for part in _parts(list(digests), _NAMED) for row in tx.all(sql, digests=part))
+            return {row["digest"]: row["size"] for row in rows}
 
     def revision(
         self, name: str, number: int | None = None, seen: Callable[[str], bool] = lambda _: True

@@ -496,3 +496,15 @@ def test_an_archived_artifact_is_read_and_takes_nothing(settings: Settings) -> N
     assert (listed["data"]["total"], apart["data"]["total"]) == (2, 0)
     assert every == both
     assert (revised["data"]["revision_num"], reviewed["success"]) == (1, True)
+
+
+def test_a_revision_is_added_to_the_one_it_was_made_from(settings: Settings) -> None:
+    """With the number that its author has read; after another came, it is refused with that number."""
+    requests = [create(), revise(b"by ann", expect=0), revise(b"by bo", expect=0), revise(b"by bo", expect=1)]
+    _, added, refused, again = calls(settings, requests)
+    assert (added["data"]["revision_num"], again["data"]["revision_num"]) == (1, 2)
+    assert refused["error_code"] == "OPERATION_FAILED"
+    assert "is at revision 1, not 0" in refused["error"]
+    assert "expect=1" in refused["error"]
+    wrong = calls(settings, [revise(expect=-1)])[0]
+    assert (wrong["error_code"], wrong["parameter"]) == ("INVALID_PARAMETER", "expect")

@@ -9,11 +9,18 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from npl_index.library.roots import Limits
 from npl_mcp.__main__ import main
+from npl_mcp.core.libraries import Libraries
+from npl_mcp.stores.data_folder import Stores
+from npl_mcp.stores.library.names import LibraryRef
+from tests.npl_mcp.http.http_server import serving
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -49,8 +56,8 @@ def write(root: Path, files: dict[str, bytes]) -> None:
 
 
 def found(root: Path) -> dict[str, bytes]:
-    """Return the files below a folder."""
-    paths = (path for path in root.rglob("*") if path.is_file())
+    """Return the files below a folder, without its note."""
+    paths = (path for path in root.rglob("*") if path.is_file() and path != root / ".npl" / "library")
     return {path.relative_to(root).as_posix(): path.read_bytes() for path in paths}
 
 
@@ -265,3 +272,143 @@ def test_a_check_finds_what_was_changed_behind_its_back(
     problems = capsys.readouterr().err
     assert "revision 1 of library docs is not what was pushed" in problems
     assert re.search(r"the content [0-9a-f]{32} of a library is not what was pushed", problems)
+
+
+GUIDE = b"# Guide\n\n## Water\n\nEarly.\n\n## Soil\n\nDark.\n"
+
+
+@pytest.fixture
+def authors(run: Run, docs: Path) -> tuple[Path, Path]:
+    """Two folders with revision 1 of a library."""
+    write(docs, {"guide.md": GUIDE, "own.md": b"# Own\n", "old.md": b"# Old\n"})
+    assert run("push", "docs")[0] == 0
+    for name in ("ann", "bo"):
+        assert run("pull", "docs", name)[0] == 0
+    return Path("ann"), Path("bo")
+
+
+def test_others_pushes_are_merged_by_section(run: Run, authors: tuple[Path, Path]) -> None:
+    """Files and sections that only one changed are as that one left them, there and here."""
+    ann, bo = authors
+    (ann / "guide.md").write_bytes(GUIDE.replace(b"Early", b"Late"))
+    (ann / "old.md").unlink()
+    write(ann, {"new.md": b"# New\n"})
+    assert run("push", "ann", "--name", "docs")[1] == "lib:docs@2: 1 added, 1 changed, 1 removed\n"
+    (bo / "guide.md").write_bytes(GUIDE.replace(b"Dark", b"Red"))
+    (bo / "own.md").write_bytes(b"# Own\n\nMore.\n")
+    code, text, problems = run("push", "bo", "--name", "docs")
+    assert (code, problems) == (0, "")
+    assert text.splitlines() == [
+        "lib:docs@3: 0 added, 2 changed, 0 removed",
+        "merged by others: guide.md, new.md, old.md",
+    ]
+    assert found(bo)["guide.md"] == GUIDE.replace(b"Dark", b"Red").replace(b"Early", b"Late")
+    assert "old.md" not in found(bo)
+    assert run("pull", "docs", "ann")[0] == 0
+    assert found(ann) == found(bo)
+    assert run("push", "bo", "--name", "docs")[1] == "nothing is new: lib:docs@3 has just these files\n"
+
+
+CHANGED: dict[str, tuple[bytes | None, bytes | None]] = {
+    "one section": (GUIDE.replace(b"Early", b"Late"), GUIDE.replace(b"Early", b"Never")),
+    "removed here": (GUIDE.replace(b"Early", b"Late"), None),
+    "removed there": (None, GUIDE.replace(b"Early", b"Late")),
+}
+
+
+@pytest.mark.parametrize("case", CHANGED)
+def test_what_both_changed_is_refused(run: Run, authors: tuple[Path, Path], case: str) -> None:
+    """The files are named, nothing is pushed, both texts stay; force says what it replaced."""
+    for author, text in zip(authors, CHANGED[case], strict=True):
+        if text is None:
+            (author / "guide.md").unlink()
+        else:
+            (author / "guide.md").write_bytes(text)
+    assert run("push", "ann", "--name", "docs")[0] == 0
+    before = found(authors[1])
+    code, text_, problems = run("push", "bo", "--name", "docs")
+    assert (code, text_) == (2, "")
+    assert "others changed the same sections of guide.md" in problems
+    assert "lib:docs@2/guide.md" in problems
+    assert found(authors[1]) == before
+    assert len(run("log", "docs")[1].splitlines()) == 2
+    text_ = run("push", "bo", "--name", "docs", "--force")[1]
+    assert ("replaced by others: guide.md" in text_) is (case != "removed there")
+    assert run("pull", "docs@3", "copy")[0] == 0
+    assert found(Path("copy")) == before
+
+
+def test_a_pull_that_leaves_a_file_keeps_the_note(run: Run, authors: tuple[Path, Path]) -> None:
+    """So the next push knows that others changed this file."""
+    ann, bo = authors
+    (ann / "own.md").write_bytes(b"# Ann\n")
+    run("push", "ann", "--name", "docs")
+    (bo / "own.md").write_bytes(b"# Bo\n")
+    assert run("pull", "docs", "bo")[0] == 1
+    assert "others changed the same sections of own.md" in run("push", "bo", "--name", "docs")[2]
+
+
+def test_a_folder_of_another_library_is_refused(run: Run, authors: tuple[Path, Path]) -> None:
+    """Its note says what it began from."""
+    note = authors[0] / ".npl" / "library"
+    note.write_text(note.read_text().replace('"digest": "', '"digest": "0'))
+    code, _, problems = run("push", "ann", "--name", "docs")
+    assert (code, "has a revision that library docs does not have" in problems) == (2, True)
+    note.write_text("no JSON")
+    assert run("push", "ann", "--name", "docs")[0] == 0
+
+
+def test_authors_who_push_at_once_lose_nothing(data: Path, authors: tuple[Path, Path]) -> None:
+    """Each writes its own section of one file in many rounds, and sees the other's."""
+    for author in authors:
+        write(author, {"guide.md": GUIDE})
+
+    def work(number: int) -> None:
+        folder, section = authors[number], (b"Early", b"Dark")[number]
+        with closing(Stores(data, 16_000_000)) as stores:
+            libraries = Libraries(stores.library, Limits())
+            for turn in range(12):
+                text = (folder / "guide.md").read_bytes()
+                (folder / "guide.md").write_bytes(text.replace(section, section + b" %d" % turn))
+                libraries.push(folder, "docs")
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(work, range(2)))
+    with closing(Stores(data, 16_000_000)) as stores:
+        libraries = Libraries(stores.library, Limits())
+        for author in authors:
+            libraries.pull(LibraryRef("docs"), author)
+            text = (author / "guide.md").read_text()
+            for section in ("Early", "Dark"):
+                assert f"{section} {' '.join(map(str, reversed(range(12))))}." in text
+
+
+def test_a_token_pushes_through_a_server(
+    run: Run, docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Under its name, and only the libraries that it has the right to; a pull needs sight alone."""
+    write(docs, {**ODD, **{f"many/{number}.md": b"# %d\n" % number for number in range(1_200)}})
+    place = tmp_path / "served"
+    place.mkdir()
+    with closing(Stores(place / "data", 16_000_000)) as stores:
+        tokens = {"ann": stores.access.add("ann", pushes=("docs",)), "eve": stores.access.add("eve")}
+    with serving(place) as server:
+        monkeypatch.setenv("NPL_MCP_URL", server.state.url or "")
+        monkeypatch.setenv("NPL_MCP_TOKEN", tokens["ann"])
+        counts = f"{len(ODD) + 1_201:,} added, 0 changed, 0 removed"
+        assert run("push", "docs", "--dry-run")[1].endswith(f"lib:docs@1 would be new: {counts}\n")
+        assert run("push", "docs", "-m", "First") == (0, f"lib:docs@1: {counts}\n", "")
+        assert run("pull", "docs", "copy")[0] == 0
+        assert found(Path("copy")) == found(docs)
+        (docs / "guide.md").write_bytes(GUIDE)
+        assert run("push", "docs")[1] == "lib:docs@2: 0 added, 1 changed, 0 removed\n"
+        write(Path("copy"), {"own.md": b"# Own\n"})
+        assert "merged by others: guide.md" in run("push", "copy", "--name", "docs")[1]
+        assert found(Path("copy"))["guide.md"] == GUIDE
+        code, _, problems = run("push", "docs", "--name", "other")
+        assert (code, "may not push library other" in problems) == (77, True)
+        monkeypatch.setenv("NPL_MCP_TOKEN", tokens["eve"])
+        assert run("pull", "docs@1", "older")[0] == 0
+        assert "may not push library docs" in run("push", "older", "--name", "docs")[2]
+    with closing(Stores(place / "data", 16_000_000)) as stores:
+        assert [one.created_by for one in stores.library.log("docs")] == ["ann"] * 3

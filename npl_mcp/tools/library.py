@@ -1,0 +1,142 @@
+"""Libraries for command lines that pull and push through a server; agents are not shown these tools."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from npl_index.errors import InvalidRequestError
+from npl_index.markdown.sections import decoded
+from npl_mcp.core.app import App
+from npl_mcp.core.calls import identity
+from npl_mcp.stores.base import checks
+from npl_mcp.stores.base.errors import NotAllowedError
+from npl_mcp.stores.library.store import LibraryFile, LibraryRevision, Push
+from npl_mcp.tools.parameters import Check, Name, Whole
+from npl_mcp.tools.spec import ToolSpec
+
+MOST_CONTENTS = 1_000
+"""Contents that a call sends or receives; commands send some megabytes at a time."""
+
+Contents = Annotated[dict[str, str], "Base64 by path or digest"]
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryState:
+    """A revision of a library with its files.
+
+    :param revision: the revision.
+    :param files: each with its digest and bytes.
+    :param held: pairs of path and digest that the library ever had; only on request.
+    """
+
+    revision: LibraryRevision
+    files: Mapping[str, tuple[str, int]]
+    held: tuple[tuple[str, str], ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class PushReply:
+    """The result of a push.
+
+    :param push: left out if another revision is current than expected.
+    """
+
+    push: Push | None
+
+
+def library_state(app: App, name: Name, number: Whole | None = None, held: bool = False) -> LibraryState:
+    """Show the files of a library.
+
+    :returns: a revision of a library with its files.
+    :raises DocumentNotFoundError: there is no such library.
+    :raises RecordNotFoundError: it has no such revision.
+    """
+    store = app.stores.library
+    revision = store.revision(name, number, app.sight.has_library)
+    files = {path: (file.digest, file.size) for path, file in store.files(revision).items()}
+    return LibraryState(revision, files, tuple(sorted(store.held(name))) if held else None)
+
+
+def library_contents(
+    app: App, name: Name, digests: Annotated[list[str], Check(checks.few, MOST_CONTENTS)]
+) -> dict[str, str]:
+    """Return contents of the files of a library.
+
+    :returns: base64 by digest; contents that the library never had are left out.
+    :raises DocumentNotFoundError: there is no such library.
+    """
+    store = app.stores.library
+    store.revision(name, None, app.sight.has_library)
+    own = {digest for _, digest in store.held(name)}.intersection(digests)
+    return {digest: base64.b64encode(data).decode() for digest, data in store.contents(own).items()}
+
+
+def library_upload(app: App, name: Name, contents: Contents) -> int:
+    """Store contents for a push.
+
+    :param contents: base64 by path.
+    :returns: how many.
+    :raises NotAllowedError: the token may not push the library.
+    :raises UnreadableDocumentError: a content is not Markdown.
+    """
+    _check_pusher(name)
+    texts = []
+    for path, encoded in contents.items():
+        try:
+            data = base64.b64decode(encoded, validate=True)
+        except (binascii.Error, ValueError):
+            raise InvalidRequestError(f"{path[:64]!r} is not base64", parameter="contents") from None
+        if len(data) > app.settings.limits.max_bytes:
+            raise InvalidRequestError(f"{path[:64]!r} is too large to be searched", parameter="contents")
+        decoded(data, path[:64])
+        texts.append(data)
+    app.stores.library.upload(texts)
+    return len(texts)
+
+
+def library_push(
+    app: App,
+    name: Name,
+    files: Annotated[dict[str, Any], "Digest of each path"],
+    expect: Whole,
+    message: str | None = None,
+    created_by: Name | None = None,
+    dry_run: bool = False,
+) -> PushReply:
+    """Make uploaded contents the next revision of a library.
+
+    :param expect: the number of the current revision; 0 if there is none.
+    :returns: the result of a push.
+    :raises NotAllowedError: the token may not push the library.
+    :raises InvalidRequestError: a content was not uploaded.
+    """
+    _check_pusher(name)
+    store = app.stores.library
+    sizes = store.sizes({str(digest) for digest in files.values()})
+    lacking = [] if dry_run else [path for path, digest in files.items() if str(digest) not in sizes]
+    if lacking:
+        raise InvalidRequestError(f"{checks.some(lacking)} was not uploaded", parameter="files")
+    every = {path: LibraryFile(str(digest), sizes.get(digest, 0)) for path, digest in files.items()}
+    told: dict[str, Any] = {"message": message, "created_by": created_by, "dry_run": dry_run}
+    # All contents are stored, so none is read.
+    return PushReply(store.push(name, every, lambda _: b"", **told, expect=expect))
+
+
+def _check_pusher(name: str) -> None:
+    """Refuse a caller whose token has no right to push a library."""
+    who = identity()
+    if who is not None and name not in who.pushes:
+        hint = f"npl-mcp token add NAME --push {name} makes one that may"
+        raise NotAllowedError(f"the token of {who.name!r} may not push library {name[:64]}", hint=hint)
+
+
+TOOLS = (
+    ToolSpec(library_state, listed=False, lane="heavy"),
+    ToolSpec(library_contents, listed=False, lane="heavy"),
+    ToolSpec(library_upload, listed=False, lane="heavy", read_only=False),
+    ToolSpec(library_push, listed=False, lane="heavy", read_only=False, idempotent=False),
+)
