@@ -306,7 +306,7 @@ def test_others_pushes_are_merged_by_section(run: Run, authors: tuple[Path, Path
     assert "old.md" not in found(bo)
     assert run("pull", "docs", "ann")[0] == 0
     assert found(ann) == found(bo)
-    assert run("push", "bo", "--name", "docs")[1] == "nothing is new: lib:docs@3 has just these files\n"
+    assert run("push", "bo", "--name", "docs")[1] == "no change: lib:docs@3 has the same files\n"
 
 
 CHANGED: dict[str, tuple[bytes | None, bytes | None]] = {
