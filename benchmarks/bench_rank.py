@@ -11,7 +11,7 @@ from timing import best_ms, document
 from npl_index.ranking.analysis import extract_keywords
 from npl_index.ranking.cut import cut
 from npl_index.ranking.indexing import Collection, KnownCollection, index_document
-from npl_index.ranking.scoring import Query, look
+from npl_index.ranking.scoring import Query, rank
 
 FILES = 1_000
 
@@ -20,14 +20,13 @@ def ask(collection: Collection) -> None:
     """Ask every context."""
     for context in CONTEXTS:
         query = Query(extract_keywords(context))
-        looked = look(collection, query)
-        cut(looked.hits, collection, query, generous=True, looked=looked)
+        cut(rank(collection, query), collection, generous=True)
 
 
 def query_topics(collection: Collection) -> None:
     """Ask every context with two topics."""
     for context in CONTEXTS:
-        look(collection, Query(extract_keywords(context), ("formatting", "agent declaration")))
+        rank(collection, Query(extract_keywords(context), ("formatting", "agent declaration")))
 
 
 def main() -> None:

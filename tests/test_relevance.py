@@ -9,7 +9,7 @@ import pytest
 
 from npl_index.ranking.analysis import extract_keywords
 from npl_index.ranking.cut import cut
-from npl_index.ranking.scoring import Query, look
+from npl_index.ranking.scoring import Query, rank
 from npl_mcp.config.settings import corpus_folder
 from tests.npl_index.conftest import document_set
 
@@ -29,15 +29,15 @@ def answers() -> list[tuple[int, int]]:
         question = json.loads(line)
         label = question["relevant"][0]
         query = Query(extract_keywords(question["query"]))
-        looked = look(collection, query)
-        hits = looked.hits
+        ranking = rank(collection, query)
+        hits = ranking.hits
         places = [
             (one.document.path, one.tree.sections[hit.section].name)
             for hit in hits
             for one in [collection.documents[hit.document]]
         ]
         wanted = (label["file"], label["heading"])
-        kept = cut(hits, collection, query, looked=looked)
+        kept = cut(ranking, collection)
         found.append((places.index(wanted) + 1 if wanted in places else 0, len(kept)))
     return found
 

@@ -43,7 +43,7 @@ from npl_index.library.documents import Document, Fingerprint
 from npl_index.ranking.analysis import extract_keywords
 from npl_index.ranking.cut import cut
 from npl_index.ranking.indexing import IndexedDocument, index_document
-from npl_index.ranking.scoring import Query, look
+from npl_index.ranking.scoring import Query, rank
 from npl_index.selectors.names import Node
 
 HERE = Path(__file__).parent
@@ -192,21 +192,21 @@ class Tally:
         wanted = [scope.places(label) for label in labels]
         union = set().union(*wanted)
         query = Query(extract_keywords(question.text))
-        looked = look(collection, query)
-        hits = looked.hits
+        ranking = rank(collection, query)
+        hits = ranking.hits
         right = [hit[:2] in union for hit in hits]
         self.questions += 1
         self.reciprocal_rank += reciprocal_rank(right)
         self.first += any(right[:1])
         self.first_three += any(right[:3])
         self.fts5 += reciprocal_rank([number in union for number in scope.plain.rank(question.text)])
-        kept = {hit[:2] for hit in cut(hits, collection, query, looked=looked)}
+        kept = {hit[:2] for hit in cut(ranking, collection)}
         precision = len(kept & union) / len(kept) if kept else 0.0
         recall = sum(bool(numbers & kept) for numbers in wanted) / len(wanted)
         self.precision += precision
         self.recall += recall
         self.f1 += 2 * precision * recall / (precision + recall) if precision + recall else 0.0
-        packed = pack(collection, cut(hits, collection, query, generous=True, looked=looked), BUDGET)
+        packed = pack(collection, cut(ranking, collection, generous=True), BUDGET)
         held = {hit[:2] for hit, _ in packed}
         self.in_budget += sum(bool(numbers & held) for numbers in wanted) / len(wanted)
         if sum(one.document.fingerprint.size for one in collection.documents) > LARGE_FILE:

@@ -27,7 +27,7 @@ from benchmarks.relevance.__main__ import FEWEST_HEADINGS, HERE, Scope, question
 from npl_index.ranking.analysis import extract_keywords
 from npl_index.ranking.coverage import FIRST
 from npl_index.ranking.indexing import Collection
-from npl_index.ranking.scoring import Query, look
+from npl_index.ranking.scoring import Query, rank
 from npl_index.selectors.names import Node
 
 THRESHOLDS = (0.7, 0.8, 0.9, 1.0, 1.1, 1.2)
@@ -51,9 +51,9 @@ class Asked(NamedTuple):
 
 def ask(kind: str, collection: Collection, query: Query, wanted: frozenset[Node] = frozenset()) -> Asked:
     """Ask a collection."""
-    looked = look(collection, query)
-    spoken = [*looked.coverage.spoken()[:FIRST].tolist(), 0.0]
-    places = [hit[:2] for hit in looked.hits[:FIRST]]
+    ranking = rank(collection, query)
+    spoken = [*ranking.coverage.spoken()[:FIRST].tolist(), 0.0]
+    places = [hit[:2] for hit in ranking.hits[:FIRST]]
     right = [rank for rank, place in enumerate(places) if place in wanted]
     return Asked(kind, max(spoken), spoken[0], right[0] if right else None)
 

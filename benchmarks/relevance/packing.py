@@ -11,7 +11,7 @@ from benchmarks.relevance.indexed import indexed_collection
 from npl_index.ranking.analysis import extract_keywords
 from npl_index.ranking.cut import cut
 from npl_index.ranking.indexing import Collection, IndexedDocument
-from npl_index.ranking.scoring import Hit, Query, look
+from npl_index.ranking.scoring import Hit, Query, rank
 from npl_index.tokens.estimated import estimator
 from npl_index.tokens.sections import trimmed_text
 
@@ -46,8 +46,7 @@ def measure_tasks(files: dict[str, IndexedDocument], tasks: Path) -> dict[str, d
     rows = json.loads(tasks.read_text(encoding="utf-8"))
     for task in rows:
         query = Query(extract_keywords(task["q"]))
-        looked = look(collection, query)
-        hits = cut(looked.hits, collection, query, generous=True, looked=looked)
+        hits = cut(rank(collection, query), collection, generous=True)
         wanted = set(task["gold"])
         for budget in BUDGETS:
             packed = pack(collection, hits, budget)

@@ -9,7 +9,7 @@ from npl_index.answer.document_set import DocumentSet
 from npl_index.answer.finding import find_all
 from npl_index.library.references import near_names
 from npl_index.ranking.analysis import Word
-from npl_index.ranking.coverage import SHOWN, Coverage
+from npl_index.ranking.coverage import MAX_WORDS, Coverage
 
 NEAR = 2
 """Most words that are named as near to one."""
@@ -28,7 +28,7 @@ def nowhere(documents: DocumentSet, coverage: Coverage) -> dict[str, tuple[str, 
     absent.sort(key=lambda word: -coverage.weights[coverage.words.index(word)])
     return {
         word.shown: near_names(word.shown, dict.fromkeys(_alike(documents, word)), NEAR)
-        for word in absent[:SHOWN]
+        for word in absent[:MAX_WORDS]
     }
 
 

@@ -19,7 +19,7 @@ from npl_index.ranking.analysis import Keywords, extract_keywords, terms
 from npl_index.ranking.coverage import Evidence, evidence
 from npl_index.ranking.cut import best_of_each_subject, cut
 from npl_index.ranking.indexing import Collection
-from npl_index.ranking.scoring import DEFAULT_WEIGHTS, Hit, Query, look
+from npl_index.ranking.scoring import DEFAULT_WEIGHTS, Hit, Query, rank
 from npl_index.ranking.weighing import idf as weigh
 from npl_index.selectors.grammar import Selector, compile_selector
 from npl_index.selectors.matching import Scope
@@ -300,28 +300,28 @@ def find(request: TailorRequest, documents: DocumentSet, weights: Weights) -> Fo
     excluded, others_failed = _selected(scope, "exclude", request.exclude)
     known = selected_lines(documents, excluded)
     query = Query(keywords, request.topics)
-    looked = look(documents.collection, query, weights=weights)
+    ranking = rank(documents.collection, query, weights=weights)
     # A selector brings its sections alone; the context says what to show of them.
     ranked = not request.selectors
-    said = evidence(looked.coverage) if ranked else Evidence((), (), "held")
+    said = evidence(ranking.coverage) if ranked else Evidence((), (), "held")
     relevant: Sequence[Hit] = ()
     if ranked and said.verdict != "absent":
         if request.brief:
-            relevant = best_of_each_subject(looked.hits, documents.collection, query, looked=looked)
+            relevant = best_of_each_subject(ranking, documents.collection)
         else:
             generous = request.token_budget is not None
-            relevant = cut(looked.hits, documents.collection, query, generous=generous, looked=looked)
+            relevant = cut(ranking, documents.collection, generous=generous)
     weak = said.verdict != "held"
     most = (WEAK_PASSAGE if weak else PASSAGE) if request.brief else None
     if weak and request.brief:
         relevant = relevant[:1]
     units, excluded_tokens = choose(documents, selections, relevant, request.depth, known)
     pointers = MORE_POINTERS if weak else POINTERS
-    others = tuple(islice(_others(documents, looked.hits if ranked else (), units, known), pointers))
-    best = frozenset((hit.document, hit.section) for hit in looked.hits[:BEST]) - known.keys()
+    others = tuple(islice(_others(documents, ranking.hits if ranked else (), units, known), pointers))
+    best = frozenset((hit.document, hit.section) for hit in ranking.hits[:BEST]) - known.keys()
     return Found(
         keywords,
-        looked.hits,
+        ranking.hits,
         Wanted(units, most, others, best, pointers),
         said,
         known,

@@ -178,12 +178,12 @@ class KeptVocabulary(Vocabulary):
                     return None
             return int(row)
 
-    def between(self, low: str, high: str, most: int | None = None) -> list[tuple[int, str]]:
+    def between(self, low: str, high: str, limit: int | None = None) -> list[tuple[int, str]]:
         """Return rows and terms from ``low`` up to ``high``, the first ones, in the order of the terms."""
         return self.database.rows(
             "SELECT id, text FROM term WHERE text >= ? AND text < ? AND EXISTS (SELECT 1 FROM total"
             f' WHERE term = id AND "any" > 0 AND root {AMONG}) ORDER BY text LIMIT ?',
-            *(low, high, self.scope.roots, -1 if most is None else most),
+            *(low, high, self.scope.roots, -1 if limit is None else limit),
         )
 
     def texts(self, rows: Sequence[int]) -> list[str]:

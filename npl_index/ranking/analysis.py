@@ -1,13 +1,11 @@
-"""Text to the terms of the index, and a caller's context to keywords.
+"""Terms of a text, and keywords of a caller's context.
 
-A *term* is what sections and queries are compared by. Words are normalised
-(Unicode NFKC, case folded, accents of Latin, Greek, Cyrillic, Hebrew and Arabic
-letters removed) and stemmed with the Snowball stemmer for English. An identifier
-gives its parts and itself: ``maxRetries`` gives ``max``, ``retri`` and
-``maxretries``, ``--force`` gives ``forc`` and ``--force``. Scripts written
-without spaces give overlapping pieces: single characters and pairs for Han,
-kana and Hangul, triples for Thai, Lao, Khmer, Burmese and Tibetan. Symbols
-such as ``⌜`` ``⟪`` ``🎯`` are terms of their own.
+Sections and queries are compared by *terms*. Words are normalized (Unicode NFKC, case folding, no accents on
+Latin, Greek, Cyrillic, Hebrew and Arabic letters) and stemmed with the Snowball stemmer for English. The
+terms of an identifier are its parts and itself: ``maxRetries`` gives ``max``, ``retri`` and ``maxretries``;
+``--force`` gives ``forc`` and ``--force``. Scripts without spaces give overlapping pieces: single characters
+and pairs for Han, kana and Hangul, triples for Thai, Lao, Khmer, Burmese and Tibetan. Symbols such as ``⌜``
+``⟪`` ``🎯`` are separate terms.
 """
 
 from __future__ import annotations
@@ -30,19 +28,21 @@ import Stemmer
 logger = logging.getLogger(__name__)
 
 MAX_ANALYSED = 40_000
-"""Characters of a context that are analysed; of a longer one its beginning and its end, in equal parts."""
+"""Maximum analysed characters of a context: a longer one counts with its beginning and its end, in equal
+parts.
+"""
 
 MAX_SHOWN = 60
-"""Characters of a word that an answer names."""
+"""Maximum characters of a word in an answer."""
 
 MAX_QUERY_TERMS = 48
-"""Terms a query may have; the heaviest are kept."""
+"""Maximum terms of a query; the heaviest are kept."""
 
 RARE = 0.002
-"""Share of sections assumed to hold a word that is not in the list of common words."""
+"""Assumed share of sections with a word that is not in the list of common words."""
 
 QUESTION_WEIGHT = 0.5
-"""Weight in a query of a word that says how a question is asked ("explain"), not what it is about."""
+"""Weight in a query of a word about the form of a question ("explain"), not about its subject."""
 
 _CHUNK = re.compile(r"""[^\s\x00-\x1f!"$%&()*,/:;<=>?@\[\\\]^`{|}~\x7f]+""")
 _SPACES = {code: " " for code in range(128) if _CHUNK.match(chr(code)) is None}
@@ -56,13 +56,13 @@ _PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 _ACCENT = re.compile(
     "[\u0300-\u036f\u0591-\u05bd\u05bf-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06ed]"
 )
-_LONGEST_PHRASE = 4
+_MAX_PHRASE = 4
 _VOCABULARY_BONUS = 1.5
-_CACHED_WORDS = 1 << 15
-_CACHED_LENGTH = 40
+_MAX_CACHED_WORDS = 1 << 15
+_MAX_CACHED_LENGTH = 40
 _MAX_TERM = 64
 
-# One for all threads: a call holds the interpreter's lock from beginning to end.
+# One for all threads, because a call keeps the interpreter's lock.
 _stemmer = Stemmer.Stemmer("english", 0)
 
 
@@ -88,12 +88,12 @@ def _commonness() -> dict[str, float]:
 
 
 def commonness(term: str) -> float:
-    """Return the share of sections of ordinary technical prose that hold a term, 0 to 1."""
+    """Return the share of sections with a term in ordinary technical prose, 0 to 1."""
     return _commonness().get(term, RARE)
 
 
 def commonnesses(every: Iterable[str]) -> list[float]:
-    """Return the same of many terms, in one step."""
+    """Return the :func:`commonness` of many terms."""
     return list(map(_commonness().get, every, repeat(RARE)))
 
 
@@ -103,13 +103,13 @@ def _question_terms() -> frozenset[str]:
 
 
 def terms(text: str, *, keep_stop_words: bool = False) -> list[str]:
-    """Turn text into index terms, in order, repetitions included.
+    """Return the index terms of a text, in order, repetitions included.
 
-    :param keep_stop_words: keep words that carry no subject, too.
+    :param keep_stop_words: keep words without a subject, too.
     """
     if "\\" in text:
         text = _ESCAPE.sub(" ", text)
-    # The same chunks, several times as fast.
+    # The same chunks, but several times faster.
     chunks = text.translate(_SPACES).split() if text.isascii() else _CHUNK.findall(text)
     if keep_stop_words:
         return list(chain.from_iterable(_known[raw] or _stopped(raw) for raw in chunks))
@@ -117,40 +117,30 @@ def terms(text: str, *, keep_stop_words: bool = False) -> list[str]:
 
 
 def without_compounds(words: Iterable[str]) -> list[str]:
-    """Leave out terms like ``table-format``, whose parts are terms, too."""
+    """Drop terms like ``table-format``, whose parts are terms, too; if all are like that, keep them."""
     found = list(words)
     return [word for word in found if _JOINT.search(word) is None] or found
 
 
-def _parts(raw: str) -> tuple[str, ...]:
-    """Return the terms of one stretch of text without spaces."""
-    return tuple(intern(term[:_MAX_TERM]) for term in _split(raw))
-
-
-class _Known(dict[str, tuple[str, ...]]):
-    """Terms of stretches of text: texts repeat their words, and stemming one costs ten times a look."""
+class _TermCache(dict[str, tuple[str, ...]]):
+    """Terms by chunk of text without spaces: texts repeat their words, and stemming takes ten lookups."""
 
     def __missing__(self, raw: str) -> tuple[str, ...]:
-        parts = _parts(raw)
-        if len(raw) <= _CACHED_LENGTH:  # a long one is hardly ever seen twice
-            if len(self) >= _CACHED_WORDS:
+        found = _ascii_terms(raw) if raw.isascii() else _unicode_terms(raw)
+        parts = tuple(intern(term[:_MAX_TERM]) for term in found)
+        if len(raw) <= _MAX_CACHED_LENGTH:  # longer ones are rarely repeated
+            if len(self) >= _MAX_CACHED_WORDS:
                 self.clear()
             self[raw] = parts
         return parts
 
 
-_known = _Known()
+_known = _TermCache()
 
 
 def _stopped(raw: str) -> tuple[str, ...]:
     word = _without_accents(unicodedata.normalize("NFKC", raw)).strip("-._#+'").lower()
     return (intern(word),) if word in stop_words() else ()
-
-
-def _split(raw: str) -> Iterable[str]:
-    if raw.isascii():
-        return _ascii_terms(raw)
-    return _unicode_terms(raw)
 
 
 def _ascii_terms(raw: str) -> list[str]:
@@ -169,13 +159,13 @@ def _ascii_terms(raw: str) -> list[str]:
     parts = [bit.lower() for bit in bits if len(bit) > 1]
     found = [_stem(part) for part in parts if part not in stop_words()]
     if flag or lower not in parts:
-        # "server.portal" is not "server.port", which its stem would be.
+        # The stem of "server.portal" would be "server.port".
         found += flag or [lower if _MARKED.search(lower) else _stem(lower)]
     return found
 
 
 def _stem(word: str) -> str:
-    """Stem an English word; the stemmer leaves ``gpus`` alone, because of words like ``bus``."""
+    """Stem an English word, also words like ``gpus``, which the stemmer treats like ``bus``."""
     return word[:-1] if word.endswith("pus") and len(word) == 4 else _stemmer.stemWord(word)
 
 
@@ -226,7 +216,7 @@ _TRIPLED = ((0x0E00, 0x0FFF), (0x1000, 0x109F), (0x1780, 0x17FF), (0x1980, 0x1AA
 
 @cache
 def _kind(char: str) -> str:
-    """Say how a character is indexed; the cache holds at most all of Unicode."""
+    """Return the kind of a character for the index; the cache has at most one entry per character."""
     code = ord(char)
     category = unicodedata.category(char)
     if any(low <= code <= high for low, high in _PAIRED):
@@ -242,14 +232,13 @@ def _kind(char: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Keywords:
-    """What a caller's words are about.
+    """The subject of a caller's text.
 
-    :param words: words and phrases as people write them, best first, each once.
-    :param weights: index terms with their weight in a query, in order of appearance. Words that stand
-        side by side are neighbours here, too.
-    :param pairs: index terms that stand side by side.
-    :param parts: index terms that are here only as parts of an identifier, each with the identifier.
-    :param written: the words of the text with their terms, each once, without stop words.
+    :param words: different words and phrases in normal spelling, best first.
+    :param weights: index terms with their weights in a query, in order of appearance.
+    :param pairs: neighbouring index terms.
+    :param parts: index terms that occur only as parts of an identifier, each with the identifier.
+    :param written: different words of the text with their terms, without stop words.
     """
 
     words: tuple[str, ...] = ()
@@ -260,12 +249,14 @@ class Keywords:
 
 
 def extract_keywords(text: str, *, limit: int = 20) -> Keywords:
-    """Find out what a text is about.
+    """Return the keywords of a text.
 
-    :param text: a question, a task or an agent's definition; of a very long one the beginning and the end.
-    :param limit: at most so many ``words``.
+    :param text: a question, a task or an agent's definition; at most :data:`MAX_ANALYSED` characters count.
+    :param limit: maximum number of ``words``.
     """
-    text = _ESCAPE.sub(" ", _sample(text))
+    if len(text) > MAX_ANALYSED:
+        text = f"{text[: MAX_ANALYSED // 2]} {text[-(MAX_ANALYSED // 2) :]}"
+    text = _ESCAPE.sub(" ", text)
     runs = _runs(text)
     found = [term for run in runs for word in run for term in word.terms]
     if not found:
@@ -279,7 +270,7 @@ def extract_keywords(text: str, *, limit: int = 20) -> Keywords:
         kept = set(sorted(weights, key=lambda term: -weights[term] * _rarity(term))[:MAX_QUERY_TERMS])
         weights = {term: weight for term, weight in weights.items() if term in kept}
     pairs = dict.fromkeys((a, b) for a, b in pairwise(found) if a in weights and b in weights)
-    shown = _shown(runs, counts)[:limit] or tuple(dict.fromkeys(found))[:limit]
+    shown = _best_words(runs, counts)[:limit] or tuple(dict.fromkeys(found))[:limit]
     parts = tuple(one for one in _parts_in(runs).items() if weights.keys() >= set(one))
     written = tuple({word.terms: word for run in runs for word in run}.values())
     keywords = Keywords(shown, tuple(weights.items()), tuple(pairs)[:MAX_QUERY_TERMS], parts, written)
@@ -289,15 +280,15 @@ def extract_keywords(text: str, *, limit: int = 20) -> Keywords:
 
 
 def identifier_parts(texts: Iterable[str]) -> dict[str, str]:
-    """Return terms that stand in short texts only as parts of an identifier, each with the identifier."""
+    """Return the terms of short texts that occur only as parts of an identifier, each with the identifier."""
     return _parts_in(chain.from_iterable(map(_runs, texts)))
 
 
 def _parts_in(runs: Iterable[Iterable[Word]]) -> dict[str, str]:
-    """Return terms that stand only in identifiers (``py_modules``, ``maxRetries``), each with its identifier.
+    """Return the terms that occur only in identifiers (``py_modules``, ``maxRetries``), with the identifier.
 
-    Words with hyphens alone are no identifiers: people write "fine-tuning" and "fine tuning". Those with a
-    number are, with or without one: who asks for ERR-4711 or quokkaw16 means no other error and no other 16.
+    A hyphen alone makes no identifier, because "fine-tuning" is also "fine tuning". A number does, with or
+    without a hyphen: ERR-4711 is no other error, and quokkaw16 no other 16.
     """
     found: dict[str, str] = {}
     others: set[str] = set()
@@ -311,54 +302,47 @@ def _parts_in(runs: Iterable[Iterable[Word]]) -> dict[str, str]:
     return {part: whole for part, whole in found.items() if part not in others}
 
 
-def _sample(text: str) -> str:
-    if len(text) <= MAX_ANALYSED:
-        return text
-    half = MAX_ANALYSED // 2
-    return f"{text[:half]} {text[-half:]}"
-
-
 def cut_word(text: str) -> str:
-    """Cut a text of a caller to :data:`MAX_SHOWN` characters, so that naming it costs few tokens."""
+    """Shorten a caller's text to :data:`MAX_SHOWN` characters, so that it costs few tokens in an answer."""
     return text if len(text) <= MAX_SHOWN else f"{text[: MAX_SHOWN - 1]}…"
 
 
 class Word(NamedTuple):
-    """A word as it stands in the text, and its terms."""
+    """A word as written, and its terms."""
 
     text: str
     terms: tuple[str, ...]
 
     @property
     def identifier(self) -> bool:
-        """Whether it is an identifier that has parts; the last of its terms is the identifier itself."""
+        """Whether it is an identifier with parts; its last term is the whole identifier."""
         return len(self.terms) > 1 and _IDENTIFIER.search(self.text) is not None
 
     @property
     def meant(self) -> tuple[str, ...]:
-        """The terms that stand for it: of an identifier itself alone."""
+        """The terms for its meaning: of an identifier, only the whole."""
         return self.terms[-1:] if self.identifier else self.terms
 
     @property
     def shown(self) -> str:
-        """The word without the marks around it, cut to :data:`MAX_SHOWN` characters."""
+        """The word without surrounding marks, shortened to :data:`MAX_SHOWN` characters."""
         return cut_word(self.text.rstrip("-.'").lstrip("'"))
 
     @property
     def size(self) -> int:
-        """The words it counts as: a run of a script without spaces holds several."""
+        """The number of words: text in a script without spaces has several."""
         return 1 if self.text.isascii() else len(self.terms)
 
 
 def _runs(text: str) -> list[list[Word]]:
-    """Split a text into runs of words with only spaces between them, stop words left out."""
+    """Split a text into runs of words with only spaces between them, without stop words."""
     runs: list[list[Word]] = [[]]
     last = 0
     for match in _CHUNK.finditer(text):
         if not text[last : match.start()].isspace():
             runs.append([])
         raw = match[0]
-        for piece in [raw] if raw.isascii() else _pieces(raw):
+        for piece in [raw] if raw.isascii() else _words_and_symbols(raw):
             parts = _known[piece]
             alone = not parts or not piece[0].isalnum()
             if alone:
@@ -371,8 +355,8 @@ def _runs(text: str) -> list[list[Word]]:
     return [run for run in runs if run]
 
 
-def _pieces(raw: str) -> list[str]:
-    """Separate words from the symbols that touch them."""
+def _words_and_symbols(raw: str) -> list[str]:
+    """Separate words from adjacent symbols."""
     found: list[str] = []
     for kind, run in groupby(raw, _kind):
         if kind == "symbol":
@@ -382,19 +366,19 @@ def _pieces(raw: str) -> list[str]:
     return found
 
 
-def _shown(runs: Sequence[Sequence[Word]], counts: Counter[str]) -> tuple[str, ...]:
-    """Choose what to show of a text: its words and phrases, each once, best first.
+def _best_words(runs: Sequence[Sequence[Word]], counts: Counter[str]) -> tuple[str, ...]:
+    """Return different words and phrases of a text, best first.
 
-    A word is worth more the more often it stands in the text and the rarer it is elsewhere. A phrase is a
-    run of two to four words (Rose et al., "Automatic keyword extraction from individual documents", 2010),
-    or one of the NPL vocabulary.
+    A frequent word of the text that is rare elsewhere is best. A phrase is a run of two to four words (Rose
+    et al., "Automatic keyword extraction from individual documents", 2010), or a phrase of the NPL
+    vocabulary.
     """
     worth: dict[tuple[str, ...], float] = {}
     spelling: dict[tuple[str, ...], str] = {}
     vocabulary = _npl_phrases()
     shaping = _question_terms()
     for run in runs:
-        for size in range(1, min(len(run), _LONGEST_PHRASE) + 1):
+        for size in range(1, min(len(run), _MAX_PHRASE) + 1):
             for begin in range(len(run) - size + 1):
                 words = run[begin : begin + size]
                 key = tuple(word.terms[-1] for word in words)
@@ -415,7 +399,7 @@ def _shown(runs: Sequence[Sequence[Word]], counts: Counter[str]) -> tuple[str, .
 
 
 def _spelling(word: Word) -> str:
-    """Write a word as a keyword: in lower case unless case is part of it, without marks around it."""
+    """Return a word as a keyword: in lower case unless it is camel case, without surrounding marks."""
     if word.terms[-1][-1] in "+#":
         return word.terms[-1]
     text = word.text.strip("-._#+'") or word.text
@@ -430,7 +414,7 @@ def _rarity(term: str) -> float:
 
 @cache
 def _npl_phrases() -> frozenset[tuple[str, ...]]:
-    """The vocabulary, each entry as the last terms of its words."""
+    """Return the NPL vocabulary, each phrase as the last terms of its words."""
     return frozenset(
         tuple(terms(word)[-1] for word in line.split() if terms(word))
         for line in _data_lines("npl_terms.txt")

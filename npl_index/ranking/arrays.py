@@ -1,6 +1,6 @@
-"""numpy, which is imported when it is first used.
+"""numpy, imported at its first use.
 
-With rank_bm25 it takes a tenth of a second, and a process that never searches does without.
+The import takes a tenth of a second with rank_bm25, and a process that never searches needs neither.
 """
 
 from __future__ import annotations

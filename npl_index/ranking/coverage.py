@@ -1,16 +1,16 @@
-"""How much of a question sections hold, word by word, and whether they speak for an answer.
+"""Coverage of a question by sections, word by word, and the verdict on an answer.
 
-The rank value compares sections with each other, which says nothing about the best one: the best of nothing
-looks like an answer. Here sections are compared with the words of the question. A word weighs much if it is
-rare in these documents, or missing there and rare in English. An identifier counts as spelt or not at all.
-The right spelling holds a misspelt word; a part or an extension of a word holds at most half of it.
+The rank value compares sections with each other, so even the best of irrelevant sections looks like an
+answer. Here sections are compared with the words of the question. A word weighs much if it is rare in these
+documents, or missing there and rare in English. An identifier counts only as spelt. The correct spelling
+covers a misspelt word; a part or an extension of a word covers at most half of it.
 
-Some section holds a few words of any question by chance, the more so the more sections there are. A long
-question has many more words than its answer repeats. So the weight that speaks for an answer falls with the
-number of words, and the faster the fewer sections there are (:meth:`Coverage.spoken`). Words in a heading and
-words in one place support each other: chance strews them. A word that no section has counts twice against an
-answer, since documents about a subject have most of its words somewhere. :data:`PLENTY` always is enough. The
-constants separated questions best (``benchmarks/relevance/absent.py``).
+Some section has a few words of any question by chance, more of them in larger collections. A long question
+has many more words than its answer. So the weight needed for an answer falls with the number of words, and
+faster for few sections (:meth:`Coverage.spoken`). Words in a heading and words close together support each
+other. A word without any section counts twice against an answer, because documents about a subject have most
+of its words. :data:`PLENTY` is always enough. The constants separated answerable questions best
+(``benchmarks/relevance/absent.py``).
 """
 
 from __future__ import annotations
@@ -21,50 +21,47 @@ from typing import Any, Literal, NamedTuple
 
 from npl_index.ranking.analysis import RARE, Keywords, Word, commonness, extract_keywords
 from npl_index.ranking.arrays import NDArray, np
-from npl_index.ranking.indexing import Passages
 from npl_index.ranking.vocabulary import VARIANT_WEIGHT, Vocabulary
-from npl_index.ranking.weighing import BACKGROUND, idf
+from npl_index.ranking.weighing import BACKGROUND, Passages, idf
 
 MANY = 1_000
-"""Sections that are many; what chance finds grows with the logarithm of their number."""
+"""Size of a large collection; chance matches grow with the logarithm of the number of sections."""
 
 PLENTY = 35.0
-"""Weight that is enough for any question, however long: that of five rare words."""
+"""Weight that is enough for a question of any length: that of five rare words."""
 
 MISSING_WEIGHT = 2.0
-"""Weight of a word that no section has, compared with one that only other sections have: documents about a
-subject have most of its words somewhere."""
+"""Weight of a word without any section, compared with a word of other sections only."""
 
 LENGTH_POWER = 0.6
 NEEDED = 1.46
-"""Power of a question's length, and the weight that speaks for an answer, with support counted."""
+"""Power of a question's length, and the weight needed for an answer, support included."""
 
 IDENTIFIER_WEIGHT = 2.0
 """Weight of an identifier, compared with a word of the same rarity."""
 
 FIRST = 3
-"""Sections, best first, one of which has to speak for an answer; a lower one that does is mostly chance."""
+"""Number of first sections, one of which must have the needed weight; later ones mostly have it by chance."""
 
-SHOWN = 6
-"""Most words to name."""
+MAX_WORDS = 6
+"""Maximum words to name."""
 
-_MISSPELT = 6
-"""Fewest letters of a term that may be misspelt; every short word is like some other one."""
+_MIN_MISSPELT = 6
+"""Minimum letters of a misspelt term; every short word resembles another."""
 
 _ALL = 1 - 1e-9
-"""Sums of weights are not exact."""
+"""A complete weight, up to rounding."""
 
 
 class Coverage(NamedTuple):
-    """How much of a question sections hold.
+    """Coverage of a question by sections.
 
-    :param words: of the question and its topics, each once.
-    :param weights: of the words.
-    :param found: numbers of the words that some section of the collection holds.
-    :param sections: of the collection.
-    :param shares: of each word (row) that each section (column) holds in heading, path or body, 0 to 1.
-    :param support: of each section: the share of the question in its headings plus the share in one place,
-        0 to 2.
+    :param words: different words of the question and its topics.
+    :param weights: weights of the words.
+    :param found: numbers of the words in any section of the collection.
+    :param sections: number of sections in the collection.
+    :param shares: share of each word (row) in heading, path or body of each section (column), 0 to 1.
+    :param support: the share of the question in each section's headings plus the share in one window, 0 to 2.
     """
 
     words: Sequence[Word]
@@ -75,32 +72,29 @@ class Coverage(NamedTuple):
     support: NDArray[Any]
 
     def held(self) -> NDArray[Any]:
-        """Return the share of the question's weight that each section holds, 0 to 1."""
-        return self._mass() / (self.weights.sum() or 1.0)
+        """Return the share of the question's weight in each section, 0 to 1."""
+        shares: NDArray[Any] = self.weights @ self.shares / (self.weights.sum() or 1.0)
+        return shares
 
     def spoken(self) -> NDArray[Any]:
-        """Return the weight that each section holds as a multiple of that which speaks for an answer."""
+        """Return the question's weight in each section as a multiple of the weight needed for an answer."""
         found_by_chance = log(self.sections + BACKGROUND) / log(MANY)
         words = sum(word.size for word in self.words)
         most = (1 + max(0, words - 1) / found_by_chance**2) ** LENGTH_POWER
         missing = [number for number in range(len(self.words)) if number not in self.found]
         asked = self.weights.sum() + (MISSING_WEIGHT - 1) * self.weights[missing].sum()
         needed = NEEDED * min(asked / most or 1.0, PLENTY)
-        spoken: NDArray[Any] = self._mass() * (1 + self.support) / needed
+        spoken: NDArray[Any] = self.weights @ self.shares * (1 + self.support) / needed
         return spoken
-
-    def _mass(self) -> NDArray[Any]:
-        mass: NDArray[Any] = self.weights @ self.shares
-        return mass
 
 
 class Evidence(NamedTuple):
-    """Whether the documents answer a question, by its words as the caller wrote them.
+    """The verdict on an answer, with words as the caller wrote them.
 
-    :param absent: words that no section has, the most telling first; ordinary words are not among them.
-    :param held: words that the best section has, the most telling first.
-    :param verdict: ``absent`` if none of the first sections speaks for an answer; ``weak`` if one of them
-        does, but not the best one.
+    :param absent: words without any section, heaviest first, without ordinary words.
+    :param held: words in the best section, heaviest first.
+    :param verdict: ``absent`` if none of the first sections has the needed weight; ``weak`` if one of them
+        has it, but not the best one.
     """
 
     absent: tuple[str, ...]
@@ -115,9 +109,10 @@ def cover(
     numbers: NDArray[Any],
     support: NDArray[Any],
 ) -> Coverage:
-    """Return how much of a question and its topics some sections hold, best first.
+    """Return the coverage of a question and its topics by some sections.
 
-    :param support: of each of these sections, see :class:`Coverage`.
+    :param numbers: numbers of the sections, best first.
+    :param support: their support, see :class:`Coverage`.
     """
     words = _asked(keywords, topics)
     terms = [(number, term) for number, word in enumerate(words) for term in word.meant]
@@ -152,24 +147,26 @@ def cover(
 
 
 def evidence(coverage: Coverage) -> Evidence:
-    """Judge by the words of a question whether the sections speak for an answer."""
+    """Return the verdict on an answer from the covered sections."""
     words, weights, shares = coverage.words, coverage.weights, coverage.shares
-    telling = sorted(range(len(words)), key=lambda number: -weights[number])
-    absent = [words[number] for number in telling if number not in coverage.found and _names(words[number])]
+    heaviest = sorted(range(len(words)), key=lambda number: -weights[number])
+    absent = [
+        words[number] for number in heaviest if number not in coverage.found and _is_name(words[number])
+    ]
     if not shares.shape[1]:
-        return Evidence(_shown(absent), (), "absent" if words else "held")
-    held = [words[number] for number in telling if shares[number, 0] > VARIANT_WEIGHT]
+        return Evidence(_texts_of(absent), (), "absent" if words else "held")
+    held = [words[number] for number in heaviest if shares[number, 0] > VARIANT_WEIGHT]
     spoken = coverage.spoken()[:FIRST]
     verdict: Literal["held", "weak", "absent"] = "held"
     if words and spoken.max() < _ALL:
         verdict = "absent"
     elif words and spoken[0] < _ALL:
         verdict = "weak"
-    return Evidence(_shown(absent), _shown(held), verdict)
+    return Evidence(_texts_of(absent), _texts_of(held), verdict)
 
 
 def _asked(keywords: Keywords, topics: Sequence[str]) -> list[Word]:
-    """Return the words of a question that its query has, and those of the topics, each once."""
+    """Return the different words of a question that are in its query, and those of the topics."""
     kept = dict(keywords.weights).keys()
     words = [word for word in keywords.written if not kept.isdisjoint(word.terms)]
     words += (word for topic in topics for word in extract_keywords(topic).written)
@@ -177,14 +174,14 @@ def _asked(keywords: Keywords, topics: Sequence[str]) -> list[Word]:
 
 
 def _standing_for(vocabulary: Vocabulary, term: str) -> list[tuple[int, float]]:
-    """Return the rows that stand for a term and their worth: 1 for the term or its right spelling."""
-    misspelt = len(term) >= _MISSPELT and vocabulary.row(term) is None
+    """Return the variants of a term with their shares: 1 for the term or its correct spelling."""
+    misspelt = len(term) >= _MIN_MISSPELT and vocabulary.row(term) is None
     full = VARIANT_WEIGHT if misspelt else 1.0
     return [(row, 1.0 if share >= full else share) for row, share in vocabulary.variants(term)]
 
 
 def _rarities(vocabulary: Vocabulary, terms: Sequence[str]) -> list[float]:
-    """Return how rare terms are in the documents, or in English if they do not have them."""
+    """Return the idf of terms in the documents, or in English if they do not have them."""
     rows = [vocabulary.row(term) for term in terms]
     known = iter(idf(vocabulary, [row for row in rows if row is not None]).tolist())
     most = vocabulary.sections + BACKGROUND + 1
@@ -194,10 +191,10 @@ def _rarities(vocabulary: Vocabulary, terms: Sequence[str]) -> list[float]:
     ]
 
 
-def _names(word: Word) -> bool:
-    """Say whether a word names something, so that its absence is worth a mention."""
+def _is_name(word: Word) -> bool:
+    """Return whether a word is rare or an identifier, so that its absence is worth a remark."""
     return word.identifier or min(map(commonness, word.terms)) <= RARE
 
 
-def _shown(words: Iterable[Word]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(word.shown for word in words))[:SHOWN]
+def _texts_of(words: Iterable[Word]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(word.shown for word in words))[:MAX_WORDS]

@@ -1,8 +1,8 @@
-"""What speaks for a section besides its own words: its page, parent, title, word order, and named topics.
+"""Evidence for a section besides its own words: page, parent, title, word order, and named topics.
 
-BM25F looks at a section alone and at words one by one. Each function here returns what one further
-observation adds to the sections' scores, in the unit of those scores, so that the rank value is a sum.
-The constants are those that found labelled sections best (``benchmarks/relevance``).
+BM25F scores each section alone and each word alone. Each function here returns the gains of sections by one
+more observation, in the unit of the scores, so that the rank value is a sum. The constants ranked labelled
+sections best (``benchmarks/relevance``).
 """
 
 from __future__ import annotations
@@ -14,71 +14,71 @@ from typing import Any
 from npl_index.ranking.analysis import identifier_parts, without_compounds
 from npl_index.ranking.arrays import NDArray, np
 from npl_index.ranking.bm25f import K1, Concept, Matches
-from npl_index.ranking.indexing import Collection, Passages
+from npl_index.ranking.indexing import Collection
 from npl_index.ranking.reading import Texts, best_windows, counts_of
-from npl_index.ranking.weighing import FIELD_WEIGHTS, idf
+from npl_index.ranking.weighing import FIELD_WEIGHTS, Passages, idf
 from npl_index.selectors.labels import fold
 from npl_index.selectors.names import Node
 
 PAGE_SHARE = 0.25
-"""What the best page adds to its sections, compared with the best section's own score."""
+"""Gain of sections on the best page, compared with the best section's own score."""
 
 PARENT_SHARE = 0.35
-"""Share of its parent's score that a section gets."""
+"""Gain of a section as a share of its parent's score."""
 
 PAIR_SHARE = 0.3
-"""What two words of the query side by side add, compared with a single word of the same rarity."""
+"""Gain by two neighbouring words of the query, compared with one word of the same rarity."""
 
 DEPTH = 80
-"""Sections, best first, that are read word by word."""
+"""Maximum sections, best first, that are read word by word."""
 
 COVERED_SHARE = 0.2
 NEAR_SHARE = 0.1
-"""What a section gains that covers the whole query, and one that has all of it in one place, compared with
-what the best section has without either."""
+"""Gains of a section that covers the whole query, and of one with all of it in one window, compared with the
+best section's value without either."""
 
 TITLE_SHARE = 0.4
-"""What the best title adds to its section, compared with the best section's own score, by weight of names."""
+"""Gain of the section with the best title, compared with the best section's own score, by weight of names."""
 
 HEADED_SHARE = 1.2
-"""What a section gains whose heading is the query: more than what words that are only alike can gain it."""
+"""Gain of a section whose heading is the query: more than the maximum for similar words."""
 
 TITLED_SHARE = 1.8
-"""Gain of a page's first text where the query is the page's name: more than where it is a heading."""
+"""Gain of a page's first text if the query is the page's name: more than for a heading."""
 
 WINDOW = 12
-"""Terms that count as one place."""
+"""Terms of a window."""
 
 LATE_COST = 0.08
 CHILD_COST = 0.3 / 8
 MANY_CHILDREN = 8
-"""What the end of a page costs, and each subsection up to so many, as a share of a section's value: overviews
-and last chapters mention much and answer little."""
+"""Cost of a place at the end of a page, cost of each subsection, and the maximum of counted subsections, as
+shares of a section's value: overviews and last chapters mention much and answer little."""
 
 TOPIC_IN_PART = 0.6
 TOPIC_SIMILAR = 0.5
-"""Fit of a topic that shares its words with a heading, and of one that is merely spelt alike, at most."""
+"""Maximum fit of a topic that shares words with a heading, and of one with a similar spelling."""
 
 OTHER_FORM = 0.95
-"""Fit of a topic that is another form of a heading's words: who asks for Testing does not mean Test."""
+"""Fit of a topic that is a different form of a heading's words, such as Testing and Test."""
 
 TOPIC_POWER = 8
-"""Power of a fit: a heading that is the topic gains much, others hardly more than by their words, which the
-query has anyway."""
+"""Power of a fit: a heading that is the topic gains much; the words of the other headings are in the query.
+"""
 
 _SIMILARITY_CUTOFF = 80.0
-_ABOVE_FIRST = 2  # a title in the front matter and one in the text
+_MAX_TITLES = 2  # one in the front matter and one in the text
 _TINY = 1e-9
-_WHOLLY = 8
+_COMPLETENESS_POWER = 8
 _MARKS = frozenset("._#+")
 
 
 def from_page(matches: Matches, best: float, best_page: float) -> NDArray[Any]:
-    """Return what their page adds to sections that match.
+    """Return the gains of matching sections by their page.
 
-    Headings such as "Usage" stand on every page; which one is meant is said elsewhere on the page. The whole
-    document's evidence helps to choose among its passages (Callan, "Passage-level evidence in document
-    retrieval", SIGIR 1994).
+    Headings such as "Usage" are on every page, and the text of the page distinguishes them. Evidence from the
+    whole document helps to choose among its passages (Callan, "Passage-level evidence in document retrieval",
+    SIGIR 1994).
 
     :param best: the highest score, above 0.
     :param best_page: the weight of the best page.
@@ -90,43 +90,42 @@ def from_page(matches: Matches, best: float, best_page: float) -> NDArray[Any]:
 
 
 def above(passages: Passages) -> NDArray[Any]:
-    """Return the number of each section's parent; -1 for those without."""
+    """Return the number of each section's parent; -1 without one."""
     parents = passages.postings.parents
     return np.where(parents == np.arange(len(parents)), -1, parents)
 
 
 def from_parent(parents: NDArray[Any], values: NDArray[Any]) -> NDArray[Any]:
-    """Return what its parent adds to a section that matches.
+    """Return the gains of matching sections by their parents.
 
-    A subsection answers in the frame of its parent and rarely repeats the parent's words (as in Arvola,
-    Junkkari and Kekäläinen, "Generalized contextualization method for XML information retrieval", CIKM 2005).
+    A subsection belongs to its parent's subject and rarely repeats its words (Arvola, Junkkari and
+    Kekäläinen, "Generalized contextualization method for XML information retrieval", CIKM 2005).
 
-    :param parents: number of each parent, -1 where there is none.
+    :param parents: result of :func:`above`.
     """
     return np.where((values > 0) & (parents >= 0), PARENT_SHARE * values[parents], 0)
 
 
 def from_word_pairs(passages: Passages, texts: Texts) -> NDArray[Any]:
-    """Return what words that stand side by side in the query and in a section add to the sections read.
+    """Return the gains of the sections read by words that are neighbours in the query and in the section.
 
-    "definition list" is another thing than a definition and a list. A pair counts like a term: its mass is
-    normalised and saturated as in BM25F, and the fewer of the sections read hold it, the more it says
-    (Metzler and Croft, "A Markov random field model for term dependencies", SIGIR 2005, add ordered pairs to
-    single words in the same way). Only the best sections are read, since postings have no positions.
+    A "definition list" is not just a definition and a list. A pair counts like a term: its mass is normalized
+    and saturated as in BM25F, and it weighs more if fewer of these sections have it (like the ordered pairs
+    of Metzler and Croft, "A Markov random field model for term dependencies", SIGIR 2005).
     """
     in_heading, in_body = counts_of(texts)
-    mass = in_body / passages.weighing.body_norms(texts.numbers) + FIELD_WEIGHTS[0] * in_heading
+    mass = in_body / passages.body_norms(texts.numbers) + FIELD_WEIGHTS[0] * in_heading
     holders = np.maximum((mass > 0).sum(axis=1, keepdims=True), 1)
     weight = PAIR_SHARE * np.log((passages.vocabulary.sections + 1) / holders)
-    # One pair after another: numpy's own sum takes another order where one section is read alone.
+    # Pair by pair, because the order of numpy's own sum depends on the number of sections.
     return sum(weight * mass / (mass + K1), np.zeros(len(texts.numbers)))
 
 
 def from_nearness(texts: Texts) -> NDArray[Any]:
-    """Return for the sections read which share of the query stands together, within :data:`WINDOW` terms.
+    """Return the share of the query within :data:`WINDOW` terms for each of the sections read.
 
-    Words of a question that stand in one sentence answer it; strewn over a long section they do not (Tao and
-    Zhai, "An exploration of proximity measures in information retrieval", SIGIR 2007).
+    The words of a question answer it in one sentence, but not scattered over a long section (Tao and Zhai,
+    "An exploration of proximity measures in information retrieval", SIGIR 2007).
     """
     whole = sum(texts.sought.weights.tolist()) or 1.0
     shares: NDArray[Any] = best_windows(texts, WINDOW) / whole
@@ -134,12 +133,12 @@ def from_nearness(texts: Texts) -> NDArray[Any]:
 
 
 def from_titles(passages: Passages, texts: Texts, best: float) -> NDArray[Any]:
-    """Return for all sections what titles add to those that are read: scores of ``BM25Plus``, scaled.
+    """Return the gains of the sections read by their titles, for all sections: scaled scores of ``BM25Plus``.
 
-    A title is a heading and its path, words of the file's name included. The model holds the titles that name
-    something of the query. Most sections that are read have most words of it, so a word is worth more the
-    fewer of these titles have it, and a word of the file's name is worth hardly anything. A title is not
-    better for being short (``b``), nor for words that it lacks (``delta``).
+    A title is a heading with its path and the words of the file's name. The model contains the titles with a
+    word of the query. Most of these sections have most words of the query, so a word in few titles counts
+    more, and a word of the file's name hardly counts. Short titles have no advantage (``b``), nor do missing
+    words (``delta``).
 
     :param best: the highest score, above 0, by weight of names.
     """
@@ -164,10 +163,10 @@ def from_titles(passages: Passages, texts: Texts, best: float) -> NDArray[Any]:
 
 
 def headed_by(collection: Collection, asked: Sequence[str], written: Sequence[str]) -> list[Node]:
-    """Return the sections whose heading is what is asked for: who names a section wants that one.
+    """Return the sections whose heading is the query.
 
-    "Test" is not called "Testing", and ``--force`` not "Force": where identifiers are asked for, the heading
-    has them.
+    The heading has the words as spelt ("Test" is not "Testing"), and all identifiers (``--force`` is not
+    "Force").
 
     :param asked: terms of the context.
     :param written: words of the context.
@@ -185,12 +184,12 @@ def headed_by(collection: Collection, asked: Sequence[str], written: Sequence[st
 
 
 def named_pages(passages: Passages, concepts: Sequence[Concept], asked: int) -> NDArray[Any]:
-    """Return for sections how well the query fits the name of the page that they begin, up to 1.
+    """Return how well the query fits the name of the page for the first text of each page, up to 1.
 
-    A query that names a page is answered by its first text, which says what the name means. That is the text
-    below its title, or without one the next text.
+    A query that names a page is answered by its first text, which explains the name. That is the text below
+    the title, or the next text after an empty one.
 
-    :param asked: number of the query's terms, with those that no section has.
+    :param asked: number of the query's terms, unknown ones included.
     """
     postings = passages.postings
     found = np.zeros(postings.size)
@@ -199,18 +198,18 @@ def named_pages(passages: Passages, concepts: Sequence[Concept], asked: int) -> 
     titled = np.unique(held_by.sections[(held_by.in_heading > 0) & (postings.levels[held_by.sections] <= 1)])
     if not len(titled):
         return found
-    rows, owners = postings.named(titled)
+    rows, owners = postings.heading_terms(titled)
     shares, weights = np.array([worth.get(row, (0, 0)) for row in rows.tolist()], float).reshape(-1, 2).T
     rarity = idf(passages.vocabulary, rows)
     held, whole, said = (
         np.bincount(owners, values, len(titled)) for values in (rarity * shares, rarity, weights)
     )
     query = asked * sum(concept.weight for concept in concepts) / (len(concepts) or 1)
-    fits = held / np.maximum(whole, _TINY) * np.minimum(1, said / (query or 1)) ** _WHOLLY
-    for _ in range(_ABOVE_FIRST):
-        behind = np.minimum(titled + 1, postings.size - 1)
-        blank = (postings.sizes[titled] == 0) & (postings.pages[behind] == postings.pages[titled])
-        titled = np.where(blank, behind, titled)
+    fits = held / np.maximum(whole, _TINY) * np.minimum(1, said / (query or 1)) ** _COMPLETENESS_POWER
+    for _ in range(_MAX_TITLES):
+        after = np.minimum(titled + 1, postings.size - 1)
+        blank = (postings.sizes[titled] == 0) & (postings.pages[after] == postings.pages[titled])
+        titled = np.where(blank, after, titled)
     np.maximum.at(found, titled, fits)
     return found
 
@@ -218,7 +217,7 @@ def named_pages(passages: Passages, concepts: Sequence[Concept], asked: int) -> 
 def from_place(passages: Passages, fits: NDArray[Any]) -> NDArray[Any]:
     """Return the factors of sections for their place on the page.
 
-    :param fits: from :func:`named_pages`; the beginning of a page that is asked for is more than an overview.
+    :param fits: result of :func:`named_pages`; the beginning of a named page is more than an overview.
     """
     postings = passages.postings
     children = np.minimum(postings.children, MANY_CHILDREN) * (1 - fits)
@@ -227,7 +226,7 @@ def from_place(passages: Passages, fits: NDArray[Any]) -> NDArray[Any]:
 
 
 def highest(values: NDArray[Any], limit: int) -> NDArray[Any]:
-    """Return the positions of the highest values above 0, highest first, of equal ones the first."""
+    """Return the positions of the highest values above 0, highest first; of equal values, the first."""
     found = (values > 0).nonzero()[0]
     ordered: NDArray[Any] = found[(-values[found]).argsort(kind="stable")][:limit]
     return ordered
@@ -236,16 +235,15 @@ def highest(values: NDArray[Any], limit: int) -> NDArray[Any]:
 def topic_fit(
     collection: Collection, topics: Sequence[list[str]], written: Sequence[str]
 ) -> dict[Node, tuple[float, float]]:
-    """Return for sections how well the best topic fits their headings, and their gain by it, up to 1.
+    """Return the fit of the best topic for the headings of sections, and the gain by it, both up to 1.
 
-    A heading that is the topic has 1, one that is another form of it ``OTHER_FORM``; one that holds all its
-    words from ``TOPIC_IN_PART`` up, one that is held by it from ``TOPIC_SIMILAR``; one that is merely spelt
-    alike at most that. Who names a topic means a section that is called so, however rare its words are, so
-    the fit is a number of its own and not part of BM25F. The more sections a topic fits, the less it says
-    which one is meant ("Troubleshooting"): the context chooses then. Another form of a heading that is the
-    topic gains no more than a part.
+    A heading that is the topic has a fit of 1, and a different form of it ``OTHER_FORM``. A heading with all
+    words of the topic begins at ``TOPIC_IN_PART``, a heading within the topic at ``TOPIC_SIMILAR``, and a
+    similar spelling has at most that. A topic names a section, even if its words are common, so the fit is
+    separate from BM25F. A topic that fits many sections ("Troubleshooting") gains them less, and the context
+    chooses. Besides a heading that is the topic, a different form gains no more than a part.
 
-    :param topics: terms of each.
+    :param topics: terms of each topic.
     :param written: the topics.
     """
     best: dict[Node, tuple[float, float]] = {}
@@ -268,9 +266,9 @@ def topic_fit(
 
 
 def _headings_like(collection: Collection, words: list[str], parts: Set[str]) -> Iterator[tuple[str, float]]:
-    """Find the headings that a topic fits; a heading that shares only part of an identifier does not fit.
+    """Yield the headings that a topic fits; sharing only a part of an identifier does not count.
 
-    :param parts: terms that stand in topics only as parts of identifiers.
+    :param parts: terms that occur in topics only as parts of identifiers.
     """
     from rapidfuzz import fuzz, process  # only topics need it, and it is slow to import
 

@@ -1,4 +1,4 @@
-"""A document with everything that searching needs, and collections of such documents."""
+"""Indexed documents, and collections of documents that are ranked together."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from collections.abc import Collection as Collection_
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any
 
 from npl_index.cached import cached_property
 from npl_index.errors import DocumentTimeoutError
@@ -21,22 +20,22 @@ from npl_index.markdown.headings import MAX_HEADING
 from npl_index.markdown.sections import Section, SectionTree, Span, parse_sections
 from npl_index.priority import give_way
 from npl_index.ranking.analysis import terms, without_compounds
-from npl_index.ranking.arrays import NDArray, np
+from npl_index.ranking.arrays import np
 from npl_index.ranking.postings import Postings, Sections, sections_of
 from npl_index.ranking.vocabulary import KnownVocabulary, Vocabulary
-from npl_index.ranking.weighing import Weighing
+from npl_index.ranking.weighing import Passages
 from npl_index.selectors.labels import heading_label
 from npl_index.selectors.names import KnownNames, Name, Names, names_of
 from npl_index.selectors.writing import steps_of
 from npl_index.tokens.sections import NOTHING
 
 MAX_TERMS = 250_000
-"""Different terms kept of one document. Prose of ten megabytes has a tenth of that."""
+"""Maximum different terms of one document. Prose of ten megabytes has a tenth of that."""
 
-_NAMES = ("linkTitle", "sidebar_label", "aliases", "keywords")
+_NAME_FIELDS = ("linkTitle", "sidebar_label", "aliases", "keywords")
 _FILE_WORDS = re.compile(r"[/\s]|--+")
-_ABOUT = (*_NAMES, "description")
-_PIECE = 1 << 16
+_BODY_FIELDS = (*_NAME_FIELDS, "description")
+_CHUNK = 1 << 16
 _SECTION_BYTES = 2_400
 _TERM_BYTES = 300
 
@@ -45,8 +44,8 @@ _TERM_BYTES = 300
 class ParsedDocument:
     """One document and its sections.
 
-    :param document: of one of a set the bytes are left out; its text is read when it is needed.
-    :param known_steps: returns :attr:`steps` where somebody has written them.
+    :param document: the document; one from the index has no bytes, and its text is read at its first use.
+    :param known_steps: returns the stored :attr:`steps`, if there are any.
     """
 
     document: Document
@@ -55,16 +54,16 @@ class ParsedDocument:
 
     @cached_property
     def steps(self) -> tuple[str, ...]:
-        """What follows the document's name in the selector of each section."""
+        """The part of each section's selector after the document's name."""
         return steps_of(self.tree) if self.known_steps is None else self.known_steps()
 
     def step(self, section: int) -> str:
-        """Return what follows the document's name in the selector of one; nothing for the document."""
+        """Return the part of a section's selector after the document's name; ``""`` for the document."""
         return self.steps[section] if section else ""
 
     @property
     def nbytes(self) -> int:
-        """Bytes of memory it takes; an estimate."""
+        """Estimated bytes of memory."""
         whole = self.tree.sections[0]
         # The bytes and the text, of at most four bytes a character, and the starts of lines.
         texts = 5 * whole.whole_bytes.stop + 8 * whole.whole.stop
@@ -75,9 +74,9 @@ class ParsedDocument:
 class IndexedDocument(ParsedDocument):
     """One document, its sections and its terms.
 
-    :param terms: ascending, none twice.
-    :param sections: their rows are those of ``terms``.
-    :param names: what the sections are called.
+    :param terms: different terms, ascending.
+    :param sections: the sections; their rows are positions in ``terms``.
+    :param names: names of the sections.
     """
 
     terms: tuple[str, ...]
@@ -86,12 +85,12 @@ class IndexedDocument(ParsedDocument):
 
     @cached_property
     def collection(self) -> Collection:
-        """The document alone, ready to be searched."""
+        """The collection of this document alone."""
         return KnownCollection([self])
 
     @property
     def nbytes(self) -> int:
-        """Bytes of memory it takes, its collection included; an estimate."""
+        """Estimated bytes of memory, its collection included."""
         arrays = sum(one.nbytes for one in self.sections)
         return super().nbytes + 2 * arrays + _TERM_BYTES * len(self.terms)
 
@@ -99,7 +98,7 @@ class IndexedDocument(ParsedDocument):
 def index_document(document: Document, *, deadline: float | None = None) -> IndexedDocument:
     """Parse a document and number its terms.
 
-    :param deadline: value of ``time.monotonic()`` after which indexing gives up.
+    :param deadline: value of ``time.monotonic()`` after which indexing ends in an error.
     :raises UnreadableDocumentError: not UTF-8 or binary.
     :raises DocumentTooLargeError: too many sections.
     :raises DocumentTimeoutError: the deadline has passed.
@@ -118,32 +117,32 @@ def _fields(
 ) -> list[tuple[list[str], list[str], list[str]]]:
     """Return the terms of heading, path and body of each section."""
     filed = document.filed or document.path
-    names = " ".join([tree.sections[0].heading, *texts_of(tree.front_matter, _NAMES)])[:MAX_HEADING]
+    names = " ".join([tree.sections[0].heading, *texts_of(tree.front_matter, _NAME_FIELDS)])[:MAX_HEADING]
     file_words = terms(" ".join(_FILE_WORDS.split(f"{filed.removesuffix('.md')} {names}")))
     found: list[tuple[list[str], list[str], list[str]]] = []
     for section in tree.sections:
         heading = _heading_terms(tree, section)
         above = found[section.parent][1] + found[section.parent][0] if section.parent else file_words
-        # The names of a document belong to the text before its first heading.
-        about = [] if section.index else texts_of(tree.front_matter, _ABOUT)
-        body = [] if section.index else heading + terms(" ".join(about)[:_PIECE])
+        # The front matter belongs to the text before the first heading.
+        about = [] if section.index else texts_of(tree.front_matter, _BODY_FIELDS)
+        body = [] if section.index else heading + terms(" ".join(about)[:_CHUNK])
         whole = section.heading_lines
-        # A heading that is cut is found by all its words, as a text is.
+        # The body of a section with a shortened heading includes the whole heading.
         begin = whole.start if len(section.heading) == MAX_HEADING else whole.stop
-        for piece in _pieces(tree.text(Span(begin, section.own.stop))):
+        for chunk in _chunks(tree.text(Span(begin, section.own.stop))):
             give_way()
             if deadline is not None and time.monotonic() > deadline:
                 raise DocumentTimeoutError(f"indexing {document.name} took too long")
-            body += terms(piece)
+            body += terms(chunk)
         found.append((heading, above, body))
     return found
 
 
-def _pieces(text: str) -> Iterator[str]:
-    """Split a long text after line ends or spaces, so that the deadline is checked and memory stays small."""
+def _chunks(text: str) -> Iterator[str]:
+    """Split a long text after line ends or spaces: between chunks, the deadline is checked."""
     begin = 0
-    while len(text) - begin > _PIECE:
-        end = begin + _PIECE
+    while len(text) - begin > _CHUNK:
+        end = begin + _CHUNK
         space = max(text.rfind("\n", begin, end), text.rfind(" ", begin, end))
         end = end if space < 0 else space + 1
         yield text[begin:end]
@@ -152,51 +151,24 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 def _heading_terms(tree: SectionTree, section: Section) -> list[str]:
-    """Terms of a heading or a title; one of stop words only ("How to") keeps them.
+    """Return the terms of a heading or a title; a heading of stop words only ("How to") keeps them.
 
-    A document that has no title, and text before its headings, is called by its name.
+    The title of an untitled document with text before its headings is its name.
     """
     untitled = not (section.index or section.heading or tree.title) and section.own_traits.word_count
     text = section.name if section.level or untitled else section.heading
     return terms(text) or terms(text, keep_stop_words=True)
 
 
-@dataclass(frozen=True)
-class Passages:
-    """Sections of a collection that may answer a question: those of some of its documents, numbered through.
-
-    :param documents: the numbers of these in the collection, ascending.
-    :param vocabulary: of the whole collection.
-    """
-
-    documents: NDArray[Any]
-    postings: Postings
-    vocabulary: Vocabulary
-
-    @cached_property
-    def weighing(self) -> Weighing:
-        """What the postings weigh."""
-        return Weighing(self.postings, self.vocabulary)
-
-    def number(self, document: int, section: int) -> int:
-        """Return the number of a section."""
-        return int(self.postings.firsts[self.documents.searchsorted(document)]) + section
-
-    def locate(self, numbers: NDArray[Any]) -> tuple[list[int], list[int]]:
-        """Return the documents and the sections in them that have these numbers."""
-        places = self.postings.firsts.searchsorted(numbers, side="right") - 1
-        return self.documents[places].tolist(), (numbers - self.postings.firsts[places]).tolist()
-
-
 LONG_FIELD = 5_000
-"""Terms from which a field is searched as an array; a shorter one is faster as a list."""
+"""Minimum terms of a field for a search with numpy; in a shorter field, a search with sets is faster."""
 
 
 class Collection(ABC):
-    """Documents that are searched together.
+    """Documents that are ranked together.
 
-    ``documents`` are theirs in order, ``paths`` the absolute path of each; ``vocabulary`` has the terms,
-    ``names`` what the sections are called.
+    ``documents`` has the documents in order, ``paths`` their absolute paths, ``vocabulary`` the terms, and
+    ``names`` the names of the sections.
     """
 
     documents: Sequence[ParsedDocument]
@@ -210,30 +182,30 @@ class Collection(ABC):
 
     @abstractmethod
     def passages(self, terms: Sequence[str], also: Collection_[int] = ()) -> Passages:
-        """Return the sections of the documents that may answer a question.
+        """Return the sections of the candidates for a question.
 
-        :param terms: of the question.
-        :param also: documents that are among them in any case.
+        :param terms: terms of the question.
+        :param also: further candidates.
         """
 
     def holders(self, terms: Sequence[str]) -> Sequence[int]:  # noqa: ARG002
-        """Return documents that hold all of some terms, unless all documents are ranked for any question."""
+        """Return documents with all of some terms, unless all documents are always candidates."""
         return ()
 
     @abstractmethod
     def sections(self, document: int) -> Sections:
-        """Return the sections of a document as arrays; their rows are those of the vocabulary."""
+        """Return the sections of a document as arrays, with rows of the vocabulary."""
 
     def tokens_of(self, document: int) -> array[int]:  # noqa: ARG002
-        """Return what is kept of the tokens of a document's sections; it may be nothing."""
+        """Return the stored token counts of a document's sections, possibly none."""
         return NOTHING
 
     def reading(self) -> AbstractContextManager[None]:
-        """Let what is asked meanwhile come from one state of the collection."""
+        """Read one state of the collection within the context."""
         return nullcontext()
 
     def document_at(self, path: str) -> int | None:
-        """Return the document that has an absolute path."""
+        """Return the document with an absolute path."""
         return self._by_path.get(path)
 
     @cached_property
@@ -241,7 +213,7 @@ class Collection(ABC):
         return {path: number for number, path in enumerate(self.paths)}
 
     def holder(self, row: int) -> tuple[int, int]:
-        """Return a section that holds a term: document and section in it."""
+        """Return a section with a term: the document, and the section in it."""
         found = self.passages(self.vocabulary.texts([row]))
         documents, sections = found.locate(found.postings.find([row]).sections[:1])
         return documents[0], sections[0]
@@ -251,7 +223,7 @@ class Collection(ABC):
         return set(self.vocabulary.texts(self.sections(document).field(section, 0).tolist()))
 
     def held_rows(self, document: int, section: int, rows: set[int]) -> set[int]:
-        """Return those of some rows whose terms stand in a section's heading or body."""
+        """Return those of some rows whose terms are in a section's heading or body."""
         held, sections = set[int](), self.sections(document)
         for number in (0, 2):
             field = sections.field(section, number)
@@ -261,21 +233,21 @@ class Collection(ABC):
         return held
 
     def is_unique(self, document: int, section: int) -> bool:
-        """Tell whether no other section of any document is called like this one, at its level."""
+        """Return whether no other section of the collection has this one's level and name."""
         one = self.documents[document].tree.sections[section]
         return self.names.is_unique(one.level, heading_label(one.name))
 
     def headings(self, document: int) -> int:
-        """Return how many sections of a document have a heading."""
+        """Return the number of a document's sections with a heading."""
         return self.sections(document).headings
 
     def size_of(self, document: int, section: int) -> int:
-        """Return the bytes of a section's own text; 0 where it is nothing but the heading."""
+        """Return the bytes of a section's own text; 0 for a bare heading."""
         return int(self.sections(document).sizes[section])
 
 
 class KnownCollection(Collection):
-    """A few documents that are in memory.
+    """A few documents in memory.
 
     :param documents: at least one.
     """
@@ -301,9 +273,7 @@ class KnownCollection(Collection):
     @cached_property
     def whole(self) -> Passages:
         """All sections."""
-        return Passages(
-            np.arange(len(self._sections)), Postings(self._sections, lasting=True), self.vocabulary
-        )
+        return Passages(np.arange(len(self._sections)), Postings(self._sections), self.vocabulary)
 
     def passages(self, terms: Sequence[str], also: Collection_[int] = ()) -> Passages:  # noqa: ARG002
         """Return all sections."""

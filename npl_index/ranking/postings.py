@@ -1,8 +1,8 @@
-"""Which section holds which term, how often, in which field: the terms of sections in their order, as arrays.
+"""Terms of sections in text order, as arrays, and the postings found in them.
 
 The fields of a section are its heading, its path (the headings above it and the words of the file's name) and
-its body. A question is answered from the sections of at most a few hundred documents, so that all terms of
-these are looked through: that takes less time than to keep lists of the sections that hold each term.
+its body. A question is answered from the sections of at most a few hundred documents. Scanning all their
+terms takes less time than keeping a list of sections for each term.
 """
 
 from __future__ import annotations
@@ -20,11 +20,8 @@ from npl_index.selectors.names import LEVEL, held
 FIELDS = 3
 _COLUMNS = FIELDS + 3
 BEGINS_PAGE = 128
-"""Bit of :attr:`Sections.levels` of a section that begins a page. A page is a document, or within a document
-that has several headings of level 1 the part below one of them."""
-
-_MOST_WORDS = 1 << 17
-"""Words of sections whose postings are all found at once; that takes some 10 ms, and 40 bytes a posting."""
+"""Bit of :attr:`Sections.levels` for the first section of a page. A page is a document, or in a document with
+several headings of level 1 the part below one of them."""
 
 _BLANK = re.compile(r"\s*\Z")
 
@@ -32,10 +29,10 @@ _BLANK = re.compile(r"\s*\Z")
 class Sections(NamedTuple):
     """The sections of one document as arrays.
 
-    :param shape: one row a section, uint32: terms of heading, path and body; number of its parent, or its own
-        number without a parent; bytes of its own text, 0 for a heading alone; heading level with the traits
-        of its own text (:func:`npl_index.selectors.names.held`) and :data:`BEGINS_PAGE`.
-    :param rows: the terms of all fields, one field after another, as rows of a vocabulary, uint32.
+    :param shape: one row per section, uint32: number of terms in heading, path and body; number of the
+        parent, or its own number without a parent; bytes of its own text, 0 for a bare heading; heading level
+        with the traits of its own text (:func:`npl_index.selectors.names.held`) and :data:`BEGINS_PAGE`.
+    :param rows: the terms of all fields in order, as rows of a vocabulary, uint32.
     """
 
     shape: NDArray[Any]
@@ -48,7 +45,7 @@ class Sections(NamedTuple):
 
     @property
     def lengths(self) -> NDArray[Any]:
-        """Terms of heading, path and body of each section, one after another."""
+        """Number of terms in heading, path and body of each section, in one array."""
         return self.shape[:, :FIELDS].ravel()
 
     @property
@@ -58,12 +55,12 @@ class Sections(NamedTuple):
 
     @property
     def sizes(self) -> NDArray[Any]:
-        """Bytes of each section's own text; 0 where it is nothing but the heading."""
+        """Bytes of each section's own text; 0 for a bare heading."""
         return self.shape[:, FIELDS + 1]
 
     @property
     def levels(self) -> NDArray[Any]:
-        """Heading level of each section, what its own text holds, and whether it begins a page."""
+        """Heading level of each section, with bits for the traits of its own text and for a new page."""
         return self.shape[:, FIELDS + 2]
 
     @property
@@ -73,12 +70,12 @@ class Sections(NamedTuple):
 
     @property
     def words(self) -> int:
-        """Terms of all bodies."""
+        """Number of terms in all bodies."""
         return int(self.shape[:, 2].sum(dtype=np.int64))
 
     @property
     def headings(self) -> int:
-        """How many sections have a heading."""
+        """Number of sections with a heading."""
         return int(np.count_nonzero(self.levels & LEVEL))
 
     def field(self, section: int, field: int) -> NDArray[Any]:
@@ -101,12 +98,12 @@ class Sections(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """How many sections of a vocabulary's documents hold terms; one number a term.
+    """Numbers of sections with some terms; arrays have one number for each term.
 
-    :param own: in heading or body.
-    :param any: anywhere.
-    :param path: in their path.
-    :param pages: pages that have one of those.
+    :param own: sections with the term in heading or body.
+    :param any: sections with the term in any field.
+    :param path: sections with the term in their path.
+    :param pages: pages with such a section.
     """
 
     own: NDArray[Any]
@@ -139,8 +136,8 @@ def sections_of(tree: SectionTree, fields: Sequence[Sequence[Sequence[int]]]) ->
 
 
 def counts_in(sections: Sections) -> tuple[NDArray[Any], Counts]:
-    """Return the different rows of a document's terms, ascending, and how many of its sections hold each."""
-    # A document may have millions of words: each field's different ones are kept, and the rest is small.
+    """Return the different rows of a document's terms, ascending, and the numbers of sections with each."""
+    # A document may have millions of words; the different words of each field are few.
     cells = sections.rows.astype(np.int64)
     cells <<= 32
     cells |= np.arange(len(sections.lengths), dtype=np.uint32).repeat(sections.lengths)
@@ -166,8 +163,8 @@ def begin_runs(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def ranges(begins: NDArray[Any], lengths: NDArray[Any]) -> NDArray[Any]:
-    """Return the numbers of some ranges, one after another."""
-    # All ranges as one: number them through, then move each to where it begins.
+    """Return the numbers of some ranges in one array."""
+    # First one range of all lengths, then move each part to its begin.
     moves = begins - (lengths.cumsum() - lengths)
     numbers: NDArray[Any] = np.arange(int(lengths.sum())) + moves.repeat(lengths)
     return numbers
@@ -176,8 +173,8 @@ def ranges(begins: NDArray[Any], lengths: NDArray[Any]) -> NDArray[Any]:
 class Runs(NamedTuple):
     """Postings of some rows; arrays have one number for each posting.
 
-    :param runs: which of the rows asked for it belongs to, ascending.
-    :param sections: that hold the term, ascending within a run.
+    :param runs: number of the requested row, ascending.
+    :param sections: section with the term, ascending within a run.
     :param in_heading: occurrences in the section's heading.
     :param in_path: occurrences in its path.
     :param in_body: occurrences in its body.
@@ -190,41 +187,13 @@ class Runs(NamedTuple):
     in_body: NDArray[Any]
 
 
-class Table(NamedTuple):
-    """The postings of some rows, one row after another.
-
-    :param rows: ascending.
-    :param bounds: where the postings of each begin, and the end of the last ones.
-    :param columns: section, and occurrences in heading, path and body, as in :class:`Runs`.
-    """
-
-    rows: NDArray[Any]
-    bounds: NDArray[Any]
-    columns: tuple[NDArray[Any], ...]
-
-    def has(self, rows: NDArray[Any]) -> bool:
-        """Return whether it has all of some rows."""
-        at = self.rows.searchsorted(rows)
-        return bool(len(self.rows)) and bool((self.rows[np.minimum(at, len(self.rows) - 1)] == rows).all())
-
-    def places(self, rows: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return the postings of some rows, and which of these each belongs to."""
-        at = self.rows.searchsorted(rows)
-        begins = self.bounds[at]
-        lengths = self.bounds[at + 1] - begins
-        return np.arange(len(rows)).repeat(lengths), ranges(begins, lengths)
-
-
 class Postings:
-    """The sections of some documents side by side, numbered through.
+    """The sections of some documents side by side, numbered consecutively.
 
     :param documents: at least one.
-    :param lasting: they serve many questions.
     """
 
-    _table: Table | None
-
-    def __init__(self, documents: Sequence[Sections], *, lasting: bool = False) -> None:
+    def __init__(self, documents: Sequence[Sections]) -> None:
         shape, self.rows = (
             one[0] if len(documents) == 1 else np.concatenate(one) for one in zip(*documents, strict=True)
         )
@@ -237,7 +206,8 @@ class Postings:
         self._begins = (levels & BEGINS_PAGE) > 0
         self._lengths = shape[:, :FIELDS].ravel().astype(np.int64)
         self._ends = self._lengths.cumsum()
-        self._lasting, self._table = lasting, None
+        nothing = np.zeros(0, np.intp)
+        self._last_found = nothing, np.zeros(1, np.intp), (nothing,) * (FIELDS + 1)
 
     @cached_property
     def stop(self) -> int:
@@ -252,7 +222,7 @@ class Postings:
 
     @cached_property
     def positions(self) -> NDArray[Any]:
-        """Where each section stands on its page: 0 for the first, towards 1 for the last."""
+        """Relative position of each section on its page, from 0 (included) to 1 (excluded)."""
         starts = self._begins.nonzero()[0]
         sizes = np.diff(starts, append=self.size)
         positions: NDArray[Any] = (np.arange(self.size) - starts[self.pages]) / sizes[self.pages]
@@ -260,30 +230,35 @@ class Postings:
 
     @cached_property
     def children(self) -> NDArray[Any]:
-        """How many each section has."""
+        """Number of children of each section."""
         inside = np.flatnonzero(self.parents != np.arange(self.size))
         children: NDArray[Any] = np.bincount(self.parents[inside], minlength=self.size)
         return children
 
-    def table(self, rows: NDArray[Any]) -> Table:
-        """Return a table that has some rows: of all rows where it serves many questions, else of these."""
-        kept = self._table
-        if kept is None or not kept.has(rows):
-            every = self._lasting and len(self.rows) <= _MOST_WORDS
-            kept = self._table = self._found(np.arange(self.stop) if every else np.unique(rows))
-        return kept
-
     def find(self, rows: Sequence[int]) -> Runs:
-        """Return the postings of some rows, one row after another; a row may be asked for several times."""
-        asked = np.array(rows, np.intp)
-        table = self.table(asked)
-        runs, places = table.places(asked)
-        return Runs(runs, *(column[places] for column in table.columns))
+        """Return the postings of some rows, row by row; rows may be repeated.
 
-    def _found(self, wanted: NDArray[Any]) -> Table:
+        The last rows are kept, because one question looks up the same rows several times.
+        """
+        asked = np.array(rows, np.intp)
+        known, bounds, columns = self._last_found
+        if not np.isin(asked, known).all():
+            known, bounds, columns = self._last_found = self._look_up(np.unique(asked))
+        at = known.searchsorted(asked)
+        lengths = bounds[at + 1] - bounds[at]
+        places = ranges(bounds[at], lengths)
+        return Runs(np.arange(len(asked)).repeat(lengths), *(column[places] for column in columns))
+
+    def _look_up(self, wanted: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], tuple[NDArray[Any], ...]]:
+        """Return the postings of some rows.
+
+        :param wanted: the rows, ascending.
+        :returns: the rows; the begin of each row's postings, and the end of the last ones; their columns
+            as in :class:`Runs`, without the first.
+        """
         marks = np.zeros(max(self.stop, int(wanted.max(initial=0)) + 1), np.int32)
         marks[wanted] = np.arange(1, len(wanted) + 1)
-        places = (marks > 0).take(self.rows).nonzero()[0]  # a byte a word, of what may be millions
+        places = (marks > 0).take(self.rows).nonzero()[0]  # one byte per word, of possibly millions
         found = marks[self.rows[places]]
         owners = self._ends.searchsorted(places, side="right")
         cells = (found.astype(np.int64) - 1) * len(self._ends) + owners
@@ -295,27 +270,24 @@ class Postings:
         in_fields = np.zeros((FIELDS, int(first.sum())), np.intp)
         in_fields[fields, first.cumsum() - 1] = times
         runs, sections = np.divmod(postings[first], self.size)
-        return Table(wanted, runs.searchsorted(np.arange(len(wanted) + 1)), (sections, *in_fields))
+        return wanted, runs.searchsorted(np.arange(len(wanted) + 1)), (sections, *in_fields)
 
-    def bodies(self, numbers: NDArray[Any], most: int) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return the rows of some sections' bodies, one after another, and how many each has.
+    def terms(
+        self, numbers: NDArray[Any], field: int, limit: int | None = None
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return the rows of the terms in one field of some sections, and how many each section has.
 
-        :param most: rows of each at most.
+        :param field: heading (0), path (1) or body (2).
+        :param limit: maximum rows of one section.
         """
-        return self._field(FIELDS * numbers + 2, most)
-
-    def headings(self, numbers: NDArray[Any], most: int) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return the same of their headings."""
-        return self._field(FIELDS * numbers, most)
-
-    def named(self, numbers: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return the different rows of their headings, ascending for each, and which of them has each."""
-        rows, lengths = self._field(FIELDS * numbers)
-        cells = np.unique(np.arange(len(numbers)).repeat(lengths) << 32 | rows)
-        return cells & 0xFFFFFFFF, cells >> 32
-
-    def _field(self, fields: NDArray[Any], most: int | None = None) -> tuple[NDArray[Any], NDArray[Any]]:
+        fields = FIELDS * numbers + field
         lengths = self._lengths[fields]
         begins = self._ends[fields] - lengths
-        lengths = lengths if most is None else np.minimum(lengths, most)
+        lengths = lengths if limit is None else np.minimum(lengths, limit)
         return self.rows[ranges(begins, lengths)], lengths
+
+    def heading_terms(self, numbers: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return the different rows of the terms in some headings, and the position of each heading."""
+        rows, lengths = self.terms(numbers, 0)
+        cells = np.unique(np.arange(len(numbers)).repeat(lengths) << 32 | rows)
+        return cells & 0xFFFFFFFF, cells >> 32

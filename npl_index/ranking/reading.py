@@ -1,7 +1,7 @@
-"""Reading the best sections word by word: what stands side by side in them, and what stands close together.
+"""Positions of a query's terms in the best sections: neighbouring terms, and terms close together.
 
-Postings say how often a section holds a term, not where. The terms of a section in order do; to read them for
-every section would cost too much, so that only the best ones are read, all of them in one pass.
+Postings have counts, not positions. Positions come from the terms of a section in order. Reading these for
+all sections would cost too much, so only the best sections are read, in one pass.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from npl_index.ranking.bm25f import Concept
 from npl_index.ranking.postings import Postings, begin_runs
 
 MAX_READ = 1 << 16
-"""Terms that are read at most, all sections together: ten times what the best sections of ordinary documents
-have. Of a first section that is longer, so many are."""
+"""Maximum terms to read from all sections together: ten times the best sections of ordinary documents. A
+longer first section is read up to this limit."""
 
 
 class Sought(NamedTuple):
-    """The terms of a query, numbered through.
+    """The terms of a query, numbered consecutively.
 
-    :param rows: of those that stand for a concept, then of those that only stand in a pair.
-    :param concepts: the number of the concept that each of the former stands for.
-    :param shares: the share of its weight that each has.
-    :param weights: of the concepts.
-    :param pairs: of terms, by their numbers.
+    :param rows: rows of the variants of concepts, then of terms that occur only in pairs.
+    :param concepts: number of the concept of each variant.
+    :param shares: share of the concept's weight for each variant.
+    :param weights: weights of the concepts.
+    :param pairs: pairs of terms, by their numbers.
     """
 
     rows: NDArray[Any]
@@ -38,9 +38,9 @@ class Sought(NamedTuple):
     def of(cls, concepts: Sequence[Concept], pairs: Iterable[tuple[int, int]] = ()) -> Sought:
         """Number the terms of some concepts and pairs.
 
-        What stands for several concepts stands for that where its share is largest, or for the first one.
+        A variant of several concepts counts for the one with its largest share, or for the first of these.
 
-        :param pairs: of rows.
+        :param pairs: pairs of rows.
         """
         best: dict[int, tuple[int, float]] = {}
         for number, concept in enumerate(concepts):
@@ -62,15 +62,15 @@ class Sought(NamedTuple):
 
 
 class Texts(NamedTuple):
-    """Where headings and bodies of some sections hold what is sought.
+    """Positions of sought terms in headings and bodies of some sections.
 
-    Headings come first, then bodies, so that of ``n`` sections the text ``n + 2`` is the body of the third.
+    Headings come before bodies: of ``n`` sections, the text ``n + 2`` is the body of the third.
 
-    :param numbers: of the sections in the collection.
+    :param numbers: numbers of the sections among the passages.
     :param sought: the terms.
-    :param terms: for each place which of them stands there.
-    :param owners: the text that it is in, ascending.
-    :param places: ascending; those that stand side by side in a text have neighbours.
+    :param terms: number of the term at each position.
+    :param owners: text of each position, ascending.
+    :param places: the positions, ascending; neighbours in a text have consecutive ones.
     """
 
     numbers: NDArray[Any]
@@ -80,16 +80,12 @@ class Texts(NamedTuple):
     places: NDArray[Any]
 
 
-def reach(lengths: NDArray[Any]) -> int:
-    """Return how many sections of these lengths are read, best first: as far as :data:`MAX_READ` reaches."""
-    return max(1, int((lengths.cumsum(dtype="int64") <= MAX_READ).sum()))
-
-
 def read(postings: Postings, numbers: NDArray[Any], sought: Sought) -> Texts:
-    """Read some sections, best first, as far as :func:`reach` says."""
-    numbers = numbers[: reach(postings.lengths[numbers])]
-    headings, heading_lengths = postings.headings(numbers, MAX_READ)
-    bodies, body_lengths = postings.bodies(numbers, MAX_READ)
+    """Read some sections, best first, up to :data:`MAX_READ` terms; the first section in any case."""
+    reached = int((postings.lengths[numbers].cumsum(dtype="int64") <= MAX_READ).sum())
+    numbers = numbers[: max(1, reached)]
+    headings, heading_lengths = postings.terms(numbers, 0, MAX_READ)
+    bodies, body_lengths = postings.terms(numbers, 2, MAX_READ)
     marks = np.zeros(max(postings.stop, int(sought.rows.max(initial=0)) + 1), np.int32)
     marks[sought.rows] = np.arange(1, len(sought.rows) + 1)
     found = marks.take(np.concatenate((headings, bodies)))
@@ -100,9 +96,9 @@ def read(postings: Postings, numbers: NDArray[Any], sought: Sought) -> Texts:
 
 
 def counts_of(texts: Texts) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Count the pairs in headings and in bodies; one row a pair, one column a section."""
+    """Count the pairs in headings and in bodies; one row per pair, one column per section."""
     pairs, size, width = texts.sought.pairs, len(texts.sought.rows), 2 * len(texts.numbers)
-    where = texts.places + texts.owners  # those of different texts are no neighbours
+    where = texts.places + texts.owners  # so that terms of different texts are no neighbours
     beside = ((where[1:] - where[:-1]) == 1).nonzero()[0]
     codes = texts.terms[beside] * size + texts.terms[beside + 1]
     number_of = np.full(size * size, -1)
@@ -114,7 +110,7 @@ def counts_of(texts: Texts) -> tuple[NDArray[Any], NDArray[Any]]:
 
 
 def best_windows(texts: Texts, width: int) -> NDArray[Any]:
-    """Return for each body the weight of different concepts in the best stretch of ``width`` terms."""
+    """Return the weight of the different concepts in the best window of ``width`` terms of each body."""
     sought, size = texts.sought, len(texts.numbers)
     best = np.zeros(size)
     meant = texts.terms < len(sought.concepts)
@@ -125,9 +121,9 @@ def best_windows(texts: Texts, width: int) -> NDArray[Any]:
     terms, owners = texts.terms[at], texts.owners[at] - size
     concepts = sought.concepts[terms]
     worth = (sought.weights[sought.concepts] * sought.shares)[terms]
-    where = texts.places[at] + owners * width  # those of different texts are never in one window
-    # A concept counts at the first place where a window meets it: the place before lies outside. So each
-    # place counts for windows that begin behind that one, and near enough.
+    where = texts.places[at] + owners * width  # so that no window spans two texts
+    # A concept counts once in a window, at its first place. So a place counts in windows that begin after the
+    # concept's previous place.
     before = _before(owners * len(sought.weights) + concepts)
     first = np.maximum(before + 1, where.searchsorted(where - width, side="right"))
     numbers = np.arange(len(at))
@@ -140,19 +136,19 @@ def best_windows(texts: Texts, width: int) -> NDArray[Any]:
 
 
 def held(texts: Texts) -> NDArray[Any]:
-    """Return the share of each concept (row) that each section (column) holds in heading or body."""
+    """Return the share of each concept (row) in heading or body of each section (column)."""
     sought, size = texts.sought, len(texts.numbers)
     shares = np.zeros((len(sought.weights), size))
     at = (texts.terms < len(sought.concepts)).nonzero()[0]
     worth = sought.shares[texts.terms[at]]
-    order = worth.argsort(kind="stable")  # the best one is written last
+    order = worth.argsort(kind="stable")  # so that the best one is written last
     at = at[order]
     shares[sought.concepts[texts.terms[at]], texts.owners[at] % size] = worth[order]
     return shares
 
 
 def _before(keys: NDArray[Any]) -> NDArray[Any]:
-    """Return for each position the last one before it with the same key, or -1."""
+    """Return the previous position with the same key for each position, or -1."""
     order = keys.argsort(kind="stable")
     same = keys[order[1:]] == keys[order[:-1]]
     before = np.full(len(keys), -1)

@@ -1,15 +1,14 @@
 r"""Ranking of sections by relevance.
 
-The order comes from a rank value: BM25F over heading, path and body (:mod:`~npl_index.ranking.bm25f`); what
-page or title, parent and word order add; how much of the query the section covers, and in one place; where
-it stands on its page (:mod:`~npl_index.ranking.evidence`). That is scaled to the weights of name and
-content, and what topics gain is added. Each of these depends on the question, the
-section, its document and counts over the collection only, so that an edit elsewhere changes nothing but the
-counts.
+The order follows a rank value: BM25F over heading, path and body (:mod:`~npl_index.ranking.bm25f`); gains by
+page or title, parent and word order; the covered share of the query, in all and in one window; and the place
+on the page (:mod:`~npl_index.ranking.evidence`). The sum is scaled to the weights of name and content, and
+the gains by topics are added. All of this depends only on the question, the section, its document and counts
+over the collection, so that an edit elsewhere changes only the counts.
 
-The reported score keeps that order and lies between 0 and 1. The best hit's is the weighted sum of its parts,
-``name``, ``content`` and ``topic``; every other hit has the share of it that its rank value has of the best
-one's. The parts are reported as they are.
+The reported score keeps that order and lies between 0 and 1. The score of the best hit is the weighted sum of
+its parts, ``name``, ``content`` and ``topic``; the score of another hit is proportional to its rank value.
+The parts are reported unchanged.
 
 A worked example, with three sections on two pages (section 0 stands for the file and has no text)::
 
@@ -27,7 +26,7 @@ A worked example, with three sections on two pages (section 0 stands for the fil
     >>> query.keywords.pairs
     (('green', 'tea'), ('tea', 'water'))
 
-"green" and "tea" stand in one section each, "water" in two, so it weighs less::
+"green" and "tea" occur in one section each, "water" in two, so it weighs less::
 
     >>> concepts = concepts_in(collection, query)
     >>> [round(concept.weight, 2) for concept in concepts]
@@ -38,13 +37,13 @@ than in the body of "Coffee", and "tea" in its path. A heading that the query co
 quarter::
 
     >>> passages = collection.passages(["green", "tea", "water"])
-    >>> matches = match(passages.weighing, concepts, DEFAULT_WEIGHTS)
+    >>> matches = match(passages, concepts, DEFAULT_WEIGHTS)
     >>> own = matches.scores
     >>> own.round(2).tolist()
     [0.0, 3.63, 2.74, 0.82]
 
-The page of "Tea" and "Water" speaks of all three words, and a word in a heading or path counts half as much
-again; that of "Coffee" speaks of one. The best page adds a quarter of the best section's score::
+The page of "Tea" and "Water" has all three words, and a word in a heading or path counts one and a half
+times; the page of "Coffee" has one. The best page adds a quarter of the best section's score::
 
     >>> matches.pages.round(2).tolist()
     [0.0, 10.22, 10.22, 2.13]
@@ -52,8 +51,8 @@ again; that of "Coffee" speaks of one. The best page adds a quarter of the best 
     >>> values.round(2).tolist()
     [0.0, 4.53, 3.64, 1.01]
 
-The best sections, here all that match, are read word by word. "green tea" stands in the body of "Tea" as it
-does in the query; "tea water" stands nowhere::
+The best sections, here all that match, are read word by word. The pair "green tea" is in the body of "Tea";
+the pair "tea water" is in none::
 
     >>> green, tea, water = (collection.vocabulary.row(term) for term in ("green", "tea", "water"))
     >>> sought = Sought.of(concepts, [(green, tea), (tea, water)])
@@ -68,9 +67,9 @@ does in the query; "tea water" stands nowhere::
     >>> values.round(2).tolist()
     [0.0, 4.66, 5.28, 1.01]
 
-Now the values are compared with the best one. What a section and the headings above it cover of the query
-adds up to 20 %, what stands in one place up to 10 %. (If there were one page, titles would have added to the
-values before those of parents did, and not nearness now.)::
+Now the values are divided by the best one. The share of the query that a section and the headings above it
+cover adds up to 20 %, the share in one window up to 10 %. (With a single page, titles would have added to the
+values before the parents, and windows would not count.)::
 
     >>> matches.covered.round(2).tolist()
     [0.0, 0.73, 0.64, 0.27]
@@ -81,39 +80,38 @@ values before those of parents did, and not nearness now.)::
     >>> values.round(2).tolist()
     [0.0, 1.1, 1.13, 0.27]
 
-A question that is the name of a page would add up to ``TITLED_SHARE`` to the page's first text; this one is
-not::
+A question that is the name of a page would add up to ``TITLED_SHARE`` to the page's first text; this one
+names no page::
 
     >>> named = named_pages(passages, concepts, 3)
     >>> named.round(2).tolist()
     [0.0, 0.0, 0.0, 0.0]
 
-"Tea" loses a little because it has a subsection, and "Water" because it stands late on its page::
+"Tea" loses a little for its subsection, and "Water" for its place at the end of the page::
 
     >>> from_place(passages, named).round(2).tolist()
     [0.92, 0.96, 0.96, 1.0]
     >>> (values * from_place(passages, named)).round(2).tolist()
     [0.0, 1.06, 1.08, 0.27]
 
-"Water" covers 64 % of the query with heading and path, and its text adds no further word to what it holds of
-the question; its score is 4/7 of the one and 3/7 of the other, since no topic was named. The others follow in
-proportion::
+"Water" covers 64 % of the query with heading and path, and its text adds no word; without topics, its score
+is 4/7 of its name plus 3/7 of its content. The others follow in proportion::
 
-    >>> looked = look(collection, query)
-    >>> for hit in looked.hits:
+    >>> ranking = rank(collection, query)
+    >>> for hit in ranking.hits:
     ...     print(hit.section, [round(part, 2) for part in hit.score])
     2 [0.64, 0.64, 0.64, 0.0]
     1 [0.62, 0.36, 0.73, 0.0]
     3 [0.16, 0.0, 0.27, 0.0]
 
-Of three words 58 % speak for an answer (:mod:`~npl_index.ranking.coverage`)::
+Of three words, 58 % are enough for an answer (:mod:`~npl_index.ranking.coverage`)::
 
     >>> from npl_index.ranking.coverage import evidence
-    >>> evidence(looked.coverage)
+    >>> evidence(ranking.coverage)
     Evidence(absent=(), held=('tea', 'water'), verdict='held')
 
-With the topic "water" named, 30 % of the score says how well a heading fits it. No other heading does, so
-that "Water" gains all that a topic can::
+With the topic "water", 30 % of the score is the fit of the heading. No other heading fits, so "Water" has the
+maximum gain::
 
     >>> topic_fit(collection, [["water"]], ["water"])
     {(0, 2): (1.0, 1.0)}
@@ -150,35 +148,35 @@ from npl_index.ranking.evidence import (
     named_pages,
     topic_fit,
 )
-from npl_index.ranking.indexing import Collection, Passages
+from npl_index.ranking.indexing import Collection
 from npl_index.ranking.reading import Sought, Texts, read
-from npl_index.ranking.weighing import idf as weigh
-from npl_index.ranking.weighing import spread
+from npl_index.ranking.weighing import Passages, idf, spread
 from npl_index.selectors.names import Node
 
 logger = logging.getLogger(__name__)
 
 SCORE_CUTOFF = 0.1
-"""Share of the best total that a section needs. A total says how much of the question a section holds. No
-fixed total would do: of a long task with many aspects, each section holds little."""
+"""Minimum share of the best total. A fixed total would not do: a section has little of a long task with many
+aspects."""
 
 LIMIT = DEPTH
-"""Sections that are returned at most: those that are read word by word."""
+"""Maximum number of hits: the sections that are read word by word."""
 
 DEFAULT_WEIGHTS = Weights()
 
 PART_WEIGHT = 0.2
-"""Weight of a part of an identifier where the identifier itself stands: ``py_modules`` is no other module."""
+"""Weight of a part of an identifier if the collection has the identifier: ``py_modules`` is no other module.
+"""
 
 TOPIC_GAIN = 2.0
-"""Weight for the order of a topic that is exactly one heading, as a multiple of its weight in the score:
-nearly the most that name and content add up to. Other topics gain far less (``topic_fit``)."""
+"""Weight in the order of a topic that is exactly one heading, as a multiple of its weight in the score:
+nearly the maximum of name and content. Other topics gain far less (``topic_fit``)."""
 
 TOPIC_WORD = 0.5
-"""Weight in a query of a word that only topics have, since topics are guesses."""
+"""Weight in a query of a word from topics only, because topics are guesses."""
 
-MOST_FITTING = 200
-"""Sections that count for their headings alone, the best ones: a common heading says little."""
+MAX_FITTING = 200
+"""Maximum sections that are candidates for their headings alone; a common heading says little."""
 
 _NEGLIGIBLE = 1e-6
 
@@ -186,11 +184,11 @@ _NEGLIGIBLE = 1e-6
 class Score(NamedTuple):
     """Relevance of a section; every number lies between 0 and 1.
 
-    :param total: falls with the rank.
-    :param name: share of the query, by weight of its terms, that heading and path cover.
-    :param content: share of the question, by weight of its words, that heading, path and text hold
+    :param total: the score, which falls with the rank.
+    :param name: share of the query, by weight of its terms, in heading and path.
+    :param content: share of the question, by weight of its words, in heading, path and text
         (:mod:`~npl_index.ranking.coverage`).
-    :param topic: how well the best matching topic fits the heading; 1 when they are the same.
+    :param topic: fit of the best topic for the heading; 1 if they are equal.
     """
 
     total: float
@@ -200,7 +198,7 @@ class Score(NamedTuple):
 
 
 class Hit(NamedTuple):
-    """A section that matches.
+    """A matching section.
 
     :param document: position in ``Collection.documents``.
     :param section: index in that document's tree.
@@ -213,10 +211,10 @@ class Hit(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What is looked for.
+    """A question for the ranking.
 
     :param topics: names of concepts, as the caller wrote them.
-    :param together: index terms; documents that hold all terms of one of these groups are ranked in any case.
+    :param together: groups of index terms; documents with all terms of a group are always ranked.
     """
 
     keywords: Keywords
@@ -224,16 +222,18 @@ class Query:
     together: tuple[tuple[str, ...], ...] = ()
 
 
-class Looked(NamedTuple):
-    """What a query leads to.
+class Ranking(NamedTuple):
+    """The result of a query.
 
-    :param hits: best first.
-    :param concepts: that it consists of.
-    :param passages: that they were chosen from.
-    :param texts: the sections read; ``None`` if none matches.
-    :param coverage: how much of the question the hits hold.
+    :param query: the query.
+    :param hits: matching sections, best first.
+    :param concepts: the weighted terms of the query.
+    :param passages: the sections that were scored.
+    :param texts: the sections that were read; ``None`` without a match.
+    :param coverage: coverage of the question by the hits.
     """
 
+    query: Query
     hits: list[Hit]
     concepts: Sequence[Concept]
     passages: Passages
@@ -248,36 +248,26 @@ def rank(
     weights: Weights = DEFAULT_WEIGHTS,
     score_cutoff: float = SCORE_CUTOFF,
     limit: int = LIMIT,
-) -> list[Hit]:
-    """Return the sections that match, best first; of equal ones that which comes first.
+) -> Ranking:
+    """Rank the matching sections, best first; of equal ones, the first in document order.
 
-    :param score_cutoff: sections with less than this share of the best one's total are left out.
-    :param limit: at most so many.
+    :param score_cutoff: minimum share of the best total.
+    :param limit: maximum number of hits.
     """
-    return look(collection, query, weights=weights, score_cutoff=score_cutoff, limit=limit).hits
-
-
-def look(
-    collection: Collection,
-    query: Query,
-    *,
-    weights: Weights = DEFAULT_WEIGHTS,
-    score_cutoff: float = SCORE_CUTOFF,
-    limit: int = LIMIT,
-) -> Looked:
-    """Return what :func:`rank` does, with what was read to find it."""
     topics = topic_terms(query.topics)
     weights = shares_of(weights, with_topics=bool(topics))
     with collection.reading():
         concepts = concepts_in(collection, query)
         fitting = topic_fit(collection, topics, query.topics) if topics else {}
         asked = [[term for term, _ in query.keywords.weights], *topics]
-        named = headed_by(collection, asked[0], query.keywords.words)  # what topics head, ``topic_fit`` finds
+        named = headed_by(
+            collection, asked[0], query.keywords.words
+        )  # ``topic_fit`` finds the headings of topics
         also = {document for document, _ in (*_gaining(fitting), *named)}
         also.update(document for terms in query.together for document in collection.holders(terms))
         passages = collection.passages(list(dict.fromkeys(chain(*asked))), also)
         numbers = [passages.number(*node) for node in named]
-        matches = match(passages.weighing, concepts, weights)
+        matches = match(passages, concepts, weights)
         own, names = matches[:2]
         fits, gains = np.zeros((2, passages.postings.size))
         for node in _gaining(fitting):
@@ -311,14 +301,12 @@ def look(
         hits = _hits(values[order], passages.locate(order), parts, weights, score_cutoff)
     if logger.isEnabledFor(logging.DEBUG):
         logger.debug("ranked %d sections of %d for %s: %s", len(hits), len(collection), query, hits[:10])
-    return Looked(hits, concepts, passages, texts, coverage)
+    return Ranking(query, hits, concepts, passages, texts, coverage)
 
 
 def _gaining(fitting: Mapping[Node, tuple[float, float]]) -> list[Node]:
-    """Return the sections that gain most by a topic: those of :data:`MOST_FITTING` documents at most."""
-    if len(fitting) <= MOST_FITTING:
-        return list(fitting)
-    return sorted(fitting, key=lambda node: (-fitting[node][1], node))[:MOST_FITTING]
+    """Return the sections with the highest gains by a topic, at most :data:`MAX_FITTING`."""
+    return sorted(fitting, key=lambda node: (-fitting[node][1], node))[:MAX_FITTING]
 
 
 def _hits(
@@ -328,13 +316,11 @@ def _hits(
     weights: Weights,
     score_cutoff: float,
 ) -> list[Hit]:
-    """Return the sections whose totals reach the cutoff, a share of the first one's.
+    """Return the sections whose totals reach the cutoff, which is also the minimum of a reported total.
 
-    No reported total is below it.
-
-    :param values: of sections in their order.
-    :param places: the document of each, and its index in that document's tree.
-    :param parts: name, content and topic of each.
+    :param values: rank values, in order.
+    :param places: the document of each section, and the section's index in the document's tree.
+    :param parts: name, content and topic of each section.
     """
     if not len(values):
         return []
@@ -347,7 +333,7 @@ def _hits(
 
 
 def _sought(collection: Collection, concepts: Sequence[Concept], query: Query) -> Sought:
-    """Return the terms that are read for: all that stand for a concept or in a pair."""
+    """Return the terms to read: the variants of all concepts, and the terms of pairs."""
     pairs = query.keywords.pairs
     row = {term: collection.vocabulary.row(term) for term in chain.from_iterable(pairs)}
     both = ((row[one], row[other]) for one, other in pairs)
@@ -355,7 +341,7 @@ def _sought(collection: Collection, concepts: Sequence[Concept], query: Query) -
 
 
 def shares_of(weights: Weights, *, with_topics: bool) -> Weights:
-    """Bring weights to a sum of 1 over the factors present; too small ones are 0."""
+    """Scale weights to a sum of 1 over the present factors; negligible ones become 0."""
     given = (weights.name, weights.content, weights.topic if with_topics else 0.0)
     total = sum(given)
     if total < _NEGLIGIBLE:
@@ -364,13 +350,13 @@ def shares_of(weights: Weights, *, with_topics: bool) -> Weights:
 
 
 def topic_terms(topics: Sequence[str]) -> list[list[str]]:
-    """Return the terms of each topic that has any; one of stop words only ("How to") keeps them."""
+    """Return the terms of each topic with terms; a topic of stop words only ("How to") keeps them."""
     found = (terms(topic) or terms(topic, keep_stop_words=True) for topic in topics)
     return [words for words in found if words]
 
 
 def concepts_in(collection: Collection, query: Query) -> list[Concept]:
-    """Weigh the terms of a query, those of topics included, and find the terms that stand for them."""
+    """Weigh the terms of a query and its topics, and find their variants."""
     vocabulary, keywords = collection.vocabulary, query.keywords
     wanted = dict(keywords.weights)
     parts = {part: whole for part, whole in identifier_parts(query.topics).items() if part not in wanted}
@@ -379,7 +365,7 @@ def concepts_in(collection: Collection, query: Query) -> list[Concept]:
         wanted.setdefault(term, TOPIC_WORD)
     rows = {whole: vocabulary.row(whole) for whole in parts.values()}
     known = {whole: row for whole, row in rows.items() if row is not None}
-    # The question is about its identifiers that hardly any section holds: all of them weigh alike.
+    # A question with rare identifiers is about these: all of them weigh alike.
     holders = vocabulary.counts(np.array(list(known.values()))).any if known else np.zeros(1)
     rare = holders.min() <= RARE * len(collection)
     for part, whole in parts.items():
@@ -388,23 +374,23 @@ def concepts_in(collection: Collection, query: Query) -> list[Concept]:
             wanted[part] -= taken
             if rare:
                 wanted[whole] += taken
-    # Who asks for maxRetries does not mean maxRetriesPerHost.
+    # A question about maxRetries is not about maxRetriesPerHost.
     meant = [
         (weight, vocabulary.variants(term)[: 1 if term in known else None]) for term, weight in wanted.items()
     ]
-    every = [row for _, variants in meant for row, _ in variants]
-    telling = weigh(vocabulary, every)
+    rows_meant = [row for _, variants in meant for row, _ in variants]
+    rarities = idf(vocabulary, rows_meant)
     if vocabulary.pages > 1:
-        telling = telling * spread(vocabulary, every)
-    idf = dict(zip(every, telling.tolist(), strict=True))
+        rarities = rarities * spread(vocabulary, rows_meant)
+    rarity = dict(zip(rows_meant, rarities.tolist(), strict=True))
     concepts = []
     for weight, variants in meant:
         if variants:
-            # A term that the collection lacks is as rare as the commonest of its variants: a guess must not
-            # weigh more than a word that is there.
+            # An unknown term is as rare as the commonest of its variants: a guess must not weigh more than a
+            # known word.
             itself = variants[:1] if variants[0][1] == 1 else variants
-            least = min(idf[row] for row, _ in itself)
-            # Nor may a word that is everywhere weigh as much as the rare one that it stands for.
-            variants = tuple((row, share * min(1.0, idf[row] / least)) for row, share in variants)
+            least = min(rarity[row] for row, _ in itself)
+            # Nor may a common variant weigh as much as the rare term.
+            variants = tuple((row, share * min(1.0, rarity[row] / least)) for row, share in variants)
             concepts.append(Concept(weight * least, variants))
     return concepts

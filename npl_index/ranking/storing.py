@@ -1,7 +1,7 @@
-"""The sections of a document as bytes: an answer reads only the files that it shows.
+"""Sections of a document as bytes, so that an answer reads only the files that it shows.
 
-Reading them back takes a fraction of the time of parsing. The first section can be read alone; the others,
-and the file, are read when they are needed.
+Restoring them takes a fraction of the time of parsing. Each section is built at its first use, and the file
+is read if its text is needed.
 """
 
 from __future__ import annotations
@@ -12,42 +12,25 @@ from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import Any, overload
 
-from npl_index.cached import cached_property
 from npl_index.library.documents import Document
 from npl_index.markdown.sections import Lines, Section, SectionTree, Span, decoded
 from npl_index.markdown.traits import Traits
 from npl_index.ranking.indexing import ParsedDocument
 
-_PLAIN = attrgetter("level", "heading", "name", "version", "parent")
+_TREE = attrgetter("name", "front_matter", "dialect", "title", "doubtful_fences")
+_PLAIN = attrgetter("level", "heading", "name", "version")
 _SPANS = attrgetter("heading_lines", "own", "whole", "own_bytes", "whole_bytes")
-_LENGTH = 4  # bytes of the length of the part that can be read alone
+_RELATED = attrgetter("parent", "children", "own_traits", "whole_traits")
 
 
 def dump_sections(parsed: ParsedDocument) -> bytes:
     """Return a document's sections and their selectors as bytes, for :func:`restore_sections`."""
-    tree = parsed.tree
-    first, *others = map(_row, tree.sections)
-    head = {
-        "name": tree.name,
-        "front_matter": tree.front_matter,
-        "dialect": tree.dialect,
-        "title": tree.title,
-        "doubtful_fences": tree.doubtful_fences,
-        "first": first,
-        "parents": [section.parent for section in tree.sections],
-    }
-    start = _json(head)
-    rest = zlib.compress(_json({"sections": others, "steps": parsed.steps}), 1)
-    return len(start).to_bytes(_LENGTH, "little") + start + rest
-
-
-def _row(section: Section) -> list[Any]:
-    spans = [(span.start, span.stop) for span in _SPANS(section)]
-    return [*_PLAIN(section), spans, section.own_traits, section.whole_traits]
-
-
-def _json(value: object) -> bytes:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    rows = [
+        (*_PLAIN(section), *((span.start, span.stop) for span in _SPANS(section)), *_RELATED(section))
+        for section in parsed.tree.sections
+    ]
+    record = (*_TREE(parsed.tree), rows, parsed.steps)
+    return zlib.compress(json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode(), 1)
 
 
 def restore_sections(
@@ -55,47 +38,27 @@ def restore_sections(
 ) -> ParsedDocument:
     """Return the document of which :func:`dump_sections` made these bytes.
 
-    :param known: returns the document by its name; its bytes may be left out.
-    :param read: returns them when the text is needed.
+    :param known: returns the document with a name, possibly without its bytes.
+    :param read: returns the bytes when the text is needed.
     """
-    end = _LENGTH + int.from_bytes(packed[:_LENGTH], "little")
-    head = json.loads(packed[_LENGTH:end])
-    sections = _Sections(head["first"], head["parents"], packed[end:])
-    tree = SectionTree(
-        head["name"],
-        sections,
-        Lines(lambda: decoded(read(), head["name"])),
-        head["front_matter"],
-        head["dialect"],
-        head["title"],
-        tuple(head["doubtful_fences"]),
-    )
-    return ParsedDocument(known(head["name"]), tree, known_steps=lambda: tuple(sections.others["steps"]))
+    name, front, dialect, title, doubtful, rows, steps = json.loads(zlib.decompress(packed))
+    lines = Lines(lambda: decoded(read(), name))
+    tree = SectionTree(name, _StoredSections(rows), lines, front, dialect, title, tuple(doubtful))
+    return ParsedDocument(known(name), tree, known_steps=lambda: tuple(steps))
 
 
-class _Sections(Sequence[Section]):
-    """Sections that are restored one by one.
+class _StoredSections(Sequence[Section]):
+    """Sections that are built one by one.
 
-    :param first: the row of the first.
-    :param parents: of each.
-    :param packed: the other rows and the selectors, compressed.
+    :param rows: from :func:`dump_sections`.
     """
 
-    def __init__(self, first: Sequence[Any], parents: Sequence[int], packed: bytes) -> None:
-        self._first, self._packed = first, packed
-        self._restored: dict[int, Section] = {}
-        self._children: list[list[int]] = [[] for _ in parents]
-        for number, parent in enumerate(parents[1:], 1):
-            self._children[parent].append(number)
-
-    @cached_property
-    def others(self) -> dict[str, Any]:
-        """The rows of the other sections, and the selectors of all."""
-        others: dict[str, Any] = json.loads(zlib.decompress(self._packed))
-        return others
+    def __init__(self, rows: Sequence[Any]) -> None:
+        self._rows = rows
+        self._built: dict[int, Section] = {}
 
     def __len__(self) -> int:
-        return len(self._children)
+        return len(self._rows)
 
     @overload
     def __getitem__(self, index: int) -> Section: ...
@@ -108,24 +71,23 @@ class _Sections(Sequence[Section]):
         return self._at(numbers) if isinstance(numbers, int) else tuple(map(self._at, numbers))
 
     def _at(self, number: int) -> Section:
-        if number not in self._restored:
-            row = self.others["sections"][number - 1] if number else self._first
-            level, heading, name, version, parent, spans, own_traits, whole_traits = row
+        if number not in self._built:
+            level, heading, name, version, *spans, parent, children, traits, whole_traits = self._rows[number]
             heading_lines, own, whole, own_bytes, whole_bytes = (Span(*pair) for pair in spans)
-            self._restored[number] = Section(
-                index=number,
-                level=level,
-                heading=heading,
-                name=name,
-                version=version,
-                heading_lines=heading_lines,
-                own=own,
-                whole=whole,
-                own_bytes=own_bytes,
-                whole_bytes=whole_bytes,
-                parent=parent,
-                children=tuple(self._children[number]),
-                own_traits=Traits(*own_traits),
-                whole_traits=Traits(*whole_traits),
+            self._built[number] = Section(
+                number,
+                level,
+                heading,
+                name,
+                version,
+                heading_lines,
+                own,
+                whole,
+                own_bytes,
+                whole_bytes,
+                parent,
+                tuple(children),
+                Traits(*traits),
+                Traits(*whole_traits),
             )
-        return self._restored[number]
+        return self._built[number]

@@ -1,6 +1,6 @@
-"""The terms of a collection: how many of its sections hold each, and which stand for a word of a query.
+"""The terms of a collection, the numbers of sections with each, and the variants of a query's words.
 
-These are the word itself, abbreviations, parts and corrected spellings.
+Variants are abbreviations, parts and corrected spellings.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ from npl_index.ranking.arrays import NDArray, np
 from npl_index.ranking.postings import Counts, Sections, counts_in
 
 LAST = chr(sys.maxunicode)
-"""The last character: what begins with a text lies before that text and this."""
+"""The last character: texts with a prefix sort before the prefix followed by this character."""
 
 MIN_PART = 3
 MIN_SHARE = 0.3
 VARIANT_WEIGHT = 0.5
-"""A word can stand for another that begins with it, or that it ends with: it needs at least ``MIN_PART``
-letters and ``MIN_SHARE`` of the longer one's, and counts ``VARIANT_WEIGHT`` times the share it has."""
+"""Minimum letters of a variant that is a part or an extension of a word; the minimum ratio of the lengths;
+and the weight of a variant, which is multiplied by that ratio."""
 
 MAX_EXTENSIONS = 24
-_VARIANTS_KEPT = 4096
+_MAX_CACHED_VARIANTS = 4096
 _SHORT_WORD = 7
 
 Variants = tuple[tuple[int, float], ...]
-"""Rows of terms, each with its share of the weight of the query's term."""
+"""Rows of terms with their shares of the weight of the query's term."""
 
 
 class Vocabulary(ABC):
     """The terms of a collection; each has a number, its row.
 
-    ``sections`` and ``pages`` are how many the collection has, ``words`` the number of terms of all bodies.
-    ``telling`` keeps what :func:`npl_index.ranking.weighing.idf` found out about rows.
+    ``sections``, ``pages`` and ``words`` are the numbers of sections, pages and terms of all bodies in the
+    collection. ``idf`` caches the results of :func:`npl_index.ranking.weighing.idf` by row.
     """
 
     sections: int
@@ -45,16 +45,16 @@ class Vocabulary(ABC):
     words: int
 
     def __init__(self) -> None:
-        self.telling: dict[int, float] = {}
+        self.idf: dict[int, float] = {}
         self._variants: dict[str, Variants] = {}
 
     @abstractmethod
     def row(self, term: str) -> int | None:
-        """Return the row of a term, ``None`` where no section holds it."""
+        """Return the row of a term, ``None`` if no section has it."""
 
     @abstractmethod
-    def between(self, low: str, high: str, most: int | None = None) -> Sequence[tuple[int, str]]:
-        """Return rows and terms from ``low`` up to ``high``, the first ones, in the order of the terms."""
+    def between(self, low: str, high: str, limit: int | None = None) -> Sequence[tuple[int, str]]:
+        """Return the first rows and terms from ``low`` (included) to ``high`` (excluded), sorted by term."""
 
     @abstractmethod
     def texts(self, rows: Sequence[int]) -> list[str]:
@@ -62,28 +62,26 @@ class Vocabulary(ABC):
 
     @abstractmethod
     def counts(self, rows: NDArray[Any]) -> Counts:
-        """Return how many sections hold the terms of some rows."""
+        """Return the numbers of sections with the terms of some rows."""
 
     def variants(self, term: str) -> Variants:
-        """Return the rows that stand for a query's term, as :func:`variants_of` does.
+        """Return the result of :func:`variants_of`, cached.
 
-        They are kept: queries repeat their words, and the search for a misspelt one reads all words with its
-        first letter.
+        Queries repeat their words, and a misspelt one is compared with all words with its first letter.
         """
-        kept = self._variants
-        found = kept.get(term)
+        found = self._variants.get(term)
         if found is None:
-            if len(kept) >= _VARIANTS_KEPT:
-                kept = self._variants = {}
-            found = kept[term] = variants_of(term, self)
+            if len(self._variants) >= _MAX_CACHED_VARIANTS:
+                self._variants = {}
+            found = self._variants[term] = variants_of(term, self)
         return found
 
 
 class KnownVocabulary(Vocabulary):
-    """The terms of documents that are in memory.
+    """The terms of documents in memory.
 
-    :param terms: in ascending order, none twice; the row of one is its position.
-    :param documents: their sections.
+    :param terms: different terms in ascending order; the row of a term is its position.
+    :param documents: sections of the documents.
     """
 
     def __init__(self, terms: Sequence[str], documents: Sequence[Sections]) -> None:
@@ -95,20 +93,20 @@ class KnownVocabulary(Vocabulary):
         self.words = sum(one.words for one in documents)
 
     def row(self, term: str) -> int | None:
-        """Return the row of a term, ``None`` where no section holds it."""
+        """Return the row of a term, ``None`` if no section has it."""
         return self._row_of.get(term)
 
-    def between(self, low: str, high: str, most: int | None = None) -> list[tuple[int, str]]:
-        """Return rows and terms from ``low`` up to ``high``, the first ones, in the order of the terms."""
+    def between(self, low: str, high: str, limit: int | None = None) -> list[tuple[int, str]]:
+        """Return the first rows and terms from ``low`` (included) to ``high`` (excluded), sorted by term."""
         begin, end = bisect_left(self._terms, low), bisect_left(self._terms, high)
-        return list(enumerate(self._terms[begin:end][:most], begin))
+        return list(enumerate(self._terms[begin:end][:limit], begin))
 
     def texts(self, rows: Sequence[int]) -> list[str]:
         """Return the terms of some rows."""
         return list(map(self._terms.__getitem__, rows))
 
     def counts(self, rows: NDArray[Any]) -> Counts:
-        """Return how many sections hold the terms of some rows."""
+        """Return the numbers of sections with the terms of some rows."""
         return Counts(*(one[rows] for one in self._counts))
 
     @cached_property
@@ -122,12 +120,12 @@ class KnownVocabulary(Vocabulary):
 
 
 def variants_of(term: str, vocabulary: Vocabulary) -> Variants:
-    """Return the rows of the terms that stand for a query's term, the term itself first.
+    """Return the rows of a query's term and of its variants, the term itself first.
 
-    The term itself has share 1. Words that begin with it, and those it begins or ends with, have up to
-    ``VARIANT_WEIGHT``, less the more letters one has beyond the other: ``env`` and ``environ``, ``kube`` and
-    ``kuberay``. A word that is unknown has the words most like it, too. A known identifier with marks or
-    digits stands for itself only: ``zyxw3`` is not ``zyxw1``.
+    The term itself has share 1. Words with the term as a prefix, and prefixes and suffixes of the term, have
+    up to ``VARIANT_WEIGHT``, in proportion to the ratio of the lengths: ``env`` and ``environ``, ``kube`` and
+    ``kuberay``. Variants of an unknown word are also the most similar words. A known identifier with marks or
+    digits has no variants: ``zyxw3`` is not ``zyxw1``.
     """
     row = vocabulary.row(term)
     found = [] if row is None else [(row, 1.0)]
@@ -143,7 +141,7 @@ def variants_of(term: str, vocabulary: Vocabulary) -> Variants:
 
 
 def _parts(term: str, vocabulary: Vocabulary) -> Iterator[tuple[int, float]]:
-    """Find the words that a term begins with; and those a rare one ends with, since "network" is no work."""
+    """Yield the prefixes of a term that are words; for a rare term also suffixes ("network" is no work)."""
     length = len(term)
     rare = commonness(term) <= RARE
     for part_length in range(max(MIN_PART, int(length * MIN_SHARE)), length):
@@ -154,7 +152,7 @@ def _parts(term: str, vocabulary: Vocabulary) -> Iterator[tuple[int, float]]:
 
 
 def _extensions(term: str, vocabulary: Vocabulary) -> Iterator[tuple[int, float]]:
-    """Find the words that begin with a term."""
+    """Yield the words with a term as their prefix."""
     length = len(term)
     for row, other in vocabulary.between(term, term + LAST, MAX_EXTENSIONS):
         if len(other) > length and length >= MIN_SHARE * len(other) and other.isalpha():
@@ -162,10 +160,10 @@ def _extensions(term: str, vocabulary: Vocabulary) -> Iterator[tuple[int, float]
 
 
 def _misspelt(term: str, vocabulary: Vocabulary) -> list[int]:
-    """Find the words nearest to an unknown one.
+    """Return the words most similar to an unknown one.
 
-    They have the same first letter and nearly the same length; at most two letters are wrong, left out, added
-    or swapped (one in short words), by optimal string alignment. Common English words are no misspellings.
+    They have the same first letter and nearly the same length; at most two letters (one in short words) are
+    wrong, missing, added or swapped, by optimal string alignment. Common English words count as correct.
     """
     if len(term) == MIN_PART or commonness(term) > RARE:
         return []

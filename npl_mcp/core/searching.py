@@ -21,7 +21,7 @@ from npl_index.library.documents import DocumentRef, Found
 from npl_index.markdown.sections import Span
 from npl_index.ranking.analysis import Keywords, cut_word, extract_keywords
 from npl_index.ranking.coverage import Coverage, evidence
-from npl_index.ranking.scoring import LIMIT, SCORE_CUTOFF, Query, look
+from npl_index.ranking.scoring import LIMIT, SCORE_CUTOFF, Query, rank
 from npl_mcp.core.app import App, Gathered
 from npl_mcp.core.document_sets import NotIndexedError
 from npl_mcp.core.progress import end_if_abandoned
@@ -316,17 +316,17 @@ def _ranked(
         if bad := gathered.unreadable:
             found.not_searched.append(f"{len(bad):,} of {ref.file or 'the documents'}, such as {bad[0]}")
         limit = len(gathered.collection) + 1 if found.phrases else LIMIT
-        looked = look(
+        ranking = rank(
             gathered.collection,
             Query(found.keywords, together=together),
             weights=found.app.settings.weights,
             score_cutoff=0 if found.phrases else SCORE_CUTOFF,
             limit=limit,
         )
-        documents = _shown(found, ref, gathered, looked.coverage)
-        sections = [_Section(documents, one.document, one.section, one.score.total) for one in looked.hits]
-        holders = {phrase: _holders(phrase, sections, looked.coverage) for phrase in found.phrases}
-        absent = nowhere(documents, looked.coverage)
+        documents = _shown(found, ref, gathered, ranking.coverage)
+        sections = [_Section(documents, one.document, one.section, one.score.total) for one in ranking.hits]
+        holders = {phrase: _holders(phrase, sections, ranking.coverage) for phrase in found.phrases}
+        absent = nowhere(documents, ranking.coverage)
         unheld = {f'"{cut_word(phrase)}"': () for phrase, some in holders.items() if not any(some)}
         found.lacks(absent | unheld)
         kept = [
@@ -336,9 +336,9 @@ def _ranked(
             # A document without text before its first heading is found by its sections.
             and (one.section or gathered.collection.size_of(one.document, 0))
             # If the question has only identifiers, their parts are a different matter.
-            and (not names or looked.hits[number].score.content)
+            and (not names or ranking.hits[number].score.content)
         ]
-        if not any(map(any, holders.values())) and evidence(looked.coverage).verdict == "absent":
+        if not any(map(any, holders.values())) and evidence(ranking.coverage).verdict == "absent":
             # A section with a word or two of such a question is a chance match, if another word is nowhere.
             few = kept[:MORE_POINTERS]
             kept = [one for one in few if one[1].spells(spelt)] or ([] if absent or unheld else few)

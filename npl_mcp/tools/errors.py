@@ -37,7 +37,7 @@ from npl_mcp.stores.base.errors import (
     StoreError,
     TooLargeError,
 )
-from npl_mcp.tools.responses import FailureReply
+from npl_mcp.tools.responses import Failure
 
 logger = logging.getLogger(__name__)
 

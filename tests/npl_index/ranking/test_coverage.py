@@ -6,9 +6,9 @@ import pytest
 
 from npl_index.library.documents import Document, Fingerprint
 from npl_index.ranking.analysis import MAX_SHOWN, extract_keywords
-from npl_index.ranking.coverage import SHOWN, Evidence, evidence
+from npl_index.ranking.coverage import MAX_WORDS, Evidence, evidence
 from npl_index.ranking.indexing import Collection, KnownCollection, index_document
-from npl_index.ranking.scoring import Query, look
+from npl_index.ranking.scoring import Query, rank
 
 CACHE = """# Caching
 
@@ -57,7 +57,7 @@ BOTH = collection(CACHE, SERVER)
 
 def told(question: str, *topics: str, among: Collection = BOTH) -> Evidence:
     """Ask, and say what speaks for an answer."""
-    return evidence(look(among, Query(extract_keywords(question), topics)).coverage)
+    return evidence(rank(among, Query(extract_keywords(question), topics)).coverage)
 
 
 HELD = {
@@ -113,7 +113,7 @@ def test_a_question_about_something_else_is_absent(question: str, words: tuple[s
     found = told(question)
     assert found.verdict == "absent"
     assert words is None or found.absent == words
-    assert len(found.absent) <= SHOWN
+    assert len(found.absent) <= MAX_WORDS
 
 
 def test_words_are_named_as_written_most_telling_first() -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from npl_index.ranking import cut as cutting
 from npl_index.ranking.analysis import extract_keywords
 from npl_index.ranking.indexing import Collection
-from npl_index.ranking.scoring import Hit, Query, look
+from npl_index.ranking.scoring import Hit, Query, rank
 from tests.npl_index.ranking.test_scoring import ONE, ask, collection, names
 
 
 def cut(hits: list[Hit], among: Collection, query: Query, *, generous: bool = False) -> list[Hit]:
     """Cut hits that a query led to."""
-    return cutting.cut(hits, among, query, generous=generous, looked=look(among, query))
+    return cutting.cut(rank(among, query)._replace(hits=hits), among, generous=generous)
 
 
 def asked(context: str, *topics: str) -> Query:

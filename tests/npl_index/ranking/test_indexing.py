@@ -57,7 +57,7 @@ def indexed(text: str = TEXT, path: str = "guides/demo.md") -> IndexedDocument:
 
 def answer(collection: Collection, question: str) -> list[str]:
     """Name the sections found for a question, best first."""
-    hits = rank(collection, Query(extract_keywords(question)))
+    hits = rank(collection, Query(extract_keywords(question))).hits
     return [collection.documents[hit.document].tree.sections[hit.section].name for hit in hits]
 
 
@@ -90,7 +90,7 @@ def test_the_file_name_counts() -> None:
     both = KnownCollection(
         [indexed("## Syntax\n\nuse it\n", f"npl/{name}.md") for name in ("fence", "highlight")]
     )
-    hits = rank(both, Query(extract_keywords("highlight syntax")))
+    hits = rank(both, Query(extract_keywords("highlight syntax"))).hits
     assert both.documents[hits[0].document].document.name == "highlight"
 
 

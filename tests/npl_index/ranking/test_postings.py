@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import exp
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,22 +15,22 @@ from npl_index.ranking.analysis import commonness
 from npl_index.ranking.bm25f import K1, Concept, match
 from npl_index.ranking.postings import Postings
 from npl_index.ranking.vocabulary import KnownVocabulary
-from npl_index.ranking.weighing import BACKGROUND, BODY_NORM, FIELD_WEIGHTS, Weighing, idf
+from npl_index.ranking.weighing import BACKGROUND, BODY_NORM, FIELD_WEIGHTS, Passages, idf
 from tests.npl_index.ranking.counted import Fields, counted
 
 WORDS = ["alpha", "beta", "gamma", "delta", "epsilon", "⌜", "数", "zeta-eta"]
 texts = st.lists(st.lists(st.sampled_from(WORDS), max_size=12), min_size=1, max_size=6)
 
 
-def weighing_of(*documents: Fields) -> Weighing:
+def passages_of(*documents: Fields) -> Passages:
     """Weigh sections that are given by their fields."""
     vocabulary, sections = counted(*documents)
-    return Weighing(Postings(sections), vocabulary)
+    return Passages(np.arange(len(sections)), Postings(sections), vocabulary)
 
 
-def known(weighing: Weighing) -> list[tuple[int, str]]:
+def known(passages: Passages) -> list[tuple[int, str]]:
     """Return the rows and terms that are there."""
-    vocabulary = weighing.vocabulary
+    vocabulary = passages.vocabulary
     assert isinstance(vocabulary, KnownVocabulary)
     return vocabulary.between("", "\U0010ffff")
 
@@ -39,34 +40,34 @@ def bodies_only(bodies: list[list[str]]) -> Fields:
     return [([], [], body) for body in bodies]
 
 
-def scores(weighing: Weighing, row: int) -> list[float]:
+def scores(passages: Passages, row: int) -> list[float]:
     """Score each section for one term."""
-    concept = Concept(float(idf(weighing.vocabulary, [row])[0]), ((row, 1.0),))
-    return [float(score) for score in match(weighing, [concept], Weights()).scores]
+    concept = Concept(float(idf(passages.vocabulary, [row])[0]), ((row, 1.0),))
+    return [float(score) for score in match(passages, [concept], Weights()).scores]
 
 
 @given(texts)
 def test_scores_are_those_of_rank_bm25(bodies: list[list[str]]) -> None:
     """With bodies alone a term's score is BM25's, up to the constant factor k1 + 1."""
-    weighing = weighing_of(bodies_only(bodies))
+    passages = passages_of(bodies_only(bodies))
     if not any(bodies):
-        assert known(weighing) == []
+        assert known(passages) == []
         return
     oracle = BM25Plus(bodies, k1=K1, b=BODY_NORM, delta=0)
-    rows = known(weighing)
-    oracle.idf = {term: float(idf(weighing.vocabulary, [row])[0]) for row, term in rows}
+    rows = known(passages)
+    oracle.idf = {term: float(idf(passages.vocabulary, [row])[0]) for row, term in rows}
     for row, term in rows:
         expected = oracle.get_scores([term]) / (K1 + 1) * FIELD_WEIGHTS[2]
-        assert scores(weighing, row) == pytest.approx(list(expected), rel=1e-5)
+        assert scores(passages, row) == pytest.approx(list(expected), rel=1e-5)
 
 
 @given(texts)
 def test_idf_is_that_of_rank_bm25_with_background(bodies: list[list[str]]) -> None:
     """Taking the background sections away leaves exactly the library's idf."""
-    weighing = weighing_of(bodies_only(bodies))
+    passages = passages_of(bodies_only(bodies))
     oracle = BM25Plus(bodies if any(bodies) else [["none"]])
-    for row, term in known(weighing):
-        found = idf(weighing.vocabulary, [row])[0]
+    for row, term in known(passages):
+        found = idf(passages.vocabulary, [row])[0]
         holders = (len(bodies) + BACKGROUND + 1) / exp(found) - BACKGROUND * commonness(term)
         assert (len(bodies) + 1) / holders == pytest.approx(exp(oracle.idf[term]), rel=1e-4)
 
@@ -74,22 +75,22 @@ def test_idf_is_that_of_rank_bm25_with_background(bodies: list[list[str]]) -> No
 @given(texts)
 def test_idf_is_never_negative(bodies: list[list[str]]) -> None:
     """A term that stands in half of the sections, or in all, still counts."""
-    weighing = weighing_of(bodies_only(bodies))
-    assert (idf(weighing.vocabulary, range(len(known(weighing)))) > 0).all()
+    passages = passages_of(bodies_only(bodies))
+    assert (idf(passages.vocabulary, range(len(known(passages)))) > 0).all()
 
 
 @pytest.mark.parametrize("sections", [1, 2, 3])
 def test_few_sections(sections: int) -> None:
     """Files of one to three sections, where BM25 is at its weakest, find their terms."""
-    weighing = weighing_of(bodies_only([["alpha"]] * sections))
-    assert all(score > 0 for score in scores(weighing, 0))
+    passages = passages_of(bodies_only([["alpha"]] * sections))
+    assert all(score > 0 for score in scores(passages, 0))
 
 
 @given(texts, texts)
 def test_joining_is_counting_together(first: list[list[str]], second: list[list[str]]) -> None:
     """Two documents joined have the statistics of one document with all their sections."""
-    joined = weighing_of(bodies_only(first), bodies_only(second))
-    whole = weighing_of(bodies_only(first + second))
+    joined = passages_of(bodies_only(first), bodies_only(second))
+    whole = passages_of(bodies_only(first + second))
     assert known(joined) == known(whole)
     for row, _ in known(joined):
         assert scores(joined, row) == scores(whole, row)
@@ -97,17 +98,17 @@ def test_joining_is_counting_together(first: list[list[str]], second: list[list[
 
 def test_fields_weigh_differently() -> None:
     """A word in the heading says more than one in the body, and that more than one in the path."""
-    weighing = weighing_of(
+    passages = passages_of(
         [(["alpha"], [], ["beta"]), ([], ["alpha"], ["beta"]), ([], [], ["alpha", "beta"])]
     )
-    heading, path, body = scores(weighing, 0)
+    heading, path, body = scores(passages, 0)
     assert heading > body > path > 0
 
 
 def test_a_common_folder_says_nothing() -> None:
     """Words that stand in every section's path, as those of the root folder do, change no score."""
     here, plain = (
-        weighing_of([(["alpha"], path, ["gamma"]), (["beta"], path, ["gamma", "delta"])])
+        passages_of([(["alpha"], path, ["gamma"]), (["beta"], path, ["gamma", "delta"])])
         for path in (["docs"], [])
     )
     rows = {term: row for row, term in known(here)}
@@ -132,8 +133,8 @@ VARIANTS = {
 @pytest.mark.parametrize(("term", "expected"), VARIANTS.values(), ids=VARIANTS)
 def test_variants(term: str, expected: set[str]) -> None:
     """A query's word finds its abbreviations, its parts and its correct spelling."""
-    weighing = weighing_of(bodies_only([["environ", "kube", "ray", "directive", "123456", "ending"]]))
-    found = {weighing.vocabulary.texts([row])[0]: share for row, share in weighing.vocabulary.variants(term)}
+    passages = passages_of(bodies_only([["environ", "kube", "ray", "directive", "123456", "ending"]]))
+    found = {passages.vocabulary.texts([row])[0]: share for row, share in passages.vocabulary.variants(term)}
     assert set(expected) <= set(found) if expected else not found
     assert all(0 < share <= 1 for share in found.values())
     assert all((share == 1) == (name == term) for name, share in found.items())

@@ -17,7 +17,7 @@ from npl_index.library.documents import Document, Fingerprint
 from npl_index.ranking.analysis import Keywords, extract_keywords, terms
 from npl_index.ranking.evidence import OTHER_FORM, TITLE_SHARE, from_titles
 from npl_index.ranking.indexing import Collection, KnownCollection, index_document
-from npl_index.ranking.scoring import DEFAULT_WEIGHTS, SCORE_CUTOFF, Hit, Query, look, rank
+from npl_index.ranking.scoring import DEFAULT_WEIGHTS, SCORE_CUTOFF, Hit, Query, rank
 from tests.npl_index.conftest import lines_run
 
 GUIDE = """\
@@ -85,7 +85,7 @@ def ask(
 ) -> list[Hit]:
     """Rank sections for a context and topics."""
     query = Query(extract_keywords(context), topics)
-    return rank(among, query, weights=weights, score_cutoff=score_cutoff)
+    return rank(among, query, weights=weights, score_cutoff=score_cutoff).hits
 
 
 def names(hits: list[Hit], among: Collection = ONE) -> list[str]:
@@ -298,8 +298,8 @@ def test_titles_have_the_scores_of_rank_bm25(context: str) -> None:
     among = collection(MANUAL)
     tree = among.documents[0].tree
     query = Query(extract_keywords(context))
-    looked = look(among, query)
-    texts = looked.texts
+    ranking = rank(among, query)
+    texts = ranking.texts
     assert texts is not None
     titles: dict[int, list[str]] = {}
     for number in texts.numbers.tolist():
@@ -315,7 +315,7 @@ def test_titles_have_the_scores_of_rank_bm25(context: str) -> None:
         zip(named, model.get_scores([word for word, _ in query.keywords.weights]), strict=True)
     )
     best = max(expected.values())
-    added = from_titles(looked.passages, texts, 5.0)
+    added = from_titles(ranking.passages, texts, 5.0)
     shares = [TITLE_SHARE * 5 * score / best for score in expected.values()]
     assert added[texts.numbers].tolist() == pytest.approx(shares)
 
@@ -328,10 +328,10 @@ def test_a_title_tells_sections_of_one_page_apart() -> None:
 def test_no_title_names_the_question() -> None:
     """Then titles add nothing, and the text decides."""
     among = collection(MANUAL)
-    looked = look(among, Query(extract_keywords("servers of their own")))
-    texts = looked.texts
+    ranking = rank(among, Query(extract_keywords("servers of their own")))
+    texts = ranking.texts
     assert texts is not None
-    assert not np.any(from_titles(looked.passages, texts, 2.0))
+    assert not np.any(from_titles(ranking.passages, texts, 2.0))
     assert names(ask("servers of their own", among=among), among)[0] == "Install packages"
 
 
@@ -368,7 +368,8 @@ def test_the_first_question_about_a_page_takes_no_step_for_each_of_its_words() -
 def test_keywords_alone_make_a_query() -> None:
     """A query can be put together by hand."""
     assert (
-        names(rank(ONE, Query(Keywords(weights=(("agent", 1.0), ("declar", 1.0))))))[0] == "Agent Declaration"
+        names(rank(ONE, Query(Keywords(weights=(("agent", 1.0), ("declar", 1.0))))).hits)[0]
+        == "Agent Declaration"
     )
 
 
@@ -482,7 +483,7 @@ def test_an_identifier_finds_the_document_that_holds_it(shape: str, parts: str) 
     questions = ("{}", "what does {} do", "how is {} configured")
     for number, question in product((7, 50, 203, 350, 390), questions):
         query = Query(extract_keywords(question.format(shape.format(100 + number))))
-        assert rank(collection, query)[0].document == number
+        assert rank(collection, query).hits[0].document == number
 
 
 SUBJECTS = ("kettles", "lanterns", "saddles", "violins", "anchors", "looms")
