@@ -242,9 +242,10 @@ class Postings:
         """
         asked = np.array(rows, np.intp)
         known, bounds, columns = self._last_found
-        if not np.isin(asked, known).all():
-            known, bounds, columns = self._last_found = self._look_up(np.unique(asked))
         at = known.searchsorted(asked)
+        if not len(known) or (known.take(at, mode="clip") != asked).any():
+            known, bounds, columns = self._last_found = self._look_up(np.unique(asked))
+            at = known.searchsorted(asked)
         lengths = bounds[at + 1] - bounds[at]
         places = ranges(bounds[at], lengths)
         return Runs(np.arange(len(asked)).repeat(lengths), *(column[places] for column in columns))
