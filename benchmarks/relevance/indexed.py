@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from npl_index.index.collection import IndexedCollection, KeptDocuments
-from npl_index.index.database import Database
+from npl_index.index.database import IndexDatabase
 from npl_index.index.entries import Indexer
 from npl_index.index.members import Update
 from npl_index.library.catalog import Root
@@ -16,7 +16,7 @@ _BYTES = 1 << 28
 
 def indexed_collection(documents: Iterable[Document]) -> IndexedCollection:
     """Index documents in memory."""
-    database, indexer = Database(None), Indexer(60, "o200k_base")
+    database, indexer = IndexDatabase(None), Indexer(60, "o200k_base")
     root = Root("/benchmark", "benchmark")
     of = {one.path: one for one in documents}
     states = [(Found(root, path, root.label), one.fingerprint) for path, one in of.items()]

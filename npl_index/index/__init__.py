@@ -1,1 +1,1 @@
-"""Documents of any folders as rows of one SQLite file, which all processes of a data folder share."""
+"""Documents of any folders as rows of one SQLite file, shared by all processes of a data folder."""

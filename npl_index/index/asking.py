@@ -1,6 +1,7 @@
-"""What the index says to one question: candidates, terms and names, of the documents that are asked for.
+"""Answers of the index to one question: candidates, terms and names of the requested documents.
 
-All of it is of one state: who asks holds a transaction (:meth:`~npl_index.index.database.Database.reading`).
+All of them describe one state, because the caller holds a transaction
+(:meth:`~npl_index.index.database.IndexDatabase.reading`).
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from npl_index.cached import cached_property
-from npl_index.index.database import Database
+from npl_index.index.database import IndexDatabase
 from npl_index.index.writing import AMONG, texts_of
 from npl_index.ranking.arrays import NDArray, np
 from npl_index.ranking.postings import Counts
@@ -19,32 +20,32 @@ from npl_index.ranking.vocabulary import LAST, Vocabulary
 from npl_index.selectors.labels import fold as folded
 from npl_index.selectors.names import LEVEL, Node, bits_of
 
-CANDIDATES = 200
-"""Documents whose sections are ranked."""
+MAX_CANDIDATES = 200
+"""Maximum documents whose sections are ranked."""
 
-MOST_HOLDERS = 1_000
-"""Documents that are looked through for a phrase in quotes."""
+MAX_HOLDERS = 1_000
+"""Maximum documents to search for a quoted phrase."""
 
-MOST_WORDS = 2_000_000
-"""Words of these documents, all together."""
+MAX_WORDS = 2_000_000
+"""Maximum words of the ranked documents together."""
 
-MOST_POSTINGS = 50_000
-"""Postings that candidates are taken from: those of a question's rarest terms, :data:`LEAST_TERMS` at least.
-What more of them finds was worth no more than a question in 400 with 23,000 files."""
+MAX_POSTINGS = 50_000
+"""Maximum postings for the choice of candidates: those of the question's rarest terms, at least of
+:data:`MIN_TERMS`. More postings improve one question in 400 with 23,000 files."""
 
-LEAST_TERMS = 4
+MIN_TERMS = 4
 
 _COUNTS = 'sum(own), sum("any"), sum(path), sum(pages)'
-_ASKED = "root IN (SELECT value FROM json_each(?))"
+_IN_ROOTS = "root IN (SELECT value FROM json_each(?))"
 _WEIGHTS = "2.0, 2.0, 1.0"  # of heading, path and body
 
 
 @dataclass(frozen=True)
-class Scope:
-    """The documents that are asked for: those of some roots, all or some of them.
+class DocumentScope:
+    """The requested documents: all or some documents of some roots.
 
-    :param version: of the roots' content; what is known of a scope holds as long as it.
-    :param documents: numbers of the documents in their order.
+    :param version: numbers and versions of the roots; facts about a scope hold for one version.
+    :param documents: numbers of the documents, in order.
     :param complete: these are all documents of their roots.
     :param alone: there are no other roots.
     """
@@ -56,24 +57,24 @@ class Scope:
 
     @cached_property
     def roots(self) -> str:
-        """Numbers of the roots, whose statistics are taken, as JSON."""
+        """Numbers of the roots, as JSON."""
         return json.dumps([root for root, _ in self.version])
 
     @cached_property
     def places(self) -> dict[int, int]:
-        """Where each document stands among them."""
+        """Positions of the documents, by number."""
         return {number: place for place, number in enumerate(self.documents.tolist())}
 
     @cached_property
     def numbers(self) -> str:
-        """The numbers of the documents, as JSON."""
+        """Numbers of the documents, as JSON."""
         return json.dumps(self.documents.tolist())
 
     @property
     def condition(self) -> tuple[str, tuple[str, ...]]:
-        """Return what a row of ``word`` has to fulfil besides the match; nothing where all are asked for.
+        """The condition for a row of ``word`` besides the match, and its values.
 
-        With ``+`` FTS5 goes through its own rows; without it, it looks each of these up by itself, which
+        With ``+``, FTS5 scans its own matches. Without it, FTS5 looks up each document separately, which
         takes a hundred times as long.
         """
         if self.complete and self.alone:
@@ -83,103 +84,80 @@ class Scope:
         return f" AND +rowid {AMONG}", (self.numbers,)
 
 
-def candidates(database: Database, scope: Scope, terms: Sequence[tuple[str, int]]) -> list[int]:
-    """Return the places of the documents that answer best by ``bm25()``, best first.
+def candidates(database: IndexDatabase, scope: DocumentScope, terms: Sequence[tuple[str, int]]) -> list[int]:
+    """Return the positions of the best documents by ``bm25()``, best first.
 
-    :param terms: with the pages that hold each.
+    :param terms: the question's terms with their numbers of pages.
     """
-    asked: list[str] = []
+    chosen: list[str] = []
     postings = 0
     for term, pages in sorted(terms, key=lambda one: one[1]):
-        if len(asked) < LEAST_TERMS or postings + pages <= MOST_POSTINGS:
-            asked.append(quoted(term))
+        if len(chosen) < MIN_TERMS or postings + pages <= MAX_POSTINGS:
+            chosen.append(quoted(term))
             postings += pages
-    return _best(database, scope, " OR ".join(asked), CANDIDATES)
+    return _best(database, scope, " OR ".join(chosen), MAX_CANDIDATES)
 
 
-def holders(database: Database, scope: Scope, terms: Sequence[str]) -> list[int]:
-    """Return the places of the documents that hold all of some terms, those that answer best first."""
-    return _best(database, scope, " AND ".join(map(quoted, terms)), MOST_HOLDERS)
+def holders(database: IndexDatabase, scope: DocumentScope, terms: Sequence[str]) -> list[int]:
+    """Return the positions of the documents with all of some terms, best first."""
+    return _best(database, scope, " AND ".join(map(quoted, terms)), MAX_HOLDERS)
 
 
-def _best(database: Database, scope: Scope, expression: str, most: int) -> list[int]:
+def _best(database: IndexDatabase, scope: DocumentScope, expression: str, limit: int) -> list[int]:
     if not expression:
         return []
     condition, given = scope.condition
     rows = database.rows(
         f"SELECT rowid FROM word WHERE word MATCH ?{condition}"
         f" ORDER BY bm25(word, {_WEIGHTS}), rowid LIMIT ?",
-        *(expression, *given, most),
+        *(expression, *given, limit),
     )
-    places = scope.places
-    return [places[number] for (number,) in rows if number in places]
+    return [scope.places[number] for (number,) in rows if number in scope.places]
 
 
 def quoted(term: str) -> str:
-    """Write a term as FTS5 reads it."""
+    """Return a term as a string of FTS5's query language."""
     return '"' + term.replace('"', '""') + '"'
 
 
-class KeptVocabulary(Vocabulary):
+class IndexVocabulary(Vocabulary):
     """The terms of a scope; safe for several threads.
 
-    What was asked for is kept: questions repeat their words, and a scope its headings.
+    Results are cached, because questions repeat their words, and a scope its headings.
     """
 
-    def __init__(self, database: Database, scope: Scope) -> None:
+    def __init__(self, database: IndexDatabase, scope: DocumentScope) -> None:
         super().__init__()
         self.database, self.scope = database, scope
         self._rows: dict[str, int | None] = {}
         self._texts: dict[int, str] = {}
-        self._counts: dict[int, tuple[int, int, int, int]] = {}
-
-    @cached_property
-    def _sums(self) -> tuple[int, int, int]:
+        self._counts: dict[int, tuple[int, ...]] = {}
         sums = "SELECT total(sections), total(pages), total(words) FROM root WHERE id"
-        sections, pages, words = map(int, self.database.rows(f"{sums} {AMONG}", self.scope.roots)[0])
-        return sections, pages, words
-
-    @property
-    def sections(self) -> int:  # type: ignore[override]
-        """Sections of the roots."""
-        return self._sums[0]
-
-    @property
-    def pages(self) -> int:  # type: ignore[override]
-        """Pages of the roots."""
-        return self._sums[1]
-
-    @property
-    def words(self) -> int:  # type: ignore[override]
-        """Words of all bodies of the roots."""
-        return self._sums[2]
+        (found,) = database.rows(f"{sums} {AMONG}", scope.roots)
+        self.sections, self.pages, self.words = map(int, found)
 
     def row(self, term: str) -> int | None:
-        """Return the row of a term, ``None`` where no section holds it."""
+        """Return the row of a term, ``None`` if no section has it."""
         if term not in self._rows:
-            self._rows[term] = self._row(term)
+            with self.database.reading():
+                self._rows[term] = self._find_row(term)
         return self._rows[term]
 
-    def _row(self, term: str) -> int | None:
-        with self.database.reading():
-            found = self.database.rows(
-                f"SELECT id, {_COUNTS} FROM term LEFT JOIN total ON term = id AND {_ASKED} WHERE text = ?",
-                self.scope.roots,
-                term,
-            )
-            row, *counts = found[0]
-            if not counts[1]:
-                return None
-            self._counts[row] = counts[0], counts[1], counts[2], counts[3]
-            if not self.scope.complete:
-                condition, given = self.scope.condition
-                holds = f"SELECT 1 FROM word WHERE word MATCH ?{condition} LIMIT 1"
-                if not self.database.rows(holds, quoted(term), *given):
-                    return None
-            return int(row)
+    def _find_row(self, term: str) -> int | None:
+        ((row, *counts),) = self.database.rows(
+            f"SELECT id, {_COUNTS} FROM term LEFT JOIN total ON term = id AND {_IN_ROOTS} WHERE text = ?",
+            *(self.scope.roots, term),
+        )
+        if not counts[1]:
+            return None
+        self._counts[row] = tuple(counts)
+        condition, given = self.scope.condition
+        match = f"SELECT 1 FROM word WHERE word MATCH ?{condition} LIMIT 1"
+        held = self.scope.complete or self.database.rows(match, quoted(term), *given)
+        return int(row) if held else None
 
     def between(self, low: str, high: str, limit: int | None = None) -> list[tuple[int, str]]:
-        """Return rows and terms from ``low`` up to ``high``, the first ones, in the order of the terms."""
+        """Return the first rows and terms from ``low`` (included) to ``high`` (excluded), sorted by term."""
         return self.database.rows(
             "SELECT id, text FROM term WHERE text >= ? AND text < ? AND EXISTS (SELECT 1 FROM total"
             f' WHERE term = id AND "any" > 0 AND root {AMONG}) ORDER BY text LIMIT ?',
@@ -194,11 +172,11 @@ class KeptVocabulary(Vocabulary):
         return [self._texts[row] for row in rows]
 
     def counts(self, rows: NDArray[Any]) -> Counts:
-        """Return how many sections of the roots hold the terms of some rows."""
+        """Return the numbers of sections of the roots with the terms of some rows."""
         asked = rows.tolist()
         if missing := set(asked).difference(self._counts):
             found = self.database.rows(
-                f"SELECT term, {_COUNTS} FROM total WHERE {_ASKED} AND term {AMONG} GROUP BY term",
+                f"SELECT term, {_COUNTS} FROM total WHERE {_IN_ROOTS} AND term {AMONG} GROUP BY term",
                 *(self.scope.roots, json.dumps(list(missing))),
             )
             self._counts.update(dict.fromkeys(missing, (0, 0, 0, 0)))
@@ -207,15 +185,15 @@ class KeptVocabulary(Vocabulary):
         return Counts(*columns.T)
 
 
-class KeptNames:
-    """What the sections of a scope are called; see :class:`~npl_index.selectors.names.Names`."""
+class IndexNames:
+    """The names of a scope's sections; see :class:`~npl_index.selectors.names.Names`."""
 
-    def __init__(self, database: Database, scope: Scope) -> None:
+    def __init__(self, database: IndexDatabase, scope: DocumentScope) -> None:
         self._database, self._scope = database, scope
 
     @cached_property
     def _titles(self) -> list[tuple[str, str, int]]:
-        """Names of each document and of its first section, and how many sections it has."""
+        """Names of each document and of its first section, and its number of sections."""
         rows = self._database.rows(
             f"SELECT document, title, heading, sections FROM file WHERE root {AMONG}", self._scope.roots
         )
@@ -227,23 +205,23 @@ class KeptNames:
         return self._titles[tree][:2]
 
     def size(self, tree: int) -> int:
-        """Return how many sections a document has."""
+        """Return the number of a document's sections."""
         return self._titles[tree][2]
 
     def level(self, node: Node) -> int:
         """Return the heading level of a section."""
-        return int(self._one(node)[0]) & LEVEL
+        return int(self._kind_and_fold(node)[0]) & LEVEL
 
     def fold(self, node: Node) -> str:
-        """Return the loose form of a section's name."""
-        return str(self._one(node)[1])
+        """Return the folded form of a section's name."""
+        return str(self._kind_and_fold(node)[1])
 
     def called(self, fold: str) -> list[Node]:
-        """Return the sections whose name, seen or written, has a loose form."""
+        """Return the sections whose name, visible or as written, has a folded form."""
         return self._nodes("fold = ?1 OR (written > '' AND written = ?1)", fold)
 
     def beginning(self, fold: str) -> list[Node]:
-        """Return those whose name, seen or written, begins with it."""
+        """Return the sections whose name, visible or as written, has a folded form with this prefix."""
         return self._nodes(
             "(fold >= ?1 AND fold < ?2) OR (written > '' AND written >= ?1 AND written < ?2)",
             *(fold, fold + LAST),
@@ -272,15 +250,15 @@ class KeptNames:
         return found
 
     def spelt(self) -> Sequence[str]:
-        """Return the different headings, spelt in terms; of some documents those of their roots."""
+        """Return the different headings of the roots, each as its terms."""
         return self._spelt
 
     def spelt_with(self, words: Collection[str]) -> Iterable[str]:
-        """Return the headings, spelt in terms, that hold one of some words."""
+        """Return the headings, each as its terms, with one of some words."""
         return dict.fromkeys(spelt for word in sorted(words) for spelt in self._spelt_by_word.get(word, ()))
 
     def headed(self, spelt: str) -> list[tuple[Node, str]]:
-        """Return the sections whose heading has these terms, and the loose forms of their names."""
+        """Return the sections whose heading has these terms, with the folded forms of their names."""
         rows = self._database.rows(
             f"SELECT document, section, fold FROM name WHERE root {AMONG} AND spelt = ?",
             *(self._scope.roots, spelt),
@@ -289,11 +267,11 @@ class KeptNames:
         return sorted(((places[one], section), fold) for one, section, fold in rows if one in places)
 
     def is_unique(self, level: int, label: str) -> bool:
-        """Tell whether one section alone has a label, at its level."""
+        """Return whether exactly one section has a level and a label."""
         found = self._nodes(f"fold = ? AND label = ? AND kind & {LEVEL} = ?", folded(label), label, level)
         return len(found) == 1
 
-    def _one(self, node: Node) -> tuple[int, str]:
+    def _kind_and_fold(self, node: Node) -> tuple[int, str]:
         rows = self._database.rows(
             "SELECT kind, fold FROM name WHERE document = ? AND section = ?",
             *(int(self._scope.documents[node[0]]), node[1]),

@@ -1,4 +1,4 @@
-"""Some documents of the index, to be searched together."""
+"""Documents of the index that are ranked together."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from cachetools import LRUCache
 
 from npl_index.cached import cached_property
 from npl_index.errors import DocumentNotFoundError, UnreadableDocumentError
-from npl_index.index.asking import MOST_WORDS, KeptNames, KeptVocabulary, Scope, candidates, holders
-from npl_index.index.database import DamagedIndexError, Database
+from npl_index.index.asking import MAX_WORDS, DocumentScope, IndexNames, IndexVocabulary, candidates, holders
+from npl_index.index.database import DamagedIndexError, IndexDatabase
 from npl_index.index.driver import driver
 from npl_index.index.writing import AMONG, unsealed
 from npl_index.library.documents import Document, Fingerprint, Found
@@ -27,21 +27,21 @@ from npl_index.ranking.weighing import Passages
 
 Read = Callable[[Found], Document]
 
-_SECTIONS_KEPT = 512
-"""Documents whose sections are kept as arrays: a question's candidates, and some that it shows."""
+_MAX_CACHED_ARRAYS = 512
+"""Maximum documents whose sections are cached as arrays: the candidates, and some more in the answer."""
 
 
 class DocumentChangedError(UnreadableDocumentError):
-    """A document changed while an answer was made from it."""
+    """A document changed while an answer was being made from it."""
 
     def __init__(self, path: str) -> None:
         super().__init__(f"{path!r} changed while it was read", hint="try again")
 
 
 class KeptDocuments:
-    """Documents whose sections were needed; least recently used ones go first; safe for several threads.
+    """The most recently used documents; safe for several threads.
 
-    :param maxsize: bytes of memory they may take. A larger one is kept alone, or each look would read it.
+    :param maxsize: maximum bytes of memory. A larger document is kept alone, to avoid repeated reading.
     """
 
     def __init__(self, maxsize: int) -> None:
@@ -49,12 +49,12 @@ class KeptDocuments:
         self._kept: LRUCache[int, ParsedDocument] = LRUCache(maxsize, lambda one: min(one.nbytes, maxsize))
 
     def get(self, number: int) -> ParsedDocument | None:
-        """Return the document that the index knows by a number, if it is here."""
+        """Return the document with a number of the index, if it is cached."""
         with self._lock:
             return self._kept.get(number)
 
     def put(self, number: int, document: ParsedDocument) -> None:
-        """Keep a document."""
+        """Cache a document."""
         with self._lock:
             self._kept[number] = document
 
@@ -62,17 +62,18 @@ class KeptDocuments:
 class IndexedCollection(Collection):
     """Some documents of the index.
 
-    :param scope: which.
-    :param founds: where they are.
-    :param states: what their files were when they were looked at.
-    :param read: reads one whole.
-    :param changed: is called when the index has others of them by now, or is damaged.
+    :param scope: numbers of the documents.
+    :param founds: their files.
+    :param states: observed states of the files.
+    :param read: reader of a whole file.
+    :param changed: called when other contents replaced some of them; the argument tells whether the index is
+        damaged.
     """
 
     def __init__(
         self,
-        database: Database,
-        scope: Scope,
+        database: IndexDatabase,
+        scope: DocumentScope,
         founds: Sequence[Found],
         states: Sequence[Fingerprint],
         read: Read,
@@ -81,9 +82,13 @@ class IndexedCollection(Collection):
     ) -> None:
         self.database, self.scope, self.founds, self.states = database, scope, founds, states
         self._read, self._kept, self._changed = read, kept, changed
-        self.vocabulary = KeptVocabulary(database, scope)
-        self.names = KeptNames(database, scope)
+        self.names = IndexNames(database, scope)
         self._sections: dict[int, Sections] = {}
+
+    @cached_property
+    def vocabulary(self) -> IndexVocabulary:  # type: ignore[override]
+        """The terms of the documents' roots."""
+        return IndexVocabulary(self.database, self.scope)
 
     @cached_property
     def paths(self) -> Sequence[str]:  # type: ignore[override]
@@ -92,15 +97,15 @@ class IndexedCollection(Collection):
 
     @property
     def documents(self) -> Sequence[ParsedDocument]:  # type: ignore[override]
-        """The documents, each read when it is needed."""
-        # Not kept: it holds the collection, which is to be freed as soon as another one replaces it.
+        """The documents, each restored at its use."""
+        # Not cached: a reference to the collection would delay its release.
         return LazySequence(len(self.founds), self.restored)
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Let what is asked meanwhile come from one state of the collection.
+        """Read one state of the collection within the context.
 
-        :raises DocumentChangedError: the index is damaged, or has another content of a document by now.
+        :raises DocumentChangedError: the index is damaged, or has different content of a document.
         """
         try:
             with self.database.reading():
@@ -110,7 +115,7 @@ class IndexedCollection(Collection):
             raise DocumentChangedError(self.founds[0].path) from None
 
     def passages(self, terms: Sequence[str], also: Collection_[int] = ()) -> Passages:
-        """Return the sections of the documents that answer best, and of others that are asked for."""
+        """Return the sections of the best documents, and of further ones."""
         with self.reading():
             self._check()
             rows: dict[int, None] = {}
@@ -131,19 +136,19 @@ class IndexedCollection(Collection):
                 if number not in packed:
                     raise self._lost(place)
                 words += len(packed[number]) // 4
-                if taken and words > MOST_WORDS and place not in also:
+                if taken and words > MAX_WORDS and place not in also:
                     continue
                 taken[place] = Sections.unpacked(unsealed(packed[number]))
         places, self._sections = sorted(taken), taken
         return Passages(np.array(places), Postings([taken[place] for place in places]), self.vocabulary)
 
     def holders(self, terms: Sequence[str]) -> Sequence[int]:
-        """Return documents that hold all of some terms."""
+        """Return documents with all of some terms."""
         with self.reading():
             return holders(self.database, self.scope, terms)
 
     def _check(self) -> None:
-        """Make sure that the index has the documents that it had; others may have replaced some."""
+        """Check that the index still has the documents; another process may have replaced some."""
         if not self._is_current():
             ((there,),) = self.database.rows(
                 f"SELECT count(*) FROM document WHERE id {AMONG}", self.scope.numbers
@@ -152,12 +157,12 @@ class IndexedCollection(Collection):
                 raise self._lost(0)
 
     def _lost(self, place: int) -> DocumentChangedError:
-        """Return the error that says that the index has another content of a document by now."""
+        """Return the error for a document with different content in the index."""
         self._changed(self._is_current())
         return DocumentChangedError(self.founds[place].path)
 
     def _is_current(self) -> bool:
-        """Return whether the roots are as they were, so that whatever is missing is lost."""
+        """Return whether the roots are unchanged, so that missing documents are lost."""
         rows = self.database.rows(
             f"SELECT id, version FROM root WHERE id {AMONG} ORDER BY id", self.scope.roots
         )
@@ -168,17 +173,17 @@ class IndexedCollection(Collection):
         kept = self._sections.get(document)
         if kept is None:
             kept = Sections.unpacked(self._part(document, "terms")[0])
-            if len(self._sections) >= _SECTIONS_KEPT:
+            if len(self._sections) >= _MAX_CACHED_ARRAYS:
                 self._sections = {}
             self._sections[document] = kept
         return kept
 
     def tokens_of(self, document: int) -> array[int]:
-        """Return what is kept of the tokens of a document's sections."""
+        """Return the stored token counts of a document's sections."""
         return array("I", self._part(document, "tokens")[0])
 
     def _part(self, document: int, column: str) -> tuple[bytes, str]:
-        """Return one part of what is indexed of a document, and the digest of its content."""
+        """Return one column of a document's row, and the digest of its content."""
         number = int(self.scope.documents[document])
         with self.reading():
             rows = self.database.rows(f"SELECT {column}, digest FROM document WHERE id = ?", number)
@@ -187,7 +192,7 @@ class IndexedCollection(Collection):
             return unsealed(rows[0][0]), rows[0][1]
 
     def restored(self, place: int) -> ParsedDocument:
-        """Return a document with its sections, which is kept for a while; its text is read on demand."""
+        """Return a document with its sections; its text is read at its first use."""
         number = int(self.scope.documents[place])
         kept = self._kept.get(number)
         if kept is not None:

@@ -1,7 +1,7 @@
-"""The file of the index: opened, made again where it cannot be used, read and written in transactions.
+"""The file of the index: opened, rebuilt if it is unusable, read and written in transactions.
 
-It is made from the user's files, so that whatever is wrong with it costs time and nothing else. Where nothing
-can be written, it lives in memory.
+The index is made from the user's files, so a damaged index costs only time. If no file can be written, the
+index stays in memory.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import logging
 import os
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,31 +21,34 @@ from npl_index.library.files import Folder, make_folder
 logger = logging.getLogger(__name__)
 
 NAME = f"index-{VERSION}.db"
-FORMER = (*(f"index-{number}.db" for number in range(1, VERSION)), "index-cache.db", "index")
-"""Where earlier versions kept an index: files, and the folder of 0.2.0."""
+MAX_BUSY_SECONDS = 30
+MAX_CACHE_KIBIBYTES = 2 * 1024
+MAX_IDLE = 4
+"""Maximum idle connections that stay open."""
 
-SUFFIXES = ("", "-wal", "-shm")
-BUSY_SECONDS = 30
-CACHE_KIBIBYTES = 2 * 1024
-IDLE = 4
-"""Connections that are kept while nothing asks."""
-
+# Files of earlier versions, and of the index folder of 0.2.0.
+_FORMER = (
+    *(f"index-{number}.db*" for number in range(1, VERSION)),
+    *("index-cache.db*", "index/*.segment", "index/manifest.db*", "index/*.lock"),
+)
 _SETTINGS = (
-    f"PRAGMA cache_size = -{CACHE_KIBIBYTES}",
+    f"PRAGMA cache_size = -{MAX_CACHE_KIBIBYTES}",
     "PRAGMA temp_store = MEMORY",
     "PRAGMA synchronous = NORMAL",
     "PRAGMA journal_size_limit = 16777216",
 )
 
+_Mark = tuple[int, int] | None  # device and inode of an open file
+
 
 class DamagedIndexError(Exception):
-    """The index holds what nobody wrote."""
+    """The index contains invalid data."""
 
 
-class Database:
+class IndexDatabase:
     """The connections to one index; safe for several threads.
 
-    :param folder: where the file lies; it is made when it is first needed. ``None`` for memory.
+    :param folder: folder of the file, made at its first use; ``None`` for memory.
     """
 
     def __init__(self, folder: Path | None) -> None:
@@ -53,13 +56,13 @@ class Database:
         self._lock = threading.RLock()
         self._idle: list[Any] = []
         self._mine = threading.local()
-        self._mark: tuple[int, int] | None = None
+        self._mark: _Mark = None
         self._memory: Any = None
         self._closed = False
 
     @contextmanager
     def reading(self) -> Iterator[Any]:
-        """Yield a connection in a transaction: all it reads is of one state. A thread's transactions nest."""
+        """Yield a connection in a transaction, which reads one state. Transactions of a thread nest."""
         own = getattr(self._mine, "connection", None)
         if own is not None:
             yield own
@@ -74,14 +77,14 @@ class Database:
                 connection.execute("COMMIT")
 
     def rows(self, statement: str, *given: object) -> list[Any]:
-        """Return the rows that a statement reads, in the transaction of the thread if there is one."""
+        """Return the rows of a statement, within the thread's transaction if there is one."""
         with self.reading() as connection:
             found: list[Any] = connection.execute(statement, given).fetchall()
         return found
 
     @contextmanager
     def writing(self) -> Iterator[Any]:
-        """Yield a connection in a transaction that is taken back if an error is raised."""
+        """Yield a connection in a transaction that an error rolls back."""
         with self._connection() as connection:
             connection.execute("BEGIN IMMEDIATE")
             try:
@@ -93,15 +96,17 @@ class Database:
                 raise
 
     def discard(self) -> None:
-        """Remove the file, if it is still the one that is open, so that it is made again."""
+        """Remove the file if it is still the open one, so that a new one is made."""
         with self._lock:
             mark, path = self._mark, self.path
             self._drop()
             if path is not None and mark is not None and _mark_of(path) == mark:
-                _remove(path)
+                for suffix in ("", "-wal", "-shm"):
+                    with suppress(OSError):
+                        path.with_name(path.name + suffix).unlink()
 
     def leave_file(self, why: str) -> None:
-        """Keep the index in memory from now on: the file cannot be written."""
+        """Keep the index in memory from now on, because the file cannot be written."""
         with self._lock:
             self._drop()
             if self.path is not None:
@@ -109,7 +114,7 @@ class Database:
                 self.path = None
 
     def close(self) -> None:
-        """Close the connections that are idle."""
+        """Close the idle connections."""
         with self._lock:
             self._closed = True
             self._drop()
@@ -123,20 +128,26 @@ class Database:
 
     @contextmanager
     def _connection(self) -> Iterator[Any]:
-        connection, mark = self._taken()
-        with self._lock if connection is self._memory else nullcontext():
-            broken = True
-            try:
+        connection, mark = self._take()
+        if connection is self._memory:
+            with self._lock:
                 yield connection
-                broken = False
-            except driver().OperationalError:
-                broken = False
-                raise
-            finally:
-                if connection is not self._memory:
-                    self._give_back(connection, mark, broken=broken)
+            return
+        broken = True
+        try:
+            yield connection
+            broken = False
+        except driver().OperationalError:
+            broken = False
+            raise
+        finally:
+            with self._lock:
+                if broken or self._closed or mark != self._mark or len(self._idle) >= MAX_IDLE:
+                    connection.close()
+                else:
+                    self._idle.append(connection)
 
-    def _taken(self) -> tuple[Any, tuple[int, int] | None]:
+    def _take(self) -> tuple[Any, _Mark]:
         with self._lock:
             if self.path is not None:
                 mark = _mark_of(self.path)
@@ -145,78 +156,64 @@ class Database:
                 if self._idle:
                     return self._idle.pop(), mark
                 try:
-                    return self._opened(self.path)
+                    return self._open(self.path)
                 except (driver().Error, OSError) as error:
                     self.leave_file(str(getattr(error, "strerror", None) or error))
             if self._memory is None:
                 self._memory = _connect(":memory:")
-                _prepare(self._memory)
+                _make_tables(self._memory)
             return self._memory, None
 
-    def _give_back(self, connection: Any, mark: tuple[int, int] | None, *, broken: bool) -> None:
-        with self._lock:
-            if broken or self._closed or mark != self._mark or len(self._idle) >= IDLE:
-                connection.close()
-            else:
-                self._idle.append(connection)
-
-    def _opened(self, path: Path) -> tuple[Any, tuple[int, int] | None]:
+    def _open(self, path: Path, *, again: bool = False) -> tuple[Any, _Mark]:
         make_folder(path.parent, 0o700)
-        for again in (True, False):
-            connection = None
-            try:
-                connection = _connect(path)
-                connection.execute("PRAGMA journal_mode = WAL")
-                _prepare(connection)
-                path.chmod(0o600)
-                if self._mark is None:
-                    _remove_former(path.parent)
-                self._mark = _mark_of(path)
-                return connection, self._mark
-            except driver().Error as error:
-                if connection is not None:
-                    connection.close()
-                if isinstance(error, driver().OperationalError) or not (again and _is_ours(path)):
-                    raise
-                logger.warning("index: the file is damaged and is made again")
-                self._mark = _mark_of(path)
-                self.discard()
-        raise AssertionError
-
-
-def _remove(path: Path) -> None:
-    """Remove a file with what SQLite keeps next to it."""
-    for suffix in SUFFIXES:
-        with suppress(OSError):
-            path.with_name(path.name + suffix).unlink()
+        connection = None
+        try:
+            connection = _connect(path)
+            connection.execute("PRAGMA journal_mode = WAL")
+            _make_tables(connection)
+        except driver().Error as error:
+            if connection is not None:
+                connection.close()
+            if isinstance(error, driver().OperationalError) or again or not _is_ours(path):
+                raise
+            logger.warning("index: the file is damaged and is made again")
+            self._mark = _mark_of(path)
+            self.discard()
+            return self._open(path, again=True)
+        path.chmod(0o600)
+        if self._mark is None:
+            _remove_former(path.parent)
+        self._mark = _mark_of(path)
+        return connection, self._mark
 
 
 def _remove_former(folder: Path) -> None:
-    """Remove what earlier versions kept in a data folder; nothing but their own files goes."""
-    for name in FORMER:
-        path = folder / name
-        if path.suffix:
-            _remove(path)
-        elif not path.is_symlink():
-            for pattern in ("*.segment", "manifest.db*", "*.lock"):
-                for file in path.glob(pattern):
-                    with suppress(OSError):
-                        file.unlink()
+    """Remove the index of earlier versions from a data folder, and no other files."""
+    if (folder / "index").is_symlink():
+        return
+    for pattern in _FORMER:
+        for file in folder.glob(pattern):
             with suppress(OSError):
-                path.rmdir()
+                file.unlink()
+    with suppress(OSError):
+        (folder / "index").rmdir()
 
 
 def _connect(path: Path | str) -> Any:
     connection = driver().connect(
-        str(path), isolation_level=None, timeout=BUSY_SECONDS, check_same_thread=False, cached_statements=256
+        str(path),
+        isolation_level=None,
+        timeout=MAX_BUSY_SECONDS,
+        check_same_thread=False,
+        cached_statements=256,
     )
     for setting in _SETTINGS:
         connection.execute(setting)
     return connection
 
 
-def _prepare(connection: Any) -> None:
-    """Make the tables, unless they are there."""
+def _make_tables(connection: Any) -> None:
+    """Make the tables of a new index."""
     if _version(connection) == VERSION:
         return
     connection.execute("BEGIN IMMEDIATE")
@@ -235,7 +232,7 @@ def _version(connection: Any) -> int:
     return found
 
 
-def _mark_of(path: Path) -> tuple[int, int] | None:
+def _mark_of(path: Path) -> _Mark:
     try:
         found = os.stat(path)  # noqa: PTH116
     except OSError:
@@ -244,6 +241,6 @@ def _mark_of(path: Path) -> tuple[int, int] | None:
 
 
 def _is_ours(path: Path) -> bool:
-    """Return whether a file is no other program's: it is empty, or begins as SQLite's do."""
+    """Return whether a file is empty or an SQLite database, and so not another program's."""
     with Folder.opened(path.parent) as folder:
         return folder.read_start(path.name, 16) in (b"", b"SQLite format 3\x00")

@@ -1,4 +1,4 @@
-"""The SQLite of this Python."""
+"""SQLite driver of this Python."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from functools import cache
 from typing import Any
 
 FTS5_REMEDY = "pip install pysqlite3, or use a Python whose SQLite has FTS5"
-"""What to do about an SQLite without full-text search."""
+"""Remedy for an SQLite without full-text search."""
 
 
 @cache
 def driver() -> Any:
-    """Return the SQLite driver: that of the package ``pysqlite3`` if it is installed, else that of Python."""
-    # Loaded when it is first used, so that calls without an index or a store need not wait for it.
+    """Return the SQLite driver: the package ``pysqlite3`` if it is installed, else Python's own."""
+    # Loaded at its first use, because some calls need neither an index nor a store.
     name = "pysqlite3" if importlib.util.find_spec("pysqlite3") else "sqlite3"
     return importlib.import_module(f"{name}.dbapi2")
 
 
 def missing_search() -> str | None:
-    """Return what this SQLite lacks; ``None`` if it has full-text search."""
+    """Return the deficiency of this SQLite; ``None`` if it has full-text search."""
     with closing(driver().connect(":memory:")) as connection:
         try:
             connection.execute("CREATE VIRTUAL TABLE word USING fts5 (body)")

@@ -1,4 +1,4 @@
-"""What is indexed of one file, made from it in any process."""
+"""Index entries of files, made in any process."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from npl_index.selectors.names import Name
 from npl_index.tokens.estimated import estimator
 from npl_index.tokens.sections import NOTHING, TokenCounts
 
-FILES = 64
-"""Files of a batch at most."""
+MAX_BATCH_FILES = 64
+MAX_BATCH_BYTES = 1 << 20
+"""Maximum files and bytes of a batch, which takes about half a second; a larger file is a batch of its own.
+"""
 
-BYTES = 1 << 20
-"""Bytes of a batch, unless one file has more: a batch takes about half a second."""
 
+class FileTask(NamedTuple):
+    """A file to compare and perhaps to index.
 
-class Asked(NamedTuple):
-    """A file that may have to be indexed.
-
-    :param state: as it was seen.
-    :param digest: of what is indexed of it.
+    :param found: the file.
+    :param state: its observed state.
+    :param digest: digest of its indexed content, if there is one.
     """
 
     found: Found
@@ -37,30 +37,30 @@ class Asked(NamedTuple):
     digest: str | None = None
 
 
-class Entry(NamedTuple):
-    """A file as it is now.
+class IndexEntry(NamedTuple):
+    """A file in its present state.
 
     :param settled: its fingerprint alone proves that it is unchanged.
-    :param content: ``None`` where it is indexed already.
-    :param failure: why it cannot be indexed.
+    :param content: ``None`` if the content is already indexed.
+    :param failure: reason why the file cannot be indexed.
     """
 
     found: Found
     state: Fingerprint
     settled: bool = False
     digest: str = ""
-    content: Content | None = None
+    content: IndexedContent | None = None
     failure: str | None = None
 
 
-class Content(NamedTuple):
-    """What is indexed of a file.
+class IndexedContent(NamedTuple):
+    """The index of a file's content.
 
     :param title: name of the document.
     :param heading: name of its first section.
-    :param terms: ascending; the rows of ``sections`` are theirs.
+    :param terms: its terms, ascending; ``sections`` has positions in them.
     :param record: its sections (:func:`~npl_index.ranking.storing.dump_sections`).
-    :param tokens: their counts (:meth:`~npl_index.tokens.sections.TokenCounts.stored`).
+    :param tokens: their token counts (:meth:`~npl_index.tokens.sections.TokenCounts.stored`).
     """
 
     title: str
@@ -74,11 +74,11 @@ class Content(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Indexer:
-    """How files are indexed, here and in other processes.
+    """Settings for indexing files, in this and other processes.
 
-    :param seconds: to read and index one file.
-    :param vocabulary: that tokens are estimated for. Exact counts take as long as all else together, so they
-        are made when an answer needs them.
+    :param seconds: time limit for one file.
+    :param vocabulary: vocabulary of the estimated token counts. Exact counts take as long as the other work
+        together, so they are made when an answer needs them.
     """
 
     seconds: float
@@ -87,58 +87,56 @@ class Indexer:
     def index(self, document: Document) -> IndexedDocument:
         """Return the index of a document.
 
-        :raises DocumentError: it cannot be indexed.
+        :raises DocumentError: the document cannot be indexed.
         """
         return index_document(document, deadline=time.monotonic() + self.seconds)
 
     def entry(
-        self, asked: Asked, read: Callable[[Found], Document], *, counted: bool = True
-    ) -> tuple[Entry, ParsedDocument | None]:
-        """Read a file, and index it unless its content is indexed; return the document where it was.
+        self, task: FileTask, read: Callable[[Found], Document], *, counted: bool = True
+    ) -> tuple[IndexEntry, ParsedDocument | None]:
+        """Read a file, and index its content unless it is indexed; then return the document, too.
 
-        :param counted: count its tokens, too; what is not counted is when an answer needs it.
+        :param counted: also estimate its tokens; otherwise this happens when an answer needs them.
         """
-        found, state, digest = asked
+        found, state, digest = task
         try:
             document = read(found)
             state = document.fingerprint
             settled = is_settled(state.mtime_ns, time.time_ns())
             if document.digest == digest:
-                return Entry(found, state, settled, digest), None
+                return IndexEntry(found, state, settled, digest), None
             deadline = time.monotonic() + self.seconds
             indexed = index_document(document, deadline=deadline)
         except (DocumentError, DocumentNotFoundError) as error:
-            return Entry(found, state, failure=f"{found.path}: {error.message}"), None
-        parsed = ParsedDocument(document, indexed.tree)
-        content = Content(
+            return IndexEntry(found, state, failure=f"{found.path}: {error.message}"), None
+        parsed, tokens = ParsedDocument(document, indexed.tree), NOTHING
+        if counted:
+            try:
+                clock = Deadline(document.name, deadline)
+                tokens = TokenCounts(parsed.tree, estimator(self.vocabulary), clock).stored()
+            except DocumentTimeoutError:
+                tokens = NOTHING
+        content = IndexedContent(
             indexed.tree.name,
             indexed.tree.sections[0].name,
             indexed.terms,
             indexed.sections,
             indexed.names,
             dump_sections(parsed),
-            self._tokens(parsed, deadline) if counted else NOTHING.tobytes(),
+            tokens.tobytes(),
         )
-        return Entry(found, state, settled, document.digest, content), parsed
-
-    def _tokens(self, parsed: ParsedDocument, deadline: float) -> bytes:
-        """Return the token counts that are kept with a document: none if they take too long."""
-        clock = Deadline(parsed.document.name, deadline)
-        try:
-            return TokenCounts(parsed.tree, estimator(self.vocabulary), clock).stored().tobytes()
-        except DocumentTimeoutError:
-            return NOTHING.tobytes()
+        return IndexEntry(found, state, settled, document.digest, content), parsed
 
 
-def batches(files: Iterable[Asked]) -> Iterator[list[Asked]]:
-    """Divide files into batches."""
-    batch: list[Asked] = []
+def batches(tasks: Iterable[FileTask]) -> Iterator[list[FileTask]]:
+    """Divide tasks into batches."""
+    batch: list[FileTask] = []
     size = 0
-    for asked in files:
-        if batch and (len(batch) == FILES or size + asked.state.size > BYTES):
+    for task in tasks:
+        if batch and (len(batch) == MAX_BATCH_FILES or size + task.state.size > MAX_BATCH_BYTES):
             yield batch
             batch, size = [], 0
-        batch.append(asked)
-        size += asked.state.size
+        batch.append(task)
+        size += task.state.size
     if batch:
         yield batch

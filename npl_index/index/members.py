@@ -1,4 +1,4 @@
-"""Which documents of the index some files are, and which of them have to be indexed."""
+"""The documents of some files in the index, and the files still to index."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ from typing import Any
 
 from npl_index.errors import DocumentNotFoundError, DocumentTooLargeError
 from npl_index.index import writing
-from npl_index.index.asking import Scope
-from npl_index.index.database import Database
-from npl_index.index.entries import Asked, Entry
+from npl_index.index.asking import DocumentScope
+from npl_index.index.database import IndexDatabase
+from npl_index.index.entries import FileTask, IndexEntry
 from npl_index.index.writing import AMONG
 from npl_index.library.documents import Fingerprint, Found
 from npl_index.ranking.arrays import NDArray, np
 
-MOST_SECTIONS = 2_000_000
-"""Sections of the roots of one set."""
+MAX_SECTIONS = 2_000_000
+"""Maximum sections of the roots of one set."""
 
-MOST_BYTES = 2 << 30
-"""Bytes of the files of one set: as many sections of usual length. It is known before a file is read."""
+MAX_BYTES = 2 << 30
+"""Maximum bytes of the files of one set: so many sections of usual length. Unlike those, bytes are known
+before reading."""
 
 _VERSION = "SELECT version FROM root WHERE id = ?"
 
@@ -32,11 +33,11 @@ _Key = tuple[str, str]  # name of a root, path
 
 
 class OvertakenError(Exception):
-    """Another process replaced documents of a set while it was looked at."""
+    """Another process replaced documents of a set during its update."""
 
 
 def root_name(found: Found) -> str:
-    """Return the name of the root of a file, with all else that its terms depend on."""
+    """Return the name of a file's root, with everything else that its terms depend on."""
     parts = (found.root.path, found.home, "npl" if found.root.npl else "")
     return "\0".join(parts).rstrip("\0")
 
@@ -47,13 +48,13 @@ def _key(found: Found) -> _Key:
 
 @dataclass(frozen=True)
 class Members:
-    """What was found out about some files.
+    """Some files and their documents in the index.
 
-    :param states: the files, and what they were.
-    :param numbers: of their documents; 0 where there is none.
-    :param unsettled: places of those that have to be read again to know whether they changed.
-    :param failures: those that cannot be indexed, and why, by path.
-    :param version: of their roots.
+    :param states: the files and their states.
+    :param numbers: numbers of their documents; 0 without one.
+    :param unsettled: positions of the files that must be read again to detect changes.
+    :param failures: states of unusable files with the reasons, by path.
+    :param version: numbers and versions of their roots.
     :param complete: these are all documents of their roots.
     :param alone: there are no other roots.
     """
@@ -68,7 +69,7 @@ class Members:
 
     @property
     def unreadable(self) -> tuple[str, ...]:
-        """The files that were left out, and why."""
+        """The reasons why files are omitted."""
         return tuple(text for _, text in self.failures.values())
 
     @property
@@ -77,48 +78,50 @@ class Members:
         return [root for root, _ in self.version]
 
     def is_current(self, states: States) -> bool:
-        """Tell whether files are certainly as they were."""
+        """Return whether the files are certainly unchanged."""
         return not self.unsettled and (states is self.states or list(states) == list(self.states))
 
     def documents(self) -> list[tuple[Found, Fingerprint]]:
-        """Return the files that are documents, with their states."""
+        """Return the files with documents, and their states."""
         return [self.states[place] for place in self.numbers.nonzero()[0].tolist()]
 
-    def scope(self) -> Scope:
-        """Return the documents as they are asked for.
+    def scope(self) -> DocumentScope:
+        """Return the documents as a scope for questions.
 
-        :raises DocumentNotFoundError: there is none.
+        :raises DocumentNotFoundError: there are no documents.
         """
         documents = self.numbers[self.numbers > 0]
         if not len(documents):
             problem = f"none of the {len(self.states)} files can be read"
             raise DocumentNotFoundError(problem, hint=next(iter(self.unreadable), None))
-        return Scope(self.version, documents, self.complete, self.alone)
+        return DocumentScope(self.version, documents, self.complete, self.alone)
 
 
 class Update:
-    """Finds out which documents some files are, and takes what is indexed of the others.
+    """An update of the index for some files.
 
-    :param known: what was found out before.
-    :param whole: these are all files of their roots; what else the index has of them goes.
-    :raises DocumentTooLargeError: these are more than can be indexed.
+    :param known: the previous result.
+    :param whole: these are all files of their roots; other files of these roots leave the index.
+    :raises DocumentTooLargeError: the files are too large together.
     """
 
-    def __init__(self, database: Database, states: States, known: Members | None, *, whole: bool) -> None:
-        if sum(state.size for _, state in states) > MOST_BYTES:
-            raise _too_many(f"{MOST_BYTES >> 30} GiB of Markdown")
+    def __init__(
+        self, database: IndexDatabase, states: States, known: Members | None, *, whole: bool
+    ) -> None:
+        if sum(state.size for _, state in states) > MAX_BYTES:
+            raise _too_many(f"{MAX_BYTES >> 30} GiB of Markdown")
         self.states, self._database, self._whole = states, database, whole
         self._seen = {} if known is None else dict(known.version)
         self._unsettled: set[int] = set()
         self._failures: dict[str, tuple[Fingerprint, str]] = {}
-        self._asked: dict[_Key, tuple[int, Asked]] = {}
+        self._asked: dict[_Key, tuple[int, FileTask]] = {}
         self.numbers = np.array(_known_numbers(states, known), np.int64)
         self._look({} if known is None else known.failures)
 
     def _look(self, failures: Mapping[str, tuple[Fingerprint, str]]) -> None:
-        """Find the documents of the files that are not known.
+        """Find the documents of files without a known number.
 
-        :param failures: files that could not be indexed before.
+        :param failures: previous failures.
         """
         places = (self.numbers == 0).nonzero()[0].tolist()
         rows = self._rows([self.states[place] for place in places])
@@ -132,10 +135,10 @@ class Update:
                 self._failures[state.path] = before
             else:
                 self.numbers[place] = 0 if row is None else row[5]
-                self._asked[_key(found)] = place, Asked(found, state, None if row is None else row[4])
+                self._asked[_key(found)] = place, FileTask(found, state, None if row is None else row[4])
 
     def _rows(self, wanted: States) -> dict[_Key, tuple[Any, ...]]:
-        """Return what the index has of some files."""
+        """Return the rows of some files."""
         select = (
             "SELECT path, mtime, size, ctime, settled, digest, document FROM file"
             f" WHERE root = (SELECT id FROM root WHERE name = ?) AND path {AMONG}"
@@ -153,22 +156,22 @@ class Update:
         return rows
 
     @property
-    def asked(self) -> list[Asked]:
-        """The files that have to be read."""
-        return [asked for _, asked in self._asked.values()]
+    def asked(self) -> list[FileTask]:
+        """The files to read."""
+        return [task for _, task in self._asked.values()]
 
     @property
     def size(self) -> int:
-        """Bytes of the files that have to be indexed, as many as take that long; others are compared."""
+        """Size of the indexing work in bytes, without files that are only compared."""
         return sum(one.state.size + 1024 for one in self.asked if one.digest is None)
 
-    def put(self, entries: Iterable[Entry]) -> dict[str, int]:
-        """Write what came of some files.
+    def put(self, entries: Iterable[IndexEntry]) -> dict[str, int]:
+        """Write the entries of some files.
 
-        :returns: the numbers of the documents that were written, by their absolute paths.
+        :returns: numbers of the written documents, by absolute path.
         :raises DocumentTooLargeError: their roots have too many sections.
         """
-        by_root: dict[str, list[Entry]] = {}
+        by_root: dict[str, list[IndexEntry]] = {}
         for one in entries:
             by_root.setdefault(root_name(one.found), []).append(one)
         written: dict[str, int] = {}
@@ -176,8 +179,8 @@ class Update:
             with self._changing(name) as (connection, root):
                 numbers = writing.put(connection, root, group)
                 (sections,) = connection.execute("SELECT sections FROM root WHERE id = ?", (root,)).fetchone()
-                if sections > MOST_SECTIONS:
-                    raise _too_many(f"{MOST_SECTIONS:,} sections")
+                if sections > MAX_SECTIONS:
+                    raise _too_many(f"{MAX_SECTIONS:,} sections")
             for one in group:
                 path = one.found.path
                 if path in numbers:
@@ -195,7 +198,7 @@ class Update:
 
     @contextmanager
     def _changing(self, name: str) -> Iterator[tuple[Any, int]]:
-        """Yield a connection and the number of a root in a transaction that changes it."""
+        """Yield a connection, in a transaction that changes a root, and the root's number."""
         with self._database.writing() as connection:
             root = writing.root_of(connection, name)
             (before,) = connection.execute(_VERSION, (root,)).fetchone()
@@ -204,7 +207,7 @@ class Update:
                 (self._seen[root],) = connection.execute(_VERSION, (root,)).fetchone()
 
     def _versions(self) -> tuple[tuple[tuple[int, int], ...], bool]:
-        """Return the versions of the roots, and whether there are no other roots."""
+        """Return the numbers and versions of the roots, and whether there are no other roots."""
         some = {(id(found.root), found.home): found for found, _ in self.states}
         names = set(map(root_name, some.values()))
         every = self._database.rows("SELECT id, name, version FROM root ORDER BY id")
@@ -212,7 +215,7 @@ class Update:
         return version, len(version) == len(every)
 
     def _check(self, numbers: NDArray[Any]) -> None:
-        """Make sure that the index has the documents as it had them.
+        """Check that the index still has the documents.
 
         :raises OvertakenError: another process replaced some of them.
         """
@@ -223,9 +226,9 @@ class Update:
                 raise OvertakenError
 
     def result(self) -> Members:
-        """Return what is known by now; files that were not read yet are missing.
+        """Return the present result, without unread files.
 
-        :raises OvertakenError: another process replaced some of the documents meanwhile.
+        :raises OvertakenError: another process replaced some of the documents.
         """
         numbers = self.numbers.copy()
         numbers[[place for place, _ in self._asked.values()]] = 0
@@ -249,7 +252,7 @@ class Update:
         )
 
     def _purged(self) -> bool:
-        """Remove what the index has of files that are gone; return whether there was any."""
+        """Remove deleted files from the index; return whether there were any."""
         paths: dict[str, set[str]] = {}
         for found, _ in self.states:
             paths.setdefault(root_name(found), set()).add(found.path)
@@ -269,7 +272,7 @@ class Update:
 
 
 def _known_numbers(states: States, known: Members | None) -> list[int]:
-    """Return the numbers of the documents that files were before and certainly are; 0 for others."""
+    """Return the numbers of the documents of certainly unchanged files; 0 for other files."""
     if known is None:
         return [0] * len(states)
     every = enumerate(zip(known.states, known.numbers.tolist(), strict=True))

@@ -1,18 +1,18 @@
 """The tables of the index.
 
-``file`` and ``name`` hold what is looked through for many documents at once, in small rows; ``document``
-holds what is read of a few. A row of ``document`` never changes: each content gets a number of its own.
-Numbers begin anywhere, so that a file that was made again has others.
+``file`` and ``name`` have small rows, for scans of many documents; ``document`` has large rows, for a few
+documents. A row of ``document`` never changes: each content has its own number. Numbers begin at random, so
+that they differ after a rebuild.
 
-``word`` has one row a document, not one a section: a question takes its candidates there, and their sections
-are then ranked exactly. The table is plain ``content=''`` with ``detail=full``: a table with
-``contentless_delete`` never lowers the counts that ``bm25()`` reads, and without positions ``bm25()`` is 0.
+``word`` has one row per document, not per section: it gives the candidates of a question, whose sections are
+then ranked exactly. The table is plain ``content=''`` with ``detail=full``: with ``contentless_delete``,
+deletions do not lower the counts that ``bm25()`` reads, and without positions ``bm25()`` is 0.
 """
 
 from __future__ import annotations
 
 VERSION = 11
-"""Of the tables, of what their bytes mean, and of the parsing and the analysis that made them."""
+"""Version of the tables, of their binary data, and of the parsing and analysis behind these."""
 
 APPLICATION_ID = 0x4E504C49  # "NPLI"
 

@@ -1,4 +1,4 @@
-"""The roots of an index: shown, checked, and removed where there are too many."""
+"""Upkeep of an index: its roots, its integrity, its size."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import json
 import time
 from typing import NamedTuple
 
-from npl_index.index.database import DamagedIndexError, Database
+from npl_index.index.database import DamagedIndexError, IndexDatabase
 from npl_index.index.writing import AMONG, remove_root, unsealed
 
 USED_SECONDS = 3600
-"""How exactly it is known when a root was used."""
+"""Precision of the time of a root's last use."""
 
 
 class IndexedRoot(NamedTuple):
     """A root of the index.
 
-    :param size: bytes of its documents' parts; the index of words takes as much again.
-    :param used_at: in seconds since the epoch.
+    :param size: bytes of its documents; the full-text index takes about the same.
+    :param used_at: time of its last use, in seconds since the epoch.
     """
 
     name: str
@@ -27,8 +27,8 @@ class IndexedRoot(NamedTuple):
     used_at: int
 
 
-def roots(database: Database) -> list[IndexedRoot]:
-    """Return the roots, the one used last first."""
+def roots(database: IndexDatabase) -> list[IndexedRoot]:
+    """Return the roots, most recently used first."""
     rows = database.rows(
         "SELECT root.name, count(file.path), root.sections,"
         " total(length(terms) + length(record) + length(tokens)), used_at"
@@ -42,8 +42,8 @@ def roots(database: Database) -> list[IndexedRoot]:
     ]
 
 
-def note_use(database: Database, numbers: list[int]) -> None:
-    """Note that roots are used now."""
+def note_use(database: IndexDatabase, numbers: list[int]) -> None:
+    """Record the present use of roots."""
     now = int(time.time())
     which, given = f"id {AMONG} AND used_at < ?", (json.dumps(numbers), now - USED_SECONDS)
     if database.rows(f"SELECT 1 FROM root WHERE {which}", *given):
@@ -51,10 +51,10 @@ def note_use(database: Database, numbers: list[int]) -> None:
             connection.execute(f"UPDATE root SET used_at = ? WHERE {which}", (now, *given))
 
 
-def shrink(database: Database, most: int, used: list[int]) -> None:
-    """Remove the roots used longest ago until the file has no more bytes than it may.
+def shrink(database: IndexDatabase, most: int, used: list[int]) -> None:
+    """Remove the least recently used roots until the file has at most some bytes.
 
-    :param used: numbers of roots that stay in any case.
+    :param used: numbers of the roots to keep.
     """
     names = ("page_count", "freelist_count", "page_size")
     others = f"SELECT id FROM root WHERE NOT id {AMONG} ORDER BY used_at LIMIT 1"
@@ -67,8 +67,8 @@ def shrink(database: Database, most: int, used: list[int]) -> None:
             remove_root(connection, oldest[0][0])
 
 
-def problems(database: Database) -> list[str]:
-    """Return what is wrong with the index."""
+def problems(database: IndexDatabase) -> list[str]:
+    """Return the errors in the index."""
     found = [line for (line,) in database.rows("PRAGMA integrity_check(20)") if line != "ok"]
     with database.reading() as connection:
         rows = connection.execute(
@@ -79,5 +79,5 @@ def problems(database: Database) -> list[str]:
             try:
                 list(map(unsealed, parts))
             except (DamagedIndexError, TypeError):
-                found.append(f"{name}/{path}: what is kept of it cannot be read")
+                found.append(f"{name}/{path}: its data cannot be read")
     return found

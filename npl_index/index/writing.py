@@ -1,4 +1,4 @@
-"""Files go into the index and out of it, in transactions of the caller."""
+"""Adding files to the index and removing them, in the caller's transactions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from npl_index.index.database import DamagedIndexError
-from npl_index.index.entries import Content, Entry
+from npl_index.index.entries import IndexedContent, IndexEntry
 from npl_index.ranking.arrays import NDArray, np
 from npl_index.ranking.postings import FIELDS, Counts, Sections, counts_in
 
@@ -23,22 +23,22 @@ _FILE = (
 )
 
 AMONG = "IN (SELECT value FROM json_each(?))"
-"""Condition of a column whose values are given as JSON."""
+"""Condition for a column with the allowed values as JSON."""
 
 _SEED = 0x4E504C
-"""Else the checksum of nothing would be 0, as lost bytes often are."""
+"""Without a seed, the checksum of zero bytes would be 0, like lost bytes."""
 
 
 def root_of(connection: Any, name: str) -> int:
-    """Return the number of a root, which it gets if it has none."""
+    """Return the number of a root, new or existing."""
     connection.execute("INSERT OR IGNORE INTO root (name) VALUES (?)", (name,))
     return int(connection.execute("SELECT id FROM root WHERE name = ?", (name,)).fetchone()[0])
 
 
-def put(connection: Any, root: int, entries: Sequence[Entry]) -> dict[str, int]:
-    """Write some files of a root; they replace what is there of them. Those that failed go.
+def put(connection: Any, root: int, entries: Sequence[IndexEntry]) -> dict[str, int]:
+    """Write the entries of some files of a root in place of existing ones; failed files are removed.
 
-    :returns: the documents' numbers by path.
+    :returns: numbers of the documents, by path.
     """
     fresh = [(one, one.content) for one in entries if one.content is not None]
     number_of = _numbers(connection, {term for _, content in fresh for term in content.terms})
@@ -60,7 +60,7 @@ def put(connection: Any, root: int, entries: Sequence[Entry]) -> dict[str, int]:
 
 
 def remove(connection: Any, root: int, paths: Iterable[str]) -> None:
-    """Take files of a root out."""
+    """Remove files of a root."""
     changes = _Changes(connection, root)
     for path in paths:
         changes.remove(path)
@@ -68,7 +68,7 @@ def remove(connection: Any, root: int, paths: Iterable[str]) -> None:
 
 
 def remove_root(connection: Any, root: int) -> None:
-    """Take a root out with all its files."""
+    """Remove a root with all its files."""
     paths = connection.execute("SELECT path FROM file WHERE root = ?", (root,)).fetchall()
     remove(connection, root, (path for (path,) in paths))
     connection.execute("DELETE FROM total WHERE root = ?", (root,))
@@ -76,15 +76,15 @@ def remove_root(connection: Any, root: int) -> None:
 
 
 def texts_of(connection: Any, numbers: Iterable[int]) -> dict[int, str]:
-    """Return the texts of terms by their numbers."""
+    """Return terms by their numbers."""
     asked = json.dumps(list(numbers))
     return dict(connection.execute(f"SELECT id, text FROM term WHERE id {AMONG}", (asked,)).fetchall())
 
 
 class _Changes:
-    """What becomes of a root's statistics in one transaction.
+    """Changes of a root in one transaction, with its statistics.
 
-    :param text_of: texts of terms by their numbers, as far as they are known.
+    :param text_of: known terms, by number.
     """
 
     def __init__(self, connection: Any, root: int, text_of: dict[int, str] | None = None) -> None:
@@ -105,7 +105,7 @@ class _Changes:
         numbers, rows = np.unique(old.rows, return_inverse=True)
         terms, text_of = numbers.tolist(), self._text_of
         text_of |= texts_of(self._connection, set(terms).difference(text_of))
-        # FTS5 takes away what it is given, which has to be what it was given before.
+        # FTS5 must receive the same texts again to delete them.
         run(
             "INSERT INTO word (word, rowid, heading, path, body) VALUES ('delete', ?, ?, ?, ?)",
             (number, *_texts(old._replace(rows=rows), [text_of[term] for term in terms])),
@@ -115,7 +115,7 @@ class _Changes:
         run("DELETE FROM file WHERE root = ? AND path = ?", (root, path))
         self._count(old, np.array((sections, pages, words)), -1)
 
-    def add(self, entry: Entry, content: Content, number_of: dict[str, int]) -> None:
+    def add(self, entry: IndexEntry, content: IndexedContent, number_of: dict[str, int]) -> None:
         run, root = self._connection.execute, self._root
         numbers = np.array([number_of[term] for term in content.terms], np.uint32)
         sections = content.sections._replace(rows=numbers[content.sections.rows])
@@ -168,14 +168,14 @@ class _Changes:
 
 
 def sealed(data: bytes) -> bytes:
-    """Return bytes with a checksum behind them."""
+    """Return bytes with a checksum."""
     return data + zlib.crc32(data, _SEED).to_bytes(4, "little")
 
 
 def unsealed(data: bytes) -> bytes:
-    """Return the bytes that were sealed.
+    """Return the bytes without their checksum.
 
-    :raises DamagedIndexError: they are others.
+    :raises DamagedIndexError: the checksum is wrong.
     """
     plain = data[:-4]
     if zlib.crc32(plain, _SEED) != int.from_bytes(data[-4:], "little"):
@@ -183,12 +183,12 @@ def unsealed(data: bytes) -> bytes:
     return plain
 
 
-def _stat(entry: Entry) -> tuple[int, int, int, bool]:
+def _stat(entry: IndexEntry) -> tuple[int, int, int, bool]:
     return entry.state.mtime_ns, entry.state.size, entry.state.ctime_ns, entry.settled
 
 
 def _numbers(connection: Any, terms: set[str]) -> dict[str, int]:
-    """Return the numbers of terms; those that have none get one."""
+    """Return the numbers of terms, new or existing."""
     select = f"SELECT text, id FROM term WHERE text {AMONG}"
     found: dict[str, int] = dict(connection.execute(select, (json.dumps(sorted(terms)),)).fetchall())
     if missing := sorted(terms.difference(found)):
@@ -198,13 +198,13 @@ def _numbers(connection: Any, terms: set[str]) -> dict[str, int]:
 
 
 def _texts(sections: Sections, terms: Sequence[str]) -> list[str]:
-    """Return all headings, the path of the first section and all bodies of a document, as terms.
+    """Return the terms of all headings, of the first section's path, and of all bodies of a document.
 
-    :param sections: their rows are those of ``terms``.
+    :param sections: the sections, with positions in ``terms``.
     """
     fields = (np.arange(len(sections.lengths)) % FIELDS).repeat(sections.lengths)
     begin = int(sections.lengths[0])
     path = sections.rows[begin : begin + int(sections.lengths[1])]
-    # An array of references is a fifth of a list of numbers: a file may have millions of words.
+    # An array of references takes a fifth of a list of numbers; a file may have millions of words.
     texts = np.array(terms, object)
     return [" ".join(texts[rows]) for rows in (sections.rows[fields == 0], path, sections.rows[fields == 2])]

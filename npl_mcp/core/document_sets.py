@@ -20,9 +20,9 @@ from cachetools import LRUCache
 from npl_index.errors import NPLError
 from npl_index.index.building import WORKER, Reader, indexed
 from npl_index.index.collection import IndexedCollection, KeptDocuments, Read
-from npl_index.index.database import DamagedIndexError, Database
+from npl_index.index.database import DamagedIndexError, IndexDatabase
 from npl_index.index.driver import driver
-from npl_index.index.entries import Asked, Indexer, batches
+from npl_index.index.entries import FileTask, Indexer, batches
 from npl_index.index.members import Members, OvertakenError, States, Update
 from npl_index.index.upkeep import note_use, shrink
 from npl_index.library.documents import Found
@@ -108,7 +108,7 @@ class DocumentSets:
     """
 
     def __init__(self, indexer: Indexer, folder: Path | None, maxsize: int, most: int) -> None:
-        self._indexer, self.database = indexer, Database(folder)
+        self._indexer, self.database = indexer, IndexDatabase(folder)
         self._most = most
         self._lock = threading.Lock()
         self._live: LRUCache[Hashable, _Live] = LRUCache(SETS)
@@ -232,7 +232,7 @@ class DocumentSets:
             if done is not None:
                 done.done += len(batch)
 
-    def _write(self, batch: list[Asked], update: Update, read: Read, *, keep: bool) -> None:
+    def _write(self, batch: list[FileTask], update: Update, read: Read, *, keep: bool) -> None:
         if self._closed:
             raise NPLError("the server ends")
         entries, texts = [], {}

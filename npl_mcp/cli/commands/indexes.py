@@ -7,7 +7,7 @@ import time
 from dataclasses import replace
 
 from npl_index.errors import DocumentNotFoundError, InvalidRequestError
-from npl_index.index.database import NAME, Database
+from npl_index.index.database import NAME, IndexDatabase
 from npl_index.index.upkeep import IndexedRoot, problems, roots
 from npl_index.library.documents import DocumentRef
 from npl_mcp.cli.terminal.arguments import JSON, Commands, argument
@@ -69,7 +69,7 @@ def _index(given: argparse.Namespace, settings: Settings) -> Outcome:
 )
 def _cache(given: argparse.Namespace, settings: Settings) -> Outcome:
     """Show the folders in the index."""
-    database = Database(settings.data_folder)
+    database = IndexDatabase(settings.data_folder)
     try:
         every = roots(database)
         size = sum(root.size for root in every)

@@ -15,7 +15,7 @@ import anyio
 import pytest
 from fastmcp import Client
 
-from npl_index.index.entries import FILES as FILES_OF_A_BATCH
+from npl_index.index.entries import MAX_BATCH_FILES as FILES_OF_A_BATCH
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.app import App
 from npl_mcp.core.document_sets import APART

@@ -12,7 +12,7 @@ import anyio
 import pytest
 from fastmcp import Client
 
-from npl_index.index.entries import FILES
+from npl_index.index.entries import MAX_BATCH_FILES as FILES
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.app import App
 from npl_mcp.core.calls import Caller
