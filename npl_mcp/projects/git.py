@@ -1,8 +1,8 @@
-"""Files that git sees below a folder: tracked files, and untracked files that are not ignored.
+"""Files that git sees below a folder, tracked or untracked and not ignored; files of a revision.
 
-git runs without a shell, without programs, hooks and protocols that a repository may configure, with few
-environment variables, and within limits of time and memory. It opens any file that the repository names; if
-that is a pipe, git would wait until the time is up, so a thread watches it.
+git only lists and prints: without a shell, without programs, hooks and protocols that a repository may
+configure, with few environment variables, and within limits of time and memory. It opens any file that the
+repository names; if that is a pipe, git would wait until the time is up, so a thread watches it.
 """
 
 # Lists of many files are handled as plain strings, as in npl_index.library.documents.
@@ -20,7 +20,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from npl_index.errors import (
@@ -40,6 +40,9 @@ logger = logging.getLogger(__name__)
 
 MAX_LISTING_BYTES = 16 << 20
 """Bytes of git's output."""
+
+MAX_CONTENT_BYTES = 256 << 20
+"""Bytes of the files of a revision."""
 
 MAX_MEMORY = 1 << 30
 """Bytes of git's memory, on systems with such a limit: a link to a device has no end."""
@@ -88,48 +91,95 @@ def visible(folder: str, path: str, seconds: float, below: str = os.curdir) -> l
     return sorted(present, key=lambda name: name.split("/"))
 
 
+def contents(folder: str, revision: str, wanted: Callable[[str], bool], seconds: float) -> dict[str, bytes]:
+    """Return the contents of the files below a folder in a revision, by path.
+
+    :param folder: real path.
+    :param revision: a branch, a tag or a commit, in any form of git: ``HEAD~3``.
+    :param wanted: tells whether the file of a path is read.
+    :param seconds: time limit of git, for each of two steps.
+    :raises InvalidRequestError: the folder lies in no repository, or it has no such revision.
+    :raises NPLError: see :func:`visible`.
+    """
+    hint = "name a branch, a tag or a commit, e.g. HEAD~1 or origin/main"
+    problem = InvalidRequestError(f"git knows no revision {revision!r}", parameter="against", hint=hint)
+    if not revision or revision.startswith("-"):
+        raise problem
+    try:
+        listed = _run_git(folder, folder, ("ls-tree", "-r", "-z", revision, os.curdir), seconds)
+    except UnreadableDocumentError:
+        raise problem from None
+    ids: dict[str, bytes] = {}
+    for line in filter(None, listed.split(b"\0")):
+        about, _, path = line.partition(b"\t")
+        mode, kind, number = about.split()
+        name = os.fsdecode(path)
+        if kind == b"blob" and mode != b"120000" and _inside(name) and wanted(name):
+            ids[name] = number
+    given = b"".join(number + b"\n" for number in ids.values())
+    printed = _run_git(folder, folder, ("cat-file", "--batch"), seconds, given, MAX_CONTENT_BYTES)
+    found, at = {}, 0
+    for name in ids:
+        start = printed.index(b"\n", at) + 1
+        stop = start + int(printed[at:start].split()[2])
+        found[name] = printed[start:stop]
+        at = stop + 1
+    return found
+
+
 def _inside(name: str) -> bool:
     """Return whether a path stays below its folder; a check in case git prints another one."""
     return {"", os.pardir}.isdisjoint(name.split("/"))
 
 
-def _run_git(folder: str, path: str, arguments: Sequence[str], seconds: float) -> bytes:
+def _run_git(
+    folder: str,
+    path: str,
+    arguments: Sequence[str],
+    seconds: float,
+    given: bytes = b"",
+    most: int = MAX_LISTING_BYTES,
+) -> bytes:
     """Run git in a folder and return its output; after a failure git and its children are killed.
 
+    :param given: its standard input.
+    :param most: maximum bytes of its output.
     :raises DocumentTimeoutError: it ran longer than its limit.
     :raises UnreadableDocumentError: it waits for a pipe.
-    :raises DocumentTooLargeError: it printed more than :data:`MAX_LISTING_BYTES`.
+    :raises DocumentTooLargeError: it printed more than the maximum.
     """
     environment = child_environment(_ENVIRONMENT)
     program = find_program("git")
     if program is None:
         raise DocumentError("git was not found", hint="install git, or add its folder to PATH")
-    with tempfile.TemporaryFile() as complaints:
+    with tempfile.TemporaryFile() as complaints, tempfile.TemporaryFile() as words:
+        words.write(given)
+        words.seek(0)
         try:
             process = subprocess.Popen(
                 [program, *_OPTIONS, *arguments],
                 cwd=folder,
                 env=environment,
-                stdin=subprocess.DEVNULL,
+                stdin=words,
                 stdout=subprocess.PIPE,
                 stderr=complaints,
                 start_new_session=True,
             )
         except OSError as error:
             raise unusable(path, error) from None
-        output, problem = _output(process, seconds)
+        output, problem = _output(process, seconds, most)
         complaints.seek(0)
         complaint = complaints.read(4096).decode("utf-8", "replace")
     if problem is not None:
         raise problem
-    if len(output) > MAX_LISTING_BYTES:
-        raise too_many(f"{MAX_LISTING_BYTES:,} bytes of file names")
+    if len(output) > most:
+        raise too_many(f"{most:,} bytes of file names or files")
     if process.returncode != 0:
         raise _refusal(complaint, path, process.returncode)
     return output
 
 
-def _output(process: subprocess.Popen[bytes], seconds: float) -> tuple[bytes, NPLError | None]:
+def _output(process: subprocess.Popen[bytes], seconds: float, most: int) -> tuple[bytes, NPLError | None]:
     """Return the output of a process, up to the limit, and the reason if it was killed."""
     assert process.stdout is not None
     ended = threading.Event()
@@ -159,8 +209,8 @@ def _output(process: subprocess.Popen[bytes], seconds: float) -> tuple[bytes, NP
             if sys.platform == "linux":
                 with suppress(OSError, ValueError):  # git has ended, or has a lower limit
                     resource.prlimit(process.pid, resource.RLIMIT_DATA, (MAX_MEMORY, MAX_MEMORY))
-            output = process.stdout.read(MAX_LISTING_BYTES + 1)
-            if len(output) <= MAX_LISTING_BYTES:
+            output = process.stdout.read(most + 1)
+            if len(output) <= most:
                 process.wait()
         finally:
             ended.set()

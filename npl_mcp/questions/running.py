@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from npl_index.answer.assembling import Known, selected_lines
 from npl_index.answer.document_set import DocumentSet
@@ -75,15 +75,18 @@ class Difference:
 
     :param before: its outcome in the first run, if it was asked.
     :param after: its outcome in the second run, if it was asked.
+    :param lost: sentences of the first answer that the right sections no longer have.
     """
 
     before: Outcome | None
     after: Outcome | None
+    lost: tuple[str, ...] = ()
 
     @property
     def worse(self) -> bool:
-        """It passed before, and does not now."""
-        return bool(self.before and self.before.passed and self.after and not self.after.passed)
+        """It passed before, and does not now, or its answer has lost sentences."""
+        passed = bool(self.before and self.before.passed and self.after)
+        return passed and bool(self.lost or (self.after and not self.after.passed))
 
     @property
     def better(self) -> bool:
@@ -108,6 +111,25 @@ def ask(app: App, questions: Iterable[Question], ref: DocumentRef | None = None)
 
 def ask_one(app: App, question: Question, ref: DocumentRef | None = None) -> Outcome:
     """Ask one question; see :func:`ask`."""
+    return answered(app, question, ref).outcome
+
+
+class Asked(NamedTuple):
+    """An outcome with the texts that it is about.
+
+    :param shown: what the answer holds of the right sections.
+    :param right: the right sections whole.
+    :param places: for each section that a selector names: the selector, the file, the number of the section.
+    """
+
+    outcome: Outcome
+    shown: str
+    right: str
+    places: tuple[tuple[str, str, int], ...]
+
+
+def answered(app: App, question: Question, ref: DocumentRef | None = None) -> Asked:
+    """Ask one question, and return the texts as well; see :func:`ask`."""
     call = app.unchanging(lambda: _asked(app, question, ref or DocumentRef()))
     return waited(call, app.settings.patience)
 
@@ -125,15 +147,20 @@ def _plain(outcome: Outcome | None) -> Outcome | None:
     return outcome and replace(outcome, question=replace(outcome.question, line=None))
 
 
-async def _asked(app: App, question: Question, ref: DocumentRef) -> Outcome:
+async def _asked(app: App, question: Question, ref: DocumentRef) -> Asked:
     request = TailorRequest.parse(context=question.text, default_budget=app.settings.token_budget)
     form: Form = Markdown() if app.settings.format == "markdown" else Json(*ENVELOPE)
     async with found_in(app, ref, request) as (request, documents):
         with documents.collection.reading():
             found = find(request, documents, app.settings.weights)
             made = answer(request, found, documents, form, Companions())
-            right, wrong = _right(documents, question)
-            return _outcome(question, documents, found, made, right, wrong)
+            selected, wrong = _right(documents, question)
+            right = selected_lines(documents, [one for _, one in selected])
+            outcome = _outcome(question, documents, found, made, right, wrong)
+            parts = (part for unit in made.packed.kept for part in unit.parts if part.place in right)
+            shown = "\n\n".join(map(made.documents.part_text, parts))
+            places = ((text, documents.path(one.tree), one.head) for text, one in selected)
+            return Asked(outcome, shown, "\n\n".join(map(documents.text, right)), tuple(places))
 
 
 def _outcome(
@@ -168,17 +195,17 @@ def _overlaps(start: int, stop: int, spans: Sequence[Any]) -> bool:
     return any(start < span.stop and span.start < stop for span in spans)
 
 
-def _right(documents: DocumentSet, question: Question) -> tuple[Known, tuple[str, ...]]:
-    """Return the sections that answer a question, and why its other selectors select nothing."""
+def _right(documents: DocumentSet, question: Question) -> tuple[list[tuple[str, Selected]], tuple[str, ...]]:
+    """Return what the selectors of a question select, and why others select nothing."""
     scope = documents.scope()
-    selected: list[Selected] = []
+    selected: list[tuple[str, Selected]] = []
     wrong: list[str] = []
     for text in question.answers:
         try:
-            selected += _selected(scope, text)
+            selected += ((text, one) for one in _selected(scope, text))
         except NPLError as error:
             wrong.append(f"{text}: {error.message}")
-    return selected_lines(documents, selected), tuple(wrong)
+    return selected, tuple(wrong)
 
 
 def _selected(scope: Scope, text: str) -> tuple[Selected, ...]:

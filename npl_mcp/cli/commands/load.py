@@ -6,7 +6,7 @@ import sys
 from argparse import Namespace
 from collections.abc import Sequence
 
-from npl_mcp.cli.commands import claude_file, edit, map_block, notation, raw_files, section_commands
+from npl_mcp.cli.commands import claude_file, edit, map_block, notation, raw_files, section_commands, test
 from npl_mcp.cli.commands.groups import TYPES, read_groups
 from npl_mcp.cli.commands.load_options import AS_JSON, DEPTH, FILTER, FORMAT, SELECT
 from npl_mcp.cli.terminal.arguments import VIA, Command, Commands, Program, option, switch
@@ -69,6 +69,8 @@ npl-load index docs/guide.md
 npl-load map --write AGENTS.md
 npl-load edit guide.md "## Setup" --operation replace < setup.md
 npl-load edit guide.md "## Log" --operation append --content "- done"
+npl-load test docs                              # ask the questions of docs/questions.md
+npl-load test docs --against origin/main --junit report.xml
 npl-load c "syntax,fences"                      # names are separated by commas or blanks
 npl-load c "pumps.*"                            # one folder; **.* is everything
 npl-load c syntax --select "## Purpose" --depth 0         # one section without its subsections
@@ -93,7 +95,7 @@ _OPTIONS = (
     switch("--verbose", help="accepted for compatibility, no effect"),
 )
 COMMANDS = Commands()
-for _module in (section_commands, map_block, edit, raw_files, notation, claude_file):
+for _module in (section_commands, map_block, edit, test, raw_files, notation, claude_file):
     COMMANDS.update(_module.COMMANDS)
 for _name, _what in TYPES.items():
     _usage = f"npl-load [--quiet] {_name} [OPTION ...] [NAME ...]"
