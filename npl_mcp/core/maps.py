@@ -25,6 +25,8 @@ class Area:
     :param selector: of a section.
     :param tokens: in it.
     :param children: its parts, without small ones.
+    :param smaller: number of parts that are too small to be drawn.
+    :param rest: tokens of those.
     """
 
     name: str
@@ -32,6 +34,8 @@ class Area:
     selector: str | None
     tokens: int
     children: tuple[Area, ...]
+    smaller: int | None = None
+    rest: int | None = None
 
 
 def areas_of_sections(tree: SectionTree, tokens: Sequence[int], selectors: Sequence[str]) -> Area | None:
@@ -42,7 +46,9 @@ def areas_of_sections(tree: SectionTree, tokens: Sequence[int], selectors: Seque
         section = tree.sections[index]
         inside = section.children if depth < DEEPEST else ()
         children = tuple(area(child, depth + 1) for child in inside if tokens[child] > smallest)
-        return Area(section.title, None, selectors[index], tokens[index], children)
+        small = [tokens[child] for child in inside if tokens[child] <= smallest]
+        left = (len(small) or None, sum(small) or None)
+        return Area(section.title, None, selectors[index], tokens[index], children, *left)
 
     # The section of a title spans the whole document.
     first = tree.title if tree.title is not None and tree.sections[0].children == (tree.title,) else 0
@@ -75,7 +81,8 @@ def areas_of_files(top: Crumb, gathered: Gathered, files: Sequence[Measure]) -> 
     def area(name: str, node: _Node) -> Area:
         ordered = sorted(node.inside.items(), key=lambda item: -item[1].tokens)
         children = tuple(area(*item) for item in ordered if item[1].tokens > smallest)
-        return Area(name, node.address, None, node.tokens, children)
+        small = [one.tokens for _, one in ordered[len(children) :]]
+        return Area(name, node.address, None, node.tokens, children, len(small) or None, sum(small) or None)
 
     root.address = top.address
     return area(top.name, root) if root.tokens else None

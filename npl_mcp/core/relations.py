@@ -19,7 +19,7 @@ MOST_DOCUMENTS = 5_000
 MOST_CHECKED = 200
 """Maximum targets outside of the listing that are looked up one by one."""
 
-_INDEX_FILES = ("README.md", "readme.md", "index.md", "INDEX.md")
+INDEX_FILES = ("README.md", "readme.md", "index.md", "INDEX.md")
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ class Relations:
         for one in (place, *(place + suffix for suffix in MARKDOWN_SUFFIXES)):
             if one in self._at:
                 return self._at[one]
-        return next((self._at[one] for name in _INDEX_FILES if (one := f"{place}/{name}") in self._at), None)
+        return next((self._at[one] for name in INDEX_FILES if (one := f"{place}/{name}") in self._at), None)
 
     def broken(self, document: int) -> Iterator[Broken]:
         """Return the broken links of a document.

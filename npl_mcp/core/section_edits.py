@@ -16,6 +16,7 @@ from npl_index.library.documents import DocumentRef, Found
 from npl_index.library.files import below_root
 from npl_index.library.references import MARKDOWN_SUFFIXES, document_name, has_suffix, path_ends
 from npl_index.library.roots import outside, refuse_questions
+from npl_index.markdown.digests import section_digest
 from npl_index.markdown.sections import SectionTree
 from npl_index.markdown.state import Deadline
 from npl_index.selectors.grammar import Selector, compile_selector
@@ -34,6 +35,8 @@ Operation = Literal["replace", "append", "prepend", "delete", "create"]
 OPERATIONS: tuple[str, ...] = get_args(Operation)
 
 _LISTED = 10
+
+_HOW_TO_WRITE = "start the server with --write, NPL_WRITE=1, or write = true in the user's npl.toml"
 
 _ELSEWHERE: Mapping[str, str] = {
     "cr": "manage_cr_sections changes change requests, create_cr makes them",
@@ -261,8 +264,26 @@ def check_write(app: App) -> None:
     :raises NotAllowedError: they do not allow any.
     """
     if not app.settings.write:
-        hint = "start the server with --write, NPL_WRITE=1, or write = true in the user's npl.toml"
-        raise NotAllowedError("files are only read here", hint=hint)
+        raise NotAllowedError("files are only read here", hint=_HOW_TO_WRITE)
+
+
+def own_section(app: App, file: str, selector: str) -> tuple[str, str, str]:
+    """Return the name of a file, the own text of one of its sections, and the digest of that.
+
+    :raises NotAllowedError: the settings do not allow edits, or not of this file.
+    :raises SectionNotFoundError: no section matches, or several do.
+    """
+    if not app.settings.write:
+        raise NotAllowedError("files are only read here", hint=_HOW_TO_WRITE)
+    target = Target.of(app, DocumentRef(file=file))
+    tree = target.reader(app)(app.documents.read(target.found).data)
+    wanted = compile_selector(checks.text(selector, "selector"))
+    index = target.section(target.names(tree), wanted, app.clock(target.label))
+    return (
+        target.label,
+        trimmed_text(tree, tree.sections[index].own),
+        section_digest(tree, index, whole=False),
+    )
 
 
 def may_edit(app: App, ref: DocumentRef) -> bool:

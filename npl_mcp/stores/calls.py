@@ -29,6 +29,8 @@ CONTEXT = 2_000
 """Maximum characters of a logged context, if contexts are logged."""
 
 _AT_ONCE = 500
+_LATEST = 20_000
+_TAKEN = "SELECT file, taken FROM tool_call WHERE taken IS NOT NULL ORDER BY id DESC LIMIT :limit"
 
 Offered = Literal["suggestion", "more"]
 """Source of an offered selector: ``suggestions`` or ``request_more``."""
@@ -221,6 +223,15 @@ class CallStore:
             )
             offers = _offers(tx, [row["id"] for row in rows])
         return part.page((_entry(row, offers.get(row["id"])) for row in rows), total)
+
+    def files_taken(self) -> frozenset[str]:
+        """Return the names of the documents of which answers had sections, as the latest calls name them."""
+        if not self._database.is_made():
+            return frozenset()
+        with self._database.read() as tx:
+            rows = tx.all(_TAKEN, limit=_LATEST)
+        named = (one.partition(": ")[0] for row in rows for one in json_of(row["taken"], "tool_call, taken"))
+        return frozenset((*named, *(row["file"] for row in rows if row["file"])))
 
     def figures(self, seen: Seen, span: Span) -> dict[str, Figures]:
         """Return sums by hour or day, oldest first."""

@@ -5,7 +5,7 @@ These tools are called by name and not listed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, NamedTuple
 
@@ -14,6 +14,8 @@ from annotated_types import Ge
 from npl_index.errors import DocumentNotFoundError
 from npl_index.library.documents import DocumentRef
 from npl_index.library.references import document_name
+from npl_index.markdown.front_matter import MAX_YAML
+from npl_index.markdown.front_matter import values as front_values
 from npl_index.markdown.links import Reference, slugs
 from npl_index.markdown.sections import Section, SectionTree, Span
 from npl_index.markdown.state import Deadline
@@ -26,7 +28,8 @@ from npl_mcp.core.app import App, Gathered
 from npl_mcp.core.maps import Area, areas_of_files, areas_of_sections
 from npl_mcp.core.places import Crumb, FolderEntry, above, entries, held, measured, tops
 from npl_mcp.core.relations import Relations, around
-from npl_mcp.core.tables import arranged
+from npl_mcp.core.section_edits import may_edit, own_section
+from npl_mcp.core.tables import arranged, cell
 from npl_mcp.core.waiting import waits
 from npl_mcp.tools.spec import ToolSpec
 
@@ -120,10 +123,12 @@ class SectionText:
 
     :param row: row of the section in the outline.
     :param text: its own text, without its heading.
+    :param line: of the file in which the text begins, from 1.
     """
 
     row: OutlineRow
     text: str
+    line: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +152,8 @@ class FileView:
     :param definitions: lines that define its links.
     :param map: areas with shares of the tokens.
     :param warnings: lines with doubtful fences.
+    :param front: fields of the front matter.
+    :param editable: the caller may change its sections.
     """
 
     name: str
@@ -166,6 +173,8 @@ class FileView:
     definitions: str | None
     map: Area | None
     warnings: tuple[int, ...] | None
+    front: Mapping[str, str] | None
+    editable: bool | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,6 +282,7 @@ def _file_view(app: App, gathered: Gathered, selector: str | None, offset: int, 
     stop = offset + len(items)
     outline = _visible_rows(rows)
     top = tree.sections[0]
+    fields = front_values(f"---\n{tree.front_matter[:MAX_YAML]}\n---\n") if tree.front_matter else {}
     return FileView(
         name=name.rpartition("/")[2],
         address=name,
@@ -291,6 +301,8 @@ def _file_view(app: App, gathered: Gathered, selector: str | None, offset: int, 
         definitions=_definitions(tree),
         map=areas_of_sections(tree, [row.tokens for row in rows], [row.selector for row in rows]),
         warnings=tuple(line + 1 for line in tree.doubtful_fences) or None,
+        front={name: str(cell(value) or "") for name, value in fields.items()} or None,
+        editable=may_edit(app, DocumentRef.parse(name)) or None,
     )
 
 
@@ -342,11 +354,13 @@ def _section_texts(tree: SectionTree, rows: Sequence[OutlineRow]) -> Iterator[Se
     length = 0
     for row in rows:
         section = tree.sections[row.index]
-        text = tree.text(Span(section.heading_lines.stop, section.own.stop)).strip("\n")
+        whole = tree.text(Span(section.heading_lines.stop, section.own.stop))
+        text = whole.strip("\n")
         if length and length + len(text) > MAX_TEXT:
             return
         length += len(text)
-        yield SectionText(row, text)
+        first = max(section.heading_lines.stop, section.own.start) + 1
+        yield SectionText(row, text, first + len(whole) - len(whole.lstrip("\n")))
 
 
 def _definitions(tree: SectionTree) -> str | None:
@@ -355,6 +369,32 @@ def _definitions(tree: SectionTree) -> str | None:
         return None
     lines = (line for line in tree.source.split("\n") if line.lstrip(" ").startswith("[") and "]:" in line)
     return "\n".join(lines) or None
+
+
+@dataclass(frozen=True, slots=True)
+class EditableSection:
+    """The own text of a section that may be changed.
+
+    :param file: its document.
+    :param content: its heading and its text, without subsections.
+    :param digest: of these, for ``expect``.
+    """
+
+    file: str
+    content: str
+    digest: str
+
+
+def documents_section(app: App, file: str, selector: str) -> EditableSection:
+    """Show the own text of a section for a form that changes it.
+
+    :returns: a section.
+    :raises NotAllowedError: the server was started without --write, or the file cannot be changed.
+    :raises SelectorSyntaxError: the selector cannot be read.
+    :raises SectionNotFoundError: it selects nothing, or several sections.
+    """
+    label, content, digest = own_section(app, file, selector)
+    return EditableSection(label, content, digest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -445,6 +485,7 @@ def _link(relations: Relations, document: int, reference: Reference, why: str | 
 
 
 TOOLS = (
+    ToolSpec(documents_section, lane="heavy", listed=False),
     ToolSpec(documents_look, lane="heavy", listed=False),
     ToolSpec(documents_links, lane="heavy", listed=False),
 )

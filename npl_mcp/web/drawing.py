@@ -22,6 +22,7 @@ _AREA = Markup(
     '<a href="{href}" data-leaf{rest} aria-label="{label}"><title>{label}</title>'
     '<rect class="d{depth}" x="{x:.3f}%" y="{y}" width="{width:.3f}%" height="{height}"/>{name}</a>\n'
 )
+_REST = Markup('<rect class="rest" x="{x:.3f}%" y="{y}" width="{width:.3f}%" height="{height}"/>{name}\n')
 _NAME = Markup(
     '<svg class="{kind}" x="{x:.3f}%" y="{y}" width="{width:.3f}%" height="{height}">'
     '<text x="5" y="17">{name}</text></svg>'
@@ -44,7 +45,14 @@ def icicle(area: Mapping[str, Any], href: Callable[[Mapping[str, Any]], str]) ->
 
 
 def _depth(area: Mapping[str, Any]) -> int:
-    return 1 + max((_depth(child) for child in area["children"]), default=0)
+    return 1 + max((_depth(child) for child in area["children"]), default=int("smaller" in area))
+
+
+def _named(name: str, share: float, place: Mapping[str, float]) -> Markup:
+    """Return the name of an area, where the window has room for it."""
+    wanted = _LETTER * len(name) + 8
+    kind = "always" if wanted <= share * _NARROW else "wide" if wanted <= share * _WIDE else None
+    return Markup("") if kind is None else _NAME.format(kind=kind, name=name, **place)
 
 
 def _areas(
@@ -53,9 +61,7 @@ def _areas(
     share = area["tokens"] / total
     name, tokens = visible(area["name"]), area["tokens"]
     place = {"x": 100 * start, "y": depth * ROW, "width": 100 * share, "height": ROW - 2}
-    wanted = _LETTER * len(name) + 8
-    kind = "always" if wanted <= share * _NARROW else "wide" if wanted <= share * _WIDE else None
-    shown = Markup("") if kind is None else _NAME.format(kind=kind, name=name, **place)
+    shown = _named(name, share, place)
     label = f"{name}: {tokens:,} tokens, {share:.0%}"
     # One stop for the tabulator; arrows lead on from there.
     rest = Markup(' tabindex="-1"') if depth else ""
@@ -63,3 +69,7 @@ def _areas(
     for child in area["children"]:
         yield from _areas(child, href, total, start, depth + 1)
         start += child["tokens"] / total
+    if "smaller" in area:
+        share = area.get("rest", 0) / total
+        row = {"x": 100 * start, "y": (depth + 1) * ROW, "width": 100 * share, "height": ROW - 2}
+        yield _REST.format(name=_named(f"{area['smaller']:,} smaller", share, row), **row)

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 from npl_mcp.documents.change_requests import ATTRIBUTES
 from npl_mcp.documents.filters import FACETS
 from npl_mcp.documents.format import KEY_LISTS, PRIORITIES, STATUSES, without_title
-from npl_mcp.web.differences import differences
+from npl_mcp.web.editing import TEMPLATE, form, saved
 from npl_mcp.web.routing import Action, Data, Page, Shown
 from npl_mcp.web.visits import CallError, Visit, address
 
 IN_A_COLUMN = 50
 """Change requests of one status on the board; the table has all."""
-
-_NOT_KEPT = frozenset("\0\r")
-"""Characters that a browser changes in what a form holds."""
 
 
 async def changes(visit: Visit) -> Data:
@@ -59,63 +55,39 @@ async def change(visit: Visit) -> Data:
 
 async def edit(visit: Visit) -> Data:
     """Return a section as it is now, for a form."""
-    return _form(await _section(visit, visit.text("section")))
+    return form(await _section(visit, visit.text("section")))
 
 
 async def _section(visit: Visit, section: str) -> Data:
-    found: Data = await visit.call(
-        "manage_cr_sections", key=visit.path("key"), operation="get", section=section
-    )
-    return found
+    key = visit.path("key")
+    found: Data = await visit.call("manage_cr_sections", key=key, operation="get", section=section)
+    return found | _around(key)
 
 
-def _form(found: Data, yours: str | None = None) -> Data:
-    """Return what the form of a section shows.
-
-    :param found: the section as it is now.
-    :param yours: what somebody wrote instead.
-    """
-    text = found["content"] if yours is None else yours
+def _around(key: str) -> Data:
+    """Return what the form of a section leads to."""
     return {
-        **found,
-        "text": text,
-        "can_edit": not _NOT_KEPT & {*found["content"]},
-        "message": None,
-        "meanwhile": None,
-        "wrote": None,
+        "_action": f"/changes/{key}/section",
+        "_above": (("Changes", "/changes"), (key, f"/changes/{key}")),
     }
 
 
 async def save_section(visit: Visit) -> str | Shown:
     """Write a section, if it is still what the form showed."""
     key, section = visit.path("key"), visit.form.get("section", "")
-    yours, seen = (visit.form.get(name, "") for name in ("text", "seen"))
-    try:
-        written = await visit.call(
-            "manage_cr_sections",
-            key=key,
-            operation="replace",
-            section=section,
-            content=yours,
-            expect=visit.form.get("digest", ""),
-        )
-    except CallError as error:
-        return await _kept(visit, error, section, seen, yours)
-    return address(f"/changes/{written['key']}") + "#text"
 
+    async def read() -> Data:
+        try:
+            return await _section(visit, section)
+        except CallError:  # it has another name by now, or is gone
+            return {"key": key, "section": section, "content": "", "digest": "", **_around(key)}
 
-async def _kept(visit: Visit, error: CallError, section: str, seen: str, yours: str) -> Shown:
-    """Return the form with what somebody wrote, and what changed meanwhile."""
-    try:
-        found = await _section(visit, section)
-    except CallError:  # it has another name by now, or is gone
-        found = {"key": visit.path("key"), "section": section, "content": "", "digest": ""}
-    data = {**_form(found, yours), "message": error.message}
-    if found["digest"] != visit.form.get("digest"):
-        data["meanwhile"] = partial(differences, seen, found["content"])
-        data["wrote"] = partial(differences, seen, yours)
-        return Shown("change_edit.html", data)
-    return Shown("change_edit.html", data, error.status)
+    async def write(text: str, digest: str) -> str:
+        given = {"operation": "replace", "section": section, "content": text, "expect": digest}
+        written = await visit.call("manage_cr_sections", key=key, **given)
+        return address(f"/changes/{written['key']}") + "#text"
+
+    return await saved(visit, read, write)
 
 
 async def save_attributes(visit: Visit) -> str | Shown:
@@ -165,7 +137,7 @@ async def _compared(visit: Visit, error: CallError, seen: dict[str, str], yours:
 DECLARED = (
     Page("/changes", changes, "changes.html", "cr", "Changes"),
     Page("/changes/{key}", change, "change.html", "cr"),
-    Page("/changes/{key}/edit", edit, "change_edit.html", "cr"),
+    Page("/changes/{key}/edit", edit, TEMPLATE, "cr"),
     Action("/changes/{key}/section", save_section),
     Action("/changes/{key}/attributes", save_attributes),
 )

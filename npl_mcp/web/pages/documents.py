@@ -10,8 +10,9 @@ from typing import Any
 from urllib.parse import unquote
 
 from npl_mcp.web.drawing import icicle
+from npl_mcp.web.editing import TEMPLATE, form, saved
 from npl_mcp.web.markdown import Levels, markdown
-from npl_mcp.web.routing import Data, Page
+from npl_mcp.web.routing import Action, Data, Page, Shown
 from npl_mcp.web.tables import Column, Table, part
 from npl_mcp.web.visits import CallError, Visit, address
 
@@ -71,7 +72,7 @@ async def documents(visit: Visit) -> Data:
     if "folder" in look:
         return {**look, "links": links, "view": view, **_of_folder(visit, look["folder"])}
     file = look["file"]
-    sections = partial(_sections, file, view)
+    sections = partial(_sections, file, view, visit.number("line"))
     return {**look, "links": links, "view": view, **_of_file(file), "_sections": sections}
 
 
@@ -96,8 +97,11 @@ def _of_file(file: Data) -> Data:
     return {"_map": partial(icicle, file["map"], leads) if "map" in file else None, "_leads": leads}
 
 
-def _sections(file: Data, view: str) -> list[Data]:
-    """Return the sections that are shown, with the elements of their headings and their texts as HTML."""
+def _sections(file: Data, view: str, line: int | None) -> list[Data]:
+    """Return the sections that are shown, with the elements of their headings and their texts as HTML.
+
+    :param line: of the file that is marked in the source.
+    """
     leads, levels = _leading(file["crumbs"]), Levels(2)
     definitions = file.get("definitions", "")
     sections = []
@@ -106,8 +110,17 @@ def _sections(file: Data, view: str) -> list[Data]:
         tag = levels.tag(row["depth"]) if row["level"] else "h1"
         html = markdown(text, leads, min(6, int(tag[1:]) + 1), definitions) if view != "source" else None
         if row["level"] or text:
-            sections.append({"row": row, "text": text, "tag": tag, "html": html})
+            source = _marked(text, -1 if line is None else line - item["line"])
+            sections.append({"row": row, "text": source, "tag": tag, "html": html})
     return sections
+
+
+def _marked(text: str, line: int) -> tuple[str, str, str]:
+    """Return a text in three parts: before a line, the line, and behind it."""
+    lines = text.splitlines(keepends=True)
+    if not 0 <= line < len(lines):
+        return text, "", ""
+    return "".join(lines[:line]), lines[line], "".join(lines[line + 1 :])
 
 
 def _leading(crumbs: Sequence[Mapping[str, str]]) -> Callable[[str], str | None]:
@@ -135,7 +148,61 @@ def _leading(crumbs: Sequence[Mapping[str, str]]) -> Callable[[str], str | None]
     return leads
 
 
+async def edit(visit: Visit) -> Data:
+    """Return a section of a file, for a form."""
+    return form(await _section(visit, visit.text("file"), visit.text("selector")))
+
+
+async def _section(visit: Visit, file: str, selector: str) -> Data:
+    found = await visit.call("documents_section", file=file, selector=selector)
+    above = (("Documents", "/documents"), (file, f"/documents/{file}"))
+    return {**found, "section": selector, "_action": "/documents/section", "_above": above}
+
+
+async def save(visit: Visit) -> str | Shown:
+    """Write the own text of a section, if it is still what the form showed."""
+    file, selector = visit.form.get("file", ""), visit.form.get("section", "")
+
+    async def read() -> Data:
+        try:
+            return await _section(visit, file, selector)
+        except CallError:  # it has another name by now, or is gone
+            gone = {"file": file, "section": selector, "content": "", "digest": ""}
+            return {**gone, "_action": "/documents/section", "_above": (("Documents", "/documents"),)}
+
+    async def write(text: str, digest: str) -> str:
+        given = {
+            "operation": "replace",
+            "selector": f"{selector} [depth=0]",
+            "content": text,
+            "expect": digest,
+        }
+        written = await visit.call("npl_update_section", file=file, **given)
+        return to_document(written["file"], selector=written["selector"].removesuffix(" [depth=0]"))
+
+    return await saved(visit, read, write)
+
+
+FINDINGS = (
+    Column("file", "File"),
+    Column("line", "Line", "number"),
+    Column("selector", "Section", "minor"),
+    Column("tokens", "Tokens", "number minor"),
+    Column("note", "What"),
+)
+
+
+async def health(visit: Visit) -> Data:
+    """Return what is wrong with a folder."""
+    name, check = visit.text("file"), visit.text("check") or None
+    found = await visit.call("health_look", file=name or None, check=check, **part(visit, SHOWN))
+    return {**found, "name": name, "_table": Table(visit, FINDINGS, found)}
+
+
 DECLARED = (
     Page("/documents", everything, "documents.html", "npl", "Documents"),
+    Page("/documents/edit", edit, TEMPLATE, "npl"),
+    Action("/documents/section", save),
+    Page("/documents/health", health, "health.html", "npl"),
     Page("/documents/{file:path}", documents, "documents.html", "npl"),
 )

@@ -55,13 +55,13 @@ document.documentElement.classList.add("scripted");
 
 // Parts of the page as they are now: the server makes the whole page, and these of it take the place of the old ones.
 // A field that is in use is not replaced, unless its own change brings the new parts.
-let turn = 0;
+const turns = {};
 async function renew(address, ids, own = false) {
-  const number = ++turn;
+  const number = turns[ids] = (turns[ids] ?? 0) + 1;
   const answer = await fetch(address, { headers: { Accept: "text/html" } }).catch(() => null);
-  if (number !== turn) return null;
+  if (number !== turns[ids]) return null;
   const made = answer?.ok && new DOMParser().parseFromString(await answer.text(), "text/html");
-  if (number !== turn) return null;
+  if (number !== turns[ids]) return null;
   if (!made || (own && !ids.every((id) => made.getElementById(id)))) return false;
   for (const id of ids) {
     const old = document.getElementById(id);
@@ -74,6 +74,9 @@ async function renew(address, ids, own = false) {
   }
   return true;
 }
+
+// What takes the server long comes after the page.
+for (const part of document.querySelectorAll("[data-later]")) renew(part.dataset.later, [part.id]);
 
 // Filters take effect while somebody types.
 let typing = 0;
@@ -191,6 +194,14 @@ document.addEventListener("submit", async (event) => {
   }
   fresh(0);
 });
+
+// Who leaves a text that is not saved is asked first.
+let leaves = false;
+addEventListener("beforeunload", (event) => {
+  const boxes = [...document.querySelectorAll("[data-guard] textarea:not([hidden])")];
+  if (!leaves && boxes.some((box) => box.value !== box.defaultValue)) event.preventDefault();
+});
+document.addEventListener("submit", () => { leaves = true; });
 
 // A reply is written in the box of the page.
 const quote = (form, id, words) => {

@@ -1,0 +1,129 @@
+"""Health of a folder: each seeded defect is found at its line; sections are edited where they are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.npl_mcp.http.http_server import Running, call, request, serving
+from tests.npl_mcp.web.browsing import Visitor
+
+RULES = (
+    "The keeper lights the lamp at dusk, trims the wick each hour, and writes every ship into the book. " * 3
+)
+FILES = {
+    "README.md": "# Lamp\n\nSee [rules](rules.md), [nothing](gone.md) and [no place](rules.md#none).\n",
+    "rules.md": f"# Rules\n\n{RULES}\n",
+    "copy.md": f"# Copy\n\n## Old rules\n\n{RULES}\n",
+    "near.md": f"# Near\n\n{RULES.replace('dusk', 'sunset', 1)}\n",
+    "long.md": "# Long\n\n" + "A ship came by and nobody saw it. " * 400,
+    "empty.md": "",
+    "bare.md": "No heading, only words.\n",
+    "holes.md": "# Holes\n\n## Nothing here\n\n## Something\n\nWords.\n",
+    "fence.md": "# Fence\n\nText.\n\n```\ncode without an end\n",
+    "front.md": (
+        "---\nname: keeper\ntags: [lamp, sea]\n---\n# Front\n\nText.\n\n## Part\n\nOne.\n\n### Deep\n\nTwo.\n"
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    folder = tmp_path_factory.mktemp("health")
+    docs = folder / "docs"
+    docs.mkdir()
+    for name, text in FILES.items():
+        (docs / name).write_text(text, encoding="utf-8")
+    with serving(folder, "--root", str(docs), "--write", "--log-calls", "on") as running:
+        yield running
+
+
+def found(server: Running, check: str) -> list[tuple[str, int]]:
+    items = Visitor(server).json(f"/documents/health?file=docs:&check={check}")["items"]
+    return sorted((one["file"], one["line"]) for one in items)
+
+
+SEEDED: dict[str, list[tuple[str, int]]] = {
+    "broken": [("README.md", 3), ("README.md", 3)],
+    "same": [("near.md", 1), ("rules.md", 1)],
+    "long": [("long.md", 1)],
+    "empty": [("empty.md", 1), ("holes.md", 3)],
+    "untitled": [("bare.md", 1)],
+    "fences": [("fence.md", 5)],
+    "orphaned": sorted((name, 1) for name in FILES if name not in ("README.md", "rules.md", "front.md")),
+}
+
+
+@pytest.mark.parametrize("check", SEEDED)
+def test_each_defect_is_found_at_its_line(server: Running, check: str) -> None:
+    expected = [*SEEDED[check], *([("front.md", 5)] if check == "orphaned" else [])]
+    assert found(server, check) == sorted(expected)
+
+
+def test_a_similar_text_is_named_with_its_likeness(server: Running) -> None:
+    rows = Visitor(server).json("/documents/health?file=docs:&check=same")["items"]
+    notes = {one["file"]: one["note"] for one in rows}
+    assert "the same as" in notes["rules.md"]
+    assert "%" in notes["near.md"]
+
+
+def test_documents_that_no_call_used_are_listed_once_calls_are_logged(server: Running) -> None:
+    checks = Visitor(server).json("/documents/health?file=docs:")["checks"]
+    assert "unused" not in checks
+    asked = {"context": "when does the keeper light the lamp", "file": "rules.md"}
+    assert call(server, "npl_load_tailored", asked).status == 200
+    while "unused" not in Visitor(server).json("/documents/health?file=docs:")["checks"]:
+        pass
+    unused = found(server, "unused")
+    assert ("rules.md", 1) not in unused
+    assert ("long.md", 1) in unused
+
+
+def test_a_row_opens_at_its_line(server: Running) -> None:
+    visitor = Visitor(server)
+    page = visitor.open("/documents/health?file=docs:&check=broken")
+    link = next(one.get("href", "") for one in page.all("a") if "line=3" in one.get("href", ""))
+    marked = visitor.open(link.partition("#")[0]).all("mark")
+    assert [one.get("id") for one in marked] == ["line"]
+    assert "gone.md" in "".join(marked[0].itertext())
+
+
+def test_front_matter_is_a_table(server: Running) -> None:
+    page = Visitor(server).open("/documents/front.md")
+    assert [one.text for one in page.all("dt")] == ["name", "tags"]
+    assert [one.text for one in page.all("dd")] == ["keeper", "lamp, sea"]
+
+
+EDIT = "/documents/edit?file=front.md&selector=front+%3E+%23%23+Part"
+SAVE = "/documents/section"
+
+
+def test_a_section_is_edited_without_its_subsections(server: Running) -> None:
+    """A preview writes nothing; a text that changed meanwhile is not overwritten, and nothing is lost."""
+    visitor, file = Visitor(server), Path(server.folder) / "docs" / "front.md"
+    before = file.read_text(encoding="utf-8")
+    typed = {**visitor.open(EDIT).fields(SAVE), "text": "## Part\n\n*Mine.*"}
+    shown = visitor.post(SAVE, {**typed, "action": "preview"})
+    assert (shown.status, file.read_text(encoding="utf-8")) == (200, before)
+    assert ["".join(one.itertext()) for one in shown.all("em")] == ["Mine."]
+    fields = shown.fields(SAVE)
+    assert fields["text"].strip() == "## Part\n\n*Mine.*"
+    file.write_text(before.replace("One.", "Theirs."), encoding="utf-8")
+    refused = visitor.post(SAVE, {**fields, "action": ""})
+    assert refused.status == 409
+    assert "Theirs." in refused.text
+    assert "*Mine.*" in refused.text
+    done = visitor.post(SAVE, refused.fields(SAVE))
+    assert done.status == 303
+    assert file.read_text(encoding="utf-8") == before.replace("One.", "*Mine.*")
+
+
+def test_pages_of_a_server_that_only_reads_offer_no_edits(tmp_path: Path) -> None:
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    (docs / "a.md").write_text("# A\n\nText.\n", encoding="utf-8")
+    with serving(tmp_path, "--root", str(docs)) as running:
+        assert b"Edit" not in request(running, "GET", "/documents/a.md").body
+        assert request(running, "GET", "/documents/edit?file=a.md&selector=a").status == 403
