@@ -78,7 +78,7 @@ def kettle(docs: Path) -> Path:
     )
     folder = docs / "kettle"
     folder.mkdir()
-    (folder / "questions.md").write_text(QUESTIONS, encoding="utf-8")
+    (folder / "answers.md").write_text(QUESTIONS, encoding="utf-8")
     (folder / "settings.md").write_text(SETTINGS, encoding="utf-8")
     (folder / "guide.md").write_text(GUIDE.format(filler=filler), encoding="utf-8")
     for n in range(1, 9):
@@ -108,7 +108,7 @@ def test_stop_words_are_an_answer(
     call: Call, budget: dict[str, int], question: str, heading: str, text: str
 ) -> None:
     """A section whose text has no word with a subject is handed over like any other."""
-    answer = call("npl_load_tailored", context=question, file="kettle/questions.md", **budget)
+    answer = call("npl_load_tailored", context=question, file="kettle/answers.md", **budget)
     assert titles(answer)[0] == heading
     assert text in answer["data"]["content"]
 
