@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from npl_index.markdown.digests import section_digest
 from npl_index.markdown.sections import Section, SectionTree
-from npl_index.markdown.traits import TraitFilter
+from npl_index.markdown.traits import TraitFilter, Traits
 from npl_index.tokens.sections import TokenCounts
 
 T = TypeVar("T")
@@ -131,11 +131,7 @@ def outline(
             end_line=section.whole.stop + 1,
             start_byte=section.whole_bytes.start,
             end_byte=section.whole_bytes.stop,
-            has_examples=whole.has_examples,
-            has_tables=whole.has_tables,
-            has_code=whole.has_code,
-            has_definitions=whole.has_definitions,
-            word_count=whole.word_count,
+            **whole._asdict(),
             token_count=tokens,
             children=() if depth == 0 else tuple(node(child, deeper) for child in children),
             own=_own(section, counts.last(index), tokens) if section.children else None,
@@ -151,12 +147,8 @@ def outline(
 def _own(section: Section, tokens: int, whole_tokens: int) -> OwnTraits:
     own, whole = section.own_traits, section.whole_traits
     return OwnTraits(
-        _unlike(own.has_examples, whole.has_examples),
-        _unlike(own.has_tables, whole.has_tables),
-        _unlike(own.has_code, whole.has_code),
-        _unlike(own.has_definitions, whole.has_definitions),
-        _unlike(own.word_count, whole.word_count),
-        _unlike(tokens, whole_tokens),
+        **{name: _unlike(getattr(own, name), getattr(whole, name)) for name in Traits._fields},
+        token_count=_unlike(tokens, whole_tokens),
     )
 
 

@@ -27,7 +27,13 @@ from npl_index.selectors.grammar import quoted, spell
 from npl_index.selectors.labels import fold_document, heading_label, label
 from npl_index.tokens.counting import TokenCounter, count_tokens
 
-_HOLDS = {"c": "code", "t": "table", "e": "example", "d": "definitions"}
+_LETTERS = {
+    "has_code": ("c", "code"),
+    "has_tables": ("t", "table"),
+    "has_examples": ("e", "example"),
+    "has_definitions": ("d", "definitions"),
+}
+"""Letter and word of each trait."""
 _PATH = re.compile(r"[\w./-]*\.\w+")  # its suffix tells it from the letters before it
 _ORDINAL = re.compile(r" \[\d+\]\Z")  # what looks like one in a heading is in quotes in its selector
 
@@ -128,7 +134,7 @@ class OutlineText:
     def _legend(self) -> str:
         """Say what the letters mean that occur."""
         used = {letter for document in self.documents for letter in _letters(document)}
-        said = [f"{letter} {what}" for letter, what in _HOLDS.items() if letter in used]
+        said = [f"{letter} {what}" for letter, what in _LETTERS.values() if letter in used]
         legend = " ".join((*said, "=digest") if any(node.digest for node in self.nodes) else said)
         return legend and f" {legend}"
 
@@ -161,8 +167,7 @@ class OutlineText:
 
 
 def _letters(node: OutlineNode) -> str:
-    held = (node.has_code, node.has_tables, node.has_examples, node.has_definitions)
-    return "".join(letter for letter, holds in zip(_HOLDS, held, strict=True) if holds)
+    return "".join(letter for name, (letter, _) in _LETTERS.items() if getattr(node, name))
 
 
 def _step(node: OutlineNode) -> str:

@@ -54,8 +54,16 @@ class Traits(NamedTuple):
     word_count: int = 0
 
 
-_FLAGS = Traits._fields[:-1]
-_CONDITIONS = (*_FLAGS, "min_word_count", "max_word_count", "heading_level")
+FLAGS = Traits._fields[:-1]
+"""The traits that a section has or lacks. A new one is stored at the end: documents keep a bit for each."""
+
+CONDITIONS = (*FLAGS, "min_word_count", "max_word_count", "heading_level")
+
+FLAG_SPELLINGS = {
+    **{name: name for name in FLAGS},
+    **{old: new for old, new in _ALIASES.items() if new in FLAGS},
+}
+"""The accepted spellings of these traits, with ``_`` between words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +101,7 @@ class TraitFilter:
                 raise _invalid(f"filter gives {name} twice, as {_brief(written[name])} and as {_brief(key)}")
             written[name] = key
             if value is not None:
-                values[name] = _boolean(key, value) if name in _FLAGS else _integer(key, name, value)
+                values[name] = _boolean(key, value) if name in FLAGS else _integer(key, name, value)
         low, high = values.get("min_word_count", 0), values.get("max_word_count")
         if high is not None and low > high:
             raise _invalid(
@@ -108,7 +116,7 @@ class TraitFilter:
         """
         low, high = self.min_word_count or 0, self.max_word_count
         return (
-            all(getattr(self, name) in (None, getattr(traits, name)) for name in _FLAGS)
+            all(getattr(self, name) in (None, getattr(traits, name)) for name in FLAGS)
             and low <= traits.word_count <= (traits.word_count if high is None else high)
             and self.heading_level in (None, level)
         )
@@ -118,15 +126,14 @@ def _condition(key: object) -> str:
     """Return the field for a key."""
     folded = key.strip().lower().replace("-", "_") if isinstance(key, str) else ""
     name = _ALIASES.get(folded, folded)
-    if name in _CONDITIONS:
+    if name in CONDITIONS:
         return name
     from rapidfuzz import fuzz, process  # only failures need it, and it is slow to import
 
     near = [
-        found[0]
-        for found in process.extract(folded, _CONDITIONS, scorer=fuzz.ratio, score_cutoff=55, limit=3)
+        found[0] for found in process.extract(folded, CONDITIONS, scorer=fuzz.ratio, score_cutoff=55, limit=3)
     ]
-    names = ", ".join(near or _CONDITIONS)
+    names = ", ".join(near or CONDITIONS)
     raise _invalid(f"filter has no condition {_brief(key)}; {'near' if near else 'known'}: {names}")
 
 

@@ -9,6 +9,7 @@ from typing import NamedTuple, Protocol
 
 from npl_index.cached import cached_property
 from npl_index.markdown.sections import Section, SectionTree
+from npl_index.markdown.traits import FLAGS
 from npl_index.selectors.labels import fold, heading_label
 
 Node = tuple[int, int]
@@ -16,8 +17,6 @@ Node = tuple[int, int]
 
 LEVEL = 7
 """Bits of a section's kind that hold its level; each bit above says that its text has a trait."""
-
-_TRAITS = ("has_examples", "has_tables", "has_code", "has_definitions")
 
 
 class Name(NamedTuple):
@@ -44,12 +43,12 @@ class Name(NamedTuple):
 
 def held(section: Section) -> int:
     """Return the bits that say what a section's own text holds."""
-    return bits_of(name for name in _TRAITS if getattr(section.own_traits, name))
+    return bits_of(name for name in FLAGS if getattr(section.own_traits, name))
 
 
 def bits_of(traits: Iterable[str]) -> int:
     """Return the bits that say that a section has some traits."""
-    return sum((LEVEL + 1) << _TRAITS.index(name) for name in set(traits))
+    return sum((LEVEL + 1) << FLAGS.index(name) for name in set(traits))
 
 
 def names_of(tree: SectionTree, spelt: Iterable[str] = repeat("")) -> list[Name]:

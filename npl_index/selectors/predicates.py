@@ -6,27 +6,24 @@ import re
 from dataclasses import dataclass, replace
 
 from npl_index.errors import SelectorSyntaxError
+from npl_index.markdown.traits import FLAG_SPELLINGS, FLAGS
 from npl_index.selectors.versions import OPERATORS, VersionTest, version_key
 
-KNOWN_PREDICATES = (
-    "[has-code], [has-definitions], [has-examples], [has-tables], [version>=1.0.0], [depth=0], "
-    "[lines=10-20], [2]"
+_TRAITS = {spelling.replace("_", "-"): name for spelling, name in FLAG_SPELLINGS.items()}
+
+KNOWN_PREDICATES = ", ".join(
+    [
+        *(f"[{name.replace('_', '-')}]" for name in sorted(FLAGS)),
+        "[version>=1.0.0]",
+        "[depth=0]",
+        "[lines=10-20]",
+        "[2]",
+    ]
 )
 
 LIKELY = r"\[\s*(?:has[-_]|(?:version|depth|lines)\s*[=!<>]|[1-9][0-9]*\s*(?:\]|\Z))"
 """Expression, to be compiled with case ignored, for a bracket that is not part of a name."""
 
-_TRAITS = {
-    "has-code": "has_code",
-    "has-definition": "has_definitions",
-    "has-definitions": "has_definitions",
-    "has-definition-list": "has_definitions",
-    "has-definition-lists": "has_definitions",
-    "has-example": "has_examples",
-    "has-examples": "has_examples",
-    "has-table": "has_tables",
-    "has-tables": "has_tables",
-}
 _FORM = re.compile(
     r"(?P<ordinal>[0-9]+)|(?P<word>[A-Za-z][\w-]*)\s*(?:(?P<operator>[=!<>]+)\s*(?P<value>[^=!<>\s].*)?)?"
 )

@@ -10,7 +10,7 @@ from npl_index.errors import NPLError
 from npl_index.library.documents import DocumentRef, Found
 from npl_index.library.roots import real_path
 from npl_index.markdown.sections import SectionTree
-from npl_index.markdown.traits import Traits
+from npl_index.markdown.traits import FLAGS, Traits
 from npl_mcp.core.app import App, Gathered
 from npl_mcp.core.relations import below, folder_name
 
@@ -76,13 +76,7 @@ class FolderEntry:
 
 def held(traits: Traits) -> tuple[str, ...]:
     """Return the traits of a text in words."""
-    every = (
-        (traits.has_code, "code"),
-        (traits.has_tables, "tables"),
-        (traits.has_examples, "examples"),
-        (traits.has_definitions, "definitions"),
-    )
-    return tuple(word for holds, word in every if holds)
+    return tuple(sorted(name.removeprefix("has_") for name in FLAGS if getattr(traits, name)))
 
 
 def title_of(tree: SectionTree) -> str | None:

@@ -23,7 +23,7 @@ from npl_index.errors import DocumentNotFoundError, InvalidRequestError, Section
 from npl_index.items.loading import Loaded, LoadedItem, MissingItem, load, load_agent
 from npl_index.library.documents import DocumentRef
 from npl_index.markdown.state import Deadline
-from npl_index.markdown.traits import TraitFilter
+from npl_index.markdown.traits import CONDITIONS, TraitFilter
 from npl_mcp.core.app import App
 from npl_mcp.core.calls import identity
 from npl_mcp.core.document_sets import NotIndexedError
@@ -172,7 +172,7 @@ async def npl_section_index(
     file: Annotated[str | None, CommaList] = None,
     filter: Annotated[
         dict[str, Any] | None,
-        "has_examples, has_tables, has_code, has_definitions, min_word_count, max_word_count, heading_level",
+        ", ".join(CONDITIONS),
     ] = None,
     resource_type: Kind = None,
     item: Item = None,

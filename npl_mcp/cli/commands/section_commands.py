@@ -9,6 +9,7 @@ from contextlib import closing
 from functools import wraps
 from typing import Any
 
+from npl_index.markdown.traits import FLAG_SPELLINGS, FLAGS
 from npl_mcp.cli.commands.load_options import BUDGET, DEPTH, FILTER, OUTPUT, SELECT, WHERE
 from npl_mcp.cli.commands.targets import read_targets
 from npl_mcp.cli.terminal.arguments import Commands, Run, count, option, repeated
@@ -17,10 +18,9 @@ from npl_mcp.cli.transports.connecting import Connection, connect
 
 BETWEEN = "\n\n* * *\n\n"
 
-_TRAIT = re.compile(r"\[\s*has[-_](code|table|example|definition)(?:s|-lists?)?\s*\]", re.IGNORECASE)
-_TRAITS = {"table": "has_tables", "code": "has_code", "example": "has_examples"}
-_TRAITS["definition"] = "has_definitions"
-_ATTRIBUTES = {"definition": "definition-list"}
+_TRAIT = re.compile(rf"\[\s*({'|'.join(FLAG_SPELLINGS).replace('_', '[-_]')})\s*\]", re.IGNORECASE)
+_ATTRIBUTES = {"table": "has_tables", "code": "has_code", "example": "has_examples"}
+_ATTRIBUTES["definition-list"] = "has_definitions"
 
 COMMANDS = Commands()
 
@@ -88,9 +88,10 @@ def _conditions(given: Namespace) -> dict[str, bool]:
     for text in given.filter or ():
         rest = _TRAIT.sub("", text).strip()
         if rest:
-            known = ", ".join(f"[has-{name}]" for name in sorted(_TRAITS))
+            known = ", ".join(f"[{name.replace('_', '-')}]" for name in sorted(FLAGS))
             given.parser.error(f"argument --filter: {rest!r}: --index takes {known}")
-        conditions |= {_TRAITS[found[1].lower()]: True for found in _TRAIT.finditer(text)}
+        spellings = (found[1].lower().replace("-", "_") for found in _TRAIT.finditer(text))
+        conditions |= {FLAG_SPELLINGS[spelling]: True for spelling in spellings}
     return conditions
 
 
@@ -116,7 +117,7 @@ def _heading(node: Mapping[str, Any], above: str) -> dict[str, Any]:
         "level": node["level"],
         "name": node["name"],
         "path": path,
-        "attributes": [_ATTRIBUTES.get(name, name) for name, field in _TRAITS.items() if traits[field]],
+        "attributes": [name for name, field in _ATTRIBUTES.items() if traits[field]],
         "children": [_heading(child, path) for child in node["children"]],
     }
 

@@ -36,7 +36,7 @@ def test_folders_add_up(call: Call) -> None:
     assert (root["files"], root["name"], root["crumbs"]) == (3, "docs", [])
     assert root["tokens"] == tops["docs:"]["tokens"] == sum(one["tokens"] for one in root["items"])
     plants, guide = root["items"]
-    assert guide["traits"] == ["code", "tables", "examples"]
+    assert guide["traits"] == ["code", "examples", "tables"]
     below = look(call, plants["address"])["folder"]
     assert sum(one["tokens"] for one in below["items"]) == plants["tokens"]
     assert [one["name"] for one in below["crumbs"]] == ["docs"]
