@@ -28,7 +28,7 @@ from npl_index.tokens.sections import TokenCounts
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.files import Files, lies_in, real_paths
 from npl_mcp.core.library_documents import LibraryDocuments
-from npl_mcp.core.sources import ArtifactDocuments, Source, Sources
+from npl_mcp.core.sources import ArtifactDocuments, DocumentSource, Sources
 from npl_mcp.core.state import SharedState
 from npl_mcp.core.waiting import Long, Waiting, waited
 from npl_mcp.documents.change_requests import ChangeRequests
@@ -40,7 +40,7 @@ from npl_mcp.stores.changes import Changes
 logger = logging.getLogger(__name__)
 
 VIEWS = 32
-"""Maximum cached views, by working directory and permissions."""
+"""Cached views, by working directory and permissions."""
 
 VOCABULARY_DELAY = 0.5
 """Seconds between the start of the warm-up and the loading of the vocabulary, for the first calls."""
@@ -48,10 +48,10 @@ VOCABULARY_DELAY = 0.5
 _DOMAINS = {ArtifactDocuments.SCHEME: "artifact", CrDocuments.SCHEME: "cr"}
 """The domains of documents from other sources than files."""
 
-_TRIES = 3
+_MAX_TRIES = 3
 
 SMALL_BYTES = 64 * 1024
-"""Maximum bytes of a single file that is indexed and ranked in the lane of short calls."""
+"""Size up to which a single file is indexed and ranked in the lane of short calls."""
 
 FOR_PROGRAM: ContextVar[bool] = ContextVar("for_program", default=False)
 """Whether the answer is for a program of ours or a plain HTTP call, and not for a model."""
@@ -90,9 +90,9 @@ class App(Files):
 
     Construction opens nothing; safe for several threads.
 
-    :param settings: see :class:`~npl_mcp.config.settings.Settings`.
-    :param state: by default a new one.
-    :param sight: the caller's permissions; their roots restrict those of the settings.
+    :param settings: settings of the caller.
+    :param state: shared state; by default a new one.
+    :param sight: permissions of the caller; their roots restrict those of the settings.
     """
 
     def __init__(
@@ -109,14 +109,14 @@ class App(Files):
             state.tickets,
             state.editor,
         )
-        most = settings.limits.max_files
-        sources: dict[str, Source] = {
-            ArtifactDocuments.SCHEME: ArtifactDocuments(state.stores, most, state.revisions),
-            CrDocuments.SCHEME: CrDocuments(self.changes, most),
-            LibraryDocuments.SCHEME: LibraryDocuments(state.stores, most, sight.has_library, state.listings),
+        limit = settings.limits.max_files
+        sources: dict[str, DocumentSource] = {
+            ArtifactDocuments.SCHEME: ArtifactDocuments(state.stores, limit, state.revisions),
+            CrDocuments.SCHEME: CrDocuments(self.changes, limit),
+            LibraryDocuments.SCHEME: LibraryDocuments(state.stores, limit, sight.has_library, state.listings),
         }
-        seen = {scheme: one for scheme, one in sources.items() if sight.has_domain(_DOMAINS.get(scheme))}
-        self.documents = Sources(self.library, seen)
+        visible = {name: source for name, source in sources.items() if sight.has_domain(_DOMAINS.get(name))}
+        self.documents = Sources(self.library, visible)
         self._in_call = False
         self._held: TokenCounter | None = None
         self._views: LRUCache[Path | Sight, App] = LRUCache(VIEWS)
@@ -128,7 +128,7 @@ class App(Files):
 
         Without explicit roots, that directory is searched by default.
 
-        :param cwd: absolute.
+        :param cwd: absolute path of the directory.
         """
         settings = replace(self.settings, cwd=cwd, search_cwd=True, project=None)
         if settings == self.settings or (cwd == self.settings.cwd and settings.roots):
@@ -144,13 +144,15 @@ class App(Files):
             wanted = real_paths(sight.roots)
             settings = replace(
                 settings,
-                roots=tuple(map(Path, dict.fromkeys(self._shown(wanted)))),
-                cr_projects=tuple(one for one in settings.cr_projects if lies_in(str(one.folder), wanted)),
+                roots=tuple(map(Path, dict.fromkeys(self._visible_folders(wanted)))),
+                cr_projects=tuple(
+                    place for place in settings.cr_projects if lies_in(str(place.folder), wanted)
+                ),
             )
         return self._view(sight, settings, sight)
 
-    def _shown(self, wanted: Sequence[str]) -> Iterator[str]:
-        """Return the requested folders that this application may show, and its own folders below others."""
+    def _visible_folders(self, wanted: Sequence[str]) -> Iterator[str]:
+        """Yield the requested folders that this application may show, and its own folders below others."""
         for folder in wanted:
             if self.library.roots.locate(folder) is not None:
                 yield folder
@@ -206,7 +208,7 @@ class App(Files):
 
         :raises UnreadableDocumentError: a file changes each time.
         """
-        for _ in range(_TRIES):
+        for _ in range(_MAX_TRIES):
             try:
                 return await answer()
             except DocumentChangedError:
@@ -227,19 +229,20 @@ class App(Files):
         Without a file or an item these are the documents that the selectors name. If a selector names none,
         they are those of the explicit roots, or else the core reference.
 
+        :param selectors: selectors of the request.
         :param exclude: sections that the caller already has, of these documents or of others.
         :raises DocumentNotFoundError: no document matches.
-        :raises DocumentError: the only document cannot be used.
+        :raises DocumentError: the only document cannot be read.
         :raises NotIndexedError: no document of a set is indexed, and the wait is over.
         """
         if ref.file is None or self.documents.is_set(ref):
             await Long()
-        named, all_named = self._named_by(selectors) if ref == DocumentRef() else ({}, False)
+        named, all_named = self._documents_named(selectors) if ref == DocumentRef() else ({}, False)
         # Selectors without a document are resolved in all documents, both included and excluded ones.
-        all_named = all_named and all(map(self._named_documents, exclude))
-        meant = () if all_named else self._meant(ref, optional=bool(named))
-        found = tuple(dict.fromkeys((*named, *meant))) if named else meant
-        several = len(found) > 1 or (bool(meant) and self.documents.is_set(ref))
+        all_named = all_named and all(map(self._document_of, exclude))
+        others = () if all_named else self._documents_of(ref, optional=bool(named))
+        found = tuple(dict.fromkeys((*named, *others))) if named else others
+        several = len(found) > 1 or (bool(others) and self.documents.is_set(ref))
         if several:
             founds, collection, unreadable, missing = await self._gather_set(None if named else ref, found)
             until = time.monotonic() + self.settings.time_limit
@@ -251,9 +254,11 @@ class App(Files):
             founds, collection, unreadable, missing = found, self._indexed(found[0], state).collection, (), 0
         files, aliases = self.documents.names(founds), self.documents.aliases(ref, founds)
         if named:
-            aliases = [(*own, *named.get(one, ())) for one, own in zip(founds, aliases, strict=True)]
-        here = tuple(one for one in exclude if self._may_be_in(founds, files, aliases, one))
-        return Gathered(collection, several, until, files, aliases, unreadable, here, missing, founds)
+            aliases = [
+                (*own, *named.get(document, ())) for document, own in zip(founds, aliases, strict=True)
+            ]
+        excluded = tuple(part for part in exclude if self._may_be_in(founds, files, aliases, part))
+        return Gathered(collection, several, until, files, aliases, unreadable, excluded, missing, founds)
 
     def _may_be_in(
         self,
@@ -262,17 +267,18 @@ class App(Files):
         aliases: Sequence[Sequence[str]],
         selector: Selector,
     ) -> bool:
-        """Return whether a selector may select a section of some documents: it names no other document."""
+        """Return whether a selector may select a section of these documents: it names no other document."""
         name = selector.document
         if name is None or any(name in (document_name(file), file) for file in files):
             return True
         elsewhere = () if any(name in own for own in aliases) else self.documents.find_called(name)
         return not elsewhere or not set(elsewhere).isdisjoint(found)
 
-    def _named_documents(self, selector: Selector) -> tuple[Found, ...]:
+    def _document_of(self, selector: Selector) -> tuple[Found, ...]:
+        """Return the documents with the name in a selector."""
         return () if selector.document is None else self.documents.find_called(selector.document)
 
-    def _meant(self, ref: DocumentRef, *, optional: bool) -> tuple[Found, ...]:
+    def _documents_of(self, ref: DocumentRef, *, optional: bool) -> tuple[Found, ...]:
         try:
             return self.documents.find(ref)
         except DocumentNotFoundError:
@@ -280,14 +286,14 @@ class App(Files):
                 return ()
             raise
 
-    def _named_by(self, selectors: Sequence[Selector]) -> tuple[dict[Found, list[str]], bool]:
+    def _documents_named(self, selectors: Sequence[Selector]) -> tuple[dict[Found, list[str]], bool]:
         """Return the documents that selectors name, with those names, and whether each selector names one."""
         named: dict[Found, list[str]] = {}
         complete = bool(selectors)
         for selector in selectors:
-            found = self._named_documents(selector)
-            for one in found:
-                named.setdefault(one, []).append(selector.document or "")
+            found = self._document_of(selector)
+            for document in found:
+                named.setdefault(document, []).append(selector.document or "")
             complete = complete and bool(found)
         return named, complete
 
@@ -296,13 +302,13 @@ class App(Files):
     ) -> tuple[tuple[Found, ...], Collection, tuple[str, ...], int]:
         """Return the readable documents of a set, the omitted ones, and the number of documents to come.
 
-        :param ref: the cache key of the set; ``None`` if it is not cached.
+        :param ref: cache key of the set; ``None`` if it is not cached.
         """
         listed = self.documents.listed(found)
-        states, gone = listed.there, tuple(f"{one.path}: it is gone" for one in listed.gone)
-        # The only root by its name is the same set as without a name.
+        states, gone = listed.there, tuple(f"{missing.path}: the file was removed" for missing in listed.gone)
+        # The name of the only root denotes the same set as no name.
         asked = None if ref is None or self.searches_all(ref, ()) else ref
-        # Lists of names are sets as well, but each is requested only once or a few times.
+        # The states of a list of names are not cached: each list is requested only once or a few times.
         name = (asked, tuple(found) if ref is None else (listed.roots, listed.homes))
         kept = await self.state.sets.gather(
             name,
@@ -325,7 +331,7 @@ class App(Files):
     def clock(self, name: str) -> Deadline:
         """Return the deadline of a call that begins now.
 
-        :param name: of the document, or of all.
+        :param name: name of the document or of the set, for messages.
         """
         return Deadline(name, time.monotonic() + self.settings.time_limit)
 
@@ -353,9 +359,9 @@ class App(Files):
         return ref.file or ref.item or searched or ", ".join(gathered.files)
 
     def _indexed(self, found: Found, fingerprint: Fingerprint) -> IndexedDocument:
-        """Return one document's index, from memory if the file is unchanged.
+        """Return the index of a document, from memory if the file is unchanged.
 
-        :param fingerprint: the file's current state.
+        :param fingerprint: current state of the file.
         """
         return self.state.indices.get(fingerprint, lambda: self.documents.read(found))
 
@@ -368,7 +374,7 @@ class App(Files):
     def warm_up(self) -> None:
         """Index the core reference, check the database, load the vocabulary, then index the components."""
         self._index_ahead(DocumentRef(kind="init", item="npl"))
-        # Loading a vocabulary holds the interpreter for a third of a second; the first call goes first.
+        # Loading a vocabulary blocks the interpreter for a third of a second; the first call has priority.
         self._closing.wait(VOCABULARY_DELAY)
         try:
             self.stores.start()

@@ -1,7 +1,6 @@
-"""Writes the log of calls, if enabled: in a separate thread, in batches.
+"""The log of calls, if enabled, written by a separate thread in batches.
 
-No call waits for it, and none fails because of it: calls that the database does not accept in time are
-dropped.
+No call waits for the log or fails because of it: calls that the database does not accept in time are dropped.
 """
 
 from __future__ import annotations
@@ -28,24 +27,24 @@ logger = logging.getLogger(__name__)
 UNKNOWN = "unknown"
 """Name in the log for calls of unknown tools."""
 
-WAITING = 5_000
-"""Maximum calls in the queue; further ones are dropped."""
+MAX_QUEUE = 5_000
+"""Calls in the queue; further ones are dropped."""
 
-TOGETHER = 500
-"""Maximum calls per transaction, so that other writers wait no longer than for one of their own."""
+MAX_BATCH = 500
+"""Calls per transaction, so that other writers wait no longer than for one of their own."""
 
-PAUSE = 0.5
-"""Seconds between two transactions: each costs a write to disk, and wakes all waiting calls."""
+PAUSE_SECONDS = 0.5
+"""Time between two transactions: each costs a write to disk, and wakes all waiting calls."""
 
-_OFFERED = 20
-_SIZES = 1024
+_MAX_OFFERS = 20
+_MAX_SIZES = 1024
 _SIZE_SECONDS = 30.0
-_LONGEST = 1_000
+_MAX_TEXT = 1_000
 _CLOSE_SECONDS = 2.0
 
 
 def sinks(app: App) -> tuple[Sink, ...]:
-    """Return the sinks for the finished calls of an application, as the settings say."""
+    """Return the sinks of finished calls that the settings of an application enable."""
     if app.settings.log_calls == "off":
         return log_sinks()
     return (*log_sinks(), CallLog(app))
@@ -54,7 +53,7 @@ def sinks(app: App) -> tuple[Sink, ...]:
 class CallLog:
     """Sink that stores finished calls.
 
-    :param app: provides the store and the documents.
+    :param app: application with the store and the documents.
     """
 
     def __init__(self, app: App) -> None:
@@ -62,7 +61,7 @@ class CallLog:
         self._store: CallStore = app.stores.calls
         self._statistics = app.state.indices.statistics
         self._with_contexts = app.settings.log_calls == "contexts"
-        self._queue: queue.Queue[tuple[Logged, Caller, set[str]]] = queue.Queue(WAITING)
+        self._queue: queue.Queue[tuple[Logged, Caller, set[str]]] = queue.Queue(MAX_QUEUE)
         self._closing = threading.Event()
         self._thread: threading.Thread | None = None
         self._hits = self._misses = 0
@@ -75,7 +74,7 @@ class CallLog:
             self._thread = threading.Thread(target=self._run, name="npl-call-log", daemon=True)
             self._thread.start()
         try:
-            self._queue.put_nowait((self._logged(call), call.caller, _files(call.data)))
+            self._queue.put_nowait((self._logged(call), call.caller, _loaded_files(call.data)))
         except queue.Full:
             logger.debug("a call is left out of the log")
 
@@ -87,20 +86,17 @@ class CallLog:
 
     def _run(self) -> None:
         """Write queued calls, then pause."""
-        while not self._closing.wait(PAUSE) or not self._queue.empty():
+        while not self._closing.wait(PAUSE_SECONDS) or not self._queue.empty():
             batch: list[Logged] = []
-            while len(batch) < TOGETHER and not self._queue.empty():
+            while len(batch) < MAX_BATCH and not self._queue.empty():
                 logged, caller, files = self._queue.get_nowait()
                 whole = _whole_size(self._app, caller, files) if logged.taken is not None else None
                 batch.append(replace(logged, whole=whole))
             if batch:
-                self._write(batch)
-
-    def _write(self, batch: list[Logged]) -> None:
-        try:
-            self._store.add(batch)
-        except NPLError as error:
-            logger.warning("%d calls are left out of the log: %s", len(batch), error)
+                try:
+                    self._store.add(batch)
+                except NPLError as error:
+                    logger.warning("%d calls are left out of the log: %s", len(batch), error)
 
     def _logged(self, call: Call) -> Logged:
         caller, identity = call.caller, call.caller.identity
@@ -112,7 +108,7 @@ class CallLog:
             created_at=now(),
             tool=call.tool if call.known else UNKNOWN,
             domains=" ".join(call.domains),
-            who=owner or _plain(caller.name or caller.transport),
+            who=owner or _storable(caller.name or caller.transport),
             owner=owner,
             error=call.code,
             micros=round(call.seconds * 1_000_000),
@@ -125,43 +121,45 @@ class CallLog:
     def _loaded(self, given: Mapping[str, object], answer: Tailored) -> dict[str, Any]:
         """Return the logged values of loaded sections, except the size of the whole documents.
 
-        :param given: the arguments.
+        :param given: arguments of the call.
         """
-        offers: list[tuple[Offered, str]] = [("suggestion", one.selector) for one in answer.suggestions]
+        offers: list[tuple[Offered, str]] = [("suggestion", found.selector) for found in answer.suggestions]
         offers += [("more", selector) for selector in answer.request_more]
         context = given.get("context")
         budget = given.get("token_budget")
         return {
-            "file": _plain(answer.file),
+            "file": _storable(answer.file),
             "asked": budget if isinstance(budget, int) else None,
             "used": answer.total_tokens,
-            "taken": tuple(_plain(_name(one.file, one.selector)) for one in answer.sections),
-            "context": _plain(context, CONTEXT) if self._with_contexts and isinstance(context, str) else None,
-            "wanted": tuple(_plain(one) for one in _wanted(given)),
-            "offered": tuple((kind, _plain(selector)) for kind, selector in offers[:_OFFERED]),
+            "taken": tuple(_storable(_section_name(part.file, part.selector)) for part in answer.sections),
+            "context": (
+                _storable(context, CONTEXT) if self._with_contexts and isinstance(context, str) else None
+            ),
+            "wanted": tuple(map(_storable, _requested(given))),
+            "offered": tuple((kind, _storable(selector)) for kind, selector in offers[:_MAX_OFFERS]),
         }
 
 
-def _files(answer: object) -> set[str]:
+def _loaded_files(answer: object) -> set[str]:
     """Return the documents of the loaded sections."""
     if not isinstance(answer, Tailored):
         return set()
     return {section.file or answer.file for section in answer.sections}
 
 
-def _wanted(given: Mapping[str, object]) -> list[str]:
+def _requested(given: Mapping[str, object]) -> list[str]:
     """Return the selectors that a call requests."""
     lists = (given.get(name) for name in ("selectors", "sections"))
-    return [str(one) for found in lists if isinstance(found, list) for one in found]
+    return [str(selector) for found in lists if isinstance(found, list) for selector in found]
 
 
-def _name(file: str | None, selector: str) -> str:
+def _section_name(file: str | None, selector: str) -> str:
     return selector if file is None else f"{file}: {selector}"
 
 
-def _plain(text: str, most: int = _LONGEST) -> str:
-    """Return a text that every database accepts, without NUL and lone surrogates."""
-    return text[:most].replace("\0", "\ufffd").encode("utf-8", "replace").decode()
+def _storable(text: str, max_length: int = _MAX_TEXT) -> str:
+    """Return the beginning of a text in a form for all databases, without NUL and lone surrogates."""
+    return text[:max_length].replace("\0", "\ufffd").encode("utf-8", "replace").decode()
 
 
 def _whole_size(app: App, caller: Caller, files: Collection[str]) -> int | None:
@@ -169,17 +167,17 @@ def _whole_size(app: App, caller: Caller, files: Collection[str]) -> int | None:
 
     A change may be noticed up to half a minute late.
 
-    :param app: provides the documents.
+    :param app: application with the documents.
     """
     try:
         seen = caller.view(app)
-        return sum(_tokens(seen, file) for file in files)
+        return sum(_file_tokens(seen, file) for file in files)
     except NPLError:
         return None
 
 
-@ttl_cache(_SIZES, _SIZE_SECONDS)
-def _tokens(app: App, file: str) -> int:
+@ttl_cache(_MAX_SIZES, _SIZE_SECONDS)
+def _file_tokens(app: App, file: str) -> int:
     collection = app.gather(DocumentRef(file=file)).collection
     _, counts = app.counting(collection)
     return sum(

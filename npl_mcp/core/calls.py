@@ -37,7 +37,7 @@ STDIO, HTTP, UNIX = "stdio", "http", "unix"
 PAGES = "web"
 """Client name of the web pages."""
 
-_SHOWN = 64
+_MAX_NAME = 64
 
 
 class FolderRefusedError(NotAllowedError):
@@ -49,13 +49,13 @@ class Caller:
     """The origin of a call.
 
     :param transport: :data:`STDIO`, :data:`HTTP` or :data:`UNIX`.
-    :param trusted: the caller has proved to be the user who runs the server.
-    :param name: the client's name for itself.
-    :param version: of the client.
-    :param folder: the caller's working directory.
-    :param leave: releases the call's slot permanently; called when the call waits.
-    :param identity: the identity of its token, if the server has tokens.
-    :param key: distinguishes callers of the server: the name of the token, else the connection.
+    :param trusted: whether the caller has proved to be the user that runs the server.
+    :param name: name of the client.
+    :param version: version of the client.
+    :param folder: working directory of the caller.
+    :param leave: function that releases the call's slot permanently; called when the call waits.
+    :param identity: identity of its token, if the server has tokens.
+    :param key: identifier of the caller in the server: the name of the token, else the connection.
     """
 
     transport: str = STDIO
@@ -68,16 +68,15 @@ class Caller:
     key: Hashable = field(default=None, repr=False, compare=False)
 
     def view(self, app: App) -> App:
-        """Return the caller's view: the permissions of its token, from the server's or its own working
-        directory.
+        """Return the caller's view: with the permissions of its token and its working directory.
 
-        :raises FolderRefusedError: the folder does not exist, or this caller may not use it.
+        :raises FolderRefusedError: the directory does not exist, or this caller may not use it.
         """
         if self.identity is not None:
             app = app.seen_by(self.identity.sight)
         if self.folder is None:
             return app
-        # Not Path.resolve, which fails on circular links.
+        # Not Path.resolve, which raises for circular links.
         is_path = Path(self.folder).is_absolute() and "\0" not in self.folder
         real = real_path(self.folder) if is_path else None
         anywhere = self.trusted and self.identity is None
@@ -92,17 +91,17 @@ class Caller:
 
 @dataclass(slots=True)
 class Call:
-    """One call, while it runs and after.
+    """One call, while it runs and afterwards.
 
-    :param tool: the name called.
-    :param caller: see :class:`Caller`.
-    :param arguments: as given.
-    :param known: there is a tool of this name.
-    :param domains: those that somebody has to see to see the tool.
+    :param tool: name in the call.
+    :param caller: origin of the call.
+    :param arguments: arguments of the call, unchecked.
+    :param known: whether a tool has this name.
+    :param domains: domains that a caller must see to see the tool.
     :param code: error code of the answer.
-    :param data: what the tool returned.
+    :param data: value of the tool.
     :param size: bytes of the answer's text.
-    :param seconds: how long it took.
+    :param seconds: duration of the call.
     """
 
     tool: str
@@ -143,7 +142,7 @@ def seen(app: App) -> App:
 
 
 def as_shown(error: NPLError) -> NPLError:
-    """Hide out-of-scope errors behind 'not found'."""
+    """Return an error for the caller; with a token, an error about another root becomes "not found"."""
     if identity() is None or not isinstance(error, OutsideRootError):
         return error
     return DocumentNotFoundError("there is no such document below the roots you see", hint=error.hint)
@@ -154,9 +153,9 @@ Sink = Callable[[Call], None]
 
 
 class Reports:
-    """Reports finished calls to sinks, one after the other.
+    """The recipients of reports about finished calls.
 
-    :param sinks: called with each call.
+    :param sinks: functions that get each call, one after another.
 
     ``in_flight`` is the number of calls that are not finished.
     """
@@ -184,13 +183,13 @@ def write_line(call: Call) -> None:
     line = {
         "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "event": "call",
-        "tool": call.tool[:_SHOWN],
+        "tool": call.tool[:_MAX_NAME],
         "ms": round(call.seconds * 1000, 2),
         "outcome": call.code or "OK",
         "bytes": call.size,
         "transport": call.caller.transport,
-        "client": (call.caller.name or "")[:_SHOWN] or None,
-        "client_version": (call.caller.version or "")[:_SHOWN] or None,
+        "client": (call.caller.name or "")[:_MAX_NAME] or None,
+        "client_version": (call.caller.version or "")[:_MAX_NAME] or None,
     }
     if call.caller.identity is not None:
         line["token"] = call.caller.identity.name

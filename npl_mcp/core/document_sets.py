@@ -1,7 +1,7 @@
-"""Sets of documents that are searched together, updated with each call.
+"""Sets of documents that are searched together, updated by each call.
 
-All share one index, also among processes. A call compares the files' states with the indexed ones, and reads
-only changed files again. Large updates run in the background.
+All sets share one index, also among processes. A call compares the files' states with the indexed ones, and
+reads only changed files again. Large updates run in the background.
 """
 
 from __future__ import annotations
@@ -33,33 +33,33 @@ from npl_mcp.core.waiting import Indexing
 
 logger = logging.getLogger(__name__)
 
-APART = 2 << 20
-"""Bytes of files above which they are indexed in the background and by several processes, each of which takes
+BACKGROUND_BYTES = 2 << 20
+"""Bytes of files from which they are indexed in the background and by several processes, each of which takes
 half a second to start.
 """
 
-SETS = 64
-"""Maximum sets whose states are cached."""
+MAX_SETS = 64
+"""Sets whose states are cached."""
 
-KEPT = 64
-"""Maximum files of a change whose texts are cached: they are probably requested next."""
+MAX_TEXTS = 64
+"""Files of a change whose texts are cached: they are probably requested next."""
 
 LOG_SECONDS = 2.0
-"""Seconds between two log lines about the progress of an index."""
+"""Time between two log lines about the progress of an index."""
 
 CLOSE_SECONDS = 1.0
-"""Seconds that shutdown waits for an update; the unsaved part is indexed again later."""
+"""Time that shutdown waits for an update; the unsaved part is indexed again later."""
 
 LOCK_SECONDS = 0.5
-"""Seconds between two checks of another process's progress."""
+"""Time between two checks of another process's progress."""
 
-_TRIES = 8
+_MAX_TRIES = 8
 
 
 class NotIndexedError(NPLError):
     """No document of a set is indexed yet.
 
-    :param files: the number of its files.
+    :param files: number of its files.
     """
 
     def __init__(self, files: int) -> None:
@@ -71,8 +71,9 @@ class NotIndexedError(NPLError):
 class IndexedSet:
     """A set in its indexed state.
 
-    :param founds: the readable documents, in order.
-    :param unreadable: the omitted files, with the reasons.
+    :param founds: readable documents, in order.
+    :param collection: their indices, together.
+    :param unreadable: omitted files, with the reasons.
     :param missing: number of files that are not indexed yet.
     """
 
@@ -83,11 +84,12 @@ class IndexedSet:
 
 
 @dataclass
-class _Live:
+class _CachedSet:
     """A set in this process; the thread that updates it holds the lock.
 
-    :param set: the result for ``members``.
-    :param build: the background update, with its partial result.
+    :param members: indexed state of its files.
+    :param set: result for ``members``.
+    :param build: background update, with its partial result.
     """
 
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -99,19 +101,19 @@ class _Live:
 class DocumentSets:
     """The sets of a server; safe for several threads.
 
-    :param indexer: the method of indexing a file.
-    :param folder: the folder of the index; ``None`` for memory.
+    :param indexer: indexer of files.
+    :param folder: folder of the index; ``None`` for memory.
     :param maxsize: maximum bytes of memory for texts of sets.
-    :param most: maximum bytes of the index file; the least recently used roots are removed first.
+    :param max_bytes: maximum bytes of the index file; the least recently used roots are removed first.
 
     ``built`` counts the documents that were indexed.
     """
 
-    def __init__(self, indexer: Indexer, folder: Path | None, maxsize: int, most: int) -> None:
+    def __init__(self, indexer: Indexer, folder: Path | None, maxsize: int, max_bytes: int) -> None:
         self._indexer, self.database = indexer, IndexDatabase(folder)
-        self._most = most
+        self._max_bytes = max_bytes
         self._lock = threading.Lock()
-        self._live: LRUCache[Hashable, _Live] = LRUCache(SETS)
+        self._live: LRUCache[Hashable, _CachedSet] = LRUCache(MAX_SETS)
         self._documents = KeptDocuments(max(1, maxsize // 128))
         self._threads: set[threading.Thread] = set()
         self._closed = False
@@ -132,17 +134,18 @@ class DocumentSets:
         A large update runs in the background. The call waits for it, and gets a part of the set once its
         patience is used up.
 
-        :param name: of the set: the same for the same question.
-        :param states: its files, and their current states.
-        :param apart: the equivalent of ``read`` for another process, if available.
-        :param whole: these are all files of their roots.
+        :param name: cache key of the set, the same for the same request.
+        :param states: its files with their current states.
+        :param read: function that reads a document.
+        :param apart: equivalent of ``read`` for another process, if available.
+        :param whole: whether these are all files of their roots.
         :raises DocumentNotFoundError: none of the files can be read.
         :raises NotIndexedError: no document is ready, and the call does not wait.
         """
         with self._lock:
-            live = self._live.setdefault(name, _Live())
+            live = self._live.setdefault(name, _CachedSet())
         while True:
-            found = self._looked_at(live, states, read, apart, whole)
+            found = self._current_set(live, states, read, apart, whole)
             if isinstance(found, IndexedSet):
                 return found
             if not await found:
@@ -153,8 +156,8 @@ class DocumentSets:
                 if not found.ended.done():
                     raise NotIndexedError(found.total)
 
-    def _looked_at(
-        self, live: _Live, states: States, read: Read, apart: Reader | None, whole: bool
+    def _current_set(
+        self, live: _CachedSet, states: States, read: Read, apart: Reader | None, whole: bool
     ) -> IndexedSet | Indexing:
         """Return a set in its current state, or the update to wait for."""
         members, kept = live.members, live.set
@@ -163,59 +166,62 @@ class DocumentSets:
         with live.lock:
             if live.build is not None:
                 return live.build[0]
-            for attempt in range(_TRIES):
-                with self._sound(live, last=attempt == _TRIES - 1):
+            for attempt in range(_MAX_TRIES):
+                with self._repaired(live, last=attempt == _MAX_TRIES - 1):
                     update = Update(self.database, states, live.members, whole=whole)
-                    if update.size >= APART:
+                    if update.size >= BACKGROUND_BYTES:
                         return self._begin(live, update, read, apart, whole)
                     changed = bool(update.asked)
                     self._index(update, read, apart)
                     live.members = update.result()
-                    self._keep(live.members, changed=changed)
+                    self._note_use(live.members, changed=changed)
                     live.set = self._set_of(live.members, live, read)
                     return live.set
             raise AssertionError
 
-    def _keep(self, members: Members, *, changed: bool) -> None:
+    def _note_use(self, members: Members, *, changed: bool) -> None:
         """Record the use of roots; free space if they grew."""
         note_use(self.database, members.roots)
         if changed:
-            shrink(self.database, self._most, members.roots)
+            shrink(self.database, self._max_bytes, members.roots)
 
     @contextmanager
-    def _sound(self, live: _Live, *, last: bool) -> Iterator[None]:
+    def _repaired(self, live: _CachedSet, *, last: bool) -> Iterator[None]:
         """Rebuild a damaged index, and continue in memory if it cannot be written."""
         try:
             yield
         except OvertakenError:
             if last:
-                raise NPLError("another process indexes the same", hint="ask again") from None
-            self._changed(live, damaged=False)
+                raise NPLError("another process indexes the same files", hint="ask again") from None
+            self._forget(live, damaged=False)
         except (DamagedIndexError, driver().DatabaseError) as error:
             unwritable = isinstance(error, driver().OperationalError)
             if unwritable and "locked" in str(error):
                 raise NPLError("another process writes the index", hint="ask again") from None
             if last:
                 raise
-            self._changed(live, damaged=not unwritable)
+            self._forget(live, damaged=not unwritable)
             if unwritable:
                 self.database.leave_file(str(error))
 
-    def _changed(self, live: _Live, *, damaged: bool) -> None:
-        """Compare the files of a set again at the next call."""
+    def _forget(self, live: _CachedSet, *, damaged: bool) -> None:
+        """Forget a set, so that the next call compares its files again.
+
+        :param damaged: whether to remove the index as well.
+        """
         live.members = live.set = None
         if damaged:
             self.database.discard()
 
-    def _set_of(self, members: Members, live: _Live, read: Read) -> IndexedSet:
+    def _set_of(self, members: Members, live: _CachedSet, read: Read) -> IndexedSet:
         scope, documents = members.scope(), members.documents()
         founds = tuple(found for found, _ in documents)
         states = [state for _, state in documents]
 
-        def changed(damaged: bool) -> None:
-            self._changed(live, damaged=damaged)
+        def forget(damaged: bool) -> None:
+            self._forget(live, damaged=damaged)
 
-        collection = IndexedCollection(self.database, scope, founds, states, read, self._documents, changed)
+        collection = IndexedCollection(self.database, scope, founds, states, read, self._documents, forget)
         missing = len(members.states) - len(founds) - len(members.failures)
         return IndexedSet(founds, collection, members.unreadable, missing)
 
@@ -223,21 +229,21 @@ class DocumentSets:
         """Index the files of an update in this process."""
         asked = update.asked
         for batch in batches(asked):
-            self._write(
+            self._index_batch(
                 batch,
                 update,
                 read if apart is None else apart.sent([one.found for one in batch]).read,
-                keep=len(asked) <= KEPT,
+                keep=len(asked) <= MAX_TEXTS,
             )
             if done is not None:
                 done.done += len(batch)
 
-    def _write(self, batch: list[FileTask], update: Update, read: Read, *, keep: bool) -> None:
+    def _index_batch(self, batch: list[FileTask], update: Update, read: Read, *, keep: bool) -> None:
         if self._closed:
             raise NPLError("the server ends")
         entries, texts = [], {}
         for one in batch:
-            # After an edit the caller waits; tokens are counted at its next call.
+            # After an edit the caller waits, so its next call counts the tokens.
             entry, parsed = self._indexer.entry(one, read, counted=one.digest is None or not keep)
             entries.append(entry)
             texts[entry.state.path] = parsed
@@ -246,7 +252,9 @@ class DocumentSets:
             if keep and (document := texts[path]) is not None:
                 self._documents.put(number, document)
 
-    def _begin(self, live: _Live, update: Update, read: Read, apart: Reader | None, whole: bool) -> Indexing:
+    def _begin(
+        self, live: _CachedSet, update: Update, read: Read, apart: Reader | None, whole: bool
+    ) -> Indexing:
         """Update a set in the background."""
         indexing = Indexing(len(update.asked))
         indexing.ended.set_running_or_notify_cancel()  # no waiting call can cancel it
@@ -255,7 +263,7 @@ class DocumentSets:
         def work() -> None:
             failure: Exception = RuntimeError("a set could not be indexed")
             try:
-                members = self._built(live, indexing, read, apart, whole)
+                members = self._index_or_await(live, indexing, read, apart, whole)
                 with live.lock:
                     live.members, live.set, live.build = members, self._set_of(members, live, read), None
                 indexing.ended.set_result(None)
@@ -276,23 +284,23 @@ class DocumentSets:
         thread.start()
         return indexing
 
-    def _built(
-        self, live: _Live, indexing: Indexing, read: Read, apart: Reader | None, whole: bool
+    def _index_or_await(
+        self, live: _CachedSet, indexing: Indexing, read: Read, apart: Reader | None, whole: bool
     ) -> Members:
-        """Index a set; one of several processes does the work, and the others load its result."""
+        """Index a set, or wait while another process does, and load its result."""
         assert live.build is not None
         states = live.build[1].states
         while True:
             with suppress(TimeoutError), self._alone():
                 update = Update(self.database, states, live.members, whole=whole)
                 live.build = indexing, update
-                self._build(update, indexing, read, apart)
+                self._index_in_processes(update, indexing, read, apart)
                 try:
                     members = update.result()
                 except OvertakenError:
                     live.members = None
                     continue
-                self._keep(members, changed=True)
+                self._note_use(members, changed=True)
                 return members
             update = Update(self.database, states, live.members, whole=whole)
             live.build = indexing, update
@@ -300,11 +308,13 @@ class DocumentSets:
             if self._closed:
                 raise NPLError("the server ends")
 
-    def _build(self, update: Update, indexing: Indexing, read: Read, apart: Reader | None) -> None:
+    def _index_in_processes(
+        self, update: Update, indexing: Indexing, read: Read, apart: Reader | None
+    ) -> None:
         todo = list(batches(update.asked))
         logged = time.monotonic()
         if apart is not None:
-            todo.reverse()  # the first ones come first
+            todo.reverse()  # the batches are taken from the end
             for entries in indexed(todo, apart, self._indexer, python(WORKER)):
                 if self._closed:
                     raise NPLError("the server ends")

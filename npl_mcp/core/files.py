@@ -3,7 +3,7 @@
 Tools for whole items need only this; :class:`~npl_mcp.core.app.App` adds the rest.
 """
 
-# A path object costs more than the system call it is made for.
+# A path object costs more than the system call.
 # ruff: noqa: PTH112, PTH118
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from npl_mcp.config.settings import Settings, corpus_folder
 class Files:
     """The files below the search roots of some settings; construction opens nothing.
 
-    :param settings: see :class:`~npl_mcp.config.settings.Settings`.
-    :param listings: see :class:`~npl_index.library.documents.Library`.
-    :param only: real paths of the only visible folders, besides the bundled files; ``None`` shows everything
-        that the settings do.
+    :param settings: settings with the roots.
+    :param listings: cached listings for the :class:`~npl_index.library.documents.Library`.
+    :param only: real paths of the only visible folders, besides the bundled files; ``None`` without a
+        restriction.
     """
 
     def __init__(
         self, settings: Settings, listings: FileListings | None = None, only: Sequence[str] | None = None
     ) -> None:
         self.settings = settings
-        self.catalog = _catalog(settings) if only is None else _within(_catalog(settings), only)
-        given = _given(settings)
+        self.catalog = _catalog(settings) if only is None else _restricted(_catalog(settings), only)
+        given = _given_roots(settings)
         here = [Root(str(settings.cwd), "working directory")]
         if only is not None and not lies_in(str(settings.cwd), only):
             here = []
@@ -50,20 +50,20 @@ class Files:
 
     @property
     def own(self) -> Library:
-        """The same library for whole items, where patterns match the user's own items; new each time, because
-        it scans folders once.
+        """The same library for whole items, where patterns match the user's own items; a new object each
+        time, because it scans folders only once.
         """
         return OwnItems(self.library, str(corpus_folder()))
 
 
 class OwnItems(Library):
-    """A library in which bundled items only replace kinds that the user has no items of.
+    """A library in which bundled items only replace kinds without items of the user.
 
     A name resolves to a bundled item if the user has no folder for its kind; a pattern or a list matches
     bundled items if the user has no folder for any kind. Files that this program writes itself, such as
     ``.npl/sessions``, do not count as such a folder.
 
-    :param library: provides roots, catalog and limits.
+    :param library: library with roots, catalog and limits.
     :param bundled: path of the folder of bundled items.
     """
 
@@ -74,18 +74,18 @@ class OwnItems(Library):
 
     def find_item(self, kind: Kind, item: str) -> Found | None:
         """Find the item of an exact name; see :meth:`Library.find_item`."""
-        return super().find_item(self._seen(kind, self._has_own(kind)), item)
+        return super().find_item(self._visible(kind, self._has_own(kind)), item)
 
     def find_items(self, kind: Kind, pattern: str) -> dict[str, Found]:
         """Find one item, or all whose names match a pattern; see :meth:`Library.find_items`."""
         hidden = has_magic(pattern) and any(map(self._has_own, self.catalog.kinds))
-        return super().find_items(self._seen(kind, hidden), pattern)
+        return super().find_items(self._visible(kind, hidden), pattern)
 
     def item_names(self, kind: Kind) -> tuple[str, ...]:
         """Return the names of all items of a kind that can be loaded, sorted."""
-        return super().item_names(self._seen(kind, self._has_own(kind)))
+        return super().item_names(self._visible(kind, self._has_own(kind)))
 
-    def _seen(self, kind: Kind, hidden: bool) -> Kind:
+    def _visible(self, kind: Kind, hidden: bool) -> Kind:
         """Return a kind, without its bundled folder if that is hidden."""
         if not hidden:
             return kind
@@ -123,7 +123,7 @@ _TAKEN = ("artifact", "cr", "lib", "working directory")
 """Reserved prefixes of the names of other documents."""
 
 
-def _given(settings: Settings) -> tuple[Root, ...]:
+def _given_roots(settings: Settings) -> tuple[Root, ...]:
     """Return the user's roots, each labelled by a unique suffix of its path."""
     labels: dict[str, str] = dict.fromkeys(_TAKEN, "")
     roots = []
@@ -152,10 +152,11 @@ def lies_in(path: str, folders: Sequence[str]) -> bool:
     :param folders: real paths.
     """
     real = real_path(path)
-    return real is not None and any(f"{real}{os.sep}".startswith(os.path.join(one, "")) for one in folders)
+    starts = (os.path.join(folder, "") for folder in folders)
+    return real is not None and any(map(f"{real}{os.sep}".startswith, starts))
 
 
-def _within(catalog: Catalog, folders: Sequence[str]) -> Catalog:
+def _restricted(catalog: Catalog, folders: Sequence[str]) -> Catalog:
     """Return a catalog restricted to some folders and to the bundled items."""
     shown = (*folders, str(corpus_folder().resolve()))
 

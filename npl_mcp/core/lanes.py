@@ -20,8 +20,8 @@ T = TypeVar("T")
 # More concurrent short calls would not finish earlier: all threads share one interpreter lock.
 WORKERS = 4
 
-# At most this many are memory-intensive, two of them of one caller: reading an artifact takes several times
-# its size.
+# Concurrent memory-intensive calls, at most two of one caller: reading an artifact needs several times its
+# size.
 HEAVY_WORKERS = 3
 
 # The threads of each lane. One message may wake a thousand waiting calls, which must not delay all later
@@ -30,15 +30,15 @@ LANES: Mapping[str, int] = {"light": WORKERS, "heavy": HEAVY_WORKERS, "search": 
 
 
 class Turns:
-    """The scheduling of calls: the caller with the fewest running calls is next, equals take turns.
+    """The scheduling of calls: the caller with the fewest running calls is next; equal callers take turns.
 
     One caller leaves a slot to the others. Of two slots it may take both: calls may wait for the database.
 
-    :param most: maximum concurrent calls.
+    :param slots: maximum number of concurrent calls.
     """
 
-    def __init__(self, most: int) -> None:
-        self._free, self._each = most, max(2, most - 1)
+    def __init__(self, slots: int) -> None:
+        self._free, self._each = slots, max(2, slots - 1)
         self._running: Counter[Hashable] = Counter()
         # Callers in the order of their turns.
         self._waiting: dict[Hashable, deque[anyio.Event]] = {}
@@ -80,15 +80,15 @@ class Turns:
                 self._waiting[key] = turns  # behind the others
 
 
-class Lane:
-    """A few threads, in which callers take turns.
+class WorkerLane:
+    """A few threads in which callers take turns.
 
-    :param most: the number of threads.
-    :param short: the calls of this lane are short, and have priority.
+    :param size: number of threads.
+    :param short: whether the calls of this lane are short and have priority.
     """
 
-    def __init__(self, most: int, *, short: bool = False) -> None:
-        self._short, self._turns, self._threads = short, Turns(most), anyio.CapacityLimiter(most)
+    def __init__(self, size: int, *, short: bool = False) -> None:
+        self._short, self._turns, self._threads = short, Turns(size), anyio.CapacityLimiter(size)
 
     async def run(self, work: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
         """Run a function in a thread at the caller's turn; return its result."""
@@ -103,16 +103,16 @@ class Lane:
             self._turns.end(key)
 
 
-_OPEN: RunVar[dict[str, Lane]] = RunVar("npl-lanes")
+_OPEN: RunVar[dict[str, WorkerLane]] = RunVar("npl-lanes")
 
 
-def lane(name: str) -> Lane:
+def lane(name: str) -> WorkerLane:
     """Return a lane of the running event loop.
 
     :param name: one of :data:`LANES`.
     """
     lanes = _OPEN.get(None)
     if lanes is None:
-        lanes = {one: Lane(most, short=one == "light") for one, most in LANES.items()}
+        lanes = {key: WorkerLane(size, short=key == "light") for key, size in LANES.items()}
         _OPEN.set(lanes)
     return lanes[name]

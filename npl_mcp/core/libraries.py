@@ -1,6 +1,6 @@
-"""Push and pull between folders and libraries: a folder becomes a revision, a revision becomes files.
+"""Push and pull: a folder becomes a revision of a library, a revision becomes files of a folder.
 
-A folder notes which revision it has, in ``.npl/library``. A push merges what others have pushed since.
+The file ``.npl/library`` of a folder names its revision. A push merges the later revisions of others.
 """
 
 from __future__ import annotations
@@ -67,12 +67,12 @@ class _Merged:
 class Pulled:
     """The result of a pull.
 
-    :param revision: what the folder has now.
-    :param written: files that were not there.
-    :param replaced: files that were other ones.
-    :param removed: files that the revision has no longer.
-    :param same: how many were as they are.
-    :param kept: files that could not be what the revision says, and why.
+    :param revision: revision that the folder has now.
+    :param written: new files.
+    :param replaced: files with a changed content.
+    :param removed: files that the revision does not have.
+    :param same: number of unchanged files.
+    :param kept: files that differ from the revision, with the reasons.
     """
 
     revision: LibraryRevision
@@ -86,8 +86,8 @@ class Pulled:
 class Libraries:
     """Push and pull of folders.
 
-    :param store: the libraries.
-    :param limits: those of searched folders.
+    :param store: store of the libraries.
+    :param limits: limits of folders.
     """
 
     def __init__(self, store: LibraryStore, limits: Limits) -> None:
@@ -111,14 +111,14 @@ class Libraries:
 
         :param force: replace the files that others changed.
         :raises DocumentNotFoundError: the folder contains no Markdown: it is probably the wrong one.
-        :raises DocumentError: a file cannot be used; nothing was pushed.
+        :raises DocumentError: a file cannot be read; nothing was pushed.
         :raises ConflictError: others changed the same sections, or the note is of another library.
         """
-        told: dict[str, Any] = {"message": message, "created_by": created_by, "dry_run": dry_run}
+        details: dict[str, Any] = {"message": message, "created_by": created_by, "dry_run": dry_run}
         while True:
-            founds = self._found(folder)
+            founds = self._markdown_files(folder)
             if not founds:
-                raise DocumentNotFoundError(f"{folder} holds no Markdown", hint="name another folder")
+                raise DocumentNotFoundError(f"{folder} has no Markdown", hint="name another folder")
             files = {path: self._file(path, found) for path, found in founds.items()}
             current = self._current(name)
             number = 0 if current is None else current.number
@@ -129,7 +129,7 @@ class Libraries:
                 merged = self._merged(top_of(name, number), base, files, theirs, founds)
 
             read = partial(self._read, founds, merged.texts)
-            done = self._store.push(name, merged.files, read, **told, expect=number)
+            done = self._store.push(name, merged.files, read, **details, expect=number)
             if done is not None:  # else somebody pushed meanwhile
                 break
         others = Difference.between(base or {}, theirs) if force else Difference((), (), ())
@@ -226,7 +226,7 @@ class Libraries:
         belongs to the user: it is replaced only by force, if it has a path of the revision, and never
         removed.
 
-        :param force: replace any file at a path of the revision.
+        :param force: whether to replace all files at paths of the revision.
         :raises StorageError: the folder cannot be created, or a file cannot be written; earlier writes
             remain.
         """
@@ -249,7 +249,7 @@ class Libraries:
             for at, file in files.items():
                 self._put(folder, at, file, done, None if force else held)
             once = {path for path, _ in held}.difference(files)
-            for at, found in self._found(folder).items():
+            for at, found in self._markdown_files(folder).items():
                 if at in once and (at, self._reader.read(found).digest) in held:
                     _remove(folder, at)
                     done.removed.append(at)
@@ -257,8 +257,8 @@ class Libraries:
             reason = error.strerror or type(error).__name__
             raise StorageError(f"{folder / at} cannot be written: {reason}") from None
 
-    def _found(self, folder: Path) -> Mapping[str, Found]:
-        """Return the Markdown files below a folder by their paths, as searches find them."""
+    def _markdown_files(self, folder: Path) -> Mapping[str, Found]:
+        """Return the Markdown files below a folder by path, the same that searches find."""
         root = Root(os.path.realpath(folder), str(folder))
         founds = {}
         for _, found in Roots([root], self._limits).walk(root.path, None, MARKDOWN_SUFFIXES):
@@ -268,9 +268,9 @@ class Libraries:
         return dict(sorted(founds.items()))
 
     def _put(self, folder: Path, path: str, file: LibraryFile, done: Pulled, held: Held | None) -> None:
-        """Write or remove one file.
+        """Write a file and record the result.
 
-        :param held: contents that may be replaced; ``None`` for any.
+        :param held: contents that may be replaced; ``None`` for all.
         """
         below, _, name = path.rpartition("/")
         try:
@@ -308,7 +308,7 @@ class Libraries:
 
 
 Held = frozenset[tuple[str, str]]
-"""Paths, each with the digest of a content."""
+"""Pairs of a path and the digest of a content."""
 
 _IN_THE_WAY = (errno.ENOTDIR, errno.ELOOP)
 

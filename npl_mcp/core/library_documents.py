@@ -26,29 +26,29 @@ from npl_index.library.listing import Listed
 from npl_index.library.patterns import PathPattern, alternatives, has_magic
 from npl_index.library.references import MARKDOWN_SUFFIXES, has_suffix, near_names
 from npl_index.library.roots import fits, refuse_questions
-from npl_mcp.core.sources import Texts
+from npl_mcp.core.sources import LoadedDocuments
 from npl_mcp.stores.data_folder import Stores
 from npl_mcp.stores.library.names import EVERY, SCHEME, LibraryRef, top_of
 from npl_mcp.stores.library.store import Files, LibraryFile, LibraryRevision
 
-_FILES_KEPT = 200_000
-"""Maximum files in all cached listings, about a hundred MB."""
+_MAX_FILES = 200_000
+"""Files in all cached listings, about a hundred MB."""
 
-_PARTS_KEPT = 64
+_MAX_PARTS = 64
 ALL = "."
-"""The path of a whole library."""
+"""Path of a whole library."""
 
 _STATE = attrgetter("state")
-_MAKE = "'npl-mcp library push FOLDER' makes one"
+_CREATE = "'npl-mcp library push FOLDER' creates one"
 
 
 @dataclass(frozen=True, slots=True)
 class FoundFile(Found):
     """A file of a library.
 
-    :param below: its path in the library.
-    :param file: its content.
-    :param state: unique for this content.
+    :param below: path of the file in the library.
+    :param file: content of the file.
+    :param state: fingerprint, unique for this content.
     """
 
     below: str = field(kw_only=True)
@@ -68,17 +68,17 @@ class FoundFile(Found):
 class Listing:
     """The files of a revision.
 
-    :param top: the prefix of their paths.
-    :param files: in order, by their paths.
+    :param top: prefix of their paths.
+    :param files: files by path, in order.
     """
 
     def __init__(self, top: str, files: Mapping[str, FoundFile]) -> None:
         self.top = top
-        files = {path: one for path, one in files.items() if has_suffix(path, MARKDOWN_SUFFIXES)}
+        files = {path: file for path, file in files.items() if has_suffix(path, MARKDOWN_SUFFIXES)}
         self.every = Listed.of(files.values(), map(_STATE, files.values()))
         self._by_path = files
         self._lock = threading.Lock()
-        self._parts: LRUCache[str, tuple[Found, ...]] = LRUCache(_PARTS_KEPT)
+        self._parts: LRUCache[str, tuple[Found, ...]] = LRUCache(_MAX_PARTS)
 
     @classmethod
     def of(cls, top: str, files: Files) -> Listing:
@@ -104,13 +104,13 @@ class Listing:
     @cached_property
     def _by_label(self) -> dict[str, FoundFile]:
         # Selectors write single spaces for any separators between words.
-        return {_label(path): one for path, one in self._by_path.items() if _label(path) != path}
+        return {_label(path): file for path, file in self._by_path.items() if _label(path) != path}
 
     @cached_property
     def _by_end(self) -> dict[str, list[FoundFile]]:
         ends: dict[str, list[FoundFile]] = {}
-        for path, one in self._by_path.items():
-            ends.setdefault(_label(path).rpartition("/")[2], []).append(one)
+        for path, file in self._by_path.items():
+            ends.setdefault(_label(path).rpartition("/")[2], []).append(file)
         return ends
 
     def one(self, path: str) -> FoundFile | None:
@@ -122,16 +122,16 @@ class Listing:
         return None
 
     def ending(self, name: str) -> Iterator[FoundFile]:
-        """Return the files whose paths equal a name or end with it; ``.md`` is optional."""
+        """Yield the files whose paths equal a name or end with it; ``.md`` is optional."""
         for wanted in (name, f"{name}.md"):
             for found in self._by_end.get(wanted.rpartition("/")[2], ()):
                 if f"/{_label(found.below)}".endswith(f"/{wanted}"):
                     yield found
 
     def part(self, path: str) -> tuple[Found, ...]:
-        """Return the file, or else the files of the folder or the pattern; always the same object for a set.
+        """Return a file, or the files of a folder or a pattern; a set is always the same object.
 
-        :param path: as :func:`read_name` returns it.
+        :param path: path in the form of :func:`read_name`.
         :raises InvalidRequestError: the pattern is not valid.
         """
         if path == ALL:
@@ -142,21 +142,22 @@ class Listing:
         with self._lock:
             known = self._parts.get(path)
         if known is None:
-            known = self._chosen(path)
+            known = self._matching(path)
             with self._lock:
                 self._parts[path] = known
         return known
 
     def near(self, path: str) -> tuple[str, ...]:
         """Return the names of files and folders most similar to a path."""
-        folders = dict.fromkeys(one.rpartition("/")[0] for one in self._by_path)
+        folders = dict.fromkeys(file.rpartition("/")[0] for file in self._by_path)
         near = near_names(path, chain(self._by_path, filter(None, folders)))
         return tuple(f"{self.top}/{name}" for name in near)
 
-    def _chosen(self, path: str) -> tuple[Found, ...]:
-        """Return the files of a folder, or else the matches of a pattern."""
-        below = self._listed([_inside(path)])
-        return below or self._listed([self._test(posixpath.normpath(one)) for one in alternatives(path)])
+    def _matching(self, path: str) -> tuple[Found, ...]:
+        """Return the files of a folder; if there are none, the matches of a pattern."""
+        below = self._passing([_inside(path)])
+        tests = (self._test(posixpath.normpath(pattern)) for pattern in alternatives(path))
+        return below or self._passing(list(tests))
 
     def _test(self, path: str) -> Callable[[str], bool]:
         found = self.one(path)
@@ -168,47 +169,48 @@ class Listing:
             else _inside(path)
         )
 
-    def _listed(self, tests: Sequence[Callable[[str], bool]]) -> tuple[Found, ...]:
-        found = [one for path, one in self._by_path.items() if any(test(path) for test in tests)]
-        return Listed.of(found, [one.state for one in found]) if found else ()
+    def _passing(self, tests: Sequence[Callable[[str], bool]]) -> tuple[Found, ...]:
+        found = [file for path, file in self._by_path.items() if any(test(path) for test in tests)]
+        return Listed.of(found, map(_STATE, found)) if found else ()
 
 
 class LibraryDocuments:
     """The libraries as documents.
 
-    :param stores: the stores of the libraries.
-    :param most: maximum documents of one name.
-    :param seen: returns whether the caller may see a library; others are treated as missing.
+    :param stores: stores of the libraries.
+    :param max_files: maximum number of documents of one name.
+    :param may_see: function that returns whether the caller may see a library; others count as missing.
     :param listings: cached listings, for all callers.
     """
 
     SCHEME = SCHEME
 
-    def __init__(self, stores: Stores, most: int, seen: Callable[[str], bool], listings: Listings) -> None:
+    def __init__(
+        self, stores: Stores, max_files: int, may_see: Callable[[str], bool], listings: Listings
+    ) -> None:
         self._stores = stores
-        self._most = most
-        self._seen = seen
+        self._max_files = max_files
+        self._may_see = may_see
         self._listings = listings
 
     def find(self, ref: DocumentRef) -> tuple[Found, ...]:
-        """Find the documents of a name: a file, or all of a library, of a folder or of a pattern, sorted by
-        path.
+        """Find the documents of a name: a file, or the files of a library, a folder or a pattern, by path.
 
         :raises InvalidRequestError: the name is not valid.
-        :raises OutsideRootError: it leads out of the library.
+        :raises OutsideRootError: the name leads out of the library.
         :raises RecordNotFoundError: the library has no such revision.
-        :raises DocumentNotFoundError: no document has that name; carries similar names.
+        :raises DocumentNotFoundError: no document has that name; ``near`` has similar names.
         :raises DocumentTooLargeError: there are more documents than the limit.
         """
         text = ref.file or ""
-        found = self._every() if text == EVERY else self._named(text)
-        if len(found) > self._most:
-            problem = f"there are more than {self._most:,} files"
+        found = self._all_files() if text == EVERY else self._files_named(text)
+        if len(found) > self._max_files:
+            problem = f"there are more than {self._max_files:,} files"
             raise DocumentTooLargeError(problem, hint="name a folder of the library")
         return found
 
     def is_set(self, ref: DocumentRef) -> bool:
-        """Return whether a name denotes a library, a folder or a pattern, whatever its number of files."""
+        """Return whether a name denotes a library, a folder or a pattern, even with a single file."""
         text = ref.file or ""
         if text == EVERY:
             return True
@@ -227,8 +229,8 @@ class LibraryDocuments:
 
     def find_called(self, name: str) -> tuple[Found, ...]:
         """Find the documents of current revisions whose paths equal a name or end with it."""
-        found = [one for listing in self._current() for one in listing.ending(name)]
-        exact = tuple(one for one in found if _label(one.below) in (name, f"{name}.md"))
+        found = [file for listing in self._current_listings() for file in listing.ending(name)]
+        exact = tuple(file for file in found if _label(file.below) in (name, f"{name}.md"))
         return exact or tuple(found)
 
     def aliases(self, found: Found) -> tuple[str, ...]:
@@ -236,29 +238,29 @@ class LibraryDocuments:
         return (found.path.partition("/")[2],)
 
     def stat(self, found: Found) -> Fingerprint:
-        """Return the state of a file when it was found: its digest."""
-        return _file(found).state
+        """Return the state in which a file was found."""
+        return _library_file(found).state
 
     def read(self, found: Found) -> Document:
         """Read a file in the state in which it was found.
 
         :raises UnreadableDocumentError: the content in the database has changed.
         """
-        one = _file(found)
-        return _document(one, self._stores.library.content(one.path, one.file.digest))
+        file = _library_file(found)
+        return _document(file, self._stores.library.content(file.path, file.file.digest))
 
     def apart(self) -> LibraryDocuments:
         """Return this object: other processes receive the texts, so they need no database."""
         return self
 
-    def sent(self, founds: Sequence[Found]) -> Texts:
+    def sent(self, founds: Sequence[Found]) -> LoadedDocuments:
         """Return a reader of these documents for another process."""
-        files = list(map(_file, founds))
-        texts = self._stores.library.contents({one.file.digest for one in files})
-        there = [one for one in files if one.file.digest in texts]
-        return Texts({one.path: _document(one, texts[one.file.digest]) for one in there})
+        files = list(map(_library_file, founds))
+        texts = self._stores.library.contents({found.file.digest for found in files})
+        present = [found for found in files if found.file.digest in texts]
+        return LoadedDocuments({found.path: _document(found, texts[found.file.digest]) for found in present})
 
-    def _named(self, text: str) -> tuple[Found, ...]:
+    def _files_named(self, text: str) -> tuple[Found, ...]:
         wanted, path = read_name(text)
         listing = self._listing(wanted)
         found = listing.part(path)
@@ -267,27 +269,27 @@ class LibraryDocuments:
             raise DocumentNotFoundError(f"there is no document {text!r}", near=listing.near(path))
         return found
 
-    def _every(self) -> tuple[Found, ...]:
-        found = self._listings.joined([listing.every for listing in self._current()])
+    def _all_files(self) -> tuple[Found, ...]:
+        found = self._listings.joined([listing.every for listing in self._current_listings()])
         if not found:
-            raise DocumentNotFoundError("there is no library", hint=_MAKE)
+            raise DocumentNotFoundError("there is no library", hint=_CREATE)
         return found
 
-    def _current(self) -> Iterator[Listing]:
-        """Return the listing of each library that the caller may see."""
-        if self._is_there():
+    def _current_listings(self) -> Iterator[Listing]:
+        """Yield the current listing of each library that the caller may see."""
+        if self._has_database():
             for revision in self._stores.library.list():
-                if self._seen(revision.library):
+                if self._may_see(revision.library):
                     yield self._listings.get(self._stores, revision, top_of(revision.library, None))
 
-    def _is_there(self) -> bool:
+    def _has_database(self) -> bool:
         """Return whether a database exists: the lookup of an unknown name must not create one."""
         return self._stores.database.engine.exists()
 
     def _listing(self, wanted: LibraryRef) -> Listing:
-        if not self._is_there():
-            raise DocumentNotFoundError(f"there is no library {wanted.library!r}", hint=_MAKE)
-        revision = self._stores.library.revision(wanted.library, wanted.number, self._seen)
+        if not self._has_database():
+            raise DocumentNotFoundError(f"there is no library {wanted.library!r}", hint=_CREATE)
+        revision = self._stores.library.revision(wanted.library, wanted.number, self._may_see)
         return self._listings.get(self._stores, revision, wanted.top)
 
 
@@ -296,13 +298,13 @@ class Listings:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._kept: LRUCache[str, tuple[LibraryRevision, Listing]] = LRUCache(_FILES_KEPT, _weight)
+        self._kept: LRUCache[str, tuple[LibraryRevision, Listing]] = LRUCache(_MAX_FILES, _weight)
         self._joined: tuple[list[Listed], Listed] | None = None
 
     def get(self, stores: Stores, revision: LibraryRevision, top: str) -> Listing:
         """Return the listing of a revision.
 
-        :param top: the prefix of the paths of its files.
+        :param top: prefix of the paths of its files.
         """
         with self._lock:
             kept = self._kept.get(top)
@@ -319,7 +321,7 @@ class Listings:
         return listing
 
     def joined(self, parts: list[Listed]) -> Listed:
-        """Return the files of several listings; the same object while they are unchanged."""
+        """Return the files of several listings; the same object while the listings are unchanged."""
         last = self._joined
         if last is None or list(map(id, last[0])) != list(map(id, parts)):
             last = self._joined = parts, Listed.joined(parts)
@@ -353,7 +355,7 @@ def _document(found: FoundFile, data: bytes) -> Document:
 
 
 def _weight(kept: tuple[LibraryRevision, Listing]) -> int:
-    return min(len(kept[1].every), _FILES_KEPT)
+    return min(len(kept[1].every), _MAX_FILES)
 
 
 def _label(path: str) -> str:
@@ -365,6 +367,6 @@ def _inside(folder: str) -> Callable[[str], bool]:
     return lambda path: path.startswith(begin)
 
 
-def _file(found: Found) -> FoundFile:
+def _library_file(found: Found) -> FoundFile:
     assert isinstance(found, FoundFile)
     return found

@@ -1,4 +1,4 @@
-"""Back up stores, and check them."""
+"""Backups and checks of stores."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from npl_mcp.stores.library.store import LibraryStore
 class Report:
     """The result of a backup or a check.
 
-    :param revisions: revisions of artifacts.
-    :param problems: what is wrong, one line each.
+    :param revisions: number of revisions of artifacts.
+    :param problems: problems that were found, one line each.
     """
 
     revisions: int
@@ -33,7 +33,7 @@ def back_up(stores: Stores, target: Path) -> Report:
 
     The target gets its name only when it is complete.
 
-    :param target: a missing or an empty folder.
+    :param target: path of a missing or empty folder.
     :raises AlreadyExistsError: the target is not empty.
     :raises StoreError: the database cannot be copied, or the target cannot be written.
     """
@@ -60,10 +60,10 @@ def check(stores: Stores) -> Report:
 
     :raises DatabaseError: the database cannot be read at all.
     """
-    return _checked(stores.database)
+    return _report(stores.database)
 
 
-def _checked(database: Database) -> Report:
+def _report(database: Database) -> Report:
     problems = (*database.check(), *check_rows(database), *LibraryStore(database).check())
     with database.read() as tx:
         return Report(tx.value("SELECT count(*) FROM revision"), problems)
@@ -74,6 +74,6 @@ def _copy(stores: Stores, folder: Path) -> Report:
     try:
         if not stores.database.copy(folder / DATABASE_FILE):
             copy_stores(stores, copied)
-        return _checked(copied.database)
+        return _report(copied.database)
     finally:
         copied.close()

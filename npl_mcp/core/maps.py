@@ -10,23 +10,23 @@ from npl_mcp.core.app import Gathered
 from npl_mcp.core.places import Crumb, Measure, place
 from npl_mcp.core.relations import below, folder_name
 
-SMALLEST = 0.004
-"""Minimum share of all tokens of an area: about three pixels of a wide window."""
+MIN_SHARE = 0.004
+"""Smallest area's share of all tokens: about three pixels of a wide window."""
 
-DEEPEST = 5
+MAX_DEPTH = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Area:
     """An area of a map.
 
-    :param name: what people call it.
-    :param address: what leads to the file or folder; nothing for a section of the file that is shown.
-    :param selector: of a section.
-    :param tokens: in it.
-    :param children: its parts, without small ones.
-    :param smaller: number of parts that are too small to be drawn.
-    :param rest: tokens of those.
+    :param name: name for people.
+    :param address: value of ``file`` for a file or folder; absent for a section of the shown file.
+    :param selector: selector of a section.
+    :param tokens: number of tokens.
+    :param children: areas in it, without small ones.
+    :param smaller: number of areas in it that are too small to be drawn.
+    :param rest: tokens of these areas.
     """
 
     name: str
@@ -40,11 +40,11 @@ class Area:
 
 def areas_of_sections(tree: SectionTree, tokens: Sequence[int], selectors: Sequence[str]) -> Area | None:
     """Return the map of a file; ``None`` if it has no headings."""
-    smallest = SMALLEST * tokens[0]
+    smallest = MIN_SHARE * tokens[0]
 
     def area(index: int, depth: int) -> Area:
         section = tree.sections[index]
-        inside = section.children if depth < DEEPEST else ()
+        inside = section.children if depth < MAX_DEPTH else ()
         children = tuple(area(child, depth + 1) for child in inside if tokens[child] > smallest)
         small = [tokens[child] for child in inside if tokens[child] <= smallest]
         left = (len(small) or None, sum(small) or None)
@@ -72,11 +72,11 @@ def areas_of_files(top: Crumb, gathered: Gathered, files: Sequence[Measure]) -> 
         parts = own[len(lead) :].split("/") if found.root == first.root and own.startswith(lead) else [name]
         node, tokens = root, measure.tokens or 0
         node.tokens += tokens
-        for at, part in enumerate(parts[:DEEPEST], 1):
+        for at, part in enumerate(parts[:MAX_DEPTH], 1):
             node = node.inside.setdefault(part, _Node())
             node.tokens += tokens
             node.address = name if at == len(parts) else folder_name(first, lead + "/".join(parts[:at]))
-    smallest = SMALLEST * root.tokens
+    smallest = MIN_SHARE * root.tokens
 
     def area(name: str, node: _Node) -> Area:
         ordered = sorted(node.inside.items(), key=lambda item: -item[1].tokens)

@@ -14,16 +14,16 @@ from npl_index.markdown.traits import FLAGS, Traits
 from npl_mcp.core.app import App, Gathered
 from npl_mcp.core.relations import below, folder_name
 
-MOST_MEASURED = 5_000
-"""Maximum files whose tokens are added up in one call: about half a second."""
+MAX_MEASURED = 5_000
+"""Files whose tokens are added up in one call: about half a second."""
 
 
 @dataclass(frozen=True, slots=True)
 class Crumb:
     """A folder of a breadcrumb.
 
-    :param name: what people call it.
-    :param address: what leads to it.
+    :param name: name for people.
+    :param address: value of ``file`` for the folder.
     """
 
     name: str
@@ -34,11 +34,11 @@ class Crumb:
 class Measure:
     """The size of a file.
 
-    :param sections: its headings.
-    :param tokens: of all of it; nothing if too many files are looked at.
-    :param words: of all of it.
-    :param traits: what it holds.
-    :param title: of the document.
+    :param sections: number of its headings.
+    :param tokens: number of its tokens; ``None`` if there are too many files.
+    :param words: number of its words.
+    :param traits: traits of the file.
+    :param title: title of the document.
     """
 
     sections: int
@@ -53,14 +53,14 @@ class FolderEntry:
     """An entry of a folder.
 
     :param kind: ``root``, ``library``, ``folder`` or ``file``.
-    :param name: what people call it.
-    :param address: what leads to it.
-    :param files: how many there are in it.
-    :param sections: their headings.
-    :param tokens: of all of them; nothing if there are too many files.
-    :param words: of all of them.
-    :param traits: what they hold.
-    :param title: of one document.
+    :param name: name for people.
+    :param address: value of ``file`` for the entry.
+    :param files: number of files.
+    :param sections: number of their headings.
+    :param tokens: number of their tokens; absent if there are too many files.
+    :param words: number of their words.
+    :param traits: traits of the files.
+    :param title: title of a single document.
     """
 
     kind: str
@@ -75,20 +75,20 @@ class FolderEntry:
 
 
 def held(traits: Traits) -> tuple[str, ...]:
-    """Return the traits of a text in words."""
+    """Return the names of a text's traits."""
     return tuple(sorted(name.removeprefix("has_") for name in FLAGS if getattr(traits, name)))
 
 
 def title_of(tree: SectionTree) -> str | None:
     """Return the title of a document: of its front matter, or its first heading; ``None`` without both."""
-    first = tree.title or next((one.index for one in tree.sections[1:2] if one.level), None)
+    first = tree.title or next((section.index for section in tree.sections[1:2] if section.level), None)
     return tree.sections[0].heading or (None if first is None else tree.sections[first].name) or None
 
 
 def measured(app: App, gathered: Gathered) -> list[Measure]:
     """Return the size of each document."""
     collection = gathered.collection
-    if len(gathered.founds) > MOST_MEASURED:
+    if len(gathered.founds) > MAX_MEASURED:
         return [Measure(collection.headings(number)) for number in range(len(gathered.founds))]
     _, counts = app.counting(collection, app.clock("the folder"))
     result = []
@@ -126,16 +126,16 @@ def places_of(app: App) -> Iterator[tuple[str, str, str]]:
         if (root.npl or root.path in searched) and app.library.holds_any(root):
             yield "root", root.label, f"{root.label}:"
     with suppress(NPLError):  # an empty root
-        for name in dict.fromkeys(one.root.path for one in app.documents.find(DocumentRef(file="lib:*"))):
+        for name in dict.fromkeys(found.root.path for found in app.documents.find(DocumentRef(file="lib:*"))):
             yield "library", name.partition(":")[2], name
 
 
 async def tops(app: App) -> AsyncIterator[FolderEntry]:
-    """Yield the roots that hold Markdown, and all libraries."""
+    """Yield the roots with Markdown, and all libraries."""
     for kind, name, address in places_of(app):
         try:
             gathered = await app.gathered(DocumentRef(file=address))
-        except NPLError:  # no Markdown in it
+        except NPLError:  # the root has no Markdown
             continue
 
         async def parts(gathered: Gathered = gathered) -> Sequence[Measure]:
@@ -147,7 +147,7 @@ async def tops(app: App) -> AsyncIterator[FolderEntry]:
 def place(file: str, founds: Sequence[Found]) -> tuple[Found, str]:
     """Return a document of a folder or file, and the path of the latter below the document's root.
 
-    :param file: the address.
+    :param file: address of the folder or file.
     """
     wanted = file.rstrip("/")
     for found in founds:
@@ -161,7 +161,7 @@ def place(file: str, founds: Sequence[Found]) -> tuple[Found, str]:
 
 
 def above(file: str, founds: Sequence[Found]) -> tuple[Crumb, ...]:
-    """Return the breadcrumb from the root to a folder or file, itself included."""
+    """Return the breadcrumb from the root to a folder or file, inclusive."""
     found, path = place(file, founds)
     if len(founds) == 1 and path and not file.endswith("/"):
         path = below(found) if below(found).endswith(path) else path
@@ -175,7 +175,7 @@ def above(file: str, founds: Sequence[Found]) -> tuple[Crumb, ...]:
 def entries(file: str, gathered: Gathered, files: Sequence[Measure]) -> Iterator[FolderEntry]:
     """Yield the entries of a folder: folders, then files.
 
-    :param files: the size of each document below it.
+    :param files: sizes of the documents below it.
     """
     top, path = place(file, gathered.founds)
     lead = f"{path}/" if path else ""
@@ -191,4 +191,4 @@ def entries(file: str, gathered: Gathered, files: Sequence[Measure]) -> Iterator
             single.append(joined("file", first, name, [measure]))
     for name, parts in sorted(folders.items()):
         yield joined("folder", name, folder_name(top, lead + name), parts)
-    yield from sorted(single, key=lambda one: one.name)
+    yield from sorted(single, key=lambda entry: entry.name)

@@ -3,32 +3,26 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 
-from cachetools import LRUCache
+from cachetools import LRUCache, cached
 
 from npl_index.markdown.links import Reference, references
 from npl_index.ranking.indexing import ParsedDocument
 
-_KEPT = 200_000
-"""Maximum cached links: about 40 MB."""
+_MAX_LINKS = 200_000
+"""Cached links: about 40 MB."""
 
 
-class KnownReferences:
-    """The links of documents by their content; safe for several threads."""
+def cached_references() -> Callable[[ParsedDocument], tuple[Reference, ...]]:
+    """Return a function from a document to its links, with a cache of its own; safe for several threads."""
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._kept: LRUCache[tuple[str, str], tuple[Reference, ...]] = LRUCache(
-            _KEPT, lambda found: min(1 + len(found), _KEPT)
-        )
+    @cached(
+        LRUCache(_MAX_LINKS, lambda found: min(1 + len(found), _MAX_LINKS)),
+        key=lambda parsed: (parsed.document.digest, parsed.tree.dialect),
+        lock=threading.Lock(),
+    )
+    def references_of(parsed: ParsedDocument) -> tuple[Reference, ...]:
+        return tuple(references(parsed.tree.source, nested=parsed.tree.dialect == "npl"))
 
-    def of(self, parsed: ParsedDocument) -> tuple[Reference, ...]:
-        """Return the links of a document."""
-        key = parsed.document.digest, parsed.tree.dialect
-        with self._lock:
-            known = self._kept.get(key)
-        if known is None:
-            known = tuple(references(parsed.tree.source, nested=parsed.tree.dialect == "npl"))
-            with self._lock:
-                self._kept[key] = known
-        return known
+    return references_of

@@ -13,20 +13,20 @@ from npl_index.markdown.links import Reference, own_anchors, slugs
 from npl_index.ranking.indexing import ParsedDocument
 from npl_mcp.core.app import App, Gathered
 
-MOST_DOCUMENTS = 5_000
-"""Maximum documents whose links are read in one call: a second or two without a cache."""
+MAX_DOCUMENTS = 5_000
+"""Documents whose links are read in one call: a second or two without a cache."""
 
-MOST_CHECKED = 200
-"""Maximum targets outside of the listing that are looked up one by one."""
+MAX_CHECKED = 200
+"""Targets outside of the listing that are looked up one by one."""
 
 INDEX_FILES = ("README.md", "readme.md", "index.md", "INDEX.md")
 
 
 @dataclass(frozen=True, slots=True)
-class Broken:
+class BrokenLink:
     """A broken link.
 
-    :param document: number of the one that has it.
+    :param document: number of the document with the link.
     :param reference: the link.
     :param why: ``no document``, or ``no such heading``.
     """
@@ -49,7 +49,7 @@ def below(found: Found) -> str:
 def folder_name(found: Found, path: str) -> str:
     """Return the address of a folder of a document's root.
 
-    :param path: below the root; empty for the root.
+    :param path: path below the root; empty for the root.
     """
     root = found.root.path
     if found.path.startswith(f"{root}/"):  # a library
@@ -58,9 +58,9 @@ def folder_name(found: Found, path: str) -> str:
 
 
 def around(app: App, found: Found) -> DocumentRef:
-    """Return the documents in which the links of one are resolved."""
+    """Return the documents in which the links of a document are resolved."""
     root = found.root.path
-    if root in {one.path for one in app.library.searched}:
+    if root in {searched.path for searched in app.library.searched}:
         return DocumentRef()
     return DocumentRef(file=f"{root}*" if root.endswith(":") else folder_name(found, ""))
 
@@ -68,24 +68,24 @@ def around(app: App, found: Found) -> DocumentRef:
 class Relations:
     """The links among the documents that a caller sees.
 
-    :param app: the caller's view.
-    :param gathered: the documents; the first :data:`MOST_DOCUMENTS` of them are read.
+    :param app: view of the caller.
+    :param gathered: documents; the links of the first :data:`MAX_DOCUMENTS` are read.
     """
 
     def __init__(self, app: App, gathered: Gathered) -> None:
         self._app, self.gathered = app, gathered
-        self.documents = range(min(len(gathered.founds), MOST_DOCUMENTS))
+        self.documents = range(min(len(gathered.founds), MAX_DOCUMENTS))
         self._checked: dict[str, bool] = {}
         self._anchors: dict[int, frozenset[str]] = {}
 
     @cached_property
-    def _at(self) -> Mapping[str, int]:
+    def _numbers(self) -> Mapping[str, int]:
         return {place_of(found): number for number, found in enumerate(self.gathered.founds)}
 
     @cached_property
     def _folders(self) -> frozenset[str]:
         folders: set[str] = set()
-        for place in self._at:
+        for place in self._numbers:
             folder = place.rpartition("/")[0]
             while folder and folder not in folders:
                 folders.add(folder)
@@ -98,11 +98,11 @@ class Relations:
 
     def references(self, document: int) -> Sequence[Reference]:
         """Return the links of a document."""
-        return self._app.state.references.of(self.parsed(document))
+        return self._app.state.references(self.parsed(document))
 
     def number_of(self, found: Found) -> int | None:
-        """Return the number of a document, if it is in this set."""
-        return self._at.get(place_of(found))
+        """Return the number of a document; ``None`` if it is not in this set."""
+        return self._numbers.get(place_of(found))
 
     def place(self, document: int, reference: Reference) -> str | None:
         """Return the target of a link as a location; ``None`` for a document outside of all folders."""
@@ -117,29 +117,28 @@ class Relations:
 
     def target(self, place: str) -> int | None:
         """Return the document at a location; the suffix is optional, and a folder denotes its first page."""
-        for one in (place, *(place + suffix for suffix in MARKDOWN_SUFFIXES)):
-            if one in self._at:
-                return self._at[one]
-        return next((self._at[one] for name in INDEX_FILES if (one := f"{place}/{name}") in self._at), None)
+        files = (place, *(place + suffix for suffix in MARKDOWN_SUFFIXES))
+        pages = (f"{place}/{name}" for name in INDEX_FILES)
+        return next((self._numbers[path] for path in (*files, *pages) if path in self._numbers), None)
 
-    def broken(self, document: int) -> Iterator[Broken]:
-        """Return the broken links of a document.
+    def broken(self, document: int) -> Iterator[BrokenLink]:
+        """Yield the broken links of a document.
 
-        Only links to Markdown are checked: no other files are shown.
+        Only links to Markdown are checked, because other files are not documents.
         """
         for reference in self.references(document):
             place = self.place(document, reference)
             target = None if place is None else self.target(place)
             if target is not None:
                 if not self.has_anchor(target, reference.anchor):
-                    yield Broken(document, reference, "no such heading")
+                    yield BrokenLink(document, reference, "no such heading")
             elif place is not None and self._is_missing(place):
-                yield Broken(document, reference, "no document")
+                yield BrokenLink(document, reference, "no document")
 
     def _is_missing(self, place: str) -> bool:
         if not place.lower().endswith(MARKDOWN_SUFFIXES) or place in self._folders:
             return False
-        if place not in self._checked and len(self._checked) < MOST_CHECKED:
+        if place not in self._checked and len(self._checked) < MAX_CHECKED:
             # A listing omits hidden folders.
             self._checked[place] = self._app.library.holds(place)
         return not self._checked.get(place, True)
@@ -154,12 +153,12 @@ class Relations:
             tree = self.parsed(document).tree
             headings = [section for section in tree.sections if section.level]
             own = own_anchors(tree.source, (section.heading for section in headings))
-            known = frozenset([*slugs(one.name for one in headings), *(one.lower() for one in own)])
+            known = frozenset([*slugs(heading.name for heading in headings), *(name.lower() for name in own)])
             self._anchors[document] = known
         return wanted in known
 
     def backlinks(self, target: int) -> Iterator[tuple[int, Reference]]:
-        """Return the links of other documents to one."""
+        """Yield the links of other documents to one, each with the number of its document."""
         for document in self.documents:
             if document == target:
                 continue

@@ -49,30 +49,30 @@ _SETS = {
 """The sets of documents by kind of hit."""
 
 _SECONDS = {"document": 8.0}
-"""Seconds that a search waits for an index, if not one second: a folder of some hundred files is answered."""
+"""Seconds that a search waits for an index, if not one: enough for a folder of some hundred files."""
 
 AT_A_TIME = 4
 """Hits in documents per hit of another kind: at least half a page, and no kind is hidden."""
 
 SNIPPET = 160
-"""Maximum characters of a snippet."""
+"""Characters of a snippet."""
 
 _WORD = re.compile(r"\w[\w.+#@/-]*")
 _PHRASE = re.compile(r"""["“]([^"“”]+)["”]""")
 _MARKUP = str.maketrans("", "", "`*")
-_SPELT_WORTH = 0.5
+_EXACT_WEIGHT = 0.5
 """Weight of a word as spelt, relative to its stem, in the choice of a line."""
 
 _ALL = 0.99
-_MOST_WORDS = 8
-"""Maximum words of a question that are compared with rows; each costs a scan of all of them."""
+_MAX_WORDS = 8
+"""Words of a question that are compared with rows; each costs a scan of all rows."""
 
-_LOOKED_FOR = 6
-"""Maximum words and stems for the choice of a section's line."""
+_MAX_LINE_WORDS = 6
+"""Words and stems for the choice of a section's line."""
 
-_SHORT = 3
-_LOOKED_AT = 20_000
-"""Maximum characters of a text that are searched for a snippet."""
+_MIN_LENGTH = 3
+_MAX_TEXT = 20_000
+"""Characters of a text that are searched for a snippet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,22 +80,22 @@ class SearchHit:
     """A hit of a search, with its location.
 
     :param kind: document, message, worklog, artifact or cr.
-    :param title: what people call it.
-    :param text: some of it, around a word that was asked for; of a section the line that holds most of them.
-    :param score: how well it fits, 0 to 1; within one kind.
-    :param file: of a document, and of an artifact or CR that is Markdown: what tools accept as a file.
-    :param line: of the file, from 1: that of the text, or of the heading if only that holds a word.
-    :param selector: of the section's own text; ``npl_load_tailored`` takes it as it is.
-    :param tokens: of the section's own text.
-    :param room_id: of a message.
-    :param event_id: of a message.
-    :param session_id: of a worklog.
-    :param seq: of the entry.
-    :param artifact_id: of an artifact.
-    :param revision: its current one.
-    :param key: of a CR.
-    :param by: who said it.
-    :param at: when.
+    :param title: title for people.
+    :param text: part of the text around a word of the query; for a section, the line with most of the words.
+    :param score: relevance from 0 to 1, comparable within one kind.
+    :param file: value of ``file`` for a document, or for an artifact or CR that is Markdown.
+    :param line: line of the text in the file, from 1; the heading's line if only the heading has a word.
+    :param selector: selector of the section's own text, for ``npl_load_tailored``.
+    :param tokens: tokens of the section's own text.
+    :param room_id: id of a message's room.
+    :param event_id: id of a message.
+    :param session_id: id of a worklog session.
+    :param seq: number of a worklog entry.
+    :param artifact_id: id of an artifact.
+    :param revision: number of its current revision.
+    :param key: key of a CR.
+    :param by: author.
+    :param at: time.
     """
 
     kind: str
@@ -118,23 +118,23 @@ class SearchHit:
 
 
 Made = Callable[[], SearchHit]
-"""Returns a displayed hit: the text of a document is read only then."""
+"""Function that returns a hit for an answer; it reads the text of a document."""
 
 
 @dataclass
 class SearchResult:
-    """The result of a search, and its omissions.
+    """The result of a search, with its omissions.
 
-    :param app: the caller's view.
-    :param keywords: of the question.
+    :param app: view of the caller.
+    :param keywords: keywords of the question.
     :param phrases: quoted phrases of the question.
-    :param words: the words that are compared with rows.
+    :param words: words that are compared with rows.
     :param counts: number of hits of each kind.
     :param capped: kinds of which only the best hits were counted.
-    :param missing: files that are not indexed yet, because the call did not wait for them.
+    :param missing: number of files that are not indexed yet.
     :param not_searched: other omissions, with the reasons.
     :param absent: words that no section has, with similar words; ``None`` if no sections were searched.
-    :param hits: best first: documents, with the best of each other kind among them.
+    :param hits: hits, best first: documents, with the best of each other kind among them.
     """
 
     app: App
@@ -162,18 +162,18 @@ class SearchResult:
 
 def phrases_of(query: str) -> list[str]:
     """Return the quoted phrases, normalised for comparison."""
-    return [phrase for quoted in _PHRASE.findall(query) if (phrase := _flat(quoted))]
+    return [phrase for quoted in _PHRASE.findall(query) if (phrase := _normalised(quoted))]
 
 
-def _flat(text: str) -> str:
+def _normalised(text: str) -> str:
     return " ".join(text.translate(_MARKUP).split()).casefold()
 
 
 def words_of(query: str) -> list[str]:
     """Return the phrases and words that are compared with rows."""
     found = dict.fromkeys(word.strip("./-").lower() for word in _WORD.findall(query))
-    long = [word for word in found if len(word) >= _SHORT or not word.isascii()]
-    return list(dict.fromkeys([*phrases_of(query), *(long or found)]))[:_MOST_WORDS]
+    long = [word for word in found if len(word) >= _MIN_LENGTH or not word.isascii()]
+    return list(dict.fromkeys([*phrases_of(query), *(long or found)]))[:_MAX_WORDS]
 
 
 async def search(
@@ -181,29 +181,29 @@ async def search(
 ) -> SearchResult:
     """Search for a question.
 
-    :param kinds: of :data:`KINDS`, as far as the caller sees them.
-    :param wanted: the kinds to search; an empty sequence means all.
-    :param ref: search only these documents.
+    :param kinds: kinds of :data:`KINDS` that the caller may see.
+    :param wanted: kinds to search; empty means all.
+    :param ref: the only documents to search.
     """
     found = SearchResult(app, extract_keywords(query), phrases_of(query), words_of(query))
     store = app.stores.searching
     if ref is not None:
-        found.hits = _ranked(found, "document", {ref: await app.gathered(ref)})
+        found.hits = _section_hits(found, "document", {ref: await app.gathered(ref)})
         return found
-    # Change requests are left out of the other document results if the caller sees them as such, so they are
-    # always listed.
+    # Change requests that the caller may see are not hits of kind document as well, so they are always
+    # listed.
     searched = [kind for kind in _SETS if kind in kinds and (not wanted or kind in wanted or kind == "cr")]
     sets = {kind: await _sets(found, _SETS[kind], _SECONDS.get(kind, 1.0)) for kind in searched}
-    left_out = _paths(one for gathered in sets.get("cr", {}).values() for one in gathered.founds)
+    left_out = {found.absolute for gathered in sets.get("cr", {}).values() for found in gathered.founds}
     finders: Mapping[str, Callable[[str], Iterable[Made]]] = {
-        "document": lambda kind: _ranked(found, kind, sets[kind], left_out),
-        "message": lambda kind: _rows(found, kind, store.messages(found.words)),
-        "worklog": lambda kind: _rows(found, kind, store.worklog(found.words, app.project)),
+        "document": lambda kind: _section_hits(found, kind, sets[kind], left_out),
+        "message": lambda kind: _row_hits(found, kind, store.messages(found.words)),
+        "worklog": lambda kind: _row_hits(found, kind, store.worklog(found.words, app.project)),
         # Sections of artifacts that are Markdown, then artifacts by their names.
         "artifact": lambda kind: chain(
-            _ranked(found, kind, sets[kind]), _rows(found, kind, store.artifacts(found.words))
+            _section_hits(found, kind, sets[kind]), _row_hits(found, kind, store.artifacts(found.words))
         ),
-        "cr": lambda kind: _ranked(found, kind, sets[kind]),
+        "cr": lambda kind: _section_hits(found, kind, sets[kind]),
     }
     parts = {kind: finders[kind](kind) for kind in kinds if not wanted or kind in wanted}
     found.hits = _mixed(parts)
@@ -225,7 +225,7 @@ async def _sets(
 ) -> dict[DocumentRef, Gathered]:
     """Return the readable sets of documents.
 
-    :param seconds: patience with each set that is being indexed.
+    :param seconds: time limit for each set that is being indexed.
     """
     sets = {}
     for ref in refs:
@@ -243,15 +243,13 @@ async def _sets(
     return sets
 
 
-def _paths(crs: Iterable[Found]) -> frozenset[str]:
-    """Paths of change requests, to leave out of the document results."""
-    return frozenset(one.absolute for one in crs)
-
-
 class _Section(NamedTuple):
     """A section in the results.
 
-    :param score: 0 to 1.
+    :param documents: documents of its set.
+    :param document: number of its document.
+    :param section: index of the section.
+    :param score: score from 0 to 1.
     """
 
     documents: DocumentSet
@@ -267,15 +265,13 @@ class _Section(NamedTuple):
 
     @property
     def names(self) -> str:
-        """Further text that counts as its words: the headings above it, and the front matter for a page's
-        first section.
-        """
+        """Headings above it and, for a page's first section, the front matter; they count as its words."""
         tree = self.documents.tree(self.document)
-        one = tree.sections[self.section]
+        section = tree.sections[self.section]
         names = [tree.sections[index].name for index in tree.ancestors(self.section)]
-        if one.level <= 1:
+        if section.level <= 1:
             names.append(tree.source[: tree.line_starts[tree.sections[0].own.start]])
-        return "\n".join([*names, one.title, one.name])
+        return "\n".join([*names, section.title, section.name])
 
     def spells(self, words: re.Pattern[str]) -> bool:
         """Return whether it contains one of some words as spelt."""
@@ -287,21 +283,19 @@ class _Section(NamedTuple):
     def holds(self, phrase: str) -> bool:
         """Return whether it contains a phrase verbatim."""
         try:
-            return (
-                re.search(rf"(?<!\w){re.escape(phrase)}(?!\w)", _flat(f"{self.names}\n{self.text}"))
-                is not None
-            )
+            text = _normalised(f"{self.names}\n{self.text}")
         except StoreError:
             return False
+        return re.search(rf"(?<!\w){re.escape(phrase)}(?!\w)", text) is not None
 
 
-def _ranked(
+def _section_hits(
     found: SearchResult,
     kind: str,
     sets: Mapping[DocumentRef, Gathered],
     left_out: Collection[str] = (),
 ) -> Iterator[Made]:
-    """Return the matching sections of some sets of documents, best first.
+    """Return the matching sections of sets of documents, best first.
 
     Sections with a quoted phrase come first; sections without any word as spelt come last.
 
@@ -309,7 +303,7 @@ def _ranked(
     """
     best: list[tuple[int, _Section]] = []
     together = tuple(map(_terms, found.phrases))
-    spelt, names = _spelt(found.keywords), all(word.identifier for word in found.keywords.written)
+    spelt, names = _exact_words(found.keywords), all(word.identifier for word in found.keywords.written)
     for ref, gathered in sets.items():
         end_if_abandoned()
         found.missing += gathered.missing
@@ -323,40 +317,43 @@ def _ranked(
             score_cutoff=0 if found.phrases else SCORE_CUTOFF,
             limit=limit,
         )
-        documents = _shown(found, ref, gathered, ranking.coverage)
-        sections = [_Section(documents, one.document, one.section, one.score.total) for one in ranking.hits]
+        documents = _document_set(found, ref, gathered, ranking.coverage)
+        sections = [_Section(documents, hit.document, hit.section, hit.score.total) for hit in ranking.hits]
         holders = {phrase: _holders(phrase, sections, ranking.coverage) for phrase in found.phrases}
         absent = nowhere(documents, ranking.coverage)
         unheld = {f'"{cut_word(phrase)}"': () for phrase, some in holders.items() if not any(some)}
         found.lacks(absent | unheld)
         kept = [
-            (sum(some[number] for some in holders.values()), one)
-            for number, one in enumerate(sections)
-            if gathered.founds[one.document].absolute not in left_out
+            (sum(some[number] for some in holders.values()), section)
+            for number, section in enumerate(sections)
+            if gathered.founds[section.document].absolute not in left_out
             # A document without text before its first heading is found by its sections.
-            and (one.section or gathered.collection.size_of(one.document, 0))
-            # If the question has only identifiers, their parts are a different matter.
+            and (section.section or gathered.collection.size_of(section.document, 0))
+            # If the question has only identifiers, a match of their parts alone does not count.
             and (not names or ranking.hits[number].score.content)
         ]
         if not any(map(any, holders.values())) and evidence(ranking.coverage).verdict == "absent":
             # A section with a word or two of such a question is a chance match, if another word is nowhere.
             few = kept[:MORE_POINTERS]
-            kept = [one for one in few if one[1].spells(spelt)] or ([] if absent or unheld else few)
+            kept = [pair for pair in few if pair[1].spells(spelt)] or ([] if absent or unheld else few)
         elif len(sections) >= limit:
             found.capped.append(kind)
         found.count(kind, len(kept))
         best += kept
-    best.sort(key=lambda one: (-one[0], -one[1].score))
-    return _spelt_first([one for _, one in best], kind, spelt, found.words)
+    best.sort(key=lambda pair: (-pair[0], -pair[1].score))
+    return _exact_first([section for _, section in best], kind, spelt, found.words)
 
 
-def _shown(found: SearchResult, ref: DocumentRef, gathered: Gathered, coverage: Coverage) -> DocumentSet:
-    """Return documents under the names for hits, the same as in pointers of a tailored load."""
+def _document_set(
+    found: SearchResult, ref: DocumentRef, gathered: Gathered, coverage: Coverage
+) -> DocumentSet:
+    """Return documents with their names in hits, the same as in pointers of a tailored load."""
     counter, counts = found.app.counting(gathered.collection)
-    telling = sorted(zip(coverage.weights.tolist(), coverage.words, strict=True), reverse=True)[:_LOOKED_FOR]
-    wanted = {term: weight for weight, word in telling for term in word.meant}
-    for weight, word in telling:
-        wanted.setdefault(word.shown.lower(), weight * _SPELT_WORTH)
+    by_weight = sorted(zip(coverage.weights.tolist(), coverage.words, strict=True), reverse=True)
+    rarest = by_weight[:_MAX_LINE_WORDS]
+    wanted = {term: weight for weight, word in rarest for term in word.meant}
+    for weight, word in rarest:
+        wanted.setdefault(word.shown.lower(), weight * _EXACT_WEIGHT)
     return DocumentSet(
         collection=gathered.collection,
         several=gathered.several,
@@ -365,16 +362,16 @@ def _shown(found: SearchResult, ref: DocumentRef, gathered: Gathered, coverage: 
         counter=counter,
         files=gathered.files,
         complete=gathered.several and not gathered.missing and found.app.searches_all(ref, ()),
-        wanted=tuple(wanted.items())[:_LOOKED_FOR],
+        wanted=tuple(wanted.items())[:_MAX_LINE_WORDS],
     )
 
 
 def _holders(phrase: str, sections: Sequence[_Section], coverage: Coverage) -> list[bool]:
-    """Return which sections contain a phrase; only texts that contain its words are read."""
+    """Return for each section whether it contains a phrase; only texts that contain its words are read."""
     terms = {word.terms for word in extract_keywords(phrase).written}
     rows = [number for number, word in enumerate(coverage.words) if word.terms in terms]
     may = coverage.shares[rows].min(axis=0, initial=float(bool(rows))) > _ALL
-    return [likely and one.holds(phrase) for one, likely in zip(sections, may.tolist(), strict=False)]
+    return [likely and section.holds(phrase) for section, likely in zip(sections, may.tolist(), strict=False)]
 
 
 def _terms(phrase: str) -> tuple[str, ...]:
@@ -382,30 +379,31 @@ def _terms(phrase: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(chain(*(word.terms for word in extract_keywords(phrase).written))))
 
 
-def _spelt(keywords: Keywords) -> re.Pattern[str]:
-    """Return a pattern for some words as spelt, ignoring case."""
+def _exact_words(keywords: Keywords) -> re.Pattern[str]:
+    """Return a pattern for the words as spelt, ignoring case."""
     words = [word.shown for word in keywords.written]
     bounded = (rf"(?<!\w){re.escape(word)}(?!\w)" if word.isascii() else re.escape(word) for word in words)
     return re.compile("|".join(bounded), re.IGNORECASE)
 
 
-def _spelt_first(
+def _exact_first(
     sections: Iterable[_Section], kind: str, spelt: re.Pattern[str], words: Sequence[str]
 ) -> Iterator[Made]:
-    """Yield sections with a word as spelt in the question, then the others; only displayed ones are read."""
+    """Yield sections with a word as spelt in the question, then the others; texts are read one by one."""
     others = []
-    for one in sections:
-        if one.spells(spelt):
-            yield partial(_made, one, kind, words)
+    for section in sections:
+        made = partial(_section_hit, section, kind, words)
+        if section.spells(spelt):
+            yield made
         else:
-            others.append(one)
-    yield from (partial(_made, one, kind, words) for one in others)
+            others.append(made)
+    yield from others
 
 
-def _made(one: _Section, kind: str, words: Sequence[str]) -> SearchHit:
-    documents, place = one.documents, (one.document, one.section)
-    file, tree = documents.path(one.document), documents.tree(one.document)
-    section, part = tree.sections[one.section], documents.part(place, chosen=False)
+def _section_hit(found: _Section, kind: str, words: Sequence[str]) -> SearchHit:
+    documents, place = found.documents, (found.document, found.section)
+    file, tree = documents.path(found.document), documents.tree(found.document)
+    section, part = tree.sections[found.section], documents.part(place, chosen=False)
     tokens = None
     try:
         body = tree.text(Span(section.heading_lines.stop, section.own.stop))
@@ -421,7 +419,7 @@ def _made(one: _Section, kind: str, words: Sequence[str]) -> SearchHit:
         kind=kind,
         title=section.name,
         text=text,
-        score=round(one.score, 3),
+        score=round(found.score, 3),
         file=file,
         line=line + 1,
         selector=documents.selector(place, own=True),
@@ -432,57 +430,57 @@ def _made(one: _Section, kind: str, words: Sequence[str]) -> SearchHit:
     )
 
 
-def _rows(found: SearchResult, kind: str, matches: Sequence[Match]) -> list[Made]:
+def _row_hits(found: SearchResult, kind: str, matches: Sequence[Match]) -> list[Made]:
     end_if_abandoned()
     found.count(kind, len(matches))
     if len(matches) >= MOST:
         found.capped.append(kind)
-    return [partial(_hit, kind, one, found.words) for one in matches]
+    return [partial(_row_hit, kind, match, found.words) for match in matches]
 
 
-def _hit(kind: str, match: Match, words: Sequence[str]) -> SearchHit:
+def _row_hit(kind: str, match: Match, words: Sequence[str]) -> SearchHit:
     """Return a row as a hit: its columns have the names of the fields."""
     columns = {name: value for name, value in match.row.items() if name in SearchHit.__slots__}
     return SearchHit(kind=kind, text=snippet(match.text, words), **columns)
 
 
-def snippet(text: str, words: Sequence[str], most: int = SNIPPET) -> str:
+def snippet(text: str, words: Sequence[str], width: int = SNIPPET) -> str:
     """Return the part of a text around its first matching word, on one line.
 
-    :param most: maximum characters, without the ellipses.
+    :param width: maximum number of characters, without the ellipses.
     """
-    line, before = " ".join(text[:_LOOKED_AT].split()), most // 4
+    line, before = " ".join(text[:_MAX_TEXT].split()), width // 4
     lower = line.lower()
     places = [at for word in words if (at := lower.find(word)) >= 0]
-    begin = min(max(0, min(places, default=0) - before), max(0, len(line) - most))
+    begin = min(max(0, min(places, default=0) - before), max(0, len(line) - width))
     if begin:
         begin = line.find(" ", begin, begin + before) + 1 or begin
-    part = line[begin : begin + most]
-    if begin + most < len(line):
-        part = f"{part[: part.rfind(' ', most // 2) + 1] or part}…"
+    part = line[begin : begin + width]
+    if begin + width < len(line):
+        part = f"{part[: part.rfind(' ', width // 2) + 1] or part}…"
     return f"… {part}" if begin else part
 
 
-def _found(app: App, ref: DocumentRef) -> Sequence[Found]:
-    """Return the locations of documents, if any."""
+def _documents_or_none(app: App, ref: DocumentRef) -> Sequence[Found]:
+    """Return the locations of documents; empty if there are none."""
     try:
         return app.documents.find(ref)
     except NPLError:
         return ()
 
 
-def _changed(
+def _recently_changed(
     app: App, kind: str, found: Sequence[Found], limit: int, left_out: Container[str] = ()
 ) -> Iterator[SearchHit]:
     """Yield the most recently changed files of a set, without some paths."""
     listed = app.documents.listed(found)
-    counted = (one for one in listed.there if one[0].absolute not in left_out)
-    last = nlargest(limit, counted, key=lambda one: one[1].mtime_ns)
-    for (one, state), name in zip(last, app.documents.names([one for one, _ in last]), strict=True):
+    counted = (pair for pair in listed.there if pair[0].absolute not in left_out)
+    last = nlargest(limit, counted, key=lambda pair: pair[1].mtime_ns)
+    for (document, state), name in zip(last, app.documents.names([pair[0] for pair in last]), strict=True):
         at = stamp(datetime.fromtimestamp(state.mtime_ns / 1e9, timezone.utc))
-        if isinstance(one, FoundRequest):
+        if isinstance(document, FoundRequest):
             key = name.partition(":")[2]
-            yield SearchHit(kind, key, one.title, file=name, key=key, at=at)
+            yield SearchHit(kind, key, document.title, file=name, key=key, at=at)
         else:
             yield SearchHit(kind, name, "", file=name, at=at)
 
@@ -490,12 +488,13 @@ def _changed(
 def newest(app: App, kinds: Sequence[str], limit: int) -> Iterator[SearchHit]:
     """Yield the newest entries that the caller sees.
 
-    :param limit: of each kind.
+    :param limit: maximum number of entries of each kind.
     """
-    crs = _found(app, _CRS) if "cr" in kinds else ()
+    crs = _documents_or_none(app, _CRS) if "cr" in kinds else ()
     if "document" in kinds:
-        yield from _changed(app, "document", _found(app, DocumentRef()), limit, _paths(crs))
-    yield from _changed(app, "cr", crs, limit)
+        documents = _documents_or_none(app, DocumentRef())
+        yield from _recently_changed(app, "document", documents, limit, {found.absolute for found in crs})
+    yield from _recently_changed(app, "cr", crs, limit)
     for kind, matches in app.stores.searching.newest(app.project, limit).items():
         if kind in kinds:
-            yield from (_hit(kind, one, ()) for one in matches)
+            yield from (_row_hit(kind, match, ()) for match in matches)

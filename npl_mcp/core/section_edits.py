@@ -1,4 +1,4 @@
-"""Edits a section of a Markdown file below a root of the user, or creates such a file."""
+"""Edits of a section of a Markdown file below a root of the user, and new files."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from npl_mcp.stores.base.errors import NotAllowedError
 Operation = Literal["replace", "append", "prepend", "delete", "create"]
 OPERATIONS: tuple[str, ...] = get_args(Operation)
 
-_LISTED = 10
+_MAX_LISTED = 10
 
 _HOW_TO_WRITE = "start the server with --write, NPL_WRITE=1, or write = true in the user's npl.toml"
 
@@ -50,13 +50,13 @@ class EditedSection:
     """An edited section, the parent of a deleted section, or a new file.
 
     :param file: path of its file below the root.
-    :param selector: of the section as it is called now; append puts a deleted one back.
-    :param tokens: of the section now, with its subsections.
-    :param tokens_before: the same before.
-    :param removed: headings of subsections that are gone, a deleted section's own first.
-    :param lines: of a deleted section, as they were counted before.
-    :param unchanged: the section held just that before; nothing was written.
-    :param digest: of the section; as ``expect`` it lets only that be changed.
+    :param selector: selector of the section after the edit; ``append`` with it restores a deleted section.
+    :param tokens: tokens of the section after the edit, with its subsections.
+    :param tokens_before: tokens of the section before the edit.
+    :param removed: headings of removed subsections; the heading of a deleted section comes first.
+    :param lines: former line numbers of a deleted section.
+    :param unchanged: true if the section already had this content, so that nothing was written.
+    :param digest: digest of the section; send it as ``expect`` to change only this state.
     """
 
     file: str
@@ -72,8 +72,8 @@ class EditedSection:
 class SectionNames:
     """The sections of a file, named by their selectors.
 
-    :param tree: the sections.
-    :param file: the file's name in answers.
+    :param tree: sections of the file.
+    :param file: name of the file in answers.
     """
 
     def __init__(self, tree: SectionTree, file: str) -> None:
@@ -102,34 +102,32 @@ def update_section(
 ) -> EditedSection:
     """Edit a section and write the file, or create a file.
 
-    :param file: names one file below a root of the user.
+    :param file: name of one file below a root of the user.
     :param operation: one of :data:`OPERATIONS`.
-    :param selector: selects one section of the file; not used for a new file.
-    :param content: not used to delete a section.
-    :param expect: digest of the section as it was read; a different state is not changed. Required for
-        deletion: only a caller that has read a section can restore it.
+    :param selector: selector of one section of the file; not used for a new file.
+    :param content: new text; not used to delete a section.
+    :param expect: digest of the section; only this state is changed. Required for deletion: only a caller
+        that has read a section can restore it.
     :raises NotAllowedError: the settings do not allow edits, or not of this file.
-    :raises InvalidRequestError: an argument is not valid, or the content does not fit there.
-    :raises SelectorSyntaxError: the selector cannot be parsed.
+    :raises InvalidRequestError: an argument is invalid, or the content is invalid at this place.
+    :raises SelectorSyntaxError: the selector is not valid.
     :raises DocumentNotFoundError: the file does not exist.
-    :raises DocumentError: the file cannot be used.
-    :raises SectionNotFoundError: no section matches, or several do.
-    :raises ConflictError: the section is not as expected, or another program is writing the file.
-    :raises AlreadyExistsError: a new file has the name of another.
-    :raises TooLargeError: the file would be too large to be read.
+    :raises DocumentError: the file cannot be read.
+    :raises SectionNotFoundError: no section or several sections match.
+    :raises ConflictError: the section has changed, or another program is writing the file.
+    :raises AlreadyExistsError: a file with the name of the new one exists.
+    :raises TooLargeError: the file would be too large.
     :raises StorageError: the file cannot be written.
     """
     check_write(app)
     checks.choice(operation, "operation", OPERATIONS, risky=("delete",))
     if operation == "delete":
-        checks.text(expect or "", "expect", hint="give the digest of the section you have read")
+        checks.text(expect or "", "expect", hint="give the digest from the answer that you read")
     else:
-        checks.text(
-            content, "content", MAX_SECTION_TEXT, "give some text; operation delete removes a section"
-        )
+        checks.text(content, "content", MAX_SECTION_TEXT, "give a text; operation delete removes a section")
     if operation == "create":
-        return _create(app, file, content)
-    wanted = _whole(compile_selector(checks.text(selector, "selector")), operation)
+        return _create_file(app, file, content)
+    wanted = _single_section(compile_selector(checks.text(selector, "selector")), operation)
     target = Target.of(app, DocumentRef(file=file))
     expected = Expected(app.state.editor, target.label, target.reader(app), target.names, expect)
 
@@ -141,13 +139,13 @@ def update_section(
     new = folder.change(name, target.label, edit)
     before, after = edit.before.tree, edit.after.tree
     own = wanted.depth == 0
-    index = _counting(after, edit.index)  # the edit may have added a title
+    index = _representative(after, edit.index)  # the edit may have added a title
     deleted = before.sections[edit.edited].whole
     return EditedSection(
         file=target.label,
         selector=narrowed(edit.after.selector(index), own=own),
-        tokens=_tokens(app, after, index, own=own),
-        tokens_before=_tokens(app, before, edit.index, own=own),
+        tokens=_section_tokens(app, after, index, own=own),
+        tokens_before=_section_tokens(app, before, edit.index, own=own),
         removed=edit.removed,
         lines=f"{deleted.start + 1}-{deleted.stop}" if edit.edited != edit.index else None,
         unchanged=True if new == edit.data else None,
@@ -155,15 +153,15 @@ def update_section(
     )
 
 
-def _create(app: App, file: str, content: str) -> EditedSection:
+def _create_file(app: App, file: str, content: str) -> EditedSection:
     target = Target.new(app, file)
     data = (content if content.endswith(("\n", "\r")) else f"{content}\n").encode()
     names = target.names(target.reader(app)(data))
     folder, name = target.place(app)
     folder.create(name, target.label, data)
-    index = _counting(names.tree, 0)
+    index = _representative(names.tree, 0)
     digest = app.state.editor.noted(data, bytes_of(names.tree, index, data))
-    tokens = _tokens(app, names.tree, index)
+    tokens = _section_tokens(app, names.tree, index)
     return EditedSection(target.label, names.selector(index), tokens, 0, None, None, None, digest)
 
 
@@ -171,9 +169,9 @@ def _create(app: App, file: str, content: str) -> EditedSection:
 class Target:
     """A file that may be edited.
 
-    :param found: its location.
-    :param label: its name in answers.
-    :param aliases: its other names in selectors.
+    :param found: location of the file.
+    :param label: name of the file in answers.
+    :param aliases: other names of the file in selectors.
     """
 
     found: Found
@@ -184,7 +182,7 @@ class Target:
     def of(cls, app: App, ref: DocumentRef) -> Target:
         """Find the file of a reference."""
         founds = app.documents.find(ref)
-        labels = app.documents.names(founds[:_LISTED])
+        labels = app.documents.names(founds[:_MAX_LISTED])
         if len(founds) > 1:
             raise InvalidRequestError(
                 f"{ref.file!r} names {len(founds):,} files",
@@ -198,7 +196,7 @@ class Target:
     def new(cls, app: App, file: str) -> Target:
         """Return the target for a new file: below the first root that contains its folder.
 
-        Links to folders are followed as in reading, as long as they stay below the root.
+        Links to folders are followed, as in reading, while they stay below the root.
         """
         clean = os.path.normpath(DocumentRef(file=file).file or "")
         _check_scheme(clean.partition(":")[0], file)
@@ -234,21 +232,21 @@ class Target:
         return lambda data: app.state.editor.reader.read(data, name, time.monotonic() + seconds)
 
     def names(self, tree: SectionTree) -> SectionNames:
-        """Return the sections of a content by their selectors."""
+        """Return the named sections of a content."""
         return SectionNames(tree, self.label)
 
     def section(self, names: SectionNames, selector: Selector, clock: Deadline) -> int:
         """Return the one section that a selector selects.
 
         :raises DocumentTimeoutError: the deadline has passed.
-        :raises SectionNotFoundError: no section matches, or several do; ``near`` holds working selectors.
+        :raises SectionNotFoundError: no section or several sections match; ``near`` has valid selectors.
         """
         addresses = [(document_name(self.label), self.label, *self.aliases)]
         scope = Scope([names.tree], [tuple(path_ends(self.label))], clock, addresses)
         heads = heads_in(scope, selector)
-        found = list(dict.fromkeys(_counting(names.tree, index) for _, index in heads))
+        found = list(dict.fromkeys(_representative(names.tree, index) for _, index in heads))
         last = selector.steps[-1].name
-        near = tuple(map(names.selector, found[:_LISTED]))
+        near = tuple(map(names.selector, found[:_MAX_LISTED]))
         if len(found) > 1:
             problem = f"{len(found)} sections of {self.label} match {selector.text!r}"
             raise SectionNotFoundError(problem, near=near, hint=f"give one: {', '.join(near)}")
@@ -259,22 +257,21 @@ class Target:
 
 
 def check_write(app: App) -> None:
-    """Refuse edits that the settings do not allow.
+    """Check that the settings allow edits.
 
-    :raises NotAllowedError: they do not allow any.
+    :raises NotAllowedError: they do not.
     """
     if not app.settings.write:
-        raise NotAllowedError("files are only read here", hint=_HOW_TO_WRITE)
+        raise NotAllowedError("this server does not change files", hint=_HOW_TO_WRITE)
 
 
 def own_section(app: App, file: str, selector: str) -> tuple[str, str, str]:
-    """Return the name of a file, the own text of one of its sections, and the digest of that.
+    """Return the name of a file, and the own text of one of its sections with the digest.
 
     :raises NotAllowedError: the settings do not allow edits, or not of this file.
-    :raises SectionNotFoundError: no section matches, or several do.
+    :raises SectionNotFoundError: no section or several sections match.
     """
-    if not app.settings.write:
-        raise NotAllowedError("files are only read here", hint=_HOW_TO_WRITE)
+    check_write(app)
     target = Target.of(app, DocumentRef(file=file))
     tree = target.reader(app)(app.documents.read(target.found).data)
     wanted = compile_selector(checks.text(selector, "selector"))
@@ -291,34 +288,42 @@ def may_edit(app: App, ref: DocumentRef) -> bool:
     return app.settings.write and not app.settings.unwritable and app.documents.is_file(ref)
 
 
-def _whole(selector: Selector, operation: str) -> Selector:
-    """Refuse a selector of several sections, or of a part that no heading bounds."""
+def _single_section(selector: Selector, operation: str) -> Selector:
+    """Return a selector of one section.
+
+    :raises InvalidRequestError: it selects several sections, or a part that no heading bounds.
+    """
     is_part = selector.depth is not None if operation == "delete" else bool(selector.depth)
     if not (selector.until or selector.lines is not None or is_part):
         return selector
-    problem = "a range means several sections" if selector.until else "[lines=…] or [depth=…] means a part"
-    hint = "name one section, which is meant with its subsections"
+    problem = "a range has several sections" if selector.until else "[lines=…] or [depth=…] selects a part"
+    hint = "select one section, which includes its subsections"
     raise InvalidRequestError(f"{problem}: {selector.text!r}", parameter="selector", hint=hint)
 
 
 def _check_scheme(scheme: str, label: str) -> None:
-    """Refuse documents that are not files."""
+    """Check that a scheme is not that of another kind of documents.
+
+    :raises NotAllowedError: it is; the hint names the tool for them.
+    """
     if scheme in _ELSEWHERE:
-        raise NotAllowedError(f"{label!r} is not changed as a file", hint=_ELSEWHERE[scheme])
+        raise NotAllowedError(f"{label!r} cannot be changed as a file", hint=_ELSEWHERE[scheme])
 
 
 def check_writable(app: App, found: Found, label: str) -> None:
-    """Refuse files outside of the user's roots, and files that programs obey.
+    """Check that a file is below a root of the user, and not in a folder with settings of programs.
 
     The roots of the server count: those of a token only restrict its owner's view.
+
+    :raises NotAllowedError: the file may not be changed.
     """
     _check_scheme(found.root.path.partition(":")[0], label)
     settings = app.state.settings
     given = () if settings.cloned_roots else real_paths(settings.roots)
     inside = [root for root in given if lies_in(found.absolute, [root])]
     if not inside:
-        problem = f"{label!r} lies below no root that the user gave"
-        hint = "give its folder by --root, NPL_ROOTS, or root in the user's npl.toml"
+        problem = f"{label!r} is not below a root that the user gave"
+        hint = "set its folder by --root, NPL_ROOTS, or root in the user's npl.toml"
         if settings.cloned_roots:
             hint += "; a project's npl.toml cannot allow it"
         raise NotAllowedError(problem, hint=hint)
@@ -328,11 +333,11 @@ def check_writable(app: App, found: Found, label: str) -> None:
         raise NotAllowedError(f"{label!r} lies in a hidden folder or one of NPL's prompts", hint=hint)
 
 
-def _tokens(app: App, tree: SectionTree, index: int, *, own: bool = False) -> int:
+def _section_tokens(app: App, tree: SectionTree, index: int, *, own: bool = False) -> int:
     section = tree.sections[index]
     return app.counter.count(trimmed_text(tree, section.own if own else section.whole))
 
 
-def _counting(tree: SectionTree, index: int) -> int:
-    """Return the section that represents a section: for a document with a title, the title's section."""
+def _representative(tree: SectionTree, index: int) -> int:
+    """Return a section; for a whole document with a title, the title's section."""
     return index or tree.title or 0

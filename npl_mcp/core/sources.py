@@ -34,19 +34,19 @@ from npl_mcp.stores.base.errors import RESTORE
 from npl_mcp.stores.data_folder import Stores
 
 
-class Source(Protocol):
-    """Finds and reads documents; :class:`~npl_index.library.documents.Library` is one."""
+class DocumentSource(Protocol):
+    """A source of documents, for example :class:`~npl_index.library.documents.Library`."""
 
     def find(self, ref: DocumentRef) -> tuple[Found, ...]:
-        """Find what a reference names."""
+        """Find the documents of a reference."""
         ...
 
     def is_set(self, ref: DocumentRef) -> bool:
-        """Return whether a reference names a set, whatever its number of documents."""
+        """Return whether a reference names a set; its number of documents does not count."""
         ...
 
     def holds(self, text: str) -> bool:
-        """Return whether a text with commas is itself a name."""
+        """Return whether a text with commas is one name."""
         ...
 
     def find_called(self, name: str) -> tuple[Found, ...]:
@@ -73,11 +73,11 @@ class Source(Protocol):
 class Sources:
     """All sources as one; the scheme of a name selects the source.
 
-    :param files: the source of every name without a known scheme.
-    :param schemes: the other sources, by scheme; their documents lie under the root ``<scheme>:``.
+    :param files: source of all names without a known scheme.
+    :param schemes: other sources, by scheme; their documents lie under the root ``<scheme>:``.
     """
 
-    def __init__(self, files: Library, schemes: Mapping[str, Source]) -> None:
+    def __init__(self, files: Library, schemes: Mapping[str, DocumentSource]) -> None:
         self._files = files
         self._schemes = schemes
 
@@ -88,29 +88,27 @@ class Sources:
         """
         each = self._each(ref)
         if len(each) == 1:
-            return self._named(each[0].file).find(each[0])
-        return tuple(dict.fromkeys(one for part in each for one in self._named(part.file).find(part)))
+            return self._source_of(each[0].file).find(each[0])
+        return tuple(dict.fromkeys(found for part in each for found in self._source_of(part.file).find(part)))
 
     def find_called(self, name: str) -> tuple[Found, ...]:
         """Find the documents of a name in a selector.
 
         A name without a scheme denotes a file, else a change request, else an artifact's file.
         """
-        source = self._named(name)
+        source = self._source_of(name)
         if source is not self._files:
             try:
                 return source.find(DocumentRef(file=name))
             except NPLError:
                 return ()
-        for one in (source, *self._schemes.values()):
-            if found := one.find_called(name):
-                return found
-        return ()
+        every = (candidate.find_called(name) for candidate in (source, *self._schemes.values()))
+        return next(filter(None, every), ())
 
     def is_set(self, ref: DocumentRef) -> bool:
-        """Return whether a reference names a set, whatever its number of documents."""
+        """Return whether a reference names a set; its number of documents does not count."""
         each = self._each(ref)
-        return len(each) > 1 or self._named(ref.file).is_set(ref)
+        return len(each) > 1 or self._source_of(ref.file).is_set(ref)
 
     def is_whole(self, ref: DocumentRef) -> bool:
         """Return whether a reference names everything below some roots of a single source."""
@@ -122,28 +120,28 @@ class Sources:
         return self._files.roots.names(found)
 
     def _each(self, ref: DocumentRef) -> list[DocumentRef]:
-        """Return the names of a list one by one; a file may have a comma in its name."""
+        """Return a reference for each name of a list; a file's name may have a comma."""
         text = ref.file or ""
-        parts = _split(text)
-        if len(parts) == 1 or self._named(text).holds(text):
+        parts = _names_in(text)
+        if len(parts) == 1 or self._source_of(text).holds(text):
             return [ref]
         return [DocumentRef(file=part.strip()) for part in parts if part.strip()] or [ref]
 
     def is_file(self, ref: DocumentRef) -> bool:
-        """Return whether a reference is resolved among the files, and not in another source."""
-        return self._named(ref.file) is self._files
+        """Return whether the files are the source of a reference."""
+        return self._source_of(ref.file) is self._files
 
     def aliases(self, ref: DocumentRef, found: Sequence[Found]) -> Sequence[tuple[str, ...]]:
         """Return the other names of each document in selectors: the requested name, if there is only one
         document.
         """
         if len(found) == 1 and ref.file is not None:
-            return [(ref.file, *self._named(found[0].root.path).aliases(found[0]))]
-        return LazySequence(len(found), lambda at: self._named(found[at].root.path).aliases(found[at]))
+            return [(ref.file, *self._source_of(found[0].root.path).aliases(found[0]))]
+        return LazySequence(len(found), lambda at: self._source_of(found[at].root.path).aliases(found[at]))
 
     def stat(self, found: Found) -> Fingerprint:
         """Return the fingerprint of a document, without reading it."""
-        return self._named(found.root.path).stat(found)
+        return self._source_of(found.root.path).stat(found)
 
     def listed(self, found: Sequence[Found]) -> Listed:
         """Return documents with their states; the same object as long as they are known to be unchanged."""
@@ -158,23 +156,23 @@ class Sources:
 
     def read(self, found: Found) -> Document:
         """Read a whole document."""
-        return self._named(found.root.path).read(found)
+        return self._source_of(found.root.path).read(found)
 
     def apart(self, listed: Listed) -> Reader | None:
         """Return a reader for another process; ``None`` for documents of several sources."""
-        sources = [self._named(root) for root in listed.roots]
-        return sources[0].apart() if all(one is sources[0] for one in sources) else None
+        sources = [self._source_of(root) for root in listed.roots]
+        return sources[0].apart() if all(source is sources[0] for source in sources) else None
 
-    def _named(self, name: str | None) -> Source:
+    def _source_of(self, name: str | None) -> DocumentSource:
         scheme = (name or "").partition(":")[0]
         return self._schemes.get(scheme, self._files)
 
 
 @dataclass(frozen=True, slots=True)
-class Texts:
-    """Documents already in memory; can be sent to another process.
+class LoadedDocuments:
+    """Documents in memory; can be sent to another process.
 
-    :param documents: by their paths.
+    :param documents: documents by path.
     """
 
     documents: Mapping[str, Document]
@@ -182,13 +180,13 @@ class Texts:
     def read(self, found: Found) -> Document:
         """Return a document.
 
-        :raises DocumentError: it was missing or damaged.
+        :raises DocumentError: the document was missing or damaged.
         """
         if found.path not in self.documents:
             raise DocumentError(f"{found.path!r} is damaged", hint=RESTORE)
         return self.documents[found.path]
 
-    def sent(self, founds: Sequence[Found]) -> Texts:  # noqa: ARG002
+    def sent(self, founds: Sequence[Found]) -> LoadedDocuments:  # noqa: ARG002
         """Return this object."""
         return self
 
@@ -219,16 +217,16 @@ class ArtifactDocuments:
 
     ``artifact:*`` is the current revision of each Markdown artifact.
 
-    :param stores: the stores of the artifacts.
-    :param most: maximum documents of one name.
+    :param stores: stores of the artifacts.
+    :param max_files: maximum number of documents of one name.
     :param current: cached current revisions, for all callers.
     """
 
     SCHEME = "artifact"
 
-    def __init__(self, stores: Stores, most: int, current: CurrentRevisions) -> None:
+    def __init__(self, stores: Stores, max_files: int, current: CurrentRevisions) -> None:
         self._stores = stores
-        self._most = most
+        self._max_files = max_files
         self._current = current
 
     def find(self, ref: DocumentRef) -> tuple[Found, ...]:
@@ -242,7 +240,7 @@ class ArtifactDocuments:
         """
         if self.is_set(ref):
             return self._all()
-        artifact, number = _parse(ref.file or "")
+        artifact, number = _parse_name(ref.file or "")
         with self._stores.database.read() as tx:
             found = FoundRevision.of(require_revision(tx, artifact, number))
         refuse_questions(found.row["filename"], ref.file or "")
@@ -258,16 +256,14 @@ class ArtifactDocuments:
 
     def find_called(self, name: str) -> tuple[Found, ...]:
         """Find the current revisions whose file has a name; the suffix is optional."""
-        if (
-            not self._stores.database.engine.exists()
-        ):  # the lookup of an unknown name must not create a data folder
+        if not self._stores.database.engine.exists():  # a lookup must not create a data folder
             return ()
         names = [name, *(name + suffix for suffix in MARKDOWN_SUFFIXES)]
         with self._stores.database.read() as tx:
             rows = tx.all(
                 f"{_CURRENT} WHERE filename IN :names ORDER BY artifact_id LIMIT :most",
                 names=names,
-                most=self._most,
+                most=self._max_files,
             )
         return tuple(map(FoundRevision.of, rows))
 
@@ -278,9 +274,9 @@ class ArtifactDocuments:
     def _all(self) -> tuple[Found, ...]:
         found = self._current.listed(self._stores)
         if not found:
-            raise DocumentNotFoundError("no artifact is Markdown", hint="artifact_list shows those there are")
-        if len(found) > self._most:
-            problem = f"there are more than {self._most:,} artifacts"
+            raise DocumentNotFoundError("no artifact is Markdown", hint="artifact_list lists all artifacts")
+        if len(found) > self._max_files:
+            problem = f"there are more than {self._max_files:,} artifacts"
             raise DocumentTooLargeError(problem, hint="name some: artifact:1, artifact:2")
         return found
 
@@ -292,20 +288,24 @@ class ArtifactDocuments:
         """Return this object: other processes receive the texts, so they need no database."""
         return self
 
-    def sent(self, founds: Sequence[Found]) -> Texts:
+    def sent(self, founds: Sequence[Found]) -> LoadedDocuments:
         """Return a reader of these revisions for another process; all contents come from one query."""
         every = list(map(_revision, founds))
         with self._stores.database.read() as tx:
-            texts = self._stores.artifact.contents.many(tx, [one.row for one in every])
-        there = ((one, one.row["digest"]) for one in every if one.row["digest"] in texts)
-        return Texts({one.path: _document(one, texts[digest], digest) for one, digest in there})
+            texts = self._stores.artifact.contents.many(tx, [revision.row for revision in every])
+        present = (
+            (revision, revision.row["digest"]) for revision in every if revision.row["digest"] in texts
+        )
+        return LoadedDocuments(
+            {revision.path: _document(revision, texts[digest], digest) for revision, digest in present}
+        )
 
     def read(self, found: Found) -> Document:
         """Read a revision; selectors call it by its file name.
 
         :raises StorageError: its file cannot be read.
         """
-        revision, data = self._stores.artifact.content(*_parse(found.path))
+        revision, data = self._stores.artifact.content(*_parse_name(found.path))
         return _document(_revision(found), data, revision.digest)
 
 
@@ -318,21 +318,22 @@ class CurrentRevisions:
         self._listed = Listed.of((), ())
 
     def listed(self, stores: Stores) -> Listed:
-        """Return them in the order of their artifacts; the same object while they are unchanged.
+        """Return the revisions in the order of their artifacts; the same object while they are unchanged.
 
         :raises DatabaseError: the database cannot be used.
         """
         with self._lock, stores.database.read() as tx:
-            # These differ after any change, at a cost independent of the number of artifacts. A number alone
-            # may denote another revision after a restored backup.
+            # The position differs after any change; its cost does not depend on the number of artifacts. The
+            # number of a revision alone may denote another one after a restored backup.
             position = tx.one(_NEWEST), tx.all(_ARCHIVED)
             if position != self._position:
                 # Unchanged entries keep their identity.
-                known = {tuple(one.row.values()): one for one in map(_revision, self._listed)}
+                known = {tuple(revision.row.values()): revision for revision in map(_revision, self._listed)}
                 rows = tx.all(f"{_CURRENT} ORDER BY artifact_id")
                 markdown = (row for row in rows if has_suffix(row["filename"], MARKDOWN_SUFFIXES))
                 found = [known.get(tuple(row.values())) or FoundRevision.of(row) for row in markdown]
-                self._listed, self._position = Listed.of(found, [one.state for one in found]), position
+                self._listed = Listed.of(found, [revision.state for revision in found])
+                self._position = position
             return self._listed
 
 
@@ -348,8 +349,8 @@ _MARK = re.compile(r"[{},]")
 _NAME = re.compile(r"artifact:([1-9][0-9]{0,15})(?:@([0-9]{1,15}))?")
 
 
-def _split(text: str) -> list[str]:
-    """Split a list into names; commas in braces and in the values of filters do not separate."""
+def _names_in(text: str) -> list[str]:
+    """Return the names in a list; commas in braces and in the values of filters do not separate."""
     parts: list[str] = []
     start = depth = 0
     for found in _MARK.finditer(text):
@@ -363,11 +364,11 @@ def _split(text: str) -> list[str]:
     return [*parts, text[start:]]
 
 
-def _parse(name: str) -> tuple[int, int | None]:
+def _parse_name(name: str) -> tuple[int, int | None]:
     found = _NAME.fullmatch(name)
     if found is None:
         raise InvalidRequestError(
-            f"{name[:64]!r} names no artifact",
+            f"{name[:64]!r} is not the name of an artifact",
             parameter="file",
             hint="write artifact:12, artifact:12@0 or artifact:*",
         )

@@ -21,26 +21,25 @@ from npl_index.tokens.sections import NOTHING, KnownCounts, TokenCounts
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.document_sets import DocumentSets
 from npl_mcp.core.library_documents import Listings
-from npl_mcp.core.references import KnownReferences
+from npl_mcp.core.references import cached_references
 from npl_mcp.core.sources import CurrentRevisions
 from npl_mcp.documents.editor import Editor
 from npl_mcp.documents.tickets import Tickets
 from npl_mcp.stores.data_folder import Stores
 
-_COUNTS_BYTES = 16 * 1024 * 1024
+_MAX_COUNT_BYTES = 16 * 1024 * 1024
 
 
 class SharedState:
     """State shared by all callers; construction opens nothing; safe for several threads.
 
-    :param settings: see :class:`~npl_mcp.config.settings.Settings`; those of any caller, since this state
-        does not depend on the working directory.
+    :param settings: settings of any caller, because this state does not depend on the working directory.
     """
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.stores = Stores(settings.data_folder, settings.max_artifact_bytes, settings.database_url)
-        self.listings, self.revisions, self.references = Listings(), CurrentRevisions(), KnownReferences()
+        self.listings, self.revisions, self.references = Listings(), CurrentRevisions(), cached_references()
         self.companions = Companions()
         self.files = FileListings()
         self.tickets, self.editor = Tickets(), Editor()
@@ -54,7 +53,7 @@ class SharedState:
         folder = None if settings.cache_mode == "memory" else settings.data_folder
         self.sets = DocumentSets(indexer, folder, settings.cache_bytes, settings.index_bytes)
         self._token_counts: LRUCache[tuple[str, str, str], KnownCounts] = LRUCache(
-            _COUNTS_BYTES, lambda known: known.nbytes
+            _MAX_COUNT_BYTES, lambda known: known.nbytes
         )
         self._counter: TokenCounter | None = None
         self._counter_lock = threading.Lock()
@@ -87,7 +86,7 @@ class SharedState:
         """Return the token counts of a document's sections.
 
         :param clock: deadline of the counting.
-        :param stored: returns the counts of the index; called if memory has no counts.
+        :param stored: function that returns the counts of the index; called if memory has none.
         """
         key = document.document.digest, document.tree.dialect, counter.name
         with self.lock:

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 
-STEP = 0.2
-"""Seconds between two progress reports."""
+REPORT_SECONDS = 0.2
+"""Time between two progress reports."""
 
-MOST_SECONDS = 60
-"""Maximum seconds that a call waits for new entries: many clients and proxies time out a little later."""
+MAX_SECONDS = 60
+"""Time that a call may wait for new entries: many clients and proxies time out a little later."""
 
 
 class Awaited:
@@ -112,9 +112,9 @@ class Indexing(Awaited):
 class News(Awaited):
     """New entries that one call waits for.
 
-    :param changes: the notifier.
-    :param topic: the topic.
-    :param seen: the position of the topic before the call read it.
+    :param changes: notifier of commits.
+    :param topic: topic of the entries.
+    :param seen: position of the topic before the call read it.
     :param until: see :class:`Awaited`.
     """
 
@@ -137,9 +137,9 @@ class NewsUser(Protocol):
 
 
 class Patience:
-    """The total patience of one call with sets that are being indexed, from now on.
+    """The total time that one call waits for sets that are being indexed, from now on.
 
-    :param seconds: ``None`` for no limit.
+    :param seconds: limit of the time; ``None`` for no limit.
     """
 
     def __init__(self, seconds: float | None) -> None:
@@ -155,7 +155,7 @@ class Patience:
         left = self._left(awaited)
         if awaited.progress is None:
             return left
-        return STEP if left is None else min(STEP, max(0.01, left))
+        return REPORT_SECONDS if left is None else min(REPORT_SECONDS, max(0.01, left))
 
     def _left(self, awaited: Awaited) -> float | None:
         until = self._until if awaited.until is None else awaited.until
@@ -192,7 +192,7 @@ def hurried(call: Waiting[T], began: float, seconds: float = 1.0) -> Generator[A
 def waited(call: Waiting[T], seconds: float | None = None) -> T:
     """Wait for a call in this thread, and return its result.
 
-    :param seconds: its patience with sets.
+    :param seconds: time limit for sets that are being indexed.
     """
     from concurrent.futures import wait  # as above
 
@@ -208,7 +208,7 @@ def waited(call: Waiting[T], seconds: float | None = None) -> T:
 
 
 def waits(body: Callable[P, Waiting[T]]) -> Callable[P, T]:
-    """Turn a coroutine function into a tool; its first argument says how its calls wait (``finished``)."""
+    """Turn a coroutine function into a tool; ``finished`` of its first argument waits for its calls."""
 
     @wraps(body)
     def function(*given: P.args, **named: P.kwargs) -> T:
@@ -230,16 +230,16 @@ async def when_new(
 ) -> T:
     """Return new entries: at once if there are any, else when they arrive, or after a time limit.
 
-    :param topic: returns the topic of the entries.
-    :param seconds: the time limit.
-    :param read: called again when the topic has changed, in a transaction of its own.
-    :param empty: returns whether there are no new entries.
-    :param write: reading changes the database.
-    :raises InvalidRequestError: the time limit is too long.
+    :param topic: function that returns the topic of the entries.
+    :param seconds: time limit.
+    :param read: function that reads the entries; called in a new transaction after each change of the topic.
+    :param empty: function that returns whether there are no new entries.
+    :param write: whether reading changes the database.
+    :raises InvalidRequestError: the time limit is out of range.
     """
-    if not 0 <= seconds <= MOST_SECONDS:
+    if not 0 <= seconds <= MAX_SECONDS:
         raise InvalidRequestError(
-            f"wait is {seconds:g}", parameter="wait", hint=f"give seconds, from 0 to {MOST_SECONDS}"
+            f"wait is {seconds:g}", parameter="wait", hint=f"give seconds, from 0 to {MAX_SECONDS}"
         )
     begin = user.database.write if write else user.database.read
     if not seconds:

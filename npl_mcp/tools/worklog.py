@@ -18,7 +18,7 @@ from npl_index.errors import OutsideRootError
 from npl_index.library.references import check_name
 from npl_index.library.roots import real_path
 from npl_mcp.core.waiting import waits, when_new
-from npl_mcp.core.worklog import WorklogUser
+from npl_mcp.core.worklog_context import WorklogUser
 from npl_mcp.documents.folders import is_hidden
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.errors import NotAllowedError

@@ -16,7 +16,7 @@ from npl_mcp.tools.responses import Reply, as_dict
 
 if TYPE_CHECKING:
     from npl_mcp.core.app import App
-    from npl_mcp.core.worklog import Worklogs
+    from npl_mcp.core.worklog_context import Worklogs
 
 FILE_TOOLS = ("items_", "survey_")
 """Prefixes of the tools that need files and nothing else."""
@@ -60,7 +60,7 @@ class InProcess:
         if tool.startswith(FILE_TOOLS):
             return Files(settings)
         if self._app is None and tool.startswith(WORKLOG_TOOLS):
-            from npl_mcp.core.worklog import Worklogs
+            from npl_mcp.core.worklog_context import Worklogs
 
             self._app = Worklogs(settings.data_folder, settings.worklog_project, settings.database_url)
         elif self._app is None:

@@ -113,7 +113,7 @@ SHARED: list[tuple[list[str], str]] = [
     (["token", "revoke", "nobody"], "there is no token of 'nobody'"),
     (["library", "push", ""], "argument folder: it is empty"),
     (["library", "push", "file.md"], "file.md is not a folder; name an existing folder"),
-    (["library", "push", "bare"], "bare holds no Markdown; name another folder"),
+    (["library", "push", "bare"], "bare has no Markdown; name another folder"),
     (["library", "push", "docs", "-m", ""], "--message is empty"),
     (["library", "push", "docs", "--by", "a\nb"], "--by has a line break or a control character; use one"),
     (["library", "pull", "X Y", "new"], "'X Y' names no library; write e.g. docs or docs@12"),

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from npl_mcp.config.child_processes import child_environment
-from npl_mcp.core.document_sets import APART
+from npl_mcp.core.document_sets import BACKGROUND_BYTES
 
 pytestmark = pytest.mark.durability
 
@@ -89,7 +89,7 @@ class Stranger:
         subprocess.run(["git", "init", "--quiet", str(folder)], check=True)
         (folder / "many").mkdir()
         for number in range(40):
-            text = f"# Page {number}\n" + "A line of words.\n" * (APART // 40 // 16)
+            text = f"# Page {number}\n" + "A line of words.\n" * (BACKGROUND_BYTES // 40 // 16)
             (folder / "many" / f"page{number}.md").write_text(text, encoding="utf-8")
         self.environment = {
             **os.environ,

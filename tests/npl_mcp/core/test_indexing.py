@@ -18,7 +18,7 @@ from fastmcp import Client
 from npl_index.index.entries import MAX_BATCH_FILES as FILES_OF_A_BATCH
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.app import App
-from npl_mcp.core.document_sets import APART
+from npl_mcp.core.document_sets import BACKGROUND_BYTES
 from npl_mcp.server.server import create_server
 from npl_mcp.tools.npl import npl_load_tailored
 from tests.conftest import envelope
@@ -32,7 +32,7 @@ def large(settings: Settings, tmp_path: Path) -> Settings:
     """Settings with a folder that is indexed by several processes."""
     root = tmp_path / "large"
     root.mkdir()
-    size = APART // FILES + 1_000
+    size = BACKGROUND_BYTES // FILES + 1_000
     for number in range(FILES):
         text = f"# Page {number}\n\n## Care of the valve {number}\n\nOil the valve of number{number}.\n\n"
         text += f"## Table {number}\n\n" + "a line of words about pumps and sieves\n" * (size // 39)

@@ -13,7 +13,7 @@ from fastmcp import Client
 
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.calls import CALLER, Caller
-from npl_mcp.core.lanes import LANES, Lane, lane
+from npl_mcp.core.lanes import LANES, WorkerLane, lane
 from npl_mcp.server.server import create_server
 from tests.conftest import envelope
 
@@ -32,7 +32,7 @@ class Gates:
 
         return work
 
-    async def open(self, lanes: Lane, count: int = 1) -> None:
+    async def open(self, lanes: WorkerLane, count: int = 1) -> None:
         """Let as many go, one after the other, and wait until as many others began or none is left."""
         for _ in range(count):
             wanted = min(len(self.begun) + 1, len(self.begun) + waiting(lanes))
@@ -48,11 +48,11 @@ class Gates:
         self._let_go.release(10_000)
 
 
-def waiting(one: Lane) -> int:
+def waiting(one: WorkerLane) -> int:
     return sum(map(len, one._turns._waiting.values()))
 
 
-async def queue(group: Any, one: Lane, gates: Gates, caller: Hashable, count: int) -> None:
+async def queue(group: Any, one: WorkerLane, gates: Gates, caller: Hashable, count: int) -> None:
     async def call() -> None:
         CALLER.set(Caller(key=caller))
         await one.run(gates.of(caller))
@@ -87,7 +87,7 @@ def test_callers_take_turns() -> None:
     """Whoever came first, and however many calls each of them has."""
 
     async def run() -> None:
-        one, gates = Lane(1), Gates()
+        one, gates = WorkerLane(1), Gates()
         async with anyio.create_task_group() as group:
             await queue(group, one, gates, "a", 5)
             await queue(group, one, gates, "b", 3)
@@ -103,7 +103,7 @@ def test_calls_that_are_given_up_take_no_turn() -> None:
     """Nor does anything remember their caller."""
 
     async def run() -> None:
-        one, gates = Lane(1), Gates()
+        one, gates = WorkerLane(1), Gates()
         async with anyio.create_task_group() as group:
             await queue(group, one, gates, "a", 1)
             await gates.until(1)

@@ -15,7 +15,7 @@ import pytest
 from npl_index.errors import DocumentNotFoundError, NPLError
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.app import App
-from npl_mcp.core.document_sets import APART
+from npl_mcp.core.document_sets import BACKGROUND_BYTES
 from npl_mcp.core.libraries import Libraries
 from npl_mcp.stores.access import Sight
 from npl_mcp.stores.base.sqlite import driver
@@ -124,7 +124,7 @@ def test_other_processes_index_a_library_as_this_one_does(
     """They get the documents themselves; one that is damaged is left out and named, wherever it is read."""
     root = tmp_path / "large"
     for number in range(80):
-        words = "a line of words about pumps and sieves\n" * (APART // 80 // 39 + 20)
+        words = "a line of words about pumps and sieves\n" * (BACKGROUND_BYTES // 80 // 39 + 20)
         put(root / f"page{number:02}.md", f"# Page {number}\n\nOil the valve of number{number}.\n\n{words}")
     push(root, "large")
     damage(settings, "# Page 7\n%")

@@ -546,7 +546,7 @@ def test_who_may_only_read_is_not_shown_what_writes(site: Site) -> None:
     ):
         refused = site.call("reader", tool, **arguments)
         assert (refused.status, refused.data["error_code"]) == (403, "PERMISSION_DENIED")
-        assert "'reader' only allows to read" in refused.data["error"]
+        assert "'reader' only allows reading" in refused.data["error"]
     assert "session_create" not in site.call("reader", "session_creat").data["error"]
     assert site.data("reader", "session_get", session_id="s")["session"]["id"] == "s"
     assert site.data("reader", "worklog_read", peek=True)["session_id"] == "w"
@@ -580,7 +580,7 @@ def test_who_acts_is_who_the_token_says(site: Site, act: str) -> None:
     for other in ("bob", "Alice", "nobody"):
         refused = site.call("alice", tool, **arguments, **{parameter: other})
         assert (refused.status, refused.data["error_code"]) == (403, "PERMISSION_DENIED")
-        assert "the token is that of 'alice'" in refused.data["error"]
+        assert "the token belongs to 'alice'" in refused.data["error"]
     assert site.code("alice", tool, **arguments, **{parameter: 7}) == "INVALID_PARAMETER"
     listed = tools_of(site, "alice")[tool][0]["inputSchema"]
     assert parameter in listed["properties"]

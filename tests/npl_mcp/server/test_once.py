@@ -19,7 +19,7 @@ from fastmcp import Client
 from npl_index.library.documents import DocumentRef
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.app import App
-from npl_mcp.core.document_sets import APART
+from npl_mcp.core.document_sets import BACKGROUND_BYTES
 from npl_mcp.server.registry import register_all
 from npl_mcp.server.server import create_server
 from npl_mcp.tools.domains import listed_tools, unlisted_tools
@@ -59,7 +59,9 @@ def large(settings: Settings, tmp_path: Path) -> Settings:
     root.mkdir()
     for number in range(FILES):
         page = root / f"page{number}.md"
-        page.write_text(f"# Page\n\n## Valve {number}\n\n" + "a line of words\n" * (APART // FILES // 15))
+        page.write_text(
+            f"# Page\n\n## Valve {number}\n\n" + "a line of words\n" * (BACKGROUND_BYTES // FILES // 15)
+        )
         os.utime(page, (1_000_000_000, 1_000_000_000))
     return replace(settings, roots=(root,), time_limit=600)
 

@@ -311,8 +311,8 @@ def test_the_small_list_of_chosen_domains(settings: Settings) -> None:
     [
         (("sesion",), "there is no domain 'sesion'; did you mean session?"),
         (("npl", "lodaing"), "there is no domain 'lodaing'; did you mean loading?"),
-        (("zzzz",), "there is no domain 'zzzz'; there are search, npl, cr, "),
-        (("z" * 100_000,), f"there is no domain '{'z' * 64}'; there are search, npl, "),
+        (("zzzz",), "there is no domain 'zzzz'; use some of search, npl, cr, "),
+        (("z" * 100_000,), f"there is no domain '{'z' * 64}'; use some of search, npl, "),
     ],
 )
 def test_an_unknown_domain_is_an_error(settings: Settings, words: tuple[str, ...], text: str) -> None:

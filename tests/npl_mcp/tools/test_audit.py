@@ -58,7 +58,7 @@ def test_a_labelled_question_is_asked_by_the_benchmark(call: Call, tmp_path: Pat
 def test_what_cannot_be_labelled(call: Call) -> None:
     """Each refusal says what to do instead, and nothing is saved."""
     for given, error in (
-        ({"context": "a", "right": []}, "0 sections are right"),
+        ({"context": "a", "right": []}, "right has 0 selectors"),
         ({"right": ["## Watering"]}, "there is no question to save"),
         ({"context": "a", "right": ["## Nowhere"]}, "Nowhere"),
         ({"context": "a", "right": ["## Watering"], "name": "../x"}, "name is '../x'"),

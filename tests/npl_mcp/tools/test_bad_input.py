@@ -243,7 +243,7 @@ def test_a_file_of_a_folder_that_vanishes_is_named(
     assert "unreadable" not in whole
     monkeypatch.setattr(os, "stat", late)
     data = calls(settings, [request])[0]["data"]
-    assert data["unreadable"] == ["plants/roses.md: it is gone"]
+    assert data["unreadable"] == ["plants/roses.md: the file was removed"]
     assert data["sections"][0]["file"] == "plants/beans.md"
 
 

@@ -405,9 +405,9 @@ def test_the_command(settings: Settings) -> None:
     assert (first.returncode, first.stderr) == (0, "")
     assert first.stdout.splitlines() == [
         *(f"written: {path}" for path in sorted(FILES)),
-        "5 files written, 0 were there",
+        "5 files written, 0 kept",
     ]
-    assert second.stdout.endswith("0 files written, 5 were there\n")
+    assert second.stdout.endswith("0 files written, 5 kept\n")
     assert third.returncode == 2
     assert third.stderr == "npl-mcp: 'nowhere' is not a folder; give the project's folder\n"
 

@@ -16,7 +16,7 @@ from npl_index.index.entries import MAX_BATCH_FILES as FILES
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.app import App
 from npl_mcp.core.calls import Caller
-from npl_mcp.core.document_sets import APART
+from npl_mcp.core.document_sets import BACKGROUND_BYTES
 from npl_mcp.server.server import create_server
 from npl_mcp.stores.artifact.contents import Contents
 from npl_mcp.stores.searching import SearchStore
@@ -179,7 +179,7 @@ def test_a_search_ends_with_its_caller(
 def large(settings: Settings) -> int:
     """Store enough artifacts that they are indexed in the background; return how many."""
     count = 12
-    text = "a line of words about pumps and sieves\n" * (APART // count // 39 + 1)
+    text = "a line of words about pumps and sieves\n" * (BACKGROUND_BYTES // count // 39 + 1)
     with opened(settings) as app:
         for number in range(count):
             artifact(

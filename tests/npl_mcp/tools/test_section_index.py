@@ -285,8 +285,8 @@ def test_fences_that_look_wrong_are_named(settings: Settings, docs: Path, call: 
         "# Rules\n\n## One\n\n**how**\n: ```python\n# no heading\n```\n\n## Two\n\ntext\n"
     )
     data = call("npl_section_index", file="rules.md")["data"]
-    assert data["warnings"] == ["look at the fences of lines 6: not closed, or not where they should be"]
+    assert data["warnings"] == ["check the fences in lines 6: not closed, or misplaced"]
     assert [node["name"] for node in flat(data["sections"])] == ["Rules", "One", "Two"]
     outline = text(settings, file=".", format="markdown")
-    assert "warning: rules.md: look at the fences of lines 6:" in outline
+    assert "warning: rules.md: check the fences in lines 6:" in outline
     assert "warnings" not in call("npl_section_index", file="guide.md")["data"]

@@ -148,7 +148,7 @@ def test_a_dump_of_one_file(here: Call) -> None:
     assert headers(here("dump_files", path="src/main.py")["data"]["content"]) == ["src/main.py"]
     refused = here("dump_files", path="debug.log")
     assert refused["error_code"] == "NOT_FOUND"
-    assert "ignored" in refused["error"]
+    assert "ignores it" in refused["error"]
 
 
 def test_a_dump_says_what_it_leaves_out(here: Call, repository: Path, tmp_path: Path) -> None:
@@ -179,7 +179,7 @@ def test_a_dump_is_bounded(here: Call, repository: Path) -> None:
     (repository / "docs" / "b.txt").write_text("b" * 200, encoding="utf-8")
     data = here("dump_files", path="docs")["data"]
     assert headers(data["content"]) == ["docs/a.txt", "docs/größe.md"]
-    assert data["left_out"] == [{"path": "docs/b.txt", "reason": "one answer holds 1,048,576 bytes"}]
+    assert data["left_out"] == [{"path": "docs/b.txt", "reason": "an answer has at most 1,048,576 bytes"}]
     assert data["total_bytes"] <= utility.MAX_ANSWER_BYTES
 
 

@@ -82,7 +82,7 @@ def test_what_several_sections_or_none_are_is_refused(run: Run) -> None:
     words = ("--operation", "append", "--content", "x")
     assert "did you mean" in run("edit", "guide.md", "## Stup", *words)[2]
     assert "sections of guide.md match" in run("edit", "guide.md", "// *", *words)[2]
-    assert "lies below no root" in run("edit", "npl.md", "# NPL", *words, "--root", ".")[2]
+    assert "is not below a root" in run("edit", "npl.md", "# NPL", *words, "--root", ".")[2]
     assert Path("guide.md").read_bytes() == GUIDE.encode()
 
 

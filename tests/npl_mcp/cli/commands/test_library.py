@@ -218,7 +218,7 @@ WRONG = {
     ("push", "docs", "--name", "a" * 65): "cannot be the name of a library",
     ("push", "docs", "-m", "two\nlines"): "message has a line break",
     ("push", "nowhere"): "nowhere is not a folder",
-    ("push", "bare"): "bare holds no Markdown",
+    ("push", "bare"): "bare has no Markdown",
     ("pull", "docks", "copy"): "there is no library 'docks'; near: lib:docs",
     ("pull", "docs@0", "copy"): "names no revision; they are numbered from 1 on",
     ("pull", "docs@2", "copy"): "library docs has no revision 2; it has only revision 1",

@@ -1,6 +1,6 @@
-"""The context of the worklog tools: the database, and the caller's project.
+"""The context of the worklog tools: the database and the caller's project.
 
-The application is one; the command line has another with a tenth of the startup time.
+The application is such a context; the command line uses another one, with a tenth of the startup time.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ class WorklogUser(NewsUser, Protocol):
 
     @property
     def project(self) -> str:
-        """The real path of its folder."""
+        """The real path of the project's folder."""
         ...
 
     @property
     def seen_roots(self) -> tuple[str, ...] | None:
-        """Real paths of the only folders that the caller sees; ``None``: no restriction."""
+        """Real paths of the only folders that the caller may see; ``None`` without a restriction."""
         ...
 
 
 class Worklogs:
     """The worklogs of a data folder for one command; construction opens nothing.
 
-    :param data_folder: the data folder.
-    :param project: real path of the folder of the current project.
-    :param address: of a database that replaces the one in the folder.
+    :param data_folder: path of the data folder.
+    :param project: real path of the current project's folder.
+    :param address: address of a database that replaces the one in the data folder.
     """
 
     def __init__(self, data_folder: Path, project: Path, address: str | None = None) -> None:
