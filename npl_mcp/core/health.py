@@ -1,4 +1,4 @@
-"""Defects of a folder of documents, found by reading all of them."""
+"""Defects of the documents of a folder; all documents are read."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from npl_mcp.core.places import title_of
 from npl_mcp.core.relations import INDEX_FILES, Relations, around, below
 from npl_mcp.stores.access import Sight
 
-LONG = 1_000
-"""Tokens of a section's own text from which it is too long: twice the default answer."""
+MAX_SECTION_TOKENS = 1_000
+"""Tokens of a section's own text, twice the default answer; longer texts are too long."""
 
-LEAST_WORDS = 20
-"""Words of a text from which it is compared with others."""
+MIN_WORDS = 20
+"""Words of the shortest text that is compared with others."""
 
-ALIKE = 0.8
-"""Share of equal word sequences (Jaccard index) from which two texts are nearly the same."""
+MIN_SIMILARITY = 0.8
+"""Share of equal word sequences (Jaccard index) of two texts that are nearly the same."""
 
 _SEQUENCE, _SKETCH, _KEYS = 4, 32, 4
-"""Words of a sequence; sequences that stand for a text; those by which similar texts meet."""
+"""Words of a sequence; sequences in the sketch of a text; sequences of it that select texts to compare."""
 
-_MET = 50
-"""Texts at most that a text is compared with because of one sequence."""
+_MAX_COMPARED = 50
+"""Texts that are compared with a text because of one sequence."""
 
 _WORD = re.compile(r"\w+")
 
@@ -47,27 +47,27 @@ CHECKS: Mapping[str, str] = {
     "untitled": "Without a title",
     "fences": "Unclosed code fences",
     "orphaned": "No page links here",
-    "unused": "Never handed over by a call",
+    "unused": "Never in an answer",
 }
 """Names and titles of the checks."""
 
 
-_known: WeakKeyDictionary[Collection, dict[tuple[DocumentRef, Sight], tuple[Finding, ...]]] = (
+_cached: WeakKeyDictionary[Collection, dict[tuple[DocumentRef, Sight], tuple[Defect, ...]]] = (
     WeakKeyDictionary()
 )
-"""What was found in collections that are still current, so that a filter does not read them again."""
+"""Defects of current collections, so that a filter does not read the documents again."""
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """A place with a defect.
+class Defect:
+    """A defect of a document.
 
     :param check: one of :data:`CHECKS`.
-    :param file: its document.
-    :param line: in the document, from 1.
-    :param selector: of its section.
-    :param tokens: of the section's own text; of all for a whole document.
-    :param note: what is wrong.
+    :param file: name of the document.
+    :param line: line in the document, from 1.
+    :param selector: selector of the section.
+    :param tokens: tokens of the section's own text, or of the whole document.
+    :param note: description of the defect.
     """
 
     check: str
@@ -82,13 +82,13 @@ class Finding:
 class Health:
     """The defects of a folder.
 
-    :param findings: in the order of the documents.
-    :param searched: documents that were read.
-    :param documents: documents that there are.
-    :param checks: titles of the checks that were made.
+    :param defects: defects, in the order of the documents.
+    :param searched: number of documents that were read.
+    :param documents: number of documents.
+    :param checks: titles of the checks, by name.
     """
 
-    findings: tuple[Finding, ...]
+    defects: tuple[Defect, ...]
     searched: int
     documents: int
     checks: Mapping[str, str]
@@ -99,24 +99,29 @@ async def examined(app: App, ref: DocumentRef) -> Health:
 
     :raises DocumentNotFoundError: there is no such folder.
     """
-    asked = await app.gathered(ref)
-    relations = Relations(app, await app.gathered(around(app, asked.founds[0])))
-    own = {relations.number_of(found) for found in asked.founds} - {None}
+    requested = await app.gathered(ref)
+    relations = Relations(app, await app.gathered(around(app, requested.founds[0])))
+    own = {relations.number_of(found) for found in requested.founds} - {None}
     if not own:
-        raise DocumentNotFoundError(f"{ref.file!r} is none of the documents of its root")
+        raise DocumentNotFoundError(f"{ref.file!r} is not among the documents of its root")
     part = [number for number in relations.documents if number in own]
-    look = _Look(app, relations)
-    known = _known.setdefault(relations.gathered.collection, {})
-    if (found := known.get((ref, app.sight))) is None:
-        found = known[ref, app.sight] = (*look.each(part), *look.alike(part), *look.orphaned(part))
+    checks = _Checks(app, relations)
+    cached = _cached.setdefault(relations.gathered.collection, {})
+    if (found := cached.get((ref, app.sight))) is None:
+        found = (*checks.single(part), *checks.similar(part), *checks.orphaned(part))
+        cached[ref, app.sight] = found
     used = app.stores.calls.files_taken()
-    checks = {name: title for name, title in CHECKS.items() if used or name != "unused"}
-    unused = look.unused(part, used) if used else ()
-    return Health((*found, *unused), len(part), len(own), checks)
+    titles = {name: title for name, title in CHECKS.items() if used or name != "unused"}
+    unused = checks.unused(part, used) if used else ()
+    return Health((*found, *unused), len(part), len(own), titles)
 
 
-class _Look:
-    """Documents that are examined."""
+class _Checks:
+    """The checks of documents.
+
+    :param app: view of the caller.
+    :param relations: documents with their links.
+    """
 
     def __init__(self, app: App, relations: Relations) -> None:
         self._relations = relations
@@ -124,56 +129,55 @@ class _Look:
         self._counts: Callable[[int], TokenCounts] = app.counting(collection, app.clock("the folder"))[1]
         self._clock: Deadline = app.clock("the folder")
 
-    def each(self, part: Sequence[int]) -> Iterator[Finding]:
-        """Yield what is wrong with single documents."""
+    def single(self, part: Sequence[int]) -> Iterator[Defect]:
+        """Yield the defects of single documents."""
         for number in part:
             self._clock.check()
             tree = self._relations.parsed(number).tree
-            for one in self._relations.broken(number):
-                target = one.reference.path + (f"#{one.reference.anchor}" if one.reference.anchor else "")
-                yield self._at(number, "broken", f"{target}: {one.why}", one.reference.line)
+            for link in self._relations.broken(number):
+                target = link.reference.path + (f"#{link.reference.anchor}" if link.reference.anchor else "")
+                yield self._at_line(number, "broken", f"{target}: {link.why}", link.reference.line)
             for line in tree.doubtful_fences:
-                yield self._at(number, "fences", "a code fence begins here and does not end", line)
+                yield self._at_line(number, "fences", "a code fence begins here and does not end", line)
             if not tree.sections[0].whole_traits.word_count:
-                yield self._whole(number, "empty", "no text at all")
+                yield self._in_document(number, "empty", "no text")
             elif title_of(tree) is None:
-                yield self._whole(number, "untitled", "no heading and no title in front matter")
+                yield self._in_document(number, "untitled", "no heading and no title in front matter")
             for section in tree.sections:
                 tokens = self._counts(number).last(section.index)
-                if tokens > LONG:
-                    yield self._section(number, section.index, "long", f"{tokens:,} tokens in one piece")
-                if section.level and not section.children and not _text(tree, section).strip():
-                    yield self._section(number, section.index, "empty", "a heading without text")
+                if tokens > MAX_SECTION_TOKENS:
+                    yield self._in_section(number, section.index, "long", f"{tokens:,} tokens in one piece")
+                if section.level and not section.children and not _own_text(tree, section).strip():
+                    yield self._in_section(number, section.index, "empty", "a heading without text")
 
-    def alike(self, part: Sequence[int]) -> Iterator[Finding]:
-        """Yield sections whose text another has as well, or nearly so."""
+    def similar(self, part: Sequence[int]) -> Iterator[Defect]:
+        """Yield sections with the same text as another section, or nearly the same."""
         sketches: list[tuple[int, int, frozenset[int]]] = []
-        meet: dict[int, list[int]] = {}
+        by_key: dict[int, list[int]] = {}
         for number in part:
             self._clock.check()
             tree = self._relations.parsed(number).tree
             for section in tree.sections:
-                if section.own_traits.word_count < LEAST_WORDS:
+                if section.own_traits.word_count < MIN_WORDS:
                     continue
-                words = _WORD.findall(_text(tree, section).lower())
-                # The sequences with the smallest hashes: equal texts have equal ones (MinHash, Broder 1997).
+                words = _WORD.findall(_own_text(tree, section).lower())
+                # The sequences with the smallest hashes; equal texts have equal ones (MinHash, Broder 1997).
                 least = nsmallest(_SKETCH, set(_sequences(words)))
-                sketch = frozenset(least)
-                other = _nearest(sketch, {at for key in least[:_KEYS] for at in meet.get(key, ())}, sketches)
+                sketch, keys = frozenset(least), least[:_KEYS]
+                other = _nearest(sketch, {at for key in keys for at in by_key.get(key, ())}, sketches)
                 if other is not None:
                     share, at = other
                     same = "the same as" if share == 1 else f"{share:.0%} the same as"
-                    where = self._section(sketches[at][0], sketches[at][1], "", "")
-                    yield self._section(
-                        number, section.index, "same", f"{same} {where.selector}, line {where.line}"
-                    )
-                for key in least[:_KEYS]:
-                    if len(others := meet.setdefault(key, [])) < _MET:
+                    twin = self._in_section(sketches[at][0], sketches[at][1], "", "")
+                    note = f"{same} {twin.selector}, line {twin.line}"
+                    yield self._in_section(number, section.index, "same", note)
+                for key in keys:
+                    if len(others := by_key.setdefault(key, [])) < _MAX_COMPARED:
                         others.append(len(sketches))
                 sketches.append((number, section.index, sketch))
 
-    def orphaned(self, part: Sequence[int]) -> Iterator[Finding]:
-        """Yield documents that no other links to; where no document links to another, none."""
+    def orphaned(self, part: Sequence[int]) -> Iterator[Defect]:
+        """Yield documents without links from other documents, unless no document links to another."""
         linked: set[int | None] = set()
         for number in self._relations.documents:
             for reference in self._relations.references(number):
@@ -185,34 +189,34 @@ class _Look:
             for number in part:
                 name = below(self._relations.gathered.founds[number]).rpartition("/")[2]
                 if number not in linked and name not in INDEX_FILES:
-                    yield self._whole(number, "orphaned", "no other document links here")
+                    yield self._in_document(number, "orphaned", "no other document links here")
 
-    def unused(self, part: Sequence[int], used: Iterable[str]) -> Iterator[Finding]:
-        """Yield documents of which no call was answered."""
+    def unused(self, part: Sequence[int], used: Iterable[str]) -> Iterator[Defect]:
+        """Yield documents that no logged answer contains."""
         known = set(used)
         for number in part:
             if self._relations.gathered.files[number] not in known:
-                yield self._whole(number, "unused", "in no answer of the log of calls")
+                yield self._in_document(number, "unused", "in no answer of the log of calls")
 
-    def _at(self, number: int, check: str, note: str, line: int) -> Finding:
-        """Return a finding at a line, counted from 0."""
+    def _at_line(self, number: int, check: str, note: str, line: int) -> Defect:
+        """Return a defect at a line, counted from 0."""
         tree = self._relations.parsed(number).tree
-        index = next((one.index for one in reversed(tree.sections) if one.own.start <= line), 0)
-        return replace(self._section(number, index, check, note), line=line + 1)
+        index = next((part.index for part in reversed(tree.sections) if part.own.start <= line), 0)
+        return replace(self._in_section(number, index, check, note), line=line + 1)
 
-    def _whole(self, number: int, check: str, note: str) -> Finding:
+    def _in_document(self, number: int, check: str, note: str) -> Defect:
         tokens = self._counts(number).total(range(len(self._relations.parsed(number).tree.sections)))
-        return replace(self._section(number, 0, check, note), tokens=tokens)
+        return replace(self._in_section(number, 0, check, note), tokens=tokens)
 
-    def _section(self, number: int, index: int, check: str, note: str) -> Finding:
+    def _in_section(self, number: int, index: int, check: str, note: str) -> Defect:
         file = self._relations.gathered.files[number]
         parsed = self._relations.parsed(number)
         section = parsed.tree.sections[index]
         selector = qualified(document_name(file), parsed.step(index))
-        return Finding(check, file, section.own.start + 1, selector, self._counts(number).last(index), note)
+        return Defect(check, file, section.own.start + 1, selector, self._counts(number).last(index), note)
 
 
-def _text(tree: SectionTree, section: Section) -> str:
+def _own_text(tree: SectionTree, section: Section) -> str:
     """Return the own text of a section without its heading."""
     return tree.text(Span(max(section.heading_lines.stop, section.own.start), section.own.stop))
 
@@ -226,13 +230,13 @@ def _sequences(words: Sequence[str]) -> Iterator[int]:
 def _nearest(
     sketch: frozenset[int], among: Iterable[int], sketches: Sequence[tuple[int, int, frozenset[int]]]
 ) -> tuple[float, int] | None:
-    """Return how similar the most similar text is, and which one that is; ``None`` if none is similar."""
-    shares = [(_share(sketch, sketches[at][2]), -at) for at in among]
+    """Return the similarity and the number of the most similar text; ``None`` without a similar one."""
+    shares = [(_similarity(sketch, sketches[at][2]), -at) for at in among]
     share, at = max(shares, default=(0.0, 0))
-    return (share, -at) if share >= ALIKE else None
+    return (share, -at) if share >= MIN_SIMILARITY else None
 
 
-def _share(one: frozenset[int], other: frozenset[int]) -> float:
-    """Estimate the Jaccard index of two texts from their sketches."""
-    both = nsmallest(_SKETCH, one | other)
-    return sum(key in one and key in other for key in both) / len(both)
+def _similarity(sketch: frozenset[int], other: frozenset[int]) -> float:
+    """Return an estimate of the Jaccard index of two texts from their sketches."""
+    both = nsmallest(_SKETCH, sketch | other)
+    return sum(key in sketch and key in other for key in both) / len(both)

@@ -30,18 +30,18 @@ from npl_mcp.stores.library.names import LibraryRef, top_of
 from npl_mcp.stores.library.store import Difference, Files, LibraryFile, LibraryRevision, LibraryStore, Push
 
 NOTE_FOLDER, NOTE = ".npl", "library"
-"""Where a folder notes its revision of each library: JSON, number and digest by the library's name."""
+"""File of a folder with its revision of each library: JSON, number and digest by the library's name."""
 
-_NOTE_BYTES = 64 * 1024
+_MAX_NOTE_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Pushed:
     """The result of a push from a folder.
 
-    :param push: the new revision, and how it differs from the one before.
-    :param merged: files that others changed since the folder's revision; the folder has them now.
-    :param replaced: such files that the folder's own replaced by force.
+    :param push: new revision with its changes.
+    :param merged: files that others changed since the folder's revision; the folder has these changes now.
+    :param replaced: files of others that were replaced by force.
     """
 
     push: Push
@@ -51,10 +51,10 @@ class Pushed:
 
 @dataclass(frozen=True, slots=True)
 class _Merged:
-    """The files of a folder and those of others, merged.
+    """The merged files of a folder and of others.
 
-    :param files: all of them.
-    :param texts: merged contents by their paths.
+    :param files: all files.
+    :param texts: merged contents by path.
     :param taken: paths of files that differ from the folder's.
     """
 
@@ -106,31 +106,32 @@ class Libraries:
     ) -> Pushed:
         """Push the Markdown of a folder as the next revision of a library.
 
-        What others pushed since the revision that the folder notes is merged by section, and written to the
+        Later pushes of others than the folder's noted revision are merged by section and written to the
         folder. A folder without a note replaces the library's files.
 
-        :param force: replace the files that others changed.
+        :param force: whether to replace the files that others changed.
         :raises DocumentNotFoundError: the folder contains no Markdown: it is probably the wrong one.
         :raises DocumentError: a file cannot be read; nothing was pushed.
-        :raises ConflictError: others changed the same sections, or the note is of another library.
+        :raises ConflictError: others changed the same sections, or the library does not have the noted
+            revision.
         """
         details: dict[str, Any] = {"message": message, "created_by": created_by, "dry_run": dry_run}
         while True:
             founds = self._markdown_files(folder)
             if not founds:
                 raise DocumentNotFoundError(f"{folder} has no Markdown", hint="name another folder")
-            files = {path: self._file(path, found) for path, found in founds.items()}
-            current = self._current(name)
+            files = {path: self._library_file(path, found) for path, found in founds.items()}
+            current = self._current_revision(name)
             number = 0 if current is None else current.number
             theirs = {} if current is None else self._store.files(current)
-            base = None if current is None else self._base(folder, name, force=force)
+            base = None if current is None else self._noted_files(folder, name, force=force)
             merged = _Merged(files)
             if base is not None and not force:
                 merged = self._merged(top_of(name, number), base, files, theirs, founds)
 
-            read = partial(self._read, founds, merged.texts)
+            read = partial(self._content, founds, merged.texts)
             done = self._store.push(name, merged.files, read, **details, expect=number)
-            if done is not None:  # else somebody pushed meanwhile
+            if done is not None:  # otherwise another push came first
                 break
         others = Difference.between(base or {}, theirs) if force else Difference((), (), ())
         changed = {*others.added, *others.changed}
@@ -139,20 +140,20 @@ class Libraries:
             revision = self._store.revision(name, done.number)
             if merged.taken:
                 own = frozenset((path, file.digest) for path, file in files.items())
-                self._write(Pulled(revision), folder, merged.files, own)
+                self._write_files(Pulled(revision), folder, merged.files, own)
             self._note(folder, revision)
         return Pushed(done, merged.taken, replaced)
 
-    def _file(self, path: str, found: Found) -> LibraryFile:
+    def _library_file(self, path: str, found: Found) -> LibraryFile:
         # Contents are read twice, because together they may not fit into memory.
         document = self._reader.read(found)
         decoded(document.data, path)
         return LibraryFile(document.digest, len(document.data))
 
-    def _read(self, founds: Mapping[str, Found], texts: Mapping[str, bytes], path: str) -> bytes:
+    def _content(self, founds: Mapping[str, Found], texts: Mapping[str, bytes], path: str) -> bytes:
         return texts[path] if path in texts else self._reader.read(founds[path]).data
 
-    def _current(self, name: str) -> LibraryRevision | None:
+    def _current_revision(self, name: str) -> LibraryRevision | None:
         with suppress(DocumentNotFoundError):
             return self._store.revision(name)
         return None
@@ -176,7 +177,7 @@ class Libraries:
                 files.pop(path, None)
                 files |= {} if new is None else {path: new}
             elif own and old and new:
-                old_text, new_text = (self._store.content(path, one.digest) for one in (old, new))
+                old_text, new_text = (self._store.content(path, file.digest) for file in (old, new))
                 with suppress(DocumentError):
                     own_text = self._reader.read(founds[path]).data
                     text = merge_sections(old_text, own_text, new_text, partial(parse_sections, name=path))
@@ -192,8 +193,12 @@ class Libraries:
             )
         return _Merged(files, texts, tuple(sorted(taken)))
 
-    def _base(self, folder: Path, name: str, *, force: bool) -> Files | None:
-        """Return the files of the revision that a folder notes."""
+    def _noted_files(self, folder: Path, name: str, *, force: bool) -> Files | None:
+        """Return the files of the revision in a folder's note; ``None`` without a note.
+
+        :param force: whether a revision that the library does not have is ignored.
+        :raises ConflictError: the library does not have the revision.
+        """
         noted = self._notes(folder).get(name)
         if noted is None:
             return None
@@ -208,14 +213,14 @@ class Libraries:
 
     def _notes(self, folder: Path) -> dict[str, Any]:
         with suppress(OSError, ValueError), Folder.opened(folder, NOTE_FOLDER) as place:
-            notes = json.loads(place.read(NOTE, _NOTE_BYTES)[0])
+            notes = json.loads(place.read(NOTE, _MAX_NOTE_BYTES)[0])
             return notes if isinstance(notes, dict) else {}
         return {}
 
     def _note(self, folder: Path, revision: LibraryRevision) -> None:
         noted = {revision.library: {"revision": revision.number, "digest": revision.digest}}
         text = json.dumps({**self._notes(folder), **noted}, indent=1)
-        # A folder that cannot be written, such as a mounted one, is pushed without a note.
+        # A read-only folder is pushed without a note.
         with suppress(OSError), Folder.opened(folder, NOTE_FOLDER, make=True) as place:
             place.replace(NOTE, f"{text}\n".encode(), durable=False)
 
@@ -233,15 +238,19 @@ class Libraries:
         revision = self._store.revision(ref.library, ref.number)
         files, held = self._store.files(revision), self._store.held(ref.library)
         done = Pulled(revision)
-        self._write(done, folder, files, held, force=force)
-        if not done.kept:  # else the folder's revision is still the one before
+        self._write_files(done, folder, files, held, force=force)
+        if not done.kept:  # otherwise the folder keeps its noted revision
             self._note(folder, revision)
         return done
 
-    def _write(self, done: Pulled, folder: Path, files: Files, held: Held, *, force: bool = False) -> None:
-        """Write files to a folder, and remove those that it should not have.
+    def _write_files(
+        self, done: Pulled, folder: Path, files: Files, held: Held, *, force: bool = False
+    ) -> None:
+        """Write files to a folder, and remove files that the revision does not have.
 
+        :param done: result, which gets the paths.
         :param held: contents that may be replaced and removed.
+        :param force: whether to replace all files at paths of the revision.
         """
         at = "."
         try:

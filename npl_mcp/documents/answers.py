@@ -103,7 +103,7 @@ class ChangeRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class BoardColumn:
     """The change requests of one status.
 
     :param status: a defined status, or another program's value.
@@ -127,7 +127,7 @@ class Board:
     """
 
     project: str
-    columns: tuple[Column, ...]
+    columns: tuple[BoardColumn, ...]
     total: int
     values: Mapping[str, tuple[str, ...]]
 

@@ -19,12 +19,12 @@ from npl_index.markdown.front_matter import with_values
 from npl_index.markdown.newlines import with_line_feeds
 from npl_mcp.documents.answers import (
     Board,
+    BoardColumn,
     ChangedAttributes,
     ChangedStatus,
     ChangeRequest,
     ChangeRow,
     ChangeSections,
-    Column,
     Created,
     Deleted,
     ProjectInfo,
@@ -293,7 +293,9 @@ class ChangeRequests:
         by_status: dict[str, list[ChangeRow]] = {status: [] for status in STATUSES}
         for row in rows:
             by_status.setdefault(row.status, []).append(row)
-        columns = (Column(status, len(same), tuple(same[:per_status])) for status, same in by_status.items())
+        columns = (
+            BoardColumn(status, len(same), tuple(same[:per_status])) for status, same in by_status.items()
+        )
         return Board(
             place.code,
             tuple(columns),

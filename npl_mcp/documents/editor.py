@@ -55,9 +55,9 @@ Names = TypeVar("Names", bound=Named)
 
 
 class CachingParser:
-    """A parser of Markdown that keeps the last trees. Safe to use from several threads.
+    """A parser of Markdown that caches trees; safe for several threads.
 
-    :param maxsize: bytes of the texts of the kept trees; a tree takes about twelve times as much.
+    :param maxsize: bytes of the texts of the cached trees; a tree takes about twelve times as much memory.
     """
 
     def __init__(self, maxsize: int) -> None:
@@ -69,7 +69,7 @@ class CachingParser:
     def read(self, data: bytes, name: str, deadline: float | None = None) -> SectionTree:
         """Parse a Markdown file; see :func:`~npl_index.markdown.sections.parse_sections`.
 
-        :raises DocumentError: see there.
+        :raises DocumentError: the file is not UTF-8, or parsing exceeds a limit.
         """
         with self._lock:
             tree = self._trees.get((data, name))

@@ -94,15 +94,15 @@ def visible(folder: str, path: str, seconds: float, below: str = os.curdir) -> l
 def contents(folder: str, revision: str, wanted: Callable[[str], bool], seconds: float) -> dict[str, bytes]:
     """Return the contents of the files below a folder in a revision, by path.
 
-    :param folder: real path.
-    :param revision: a branch, a tag or a commit, in any form of git: ``HEAD~3``.
-    :param wanted: tells whether the file of a path is read.
+    :param folder: real path of the folder.
+    :param revision: branch, tag or commit in any form of git, e.g. ``HEAD~3``.
+    :param wanted: function that returns whether to read the file of a path.
     :param seconds: time limit of git, for each of two steps.
-    :raises InvalidRequestError: the folder lies in no repository, or it has no such revision.
+    :raises InvalidRequestError: the folder is not in a repository, or the repository has no such revision.
     :raises NPLError: see :func:`visible`.
     """
     hint = "name a branch, a tag or a commit, e.g. HEAD~1 or origin/main"
-    problem = InvalidRequestError(f"git knows no revision {revision!r}", parameter="against", hint=hint)
+    problem = InvalidRequestError(f"git has no revision {revision!r}", parameter="against", hint=hint)
     if not revision or revision.startswith("-"):
         raise problem
     try:
@@ -138,12 +138,12 @@ def _run_git(
     arguments: Sequence[str],
     seconds: float,
     given: bytes = b"",
-    most: int = MAX_LISTING_BYTES,
+    limit: int = MAX_LISTING_BYTES,
 ) -> bytes:
     """Run git in a folder and return its output; after a failure git and its children are killed.
 
-    :param given: its standard input.
-    :param most: maximum bytes of its output.
+    :param given: standard input of git.
+    :param limit: maximum bytes of its output.
     :raises DocumentTimeoutError: it ran longer than its limit.
     :raises UnreadableDocumentError: it waits for a pipe.
     :raises DocumentTooLargeError: it printed more than the maximum.
@@ -167,19 +167,19 @@ def _run_git(
             )
         except OSError as error:
             raise unusable(path, error) from None
-        output, problem = _output(process, seconds, most)
+        output, problem = _output(process, seconds, limit)
         complaints.seek(0)
         complaint = complaints.read(4096).decode("utf-8", "replace")
     if problem is not None:
         raise problem
-    if len(output) > most:
-        raise too_many(f"{most:,} bytes of file names or files")
+    if len(output) > limit:
+        raise too_many(f"{limit:,} bytes of file names or files")
     if process.returncode != 0:
         raise _refusal(complaint, path, process.returncode)
     return output
 
 
-def _output(process: subprocess.Popen[bytes], seconds: float, most: int) -> tuple[bytes, NPLError | None]:
+def _output(process: subprocess.Popen[bytes], seconds: float, limit: int) -> tuple[bytes, NPLError | None]:
     """Return the output of a process, up to the limit, and the reason if it was killed."""
     assert process.stdout is not None
     ended = threading.Event()
@@ -209,8 +209,8 @@ def _output(process: subprocess.Popen[bytes], seconds: float, most: int) -> tupl
             if sys.platform == "linux":
                 with suppress(OSError, ValueError):  # git has ended, or has a lower limit
                     resource.prlimit(process.pid, resource.RLIMIT_DATA, (MAX_MEMORY, MAX_MEMORY))
-            output = process.stdout.read(most + 1)
-            if len(output) <= most:
+            output = process.stdout.read(limit + 1)
+            if len(output) <= limit:
                 process.wait()
         finally:
             ended.set()

@@ -143,7 +143,8 @@ def artifact_add_revision(
     :param content: the file as text.
     :param file_content_base64: the file in base64, of any type.
     :param notes: notes on the revision.
-    :param expect: the ``revision_num`` from which the content was made; another current revision is refused.
+    :param expect: ``revision_num`` of the revision that was changed; the call fails if another one is
+        current.
     :returns: a stored revision.
     :raises TooLargeError: the file has too many bytes.
     :raises ConflictError: ``expect`` is not the current revision.

@@ -123,7 +123,7 @@ class SectionText:
 
     :param row: row of the section in the outline.
     :param text: its own text, without its heading.
-    :param line: of the file in which the text begins, from 1.
+    :param line: first line of the text in the file, from 1.
     """
 
     row: OutlineRow
@@ -153,7 +153,7 @@ class FileView:
     :param map: areas with shares of the tokens.
     :param warnings: lines with doubtful fences.
     :param front: fields of the front matter.
-    :param editable: the caller may change its sections.
+    :param editable: true if the caller may change its sections.
     """
 
     name: str
@@ -375,9 +375,9 @@ def _definitions(tree: SectionTree) -> str | None:
 class EditableSection:
     """The own text of a section that may be changed.
 
-    :param file: its document.
-    :param content: its heading and its text, without subsections.
-    :param digest: of these, for ``expect``.
+    :param file: name of the document.
+    :param content: heading and text of the section, without subsections.
+    :param digest: digest of the content, for ``expect``.
     """
 
     file: str
@@ -386,12 +386,14 @@ class EditableSection:
 
 
 def documents_section(app: App, file: str, selector: str) -> EditableSection:
-    """Show the own text of a section for a form that changes it.
+    """Show the own text of a section, for a form to change it.
 
-    :returns: a section.
+    :param file: name of the document.
+    :param selector: selector of the section.
+    :returns: the own text of a section.
     :raises NotAllowedError: the server was started without --write, or the file cannot be changed.
-    :raises SelectorSyntaxError: the selector cannot be read.
-    :raises SectionNotFoundError: it selects nothing, or several sections.
+    :raises SelectorSyntaxError: the selector is not valid.
+    :raises SectionNotFoundError: the selector selects nothing, or several sections.
     """
     label, content, digest = own_section(app, file, selector)
     return EditableSection(label, content, digest)

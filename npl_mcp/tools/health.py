@@ -1,4 +1,4 @@
-"""The health of a folder of documents, for people who keep it.
+"""The health of a folder of documents, for its maintainers.
 
 The tool is called by name and not listed.
 """
@@ -12,7 +12,7 @@ from typing import Annotated
 
 from npl_index.library.documents import DocumentRef
 from npl_mcp.core.app import App
-from npl_mcp.core.health import CHECKS, Finding, examined
+from npl_mcp.core.health import CHECKS, Defect, examined
 from npl_mcp.core.tables import arranged
 from npl_mcp.core.waiting import waits
 from npl_mcp.stores.base.checks import choice
@@ -20,28 +20,28 @@ from npl_mcp.tools.documents import File, Filter, Limit, Offset, Sort
 from npl_mcp.tools.spec import ToolSpec
 
 COLUMNS = ("file", "line", "selector", "tokens", "note")
-"""Of a finding."""
+"""Columns of the table of defects."""
 
 
 @dataclass(frozen=True, slots=True)
 class HealthPage:
-    """Defects of a folder or file, and a page of those of one check.
+    """The defects of a folder or file: their numbers, and a page of the defects of one check.
 
-    :param counts: how many there are, by check.
-    :param checks: titles of the checks that were made.
-    :param check: whose defects the page has.
-    :param items: a page of them.
-    :param total: how many pass the filter.
-    :param limit: of a page.
-    :param offset: of this page.
-    :param searched: documents that were read.
-    :param documents: how many there are.
+    :param counts: number of defects by check.
+    :param checks: titles of the checks, by name.
+    :param check: check of the page's defects.
+    :param items: defects of the page.
+    :param total: number of defects that pass the filter.
+    :param limit: maximum number of defects in a page.
+    :param offset: number of defects before the page.
+    :param searched: number of documents that were read.
+    :param documents: number of documents.
     """
 
     counts: Mapping[str, int]
     checks: Mapping[str, str]
     check: str
-    items: Sequence[Finding]
+    items: Sequence[Defect]
     total: int
     limit: int
     offset: int
@@ -59,20 +59,20 @@ async def health_look(
     sort: Sort = "",
     filter: Filter = "",
 ) -> HealthPage:
-    """Show what is wrong with the documents of a folder.
+    """Show the defects of a folder's documents.
 
-    :param check: whose defects are shown; by default the first that found some.
-    :returns: defects of a folder.
+    :param check: check whose defects are shown; by default the first one with defects.
+    :returns: the defects of a folder or file.
     :raises DocumentNotFoundError: there is no such file or folder.
-    :raises DocumentError: the file cannot be used.
+    :raises DocumentError: the file cannot be read.
     :raises InvalidRequestError: there is no such check or column.
     """
     if check is not None:
         choice(check, "check", tuple(CHECKS))
     found = await app.unchanging(lambda: examined(app, DocumentRef.parse(file)))
-    counts = Counter(one.check for one in found.findings)
+    counts = Counter(defect.check for defect in found.defects)
     shown = check or next((name for name in found.checks if counts[name]), "broken")
-    rows = [one for one in found.findings if one.check == shown]
+    rows = [defect for defect in found.defects if defect.check == shown]
     kept = arranged(rows, COLUMNS, sort, filter)
     return HealthPage(
         counts={name: counts[name] for name in found.checks},

@@ -1,4 +1,4 @@
-"""Libraries for command lines that pull and push through a server; agents are not shown these tools."""
+"""Libraries for command lines that pull and push through a server; agents do not see these tools."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from npl_mcp.stores.library.store import LibraryFile, LibraryRevision, Push
 from npl_mcp.tools.parameters import Check, Name, Whole
 from npl_mcp.tools.spec import ToolSpec
 
-MOST_CONTENTS = 1_000
-"""Contents that a call sends or receives; commands send some megabytes at a time."""
+MAX_CONTENTS = 1_000
+"""Contents in one call; commands send some megabytes at a time."""
 
 Contents = Annotated[dict[str, str], "Base64 by path or digest"]
 
@@ -29,8 +29,8 @@ class LibraryState:
     """A revision of a library with its files.
 
     :param revision: the revision.
-    :param files: each with its digest and bytes.
-    :param held: pairs of path and digest that the library ever had; only on request.
+    :param files: digest and size in bytes by path.
+    :param held: pairs of path and digest of all revisions; only on request.
     """
 
     revision: LibraryRevision
@@ -42,7 +42,7 @@ class LibraryState:
 class PushReply:
     """The result of a push.
 
-    :param push: left out if another revision is current than expected.
+    :param push: the push; absent if the current revision is not the expected one.
     """
 
     push: Push | None
@@ -51,6 +51,9 @@ class PushReply:
 def library_state(app: App, name: Name, number: Whole | None = None, held: bool = False) -> LibraryState:
     """Show the files of a library.
 
+    :param name: name of the library.
+    :param number: number of the revision; by default the current one.
+    :param held: add the files of all revisions.
     :returns: a revision of a library with its files.
     :raises DocumentNotFoundError: there is no such library.
     :raises RecordNotFoundError: it has no such revision.
@@ -62,10 +65,12 @@ def library_state(app: App, name: Name, number: Whole | None = None, held: bool 
 
 
 def library_contents(
-    app: App, name: Name, digests: Annotated[list[str], Check(checks.few, MOST_CONTENTS)]
+    app: App, name: Name, digests: Annotated[list[str], Check(checks.few, MAX_CONTENTS)]
 ) -> dict[str, str]:
-    """Return contents of the files of a library.
+    """Return contents of a library's files.
 
+    :param name: name of the library.
+    :param digests: digests of the contents.
     :returns: base64 by digest; contents that the library never had are left out.
     :raises DocumentNotFoundError: there is no such library.
     """
@@ -78,8 +83,9 @@ def library_contents(
 def library_upload(app: App, name: Name, contents: Contents) -> int:
     """Store contents for a push.
 
+    :param name: name of the library.
     :param contents: base64 by path.
-    :returns: how many.
+    :returns: number of stored contents.
     :raises NotAllowedError: the token may not push the library.
     :raises UnreadableDocumentError: a content is not Markdown.
     """
@@ -109,7 +115,11 @@ def library_push(
 ) -> PushReply:
     """Make uploaded contents the next revision of a library.
 
-    :param expect: the number of the current revision; 0 if there is none.
+    :param name: name of the library.
+    :param expect: number of the current revision; 0 for a new library.
+    :param message: description of the revision.
+    :param created_by: author of the revision.
+    :param dry_run: only return the changes.
     :returns: the result of a push.
     :raises NotAllowedError: the token may not push the library.
     :raises InvalidRequestError: a content was not uploaded.
@@ -117,20 +127,23 @@ def library_push(
     _check_pusher(name)
     store = app.stores.library
     sizes = store.sizes({str(digest) for digest in files.values()})
-    lacking = [] if dry_run else [path for path, digest in files.items() if str(digest) not in sizes]
-    if lacking:
-        raise InvalidRequestError(f"{checks.some(lacking)} was not uploaded", parameter="files")
+    missing = [] if dry_run else [path for path, digest in files.items() if str(digest) not in sizes]
+    if missing:
+        raise InvalidRequestError(f"{checks.some(missing)} was not uploaded", parameter="files")
     every = {path: LibraryFile(str(digest), sizes.get(digest, 0)) for path, digest in files.items()}
-    told: dict[str, Any] = {"message": message, "created_by": created_by, "dry_run": dry_run}
-    # All contents are stored, so none is read.
-    return PushReply(store.push(name, every, lambda _: b"", **told, expect=expect))
+    details: dict[str, Any] = {"message": message, "created_by": created_by, "dry_run": dry_run}
+    # All contents are stored, so the store reads none.
+    return PushReply(store.push(name, every, lambda _: b"", **details, expect=expect))
 
 
 def _check_pusher(name: str) -> None:
-    """Refuse a caller whose token has no right to push a library."""
+    """Check that the caller may push a library.
+
+    :raises NotAllowedError: its token has no such right.
+    """
     who = identity()
     if who is not None and name not in who.pushes:
-        hint = f"npl-mcp token add NAME --push {name} makes one that may"
+        hint = f"npl-mcp token add NAME --push {name} creates a token that may"
         raise NotAllowedError(f"the token of {who.name!r} may not push library {name[:64]}", hint=hint)
 
 

@@ -27,7 +27,7 @@ COMMANDS = Commands()
 
 
 def _is_served(settings: Settings) -> bool:
-    """Return whether libraries are those of a server: of one that is named, unless the database is, too."""
+    """Return whether the settings name a server for libraries, and not a database as well."""
     return settings.url is not None and settings.database_url is None
 
 
@@ -42,7 +42,7 @@ def _libraries(settings: Settings) -> Iterator[Libraries]:
 
 
 def _ignore(_: str) -> None:
-    """Nothing replaces the server."""
+    """Ignore a note: nothing replaces the server."""
 
 
 def _library_ref(name: str, example: str) -> LibraryRef:
@@ -68,21 +68,21 @@ def _library_ref(name: str, example: str) -> LibraryRef:
     argument("-m", "--message", metavar="TEXT", help="description of the revision"),
     option("--by", "NAME", "author; by default the user of this machine", dest="created_by"),
     switch("--dry-run", help="only show the changes"),
-    switch("--force", help="replace what others pushed meanwhile; the files are named"),
+    switch("--force", help="replace files that others pushed meanwhile; the output names them"),
     JSON,
 )
 def _push(given: argparse.Namespace, settings: Settings) -> Outcome:
-    """Make the Markdown of a folder the next revision of a library, merged with what others pushed meanwhile.
+    """Make the Markdown of a folder the next revision of a library, merged with later pushes of others.
 
-    With NPL_MCP_URL and NPL_MCP_TOKEN a server pushes: the token needs the right (token add --push).
+    With NPL_MCP_URL and NPL_MCP_TOKEN a server pushes; the token needs the right (token add --push).
     """
     if not given.folder.is_dir():
         raise DocumentNotFoundError(f"{given.folder} is not a folder", hint="name an existing folder")
     name = given.folder.resolve().name if given.name is None else given.name
     by = _user() if given.created_by is None and not _is_served(settings) else given.created_by
-    told = {"message": given.message, "created_by": by, "dry_run": given.dry_run, "force": given.force}
+    details = {"message": given.message, "created_by": by, "dry_run": given.dry_run, "force": given.force}
     with _libraries(settings) as libraries:
-        done = libraries.push(given.folder, name, **told)
+        done = libraries.push(given.folder, name, **details)
     also = {"merged": done.merged, "replaced": done.replaced}
     data = {"library": name, "revision": done.push.number, **asdict(done.push.difference), **also}
     lines = [_pushed(name, done.push, dry=given.dry_run)]

@@ -1,4 +1,4 @@
-"""The libraries of a server, for those who have a token and not the database."""
+"""Libraries of a server, for callers with a token but without the database."""
 
 from __future__ import annotations
 
@@ -20,14 +20,16 @@ from npl_mcp.stores.library.store import (
     damaged_file,
 )
 
-AT_ONCE = 1_000_000
+MAX_BYTES = 1_000_000
 """Bytes of contents in one call, unless one file has more."""
+
+MAX_FILES = 1_000
 
 
 class ServedLibraries(LibraryStore):
-    """What a pull and a push need of a store, by calls of a server.
+    """The methods of a store that a pull and a push need, as calls of a server.
 
-    :param connection: to the server.
+    :param connection: connection to the server.
     """
 
     def __init__(self, connection: Connection) -> None:
@@ -57,50 +59,56 @@ class ServedLibraries(LibraryStore):
         return self._states[revision.library, revision.number]
 
     def held(self, name: str) -> frozenset[tuple[str, str]]:
-        """Return every path that a library ever had, with the digest of each of its contents."""
+        """Return the pairs of path and digest of all revisions of a library."""
         return frozenset(map(tuple, self._connection.ask("library_state", name=name, held=True)["held"]))
 
     def content(self, path: str, digest: str) -> bytes:
-        """Return the content of a file; those of the next files come with it."""
+        """Return the content of a file; the same call fetches contents of the next files."""
         if digest not in self._contents:
             self._coming.pop(digest, None)
             digests, size = [digest], 0
             for other, more in self._coming.items():
-                if (size := size + more) > AT_ONCE or len(digests) == 1_000:
+                if (size := size + more) > MAX_BYTES or len(digests) == MAX_FILES:
                     break
                 digests.append(other)
-            for one in digests:
-                self._coming.pop(one, None)
+            for fetched in digests:
+                self._coming.pop(fetched, None)
             found = self._connection.ask("library_contents", name=self._name, digests=digests)
-            self._contents |= {one: base64.b64decode(text) for one, text in found.items()}
+            self._contents |= {fetched: base64.b64decode(text) for fetched, text in found.items()}
         if digest not in self._contents:
             raise damaged_file(path)
         return self._contents.pop(digest)
 
     def push(
-        self, name: str, files: Files, read: Callable[[str], bytes], *, expect: int | None = None, **told: Any
+        self,
+        name: str,
+        files: Files,
+        read: Callable[[str], bytes],
+        *,
+        expect: int | None = None,
+        **details: Any,
     ) -> Push | None:
         """Create the next revision of a library."""
         known = self._states.get((name, expect or 0), {})
-        if not told["dry_run"]:
+        if not details["dry_run"]:
             held = {file.digest for file in known.values()}
             fresh = (path for path, file in files.items() if file.digest not in held)
-            for part in _parts((path, read(path)) for path in fresh):
+            for part in _encoded_parts((path, read(path)) for path in fresh):
                 self._connection.ask("library_upload", name=name, contents=part)
         digests = {path: file.digest for path, file in files.items()}
-        done = self._connection.ask("library_push", name=name, files=digests, expect=expect, **told)
+        done = self._connection.ask("library_push", name=name, files=digests, expect=expect, **details)
         if "push" not in done:
             return None
         push = done["push"]
         return Push(push["number"], Difference(*(tuple(part) for part in push["difference"].values())))
 
 
-def _parts(contents: Iterable[tuple[str, bytes]]) -> Iterator[dict[str, str]]:
+def _encoded_parts(contents: Iterable[tuple[str, bytes]]) -> Iterator[dict[str, str]]:
     """Yield contents as base64, some megabytes at a time."""
     part: dict[str, str] = {}
     size = 0
     for path, data in contents:
-        if part and (size + len(data) > AT_ONCE or len(part) == 1_000):
+        if part and (size + len(data) > MAX_BYTES or len(part) == MAX_FILES):
             yield part
             part, size = {}, 0
         part[path], size = base64.b64encode(data).decode(), size + len(data)

@@ -1,4 +1,4 @@
-"""``npl-load test``: asks the questions of question files, and repairs documents that miss some."""
+"""``npl-load test``: asks the questions of question files, and repairs documents with missed questions."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _ALL = "all"
 
 @COMMANDS.add(
     "test",
-    option("words", "PATH", "folder whose documents are asked, or question file", nargs="*"),
+    option("words", "PATH", "folder with documents, or question file", nargs="*"),
     repeated("--file", "F", "ask only these documents: file, folder or glob"),
-    option("--against", "REVISION", "fail on what got worse since this git revision"),
+    option("--against", "REVISION", "fail only on questions that got worse since this git revision"),
     option("--junit", "FILE", "write a JUnit report as well"),
     switch("--repair", help="propose changes of the documents for missed questions"),
-    option("--fix", "N,N", "write these of the proposed changes, by default all", nargs="?", const=_ALL),
+    option("--fix", "N,N", "write these proposed changes, by default all", nargs="?", const=_ALL),
     switch("--draft", help="print questions made from the links among the documents"),
     switch("--from-calls", help="print questions that the log of calls suggests"),
     AS_JSON,
@@ -61,29 +61,29 @@ def _test(given: Namespace, display: Display) -> int:
         if given.draft:
             outcomes = work.draft()
             display.text(drafted(outcomes))
-            held = sum(one.held for one in outcomes)
+            held = sum(outcome.held for outcome in outcomes)
             display.note(f"{held} of {len(outcomes)} held" if outcomes else "no document links to another")
             return 0
         if given.from_calls:
             display.text(proposed(work.from_calls()))
             return 0
-        return _report(given, display, work)
+        return _run_tests(given, display, work)
 
 
-def _report(given: Namespace, display: Display, work: Testing) -> int:
+def _run_tests(given: Namespace, display: Display, work: Testing) -> int:
     tested = work.test(given.against)
     repairs = work.repairs() if given.repair or given.fix else []
     chosen = _chosen(given.fix, repairs, given.parser.error)
     if given.format == "json":
-        found = {**tested.as_dict(), "repairs": [one.as_dict() for one in repairs]}
+        found = {**tested.as_dict(), "repairs": [repair.as_dict() for repair in repairs]}
         display.data({name: value for name, value in found.items() if value is not None}, "json")
     else:
-        display.text("\n".join([*tested.lines(), *_shown(repairs)]) + "\n")
+        display.text("\n".join([*tested.lines(), *_repair_lines(repairs)]) + "\n")
     if given.junit:
-        _write(display, given.junit, tested.junit())
+        _write_report(display, given.junit, tested.junit())
     if chosen:
         work.write(chosen)
-        display.note(f"{len(chosen)} changes are written; look at them, then ask again")
+        display.note(f"{len(chosen)} changes are written; check them, then run the test again")
     if not tested.every or tested.code != 1 or given.repair or given.fix:
         return tested.code
     display.note("--repair proposes changes of the documents")
@@ -93,25 +93,26 @@ def _report(given: Namespace, display: Display, work: Testing) -> int:
 def _chosen(numbers: str | None, repairs: Sequence[Repair], error: Any) -> list[Repair]:
     if numbers in (None, _ALL) or not repairs:
         return list(repairs) if numbers else []
-    wanted = {int(one) if one.strip().isdecimal() else 0 for one in numbers.split(",")}
+    wanted = {int(word) if word.strip().isdecimal() else 0 for word in numbers.split(",")}
     if not wanted <= {*range(1, len(repairs) + 1)}:
         error(f"argument --fix: give numbers from 1 to {len(repairs)}, separated by commas")
-    return [one for number, one in enumerate(repairs, 1) if number in wanted]
+    return [repair for number, repair in enumerate(repairs, 1) if number in wanted]
 
 
-def _shown(repairs: Sequence[Repair]) -> list[str]:
+def _repair_lines(repairs: Sequence[Repair]) -> list[str]:
     lines = []
-    for number, one in enumerate(repairs, 1):
-        new = [line for line in one.after.splitlines() if line and line not in one.before.splitlines()]
-        lines.append(f"{number}. {one.kind} in {one.file}")
+    for number, repair in enumerate(repairs, 1):
+        before = repair.before.splitlines()
+        new = [line for line in repair.after.splitlines() if line and line not in before]
+        lines.append(f"{number}. {repair.kind} in {repair.file}")
         lines += [f"   + {line}" for line in new if line != "---"]
-        lines += [f"   held: {text}" for text in one.gained]
-        lines += [f"   closer: {text}" for text in one.closer]
-        lines += [f"   selector: {old} becomes {new}" for old, new in one.renamed]
+        lines += [f"   held: {text}" for text in repair.gained]
+        lines += [f"   closer: {text}" for text in repair.closer]
+        lines += [f"   selector: {old} becomes {new}" for old, new in repair.renamed]
     return lines
 
 
-def _write(display: Display, path: str, text: str) -> None:
+def _write_report(display: Display, path: str, text: str) -> None:
     folder, name = os.path.split(os.path.realpath(path))
     try:
         with Folder.opened(folder) as opened:

@@ -34,15 +34,15 @@ COMMANDS = Commands()
     switch("--read-only", help="change nothing"),
     repeated("--root", "DIR", "see only files below this folder", dest="sees_roots", type=path),
     repeated("--library", "NAME", "see only this library, and files below --root", dest="sees_libraries"),
-    repeated("--push", "NAME", "may push this library", dest="pushes"),
+    repeated("--push", "NAME", "allow pushes to this library", dest="pushes"),
     option("--expires", "TIME", "lifetime, e.g. 12h, 30d or 8w; by default unlimited"),
 )
 def _add_token(given: argparse.Namespace, settings: Settings) -> Outcome:
     """Create a token and print it, once."""
     sight, lifetime = _sight(given), _lifetime(given.expires)
-    told = {"read_only": given.read_only, "lifetime": lifetime, "pushes": _pushes(given)}
+    details = {"read_only": given.read_only, "lifetime": lifetime, "pushes": _pushes(given)}
     with stores_of(settings) as stores:
-        return Outcome(stores.access.add(given.name, sight, **told))
+        return Outcome(stores.access.add(given.name, sight, **details))
 
 
 @COMMANDS.add("token list", JSON)
@@ -77,7 +77,7 @@ def _sight(given: argparse.Namespace) -> Sight:
 
 
 def _pushes(given: argparse.Namespace) -> tuple[str, ...]:
-    """Return the libraries that may be pushed; who pushes one sees it."""
+    """Return the libraries that the token may push, and therefore see."""
     return tuple(map(_library, given.pushes or ()))
 
 

@@ -15,7 +15,7 @@ WORKLOG_TOOLS = "worklog_"
 
 
 LIBRARY_TOOLS = "library_"
-"""Prefix of the tools that need the libraries and nothing else."""
+"""Prefix of the tools that need only the libraries."""
 
 
 class Transport(Protocol):

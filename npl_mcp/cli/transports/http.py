@@ -34,7 +34,7 @@ from npl_mcp.cli.transports.base import (
 GREETING_SECONDS = 1.0
 
 RETRY_SECONDS = 0.5
-"""Seconds before a call is sent once more: another server may take over meanwhile."""
+"""Time before a call is sent again: another server may take over meanwhile."""
 
 MAX_BODY_BYTES = 64 * 1024 * 1024
 """Bytes of an answer, several times the largest artifact."""
@@ -43,7 +43,7 @@ REFUSED = (401, 413, 421, 429, 503)
 """Statuses of calls that a server refuses before it reads them."""
 
 GATEWAY_FAILED = (502, 504)
-"""Statuses of a proxy whose server gave no answer."""
+"""Statuses of a proxy without an answer of its server."""
 
 _BLOCK_BYTES = 64 * 1024
 
@@ -81,7 +81,7 @@ class HttpTransport:
             if not self._token.isascii() or not self._token.isprintable():
                 raise TransportError("was not called: the token has characters outside printable ASCII")
             headers["Authorization"] = b"Bearer " + self._token.encode("ascii")
-        # Another machine has other folders; its server uses its own. Libraries need none.
+        # A server on another machine uses its own folders. Libraries need none.
         if self.local and not tool.startswith(LIBRARY_TOOLS):
             headers["NPL-Cwd"] = _folder_header(
                 (tool.startswith(WORKLOG_TOOLS) and self._project) or Path.cwd()
@@ -93,7 +93,7 @@ class HttpTransport:
         except TransportError as error:
             if not error.sent:
                 raise
-            # The answer was lost. The server makes a call with the same request_id once.
+            # The answer was lost. The server runs calls with the same request_id only once.
             time.sleep(RETRY_SECONDS)
             try:
                 answer = self._sent(tool, headers, body)
