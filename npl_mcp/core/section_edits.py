@@ -302,9 +302,9 @@ def _single_section(selector: Selector, operation: str) -> Selector:
 
 
 def _check_scheme(scheme: str, label: str) -> None:
-    """Check that a scheme is not that of another kind of documents.
+    """Check that a scheme is not that of change requests, artifacts or libraries.
 
-    :raises NotAllowedError: it is; the hint names the tool for them.
+    :raises NotAllowedError: the documents need another tool, which the hint names.
     """
     if scheme in _ELSEWHERE:
         raise NotAllowedError(f"{label!r} cannot be changed as a file", hint=_ELSEWHERE[scheme])

@@ -108,7 +108,7 @@ def template(kind: str) -> str:
 def _check_closed(content: str) -> None:
     """Check that a text does not end inside a fence or a comment.
 
-    :raises InvalidRequestError: it does.
+    :raises InvalidRequestError: the text ends inside one.
     """
     try:
         check_closed(read_blocks(content))

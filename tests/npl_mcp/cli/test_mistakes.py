@@ -180,7 +180,7 @@ LOAD: list[tuple[list[str], str]] = [
     (["edit", "file.md", "# A", "--operation", "remove"], "argument --operation: invalid choice: 'remove'"),
     ([*EDIT, "x", "--via", "http"], "argument --via: the file is changed in this process; leave it out"),
     ([*EDIT, "x", "--root", "absent"], "--root absent is not a folder"),
-    ([*EDIT, " "], "--content is empty; give some text"),
+    ([*EDIT, " "], "--content is empty; give a text"),
     ([*EDIT, "x", "--expect", "no"], "--expect is 'no', which is not a digest"),
     (["edit", "-", *EDIT[2:], "x"], "argument FILE: standard input is not a file; name one"),
     (["edit", "file.md", "", *EDIT[3:], "x"], "SELECTOR is empty"),

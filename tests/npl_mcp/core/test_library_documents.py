@@ -35,7 +35,7 @@ def push(settings: Settings, docs: Path) -> Push:
     def work(folder: Path = docs, name: str = "docs") -> int:
         stores = Stores(settings.data_folder, settings.max_artifact_bytes)
         try:
-            return Libraries(stores.library, settings.limits).push(folder, name).number
+            return Libraries(stores.library, settings.limits).push(folder, name).push.number
         finally:
             stores.close()
 
@@ -240,7 +240,7 @@ def test_an_edit_pushed_through_one_server_is_seen_by_the_next_call_of_another(
             assert told(one, name) == told(other, name)
         for number in range(2, 6):
             (docs / "guide.md").write_text(GUIDE.replace("morning", f"night {number}"), encoding="utf-8")
-            assert Libraries(one.stores.library, settings.limits).push(docs, "docs").number == number
+            assert Libraries(one.stores.library, settings.limits).push(docs, "docs").push.number == number
             for name in ("lib:docs", "lib:docs/guide.md", f"lib:docs@{number}", "lib:docs/*.md"):
                 assert f"night {number}" in told(other, name)
         assert "morning" in told(other, "lib:docs@1")

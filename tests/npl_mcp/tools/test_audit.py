@@ -68,5 +68,5 @@ def test_what_cannot_be_labelled(call: Call) -> None:
         assert error in refused["error"]
     call("artifact_create", name="plan", filename="plan.md", content="# Plan\n\nTea.\n", artifact_type="text")
     refused = call("npl_label", context="tea", file="artifact:1", right=["# Plan"])
-    assert "is no file" in refused["error"]
+    assert "is not a file" in refused["error"]
     assert call("npl_label", context="tea", right=["## Watering"])["data"]["questions"] == 1

@@ -247,7 +247,7 @@ def test_a_follower_that_hears_late_answers_with_what_is(
 
 def push_folder(app: App, docs: Path, word: str, number: int) -> None:
     (docs / "guide.md").write_text(f"# Guide\n\n## Work\n\nAbout {word}.\n")
-    assert Libraries(app.stores.library, app.settings.limits).push(docs, "docs").number == number
+    assert Libraries(app.stores.library, app.settings.limits).push(docs, "docs").push.number == number
 
 
 def loaded(app: App, file: str = "lib:docs") -> str:
