@@ -6,7 +6,7 @@ import re
 import time
 from abc import ABC, abstractmethod
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Collection as Collection_
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -104,28 +104,45 @@ def index_document(document: Document, *, deadline: float | None = None) -> Inde
     :raises DocumentTimeoutError: the deadline has passed.
     """
     tree = parse_sections(document.data, document.name, npl=document.npl, deadline=deadline)
-    fields = _fields(document, tree, deadline)
-    words = sorted(set(chain.from_iterable(chain.from_iterable(fields))))[:MAX_TERMS]
-    row_of = {term: row for row, term in enumerate(words)}
-    rows = [[[row_of[term] for term in one if term in row_of] for one in section] for section in fields]
+    numbers = _Numbers()
+    fields = _fields(document, tree, numbers, deadline)
+    rows = [[numbers.of(heading), numbers.of(above), body] for heading, above, body in fields]
+    words = sorted(numbers)
+    row_of = np.empty(len(words), np.uint32)
+    row_of[list(map(numbers.__getitem__, words))] = np.arange(len(words))
     names = names_of(tree, (" ".join(without_compounds(heading)) for heading, _, _ in fields))
-    return IndexedDocument(document, tree, tuple(words), sections_of(tree, rows), names)
+    return IndexedDocument(document, tree, tuple(words), sections_of(tree, rows, row_of), names)
+
+
+class _Numbers(dict[str, int]):
+    """Numbers of the terms of a document, in their order; a term too many has none."""
+
+    def __missing__(self, term: str) -> int:
+        if len(self) == MAX_TERMS:
+            return MAX_TERMS
+        number = self[term] = len(self)
+        return number
+
+    def of(self, every: Iterable[str]) -> array[int]:
+        """Return the numbers of terms."""
+        found = array("I", map(self.__getitem__, every))
+        return found if len(self) < MAX_TERMS else array("I", filter(MAX_TERMS.__gt__, found))
 
 
 def _fields(
-    document: Document, tree: SectionTree, deadline: float | None
-) -> list[tuple[list[str], list[str], list[str]]]:
-    """Return the terms of heading, path and body of each section."""
+    document: Document, tree: SectionTree, numbers: _Numbers, deadline: float | None
+) -> list[tuple[list[str], list[str], array[int]]]:
+    """Return the terms of heading and path of each section, and the numbers of those of its body."""
     filed = document.filed or document.path
     names = " ".join([tree.sections[0].heading, *texts_of(tree.front_matter, _NAME_FIELDS)])[:MAX_HEADING]
     file_words = terms(" ".join(_FILE_WORDS.split(f"{filed.removesuffix('.md')} {names}")))
-    found: list[tuple[list[str], list[str], list[str]]] = []
+    found: list[tuple[list[str], list[str], array[int]]] = []
     for section in tree.sections:
         heading = _heading_terms(tree, section)
         above = found[section.parent][1] + found[section.parent][0] if section.parent else file_words
         # The front matter belongs to the text before the first heading.
         about = [] if section.index else texts_of(tree.front_matter, _BODY_FIELDS)
-        body = [] if section.index else heading + terms(" ".join(about)[:_CHUNK])
+        body = numbers.of([] if section.index else heading + terms(" ".join(about)[:_CHUNK]))
         whole = section.heading_lines
         # The body of a section with a shortened heading includes the whole heading.
         begin = whole.start if len(section.heading) == MAX_HEADING else whole.stop
@@ -133,7 +150,7 @@ def _fields(
             give_way()
             if deadline is not None and time.monotonic() > deadline:
                 raise DocumentTimeoutError(f"indexing {document.name} took too long")
-            body += terms(chunk)
+            body += numbers.of(terms(chunk))
         found.append((heading, above, body))
     return found
 

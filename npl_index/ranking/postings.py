@@ -8,6 +8,7 @@ terms takes less time than keeping a list of sections for each term.
 from __future__ import annotations
 
 import re
+from array import array
 from collections.abc import Sequence
 from itertools import chain
 from typing import Any, NamedTuple
@@ -112,10 +113,11 @@ class Counts(NamedTuple):
     pages: NDArray[Any]
 
 
-def sections_of(tree: SectionTree, fields: Sequence[Sequence[Sequence[int]]]) -> Sections:
+def sections_of(tree: SectionTree, fields: Sequence[Sequence[array[int]]], row_of: NDArray[Any]) -> Sections:
     """Return the sections of a document as arrays.
 
-    :param fields: rows of the terms of each section's heading, path and body.
+    :param fields: numbers of the terms of each section's heading, path and body.
+    :param row_of: the row of each number.
     """
     several = sum(section.level == 1 for section in tree.sections) > 1
     sizes, levels = [], []
@@ -127,11 +129,10 @@ def sections_of(tree: SectionTree, fields: Sequence[Sequence[Sequence[int]]]) ->
         levels.append(section.level | held(section) | (BEGINS_PAGE if begins else 0))
     parents = [section.index if section.parent is None else section.parent for section in tree.sections]
     lengths = [list(map(len, one)) for one in fields]
-    every = chain.from_iterable(fields)
     columns = [*zip(*lengths, strict=True), parents, sizes, levels]
     return Sections(
         np.array(columns, np.uint32).T.copy(),
-        np.fromiter(chain.from_iterable(every), np.uint32, sum(map(sum, lengths))),
+        row_of[np.concatenate(list(chain.from_iterable(fields)))],
     )
 
 

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import time
 import tracemalloc
+from itertools import islice, product
 
 import pytest
 
 from npl_index.errors import DocumentTimeoutError, UnreadableDocumentError
 from npl_index.library.documents import Document, Fingerprint
 from npl_index.ranking.analysis import extract_keywords
-from npl_index.ranking.indexing import Collection, IndexedDocument, KnownCollection, index_document
+from npl_index.ranking.indexing import (
+    MAX_TERMS,
+    Collection,
+    IndexedDocument,
+    KnownCollection,
+    index_document,
+)
 from npl_index.ranking.postings import FIELDS
 from npl_index.ranking.scoring import Query, rank
 
@@ -92,6 +99,14 @@ def test_the_file_name_counts() -> None:
     )
     hits = rank(both, Query(extract_keywords("highlight syntax"))).hits
     assert both.documents[hits[0].document].document.name == "highlight"
+
+
+def test_a_document_of_too_many_words_is_found_by_the_first_of_them() -> None:
+    """Terms are numbered while they are read, so that a long text needs no list of all."""
+    many = map("".join, islice(product("aeklmnoprtuxz", repeat=6), MAX_TERMS + 10_000))
+    one = indexed(f"## Zebra\n\nzygote\n\n## Words\n\n{' '.join(many)}\n\n## Zulu\n\nxenon zygote\n")
+    assert len(one.terms) == MAX_TERMS
+    assert set(answer(one.collection, "zygote")) == {"Zebra", "Zulu"}
 
 
 @pytest.mark.parametrize("text", ["", "\n", "---\na: b\n---\n", "# \n", "!!!\n"])
