@@ -66,7 +66,7 @@ class ParsedDocument:
         """Estimated bytes of memory."""
         whole = self.tree.sections[0]
         # The bytes and the text, of at most four bytes a character, and the starts of lines.
-        texts = 5 * whole.whole_bytes.stop + 8 * whole.whole.stop
+        texts = 8_000 + 5 * whole.whole_bytes.stop + 8 * whole.whole.stop
         return texts + _SECTION_BYTES * len(self.tree.sections)
 
 
