@@ -118,6 +118,7 @@ class App(Files):
         visible = {name: source for name, source in sources.items() if sight.has_domain(_DOMAINS.get(name))}
         self.documents = Sources(self.library, visible)
         self._in_call = False
+        self.agent = ""
         self._held: TokenCounter | None = None
         self._views: LRUCache[Path | Sight, App] = LRUCache(VIEWS)
         self._warm_up: threading.Thread | None = None
@@ -190,10 +191,14 @@ class App(Files):
         self._held = self._held or self.state.counter
         return self._held
 
-    def in_call(self) -> App:
-        """Return the same application for a call of the server, which waits without a thread."""
+    def in_call(self, agent: str | None = "") -> App:
+        """Return the same application for a call of the server, which waits without a thread.
+
+        :param agent: name of the caller; ``None`` if it is the only one of this process.
+        """
         view = copy(self)
         view._in_call = True
+        view.agent = self.state.process if agent is None else agent
         return view
 
     def finished(self, call: Waiting[T]) -> Waiting[T] | T:

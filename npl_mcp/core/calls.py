@@ -129,6 +129,16 @@ def identity() -> Identity | None:
     return None if caller is None else caller.identity
 
 
+def agent() -> str | None:
+    """Return the name of this context's caller: of its token, empty without one; ``None`` over standard
+    streams, where the caller is alone.
+    """
+    caller = CALLER.get() or Caller()
+    if caller.identity is not None:
+        return caller.identity.name
+    return None if caller.transport == STDIO else ""
+
+
 def sight() -> Sight:
     """Return the permissions of this context's caller."""
     who = identity()

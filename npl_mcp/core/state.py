@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import threading
 from array import array
 from collections.abc import Callable
@@ -26,6 +27,7 @@ from npl_mcp.core.sources import CurrentRevisions
 from npl_mcp.documents.editor import Editor
 from npl_mcp.documents.tickets import Tickets
 from npl_mcp.stores.data_folder import Stores
+from npl_mcp.stores.worklog.rows import PROCESS
 
 _MAX_COUNT_BYTES = 16 * 1024 * 1024
 
@@ -50,6 +52,7 @@ class SharedState:
         # Caches are not thread-safe. Their values are computed outside of the lock, so that one caller does
         # not block the others. Two threads may then compute the same value, which is harmless.
         self.lock = threading.Lock()
+        self.process = f"{PROCESS}{secrets.token_hex(8)}"
         folder = None if settings.cache_mode == "memory" else settings.data_folder
         self.sets = DocumentSets(indexer, folder, settings.cache_bytes, settings.index_bytes)
         self._token_counts: LRUCache[tuple[str, str, str], KnownCounts] = LRUCache(

@@ -22,6 +22,11 @@ class WorklogUser(NewsUser, Protocol):
         ...
 
     @property
+    def agent(self) -> str:
+        """The name under which its current session is kept; empty for the shared one of the project."""
+        ...
+
+    @property
     def seen_roots(self) -> tuple[str, ...] | None:
         """Real paths of the only folders that the caller may see; ``None`` without a restriction."""
         ...
@@ -37,6 +42,7 @@ class Worklogs:
 
     def __init__(self, data_folder: Path, project: Path, address: str | None = None) -> None:
         self.project = str(project)
+        self.agent = ""
         self.seen_roots: tuple[str, ...] | None = None
         self.database = database_of(data_folder, address, check=False)
         self.news = Changes(self.database)

@@ -22,7 +22,7 @@ from pydantic_core import PydanticSerializationError, to_json
 from npl_index.answer.values import Tailored, Written
 from npl_index.errors import InvalidRequestError, NPLError
 from npl_mcp.core.app import App
-from npl_mcp.core.calls import CURRENT, as_shown, identity, seen, sight
+from npl_mcp.core.calls import CURRENT, agent, as_shown, identity, seen, sight
 from npl_mcp.core.lanes import lane
 from npl_mcp.core.progress import ENDING, tell_progress
 from npl_mcp.core.waiting import Awaited, Long, Patience, step
@@ -155,7 +155,7 @@ class BoundTool(Tool):
         return self._result(data, checked)
 
     async def _work(self, checked: dict[str, Any]) -> Any:
-        data = self._spec(seen(self._app).in_call(), **checked)
+        data = self._spec(seen(self._app).in_call(agent()), **checked)
         return await data if inspect.iscoroutine(data) else data
 
     def _checked(self, arguments: dict[str, Any]) -> dict[str, Any]:

@@ -65,7 +65,7 @@ class ExportReply:
 
 
 def worklog_init(app: WorklogUser, session_id: NewId | None = None, task: Text | None = None) -> Opened:
-    """Start or resume a worklog session; it becomes current.
+    """Start or resume a worklog session; it becomes your current one.
 
     :param session_id: id of the session; by default today's date (UTC).
     :param task: purpose of the session.
@@ -74,7 +74,7 @@ def worklog_init(app: WorklogUser, session_id: NewId | None = None, task: Text |
     :raises ClosedError: the session is closed.
     """
     with app.database.write() as tx:
-        return store.init(tx, app.project, session_id, task)
+        return store.init(tx, app.project, session_id, task, app.agent)
 
 
 def worklog_log(
@@ -113,7 +113,7 @@ def worklog_log(
         "refs": refs,
     }
     with app.database.write() as tx:
-        return store.log(tx, app.project, session_id, values)
+        return store.log(tx, app.project, session_id, values, app.agent)
 
 
 @waits
@@ -139,9 +139,9 @@ async def worklog_read(
     part = Slice.parse(limit, None, store.PAGE)
     return await when_new(
         app,
-        partial(store.topic, project=app.project, session_id=session_id),
+        lambda tx: store.topic(tx, app.project, session_id, app.agent, agent_id),
         wait,
-        lambda tx: store.read(tx, app.project, session_id, agent_id, part, since, peek=peek),
+        lambda tx: store.read(tx, app.project, session_id, agent_id, part, since, app.agent, peek=peek),
         lambda read: not read.items,
         write=not peek,
     )
@@ -155,7 +155,7 @@ def worklog_status(app: WorklogUser, session_id: Name | None = None) -> WorklogS
     :raises SessionNotFoundError: there is no such session, or no current one.
     """
     with app.database.read() as tx:
-        return store.status(tx, app.project, session_id)
+        return store.status(tx, app.project, session_id, app.agent)
 
 
 def worklog_close(app: WorklogUser, archive: bool = False, session_id: Name | None = None) -> Closed:
@@ -167,7 +167,7 @@ def worklog_close(app: WorklogUser, archive: bool = False, session_id: Name | No
     :raises SessionNotFoundError: there is no such session, or no current one.
     """
     with app.database.write() as tx:
-        return store.close(tx, app.project, session_id, archive=archive)
+        return store.close(tx, app.project, session_id, app.agent, archive=archive)
 
 
 def worklog_open(
@@ -183,7 +183,7 @@ def worklog_open(
     :raises AlreadyExistsError: the id differs from an existing one only in case.
     """
     with app.database.write() as tx:
-        return store.init(tx, app.project, session_id, task, switch=False)
+        return store.init(tx, app.project, session_id, task, app.agent, switch=False)
 
 
 def worklog_current(app: WorklogUser) -> CurrentReply:
@@ -192,7 +192,7 @@ def worklog_current(app: WorklogUser) -> CurrentReply:
     :returns: the current worklog session.
     """
     with app.database.read() as tx:
-        return CurrentReply(store.current(tx, app.project))
+        return CurrentReply(store.current(tx, app.project, app.agent))
 
 
 def worklog_sessions(
@@ -203,7 +203,7 @@ def worklog_sessions(
     :returns: the worklog sessions of a project.
     """
     with app.database.read() as tx:
-        return SessionsReply(store.sessions(tx, app.project, archived=archived))
+        return SessionsReply(store.sessions(tx, app.project, app.agent, archived=archived))
 
 
 def worklog_export(
@@ -224,7 +224,7 @@ def worklog_export(
     """
     target = None if folder is None else _export_folder(app.project, folder, app.seen_roots)
     with app.database.read() as tx:
-        written = files.export(tx, app.project, session_id, target)
+        written = files.export(tx, app.project, session_id, target, app.agent)
     return ExportReply(os.path.relpath(written, app.project))
 
 

@@ -87,7 +87,9 @@ class Imported:
     dropped_keys: int = 0
 
 
-def export(tx: Transaction, project: str, session_id: str | None, target: Path | None) -> Path:
+def export(
+    tx: Transaction, project: str, session_id: str | None, target: Path | None, agent: str = ""
+) -> Path:
     """Write the files of a session, each under a temporary name until it is complete.
 
     :param session_id: by default the current session.
@@ -97,7 +99,7 @@ def export(tx: Transaction, project: str, session_id: str | None, target: Path |
     :raises AlreadyExistsError: it holds files of these names that no export of this session has written.
     :raises StorageError: it cannot be written.
     """
-    row = rows.chosen(tx, project, session_id)
+    row = rows.chosen(tx, project, session_id, agent)
     (session,) = rows.described(tx, project, [row])
     try:
         root, below, mode = _place(project, session, target)

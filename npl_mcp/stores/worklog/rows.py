@@ -59,7 +59,7 @@ class WorklogSession:
     :param entry_count: entries, and the ``seq`` of the last one.
     :param agents: who logged, by name.
     :param last_entry: when the last entry was logged.
-    :param current: whether it is the project's current session.
+    :param current: whether it is the caller's current session.
     :param closed: when it was closed.
     :param archived_as: its name in the archive; with ``archive/`` before it, it can be read by that.
     """
@@ -87,6 +87,9 @@ class Cursor:
     last_seq: int
     last_read: str | None
 
+
+PROCESS = "process "
+"""Beginning of the name of an agent that is a process; no token has such a name."""
 
 _ARCHIVED = re.compile(rf"{ARCHIVE}/(.+)")
 
@@ -156,14 +159,14 @@ def find(tx: Transaction, project: str, name: str) -> Row:
     return row
 
 
-def chosen(tx: Transaction, project: str, session_id: str | None) -> Row:
-    """Return the named session, or by default the current one.
+def chosen(tx: Transaction, project: str, session_id: str | None, *agents: str) -> Row:
+    """Return the named session, or by default the current one of some agents; see :func:`current`.
 
     :raises SessionNotFoundError: it does not exist.
     """
     if session_id is not None:
         return find(tx, project, session_id)
-    number = current(tx, project)
+    number = current(tx, project, *agents)
     if number is None:
         raise SessionNotFoundError("No active session", hint="start one with worklog init, or name one")
     return by_number(tx, number)
@@ -176,12 +179,44 @@ def by_number(tx: Transaction, number: int) -> Row:
     return row
 
 
-def current(tx: Transaction, project: str) -> int | None:
-    """Return the number of a project's current session."""
-    number: int | None = tx.value(
-        "SELECT current FROM worklog_project WHERE project = :project", project=project
-    )
+def current(tx: Transaction, project: str, agent: str = "", *others: str) -> int | None:
+    """Return the number of the current session: the agent's own, or else the newest open one.
+
+    An agent whose own session was closed has none. A new process goes on with the shared session.
+
+    :param agent: its name; empty for callers without one, who share one session.
+    :param others: names whose own session is used if the agent has had none.
+    """
+    number = own(tx, project, agent)
+    if not agent:
+        return number
+    if number is not None:
+        return number if _is_open(tx, number) else None
+    for other in (*others, *_shared(agent)):
+        number = own(tx, project, other)
+        if number is not None and _is_open(tx, number):
+            return number
+    newest = "SELECT max(number) FROM worklog_session WHERE project = :project AND status = 'active'"
+    found: int | None = tx.value(newest, project=project)
+    return found
+
+
+def _shared(agent: str) -> tuple[str, ...]:
+    """Return the name of the shared session, if an agent takes part in it: a process has no other name."""
+    return ("",) if not agent or agent.startswith(PROCESS) else ()
+
+
+def own(tx: Transaction, project: str, agent: str) -> int | None:
+    """Return the number of the session that an agent started or wrote to last, open or not."""
+    sql = "SELECT number FROM worklog_current WHERE project = :project AND agent = :agent"
+    if not agent:
+        sql = "SELECT current FROM worklog_project WHERE project = :project"
+    number: int | None = tx.value(sql, project=project, agent=agent)
     return number
+
+
+def _is_open(tx: Transaction, number: int) -> bool:
+    return bool(by_number(tx, number)["status"] == "active")
 
 
 def is_used(tx: Transaction, project: str) -> bool:
@@ -270,15 +305,23 @@ def count(tx: Transaction, number: int) -> None:
     )
 
 
-def set_current(tx: Transaction, project: str, number: int | None) -> None:
-    """Set or clear the current session of a project."""
-    tx.run(
-        """
+def start(tx: Transaction, project: str, number: int, agent: str) -> None:
+    """Make a session current that an agent started."""
+    for one in {agent, *_shared(agent)}:
+        set_current(tx, project, number, one)
+
+
+def set_current(tx: Transaction, project: str, number: int | None, agent: str = "") -> None:
+    """Set the current session of an agent, or set or clear the shared one of a project."""
+    sql = """
+        INSERT INTO worklog_current (project, agent, number) VALUES (:project, :agent, :number)
+        ON CONFLICT (project, agent) DO UPDATE SET number = :number"""
+    if not agent:
+        sql = """
         INSERT INTO worklog_project (project, current) VALUES (:project, :number)
-        ON CONFLICT (project) DO UPDATE SET current = :number""",
-        project=project,
-        number=number,
-    )
+        ON CONFLICT (project) DO UPDATE SET current = :number"""
+    if own(tx, project, agent) != number or number is None:
+        tx.run(sql, project=project, agent=agent, number=number)
 
 
 def append(tx: Transaction, number: int, ts: str, values: Mapping[str, Any]) -> int:
@@ -372,9 +415,14 @@ def move(tx: Transaction, number: int, agent_id: str, cursor: Cursor) -> None:
     )
 
 
-def described(tx: Transaction, project: str, found: Sequence[Row]) -> tuple[WorklogSession, ...]:
-    """Return descriptions of a project's sessions for an answer."""
-    number, agents = current(tx, project), dict[int, list[str]]()
+def described(
+    tx: Transaction, project: str, found: Sequence[Row], agent: str = ""
+) -> tuple[WorklogSession, ...]:
+    """Return descriptions of a project's sessions for an answer.
+
+    :param agent: see :func:`current`.
+    """
+    number, agents = current(tx, project, agent), dict[int, list[str]]()
     # SQLite takes some thousands of parameters, other databases fewer.
     for at in range(0, len(found), 500):
         for row in tx.all(

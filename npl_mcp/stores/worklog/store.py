@@ -105,16 +105,21 @@ class Closed:
 
 
 def init(
-    tx: Transaction, project: str, session_id: str | None, task: str | None, *, switch: bool = True
+    tx: Transaction,
+    project: str,
+    session_id: str | None,
+    task: str | None,
+    agent: str = "",
+    *,
+    switch: bool = True,
 ) -> Opened:
-    """Create a session and make it the current one; an open session is resumed.
+    """Create a session and make it an agent's current one; an open session is resumed.
 
     :param session_id: by default today's date in UTC; once that session is closed, the date with ``-2``
         added, and so on.
     :param switch: an existing session that is given by its id becomes the current one.
     """
     switch = switch or session_id is None
-    current = rows.current(tx, project)
     wanted = session_id or rows.open_id(tx, project, tx.now[:10])
     row = rows.live(tx, project, wanted)
     new = row is None
@@ -122,28 +127,40 @@ def init(
         row = rows.create(tx, project, wanted, task)
     elif switch:
         rows.must_be_open(row)
-    if new or (switch and current != row["number"]):
-        rows.set_current(tx, project, row["number"])
+    if new or switch:
+        rows.start(tx, project, row["number"], agent)
     return filled(Opened, row, session_id=row["id"], new=new)
 
 
-def current(tx: Transaction, project: str) -> str | None:
+def current(tx: Transaction, project: str, agent: str = "") -> str | None:
     """Return the id of the current session."""
-    number = rows.current(tx, project)
+    number = rows.current(tx, project, agent)
     return None if number is None else str(rows.by_number(tx, number)["id"])
 
 
-def log(tx: Transaction, project: str, session_id: str | None, values: Mapping[str, Any]) -> Logged:
-    """Append an entry.
+def log(
+    tx: Transaction, project: str, session_id: str | None, values: Mapping[str, Any], agent: str = ""
+) -> Logged:
+    """Append an entry; its session becomes the current one of its agent.
 
-    :param session_id: by default the current session; without one, today's is created and becomes current.
+    :param session_id: by default the agent's current session. If no session is open and the agent's own was
+        not closed, today's is created.
     :param values: the columns of the entry without its number and its time.
+    :raises ClosedError: the session is closed.
     """
-    made = session_id is None and rows.current(tx, project) is None
-    row = _todays(tx, project) if made else rows.chosen(tx, project, session_id)
+    name = values["agent_id"]
+    none = session_id is None and rows.current(tx, project, agent, name) is None
+    closed = rows.own(tx, project, agent) if none else None
+    made = none and closed is None and (bool(agent) or not rows.is_used(tx, project))
+    if closed is not None:
+        row = rows.by_number(tx, closed)
+    else:
+        row = _todays(tx, project) if made else rows.chosen(tx, project, session_id, agent, name)
     rows.must_be_open(row)
     if made:
-        rows.set_current(tx, project, row["number"])
+        rows.start(tx, project, row["number"], agent)
+    for one in {name, agent} if agent else ():
+        rows.set_current(tx, project, row["number"], one)
     seq = rows.append(tx, row["number"], tx.now, values)
     return Logged(row["id"], seq, tx.now, made or None)
 
@@ -155,6 +172,7 @@ def read(
     agent_id: str,
     part: Slice,
     since: int | None,
+    agent: str = "",
     *,
     peek: bool,
 ) -> ReadEntries:
@@ -165,7 +183,7 @@ def read(
     :param since: return the entries after this number, regardless of the cursor.
     :param peek: do not move the cursor.
     """
-    row = rows.chosen(tx, project, session_id)
+    row = rows.chosen(tx, project, session_id, agent, agent_id)
     cursor = rows.cursor(tx, row["number"], agent_id).last_seq
     start = cursor if since is None else since
     entries = tuple(rows.entries(tx, row["number"], start + 1, part.limit))
@@ -177,22 +195,22 @@ def read(
     return ReadEntries(row["id"], entries, total, part.limit, min(start, total), cursor, max(0, total - end))
 
 
-def topic(tx: Transaction, project: str, session_id: str | None) -> Topic:
+def topic(tx: Transaction, project: str, session_id: str | None, *agents: str) -> Topic:
     """Return the topic that changes with each entry of a session.
 
-    :param session_id: by default the current session at any time.
+    :param session_id: by default the current session; that of callers without a name at any time.
     """
-    if session_id is None:
+    if session_id is None and not any(agents[:1]):
         return Topic(rows.CURRENT_POSITIONS, project)
-    return Topic(rows.POSITIONS, rows.chosen(tx, project, session_id)["number"])
+    return Topic(rows.POSITIONS, rows.chosen(tx, project, session_id, *agents)["number"])
 
 
-def status(tx: Transaction, project: str, session_id: str | None) -> WorklogSession:
+def status(tx: Transaction, project: str, session_id: str | None, agent: str = "") -> WorklogSession:
     """Describe a session.
 
     :param session_id: by default the current session.
     """
-    return rows.described(tx, project, [rows.chosen(tx, project, session_id)])[0]
+    return rows.described(tx, project, [rows.chosen(tx, project, session_id, agent)], agent)[0]
 
 
 def called(tx: Transaction, project: str, session_id: str) -> WorklogSession | None:
@@ -201,23 +219,25 @@ def called(tx: Transaction, project: str, session_id: str) -> WorklogSession | N
     return None if row is None else rows.described(tx, project, [row])[0]
 
 
-def sessions(tx: Transaction, project: str, *, archived: bool = False) -> tuple[WorklogSession, ...]:
+def sessions(
+    tx: Transaction, project: str, agent: str = "", *, archived: bool = False
+) -> tuple[WorklogSession, ...]:
     """Return a project's sessions, newest first.
 
     :param archived: include archived sessions.
     """
     only = "" if archived else "AND archived_as IS NULL"
     sql = f"{rows.SESSION} WHERE project = :project {only} ORDER BY created DESC, number DESC"
-    return rows.described(tx, project, tx.all(sql, project=project))
+    return rows.described(tx, project, tx.all(sql, project=project), agent)
 
 
-def close(tx: Transaction, project: str, session_id: str | None, *, archive: bool) -> Closed:
+def close(tx: Transaction, project: str, session_id: str | None, agent: str = "", *, archive: bool) -> Closed:
     """Close a session permanently. Idempotent.
 
     :param session_id: by default the current session.
     :param archive: also move it to the archive; its id can then be reused.
     """
-    number = rows.chosen(tx, project, session_id)["number"]
+    number = rows.chosen(tx, project, session_id, agent)["number"]
     tx.run(
         "UPDATE worklog_session SET status = 'closed', closed = :closed"
         " WHERE number = :number AND status = 'active'",
@@ -226,7 +246,7 @@ def close(tx: Transaction, project: str, session_id: str | None, *, archive: boo
     )
     if archive:
         rows.archive(tx, project, number)
-    if rows.current(tx, project) == number:
+    if rows.own(tx, project, "") == number:
         rows.set_current(tx, project, None)
     row = rows.by_number(tx, number)
     return filled(Closed, row, session_id=row["id"])

@@ -79,7 +79,7 @@ class Worklogs(Rooms):
         self, agent_id: str, action: str, summary: str, session_id: str | None = None, **more: Any
     ) -> Answer:
         today = datetime.now(timezone.utc).date().isoformat()
-        new = session_id is None and self.current is None
+        new = session_id is None and not self.worklogs
         log = self._live(today) or Worklog(today, None) if new else self._chosen(session_id)
         if log.status != "active":
             raise Refused("OPERATION_FAILED")

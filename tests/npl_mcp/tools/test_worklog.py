@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,9 @@ from fastmcp import Client
 from npl_index import estimator
 from npl_mcp.config.settings import Settings
 from npl_mcp.tools import worklog
-from tests.conftest import calls, envelope, with_client
+from tests import engines
+from tests.conftest import Connect, calls, envelope, with_client
+from tests.npl_mcp.http.http_server import call, serving
 
 LIST_BUDGET = 520
 """Tokens the five tools may cost every agent that connects."""
@@ -156,11 +159,13 @@ def test_without_a_session_todays_is_made(settings: Settings) -> None:
     assert (first["opened"], "opened" in second) == (True, False)
 
 
-def test_an_entry_after_the_session_was_closed_says_where_it_went(settings: Settings) -> None:
-    """It opens the session of the day, in which its writer may not have meant to write."""
+def test_an_entry_after_the_session_was_closed_is_refused(settings: Settings) -> None:
+    """It goes into no session of others; the error names the way on."""
     named = ("worklog_init", {"session_id": "s1"})
-    *_, late = data(settings, named, LOG, ("worklog_close", {}), LOG)
-    assert (late["session_id"], late["opened"]) == (late["ts"][:10], True)
+    *_, late = calls(settings, [named, LOG, ("worklog_close", {}), LOG])
+    assert late["error_code"] == "OPERATION_FAILED"
+    assert "Session s1 is closed" in late["error"]
+    assert "worklog init" in late["error"]
 
 
 def test_closing_is_for_good(settings: Settings) -> None:
@@ -348,3 +353,45 @@ def test_servers_of_different_folders_share_a_project(settings: Settings, tmp_pa
         assert (seen["session_id"], len(seen["items"])) == ("s1", 1)
         assert list(other.cwd.iterdir()) == []
     assert not (tmp_path / "absent").exists()
+
+
+def entry(agent: str, **more: Any) -> dict[str, Any]:
+    return {"agent_id": agent, "action": "did", "summary": "x", **more}
+
+
+def test_agents_do_not_redirect_each_other(settings: Settings, connect: Connect) -> None:
+    """Over standard streams a process is an agent; each goes on in what it started."""
+    ann, bo, cy = (connect(settings) for _ in range(3))
+    assert ann("worklog_init", session_id="a")["success"]
+    assert bo("worklog_init", session_id="b")["success"]
+    for call, name, session in ((ann, "ann", "a"), (bo, "bo", "b"), (ann, "ann", "a"), (cy, "ann", "a")):
+        assert call("worklog_log", **entry(name))["data"]["session_id"] == session
+    assert ann("worklog_status")["data"]["current"]
+    assert bo("worklog_close")["data"]["session_id"] == "b"
+    assert ann("worklog_log", **entry("ann"))["data"]["session_id"] == "a"
+    assert bo("worklog_log", **entry("bo"))["error_code"] == "OPERATION_FAILED"
+    assert bo("worklog_log", **entry("bo", session_id="a"))["success"]
+    assert bo("worklog_read", agent_id="bo")["data"]["session_id"] == "a"
+
+
+def test_tokens_have_worklogs_of_their_own(tmp_path: Path) -> None:
+    """On any server; one that has none goes on with the newest that is open."""
+    place = tmp_path / "served"
+    place.mkdir()
+    with closing(engines.stores(place / "data")) as stores:
+        tokens = {name: stores.access.add(name) for name in ("ann", "bo", "cy")}
+    with serving(place, **engines.environment(place / "data")) as server:
+
+        def log(who: str, tool: str = "worklog_log", **given: Any) -> Any:
+            given = {"action": "did", "summary": "x", **given} if tool == "worklog_log" else given
+            answer = call(server, tool, given, Authorization=f"Bearer {tokens[who]}").data
+            return answer.get("data", answer)
+
+        for who, session in (("ann", "a"), ("bo", "b")):
+            log(who, "worklog_init", session_id=session)
+        assert [log(who)["session_id"] for who in ("ann", "bo", "ann", "cy")] == ["a", "b", "a", "b"]
+        log("bo", "worklog_close")
+        assert log("ann")["session_id"] == "a"
+        assert [log(who)["error_code"] for who in ("bo", "cy")] == ["OPERATION_FAILED"] * 2
+        log("bo", "worklog_init", session_id="c")
+        assert [log(who)["session_id"] for who in ("ann", "bo")] == ["a", "c"]

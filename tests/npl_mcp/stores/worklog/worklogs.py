@@ -28,7 +28,7 @@ class Worklogs:
 
         def call(project: object, *given: object, **named: object) -> Any:
             app = SimpleNamespace(
-                database=self.database, project=str(project), seen_roots=None, finished=waited
+                database=self.database, project=str(project), agent="", seen_roots=None, finished=waited
             )
             return spec(app, **dict(zip(names, given, strict=False)), **named)
 
