@@ -199,7 +199,7 @@ def _loaded(library: Library, groups: Iterable[Group], problems: list[str] | Non
         kind = library.catalog.kind(group.kind)
         picked = _pick(library, kind, split_items(group.items), _Skip.parse(group.skip), taken, problems)
         read = list(_read_all(library, kind, picked.found, problems))
-        names.setdefault(kind.flag or "", []).extend(item.name for item, _ in read)
+        names.setdefault(kind.flag_name or "", []).extend(item.name for item, _ in read)
         texts += read
         missing += (replace(one, kind=kind.name) for one in picked.missing)
         skipped += picked.skipped
@@ -252,7 +252,7 @@ def load_agent(library: Library, name: str, *, with_definition: bool = False) ->
     absent = () if reference is not None else (MissingItem(core.only or "", ()),)
     return Loaded(
         content="\n\n".join([f"{content}\n---", heading, *parts]) + "\n",
-        flags={components.flag or "": ",".join(sorted(item.name for item, _ in read))} if read else {},
+        flags={components.flag_name or "": ",".join(sorted(item.name for item, _ in read))} if read else {},
         items=(agent, *(item for item, _ in (*before, *read))),
         missing=(*absent, *picked.missing),
     )

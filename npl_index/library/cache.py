@@ -1,8 +1,8 @@
-"""Values made from files, kept until the file changes.
+"""Values made from files, cached until the file changes.
 
-A kept value is used as long as the file's fingerprint is the one it was made from. If a file changed so
-shortly before it was read that a later change could have the same time stamp, it is read again and compared
-by digest, until its time stamp is old enough to show changes.
+A cached value is valid while the file's fingerprint is unchanged. If a file changed so shortly before it was
+read that a later change could have the same time stamp, it is read again and compared by digest, until its
+time stamp is old enough to show changes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, cast
 
 from cachetools import LRUCache
 
@@ -23,8 +23,6 @@ from npl_index.library.fingerprints import Fingerprint, is_settled
 
 V = TypeVar("V")
 
-_FAILURES_KEPT = 256
-
 
 @dataclass(slots=True)
 class _Entry(Generic[V]):
@@ -32,15 +30,22 @@ class _Entry(Generic[V]):
     digest: str
     settled: bool
     size: int
-    value: V
+    value: V | None
+    failure: Callable[[], DocumentError] | None = None
+
+    def result(self) -> V:
+        """Return the value, or raise the failure, which is made anew because it refers to its frames."""
+        if self.failure is not None:
+            raise self.failure()
+        return cast("V", self.value)
 
 
 @dataclass(slots=True)
 class CacheStatistics:
-    """How calls were served.
+    """Numbers of calls.
 
-    :param hits: from memory.
-    :param built: made from the file.
+    :param hits: calls served from memory.
+    :param built: calls that built a value.
     """
 
     hits: int = 0
@@ -48,15 +53,15 @@ class CacheStatistics:
 
 
 class BuildingCache(Generic[V]):
-    """Values in memory, and a builder for those that it lacks. Safe for several threads.
+    """Values in memory, and a builder of missing ones. Safe for several threads.
 
-    Least recently used values go first when ``maxsize`` bytes are exceeded; a larger one is not kept.
-    Concurrent requests for one state of a file share one build, or its failure. After a failure the file
-    is not tried again until it changes.
+    Over ``maxsize`` bytes, the least recently used values are removed; a larger value is not cached.
+    Concurrent requests for one state of a file share one build, or its failure. After a failure, the file is
+    not tried again until it changes.
 
     :param build: makes a value from a document; may raise :class:`DocumentError`.
     :param maxsize: maximum size of all values, in the units of ``size_of``.
-    :param size_of: bytes of memory a value takes.
+    :param size_of: bytes of memory of a value.
     :param clock: nanoseconds since the epoch.
     """
 
@@ -72,27 +77,24 @@ class BuildingCache(Generic[V]):
         self._lock = threading.Lock()
         self._entries: LRUCache[str, _Entry[V]] = LRUCache(maxsize, getsizeof=lambda entry: entry.size)
         self._running: dict[Fingerprint, Future[V]] = {}
-        # An error holds what its frames held, a parser's state as well; so it is made again.
-        self._failures: LRUCache[Fingerprint, tuple[str, Callable[[], DocumentError]]]
-        self._failures = LRUCache(_FAILURES_KEPT)
 
     @property
     def currsize(self) -> int:
-        """Bytes kept now."""
+        """Size of all cached values."""
         return int(self._entries.currsize)
 
     def get(self, fingerprint: Fingerprint, read: Callable[[], Document]) -> V:
-        """Return the value for the file as it is now.
+        """Return the value for the file's present state.
 
-        :param fingerprint: the file's state as just seen.
+        :param fingerprint: the present state.
         :param read: reads the file; called at most once.
-        :raises DocumentError: what ``read`` or the builder raised.
+        :raises DocumentError: see ``read`` and the builder.
         """
         with self._lock:
             entry = self._entries.get(fingerprint.path)
             if entry is not None and entry.settled and entry.fingerprint == fingerprint:
                 self.statistics.hits += 1
-                return entry.value
+                return entry.result()
             running = self._running.get(fingerprint)
             if running is None:
                 mine: Future[V] = Future()
@@ -110,31 +112,30 @@ class BuildingCache(Generic[V]):
         finally:
             with self._lock:
                 del self._running[fingerprint]
-            del mine  # with an error it holds this frame: a cycle, which the collector finds late
+            del mine  # with an error it refers to this frame: a cycle, which the collector finds late
 
     def _current(self, document: Document) -> V:
-        """Return the kept value if it was made from exactly this content, else a new one."""
+        """Return the cached value if it was made from exactly this content, else a new one."""
         fingerprint, digest = document.fingerprint, document.digest
         settled = is_settled(fingerprint.mtime_ns, self._clock())
         with self._lock:
             entry = self._entries.get(fingerprint.path)
-            failure = self._failures.get(fingerprint)
         if entry is not None and entry.digest == digest:
             entry.fingerprint, entry.settled = fingerprint, settled
             self.statistics.hits += 1
-            return entry.value
-        if failure is not None and failure[0] == digest:
-            raise failure[1]()
+            return entry.result()
+        size = len(fingerprint.path)
         try:
             value = self._build(document)
+            self.statistics.built += 1
+            entry = _Entry(fingerprint, digest, settled, size + self._size_of(value), value)
         except DocumentError as error:
-            with self._lock:
-                self._failures[fingerprint] = digest, partial(type(error), error.message, hint=error.hint)
+            failure = partial(type(error), error.message, hint=error.hint)
+            entry = _Entry(fingerprint, digest, settled, size, None, failure)
             raise
-        self.statistics.built += 1
-        size = self._size_of(value) + len(fingerprint.path)
-        with self._lock:
-            self._entries.pop(fingerprint.path, None)
-            if size <= self._entries.maxsize:
-                self._entries[fingerprint.path] = _Entry(fingerprint, digest, settled, size, value)
+        finally:
+            with self._lock:
+                self._entries.pop(fingerprint.path, None)
+                if entry is not None and entry.digest == digest and entry.size <= self._entries.maxsize:
+                    self._entries[fingerprint.path] = entry
         return value

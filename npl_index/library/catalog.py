@@ -10,8 +10,8 @@ One table below defines all kinds; this module does not access the file system.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from itertools import islice, product
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from npl_index.errors import InvalidRequestError
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """A folder below which files may be read.
+    """A folder with readable files.
 
     :param path: absolute path of the folder.
     :param label: the root's name for callers, in place of the path.
@@ -50,30 +50,45 @@ class Kind:
 
     :param name: the kind, as ``resource_type`` spells it.
     :param alias: its short name on the command line.
-    :param flag: name of the flag that lists loaded items, ``None`` if the kind has none.
-    :param places: folders of its items; the first with a file wins.
-    :param patches: folders of its patches, which go before an item's text; the first with a file wins.
+    :param flag: the kind's part of the flag name ``npl.<flag>.loaded``, ``None`` without a flag.
+    :param variable: environment variable with a folder of its items.
+    :param inside: folder below the variable's value.
+    :param folders: folders below each NPL root, in order.
+    :param bundled: folder of the bundled corpus.
+    :param patched: its items may have patches, which go before an item's text.
+    :param themed: its folders have one folder for each theme.
     :param suffix: file name suffix of its items.
     :param only: name of the kind's item, if it has exactly one.
-    :param folders: folders of its items in the layouts of NPL, below any root.
+    :param places: folders of its items in one configuration; the first with a file wins.
+    :param patches: folders of its patches in one configuration; the first with a file wins.
     """
 
     name: str
     alias: str
     flag: str | None
-    places: tuple[ItemFolder, ...]
-    patches: tuple[ItemFolder, ...] = ()
+    variable: str | None
+    inside: str
+    folders: tuple[str, ...]
+    bundled: str
+    patched: bool = False
+    themed: bool = False
     suffix: str = ".md"
     only: str | None = None
-    folders: tuple[str, ...] = ()
+    places: tuple[ItemFolder, ...] = ()
+    patches: tuple[ItemFolder, ...] = ()
+
+    @property
+    def flag_name(self) -> str | None:
+        """Name of the flag that lists loaded items, ``None`` if the kind has none."""
+        return None if self.flag is None else f"npl.{self.flag}.loaded"
 
     def readings(self, text: str) -> Iterator[str]:
-        """Yield the item names that a text may mean: the text, and its reading as a path in NPL's folders.
+        """Yield the item names for a text: the text, and its reading as a path in NPL's folders.
 
         ``core/prompts/sqlite-guide.md`` means the prompt ``sqlite-guide`` in any place of prompts.
         """
         yield text
-        for folder in self.folders:
+        for folder in filter(None, dict.fromkeys((self.inside, *self.folders))):
             if text.startswith(f"{folder}/"):
                 yield text[len(folder) + 1 :].removesuffix(self.suffix)
 
@@ -109,68 +124,33 @@ class Catalog:
                 yield place.root
 
 
-@dataclass(frozen=True, slots=True)
-class _KindRow:
-    """One line of the table of kinds.
-
-    :param flag: the kind's part of the flag name ``npl.<flag>.loaded``.
-    :param variable: name of the environment variable with a folder of this kind's items.
-    :param inside: folder below the variable's value.
-    :param folders: folders below each NPL root, in order.
-    :param bundled: folder of the bundled corpus.
-    """
-
-    name: str
-    alias: str
-    flag: str | None
-    variable: str | None
-    inside: str
-    folders: tuple[str, ...]
-    bundled: str
-    patched: bool = False
-    themed: bool = False
-    suffix: str = ".md"
-    only: str | None = None
-
-
 #: Suffix of patches: files that go before an item's text and are not items.
 PATCH_SUFFIX = ".patch.md"
 
 _MAX_READINGS = 64
 _HOME = "NPL_HOME"
 _TABLE = (
-    _KindRow("component", "c", "def", _HOME, "npl", ("npl",), "npl", patched=True),
-    _KindRow("meta", "m", "meta", "NPL_META", "", ("meta",), "meta", patched=True),
-    _KindRow("style", "s", "style", "NPL_STYLE_GUIDE", "", ("conventions",), "conventions", True, True),
-    _KindRow("spec", "spec", "spec", _HOME, "core/specifications",
+    Kind("component", "c", "def", _HOME, "npl", ("npl",), "npl", patched=True),
+    Kind("meta", "m", "meta", "NPL_META", "", ("meta",), "meta", patched=True),
+    Kind("style", "s", "style", "NPL_STYLE_GUIDE", "", ("conventions",), "conventions", True, True),
+    Kind("spec", "spec", "spec", _HOME, "core/specifications",
          ("specifications", "core/specifications"), "specifications"),
-    _KindRow("persona", "persona", "persona", "NPL_PERSONA_DIR", "", ("personas",), "personas"),
-    _KindRow("user-persona", "user-persona", "user-persona", "NPL_USER_PERSONA_DIR", "",
+    Kind("persona", "persona", "persona", "NPL_PERSONA_DIR", "", ("personas",), "personas"),
+    Kind("user-persona", "user-persona", "user-persona", "NPL_USER_PERSONA_DIR", "",
          ("user-personas",), "user-personas"),
-    _KindRow("prd", "prd", "prd", None, "", ("prds",), "prds"),
-    _KindRow("story", "story", "story", None, "", ("user-stories",), "user-stories"),
-    _KindRow("prompt", "prompt", "prompt", _HOME, "core/prompts", ("prompts", "core/prompts"), "prompts"),
-    _KindRow("workflow", "workflow", "workflow", "NPL_WORKFLOW_DIR", "", ("workflows",), "workflows"),
-    _KindRow("agent", "agent", None, _HOME, "core/agents", ("core/agents",), "agents"),
-    _KindRow("schema", "schema", None, _HOME, "core/schema", ("core/schema",), "schema", suffix=".sql"),
-    _KindRow("init", "init", None, _HOME, "", ("",), "", only="npl"),
+    Kind("prd", "prd", "prd", None, "", ("prds",), "prds"),
+    Kind("story", "story", "story", None, "", ("user-stories",), "user-stories"),
+    Kind("prompt", "prompt", "prompt", _HOME, "core/prompts", ("prompts", "core/prompts"), "prompts"),
+    Kind("workflow", "workflow", "workflow", "NPL_WORKFLOW_DIR", "", ("workflows",), "workflows"),
+    Kind("agent", "agent", None, _HOME, "core/agents", ("core/agents",), "agents"),
+    Kind("schema", "schema", None, _HOME, "core/schema", ("core/schema",), "schema", suffix=".sql"),
+    Kind("init", "init", None, _HOME, "", ("",), "", only="npl"),
 )  # fmt: skip
 
 #: Flag names in the order in which a flag header lists them.
-FLAGS = tuple(f"npl.{row.flag}.loaded" for row in _TABLE if row.flag is not None)
+FLAGS = tuple(name for kind in _TABLE if (name := kind.flag_name) is not None)
 
 _DEFAULT_THEME = "default"
-
-
-@dataclass(frozen=True, slots=True)
-class _Roots:
-    """The roots of one configuration: by environment variable, the NPL hierarchy, and the bundled corpus."""
-
-    variables: Mapping[str, Root]
-    hierarchy: tuple[Root, ...]
-    bundled: Root | None
-    agents: tuple[Root, ...]
-    project: Root
 
 
 def places(
@@ -198,51 +178,33 @@ def places(
     if not theme or theme.startswith(".") or "/" in theme or "\\" in theme:
         raise InvalidRequestError(f"{theme!r} is not a folder name", parameter="theme")
     values = {name.upper(): value for name, value in variables.items()}
-    if unknown := values.keys() - {row.variable for row in _TABLE}:
+    if unknown := values.keys() - {kind.variable for kind in _TABLE}:
         raise TypeError(f"no items lie where {min(unknown)} says")
-    hierarchy = [(cwd / ".npl", "project")]
-    agents = [(cwd / ".claude" / "agents", "project agents")]
-    if home is not None:
-        hierarchy.append((home / ".npl", "user"))
-        agents.append((home / ".claude" / "agents", "user agents"))
+    homes = [(cwd, "project")] if home is None else [(cwd, "project"), (home, "user")]
+    agents = [Root(str(path / ".claude" / "agents"), f"{label} agents", npl=True) for path, label in homes]
+    hierarchy = [Root(str(path / ".npl"), label, npl=True) for path, label in homes]
     if system is not None:
-        hierarchy.append((system, "system"))
-    roots = _Roots(
-        variables={name: Root(str(cwd / value), name, npl=True) for name, value in values.items() if value},
-        hierarchy=tuple(Root(str(path), label, npl=True) for path, label in hierarchy),
-        bundled=Root(str(bundled), "bundled", npl=True) if bundled is not None else None,
-        agents=tuple(Root(str(path), label, npl=True) for path, label in agents),
-        project=Root(str(cwd), "working directory"),
-    )
-    return Catalog(tuple(_kind(row, roots, theme) for row in _TABLE))
+        hierarchy.append(Root(str(system), "system", npl=True))
 
+    def configured(kind: Kind) -> Kind:
+        found = [ItemFolder(root, "") for root in agents] if kind.name == "agent" else []
+        if kind.variable and (value := values.get(kind.variable)):
+            found.append(ItemFolder(Root(str(cwd / value), kind.variable, npl=True), kind.inside))
+        patches = [ItemFolder(root, folder) for folder in kind.folders for root in hierarchy]
+        found += patches
+        if kind.only is not None:
+            found.append(ItemFolder(Root(str(cwd), "working directory"), ""))
+        if bundled is not None:
+            found.append(ItemFolder(Root(str(bundled), "bundled", npl=True), kind.bundled))
+        if kind.themed:
+            themes = dict.fromkeys((theme, _DEFAULT_THEME))
+            found = [_below(place, name) for name in themes for place in found]
+            patches = [
+                place for base in patches for place in (*(_below(base, name) for name in themes), base)
+            ]
+        return replace(kind, places=tuple(found), patches=tuple(patches) if kind.patched else ())
 
-def _kind(row: _KindRow, roots: _Roots, theme: str) -> Kind:
-    """Return the kind of one table row, with the configured roots."""
-    found = [ItemFolder(root, "") for root in roots.agents] if row.name == "agent" else []
-    named = roots.variables.get(row.variable or "")
-    if named is not None:
-        found.append(ItemFolder(named, row.inside))
-    found += [ItemFolder(root, folder) for folder in row.folders for root in roots.hierarchy]
-    if row.only is not None:
-        found.append(ItemFolder(roots.project, ""))
-    if roots.bundled is not None:
-        found.append(ItemFolder(roots.bundled, row.bundled))
-    patches = [ItemFolder(root, folder) for folder in row.folders for root in roots.hierarchy]
-    if row.themed:
-        themes = dict.fromkeys((theme, _DEFAULT_THEME))
-        found = [_below(place, name) for name in themes for place in found]
-        patches = [place for base in patches for place in (*(_below(base, name) for name in themes), base)]
-    return Kind(
-        name=row.name,
-        alias=row.alias,
-        flag=f"npl.{row.flag}.loaded" if row.flag is not None else None,
-        places=tuple(found),
-        patches=tuple(patches) if row.patched else (),
-        suffix=row.suffix,
-        only=row.only,
-        folders=tuple(folder for folder in dict.fromkeys((row.inside, *row.folders)) if folder),
-    )
+    return Catalog(tuple(map(configured, _TABLE)))
 
 
 def _below(place: ItemFolder, folder: str) -> ItemFolder:
@@ -250,9 +212,9 @@ def _below(place: ItemFolder, folder: str) -> ItemFolder:
 
 
 def item_paths(item: str, suffix: str) -> tuple[str, ...]:
-    """Return the paths that an item name may mean, most likely first.
+    """Return the possible paths of an item name, most likely first.
 
-    A dot means a slash, or is part of a name: ``m1.persona`` means ``m1/persona.md`` or ``m1.persona.md``.
+    A dot stands for a slash or itself: ``m1.persona`` is ``m1/persona.md`` or ``m1.persona.md``.
 
     :param suffix: suffix of the path, ``.md`` for most kinds.
     """

@@ -138,7 +138,7 @@ def test_names_of_flags() -> None:
     """The flags and their order are those that agents know."""
     kinds = ("def", "meta", "style", "spec", "persona", "user-persona", "prd", "story", "prompt", "workflow")
     assert tuple(f"npl.{kind}.loaded" for kind in kinds) == FLAGS
-    assert tuple(kind.flag for kind in full().kinds if kind.flag) == FLAGS
+    assert tuple(kind.flag_name for kind in full().kinds if kind.flag) == FLAGS
 
 
 def test_only_the_working_directory_is_not_declared_npl() -> None:
