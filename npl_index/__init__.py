@@ -1,7 +1,8 @@
 """Find, parse, select, rank and pack sections of Markdown for agents.
 
-``load_tailored`` and ``section_index`` are the library; the other names belong to their arguments, answers and
-errors. Each name is imported from its module at its first use, so that a program loads only what it needs.
+``load_tailored`` and ``section_index`` are the library; the other names belong to their arguments, answers
+and errors. Each name is imported from its module at its first use, so that a program loads only what it
+needs.
 """
 
 from __future__ import annotations

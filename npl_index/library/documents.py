@@ -111,7 +111,7 @@ class FileReader:
         )
 
     def sent(self, founds: Sequence[Found]) -> FileReader:  # noqa: ARG002
-        """Return this reader: all processes can read the files."""
+        """Return this reader, because all processes can read the files."""
         return self
 
 

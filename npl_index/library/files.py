@@ -67,9 +67,9 @@ class FileChangedError(OSError):
 class Folder:
     """An open folder. Names in it are opened relative to its descriptor and never through a link.
 
-    :param path: the folder; used for systems without ``dir_fd`` and to tell folders apart.
+    :param path: path of the folder, for locks and for systems without ``dir_fd``.
     :param handle: its descriptor; ``None`` on systems without ``dir_fd``.
-    :param mode: permissions of folders that are made in it, less the umask; files cannot be executed.
+    :param mode: permissions of new folders in it, less the umask; new files are not executable.
     """
 
     def __init__(self, path: str, handle: int | None, mode: int = 0o777) -> None:
@@ -86,8 +86,8 @@ class Folder:
 
         :param root: a folder that exists; links in its own path are followed.
         :param below: path below the root, ``/`` between segments; no segment may be a link.
-        :param make: make the folders that are missing below the root.
-        :param mode: permissions of those and of what is made in the folder, less the umask.
+        :param make: make the missing folders below the root.
+        :param mode: permissions of new folders, and of new files in the folder, less the umask.
         :raises OSError: a folder is absent, is a link (``ELOOP`` or ``ENOTDIR``), or cannot be used.
         """
         path = os.path.join(root, *below.split("/"))
@@ -103,9 +103,9 @@ class Folder:
 
     @contextmanager
     def inner(self, name: str, *, make: bool = False) -> Iterator[Folder]:
-        """Open a folder in this one, not through a link.
+        """Open a folder in this one, but not through a link.
 
-        :param make: make it if it is absent.
+        :param make: make it if it does not exist.
         :raises OSError: see :meth:`opened`.
         """
         if self._handle is None:
@@ -123,28 +123,28 @@ class Folder:
 
         :param flags: as for :func:`os.open`.
         :param mode: permissions of a new file, less the umask; by default as the folder says.
-        :raises NotRegularError: it is a folder, pipe or device.
-        :raises OSError: it cannot be opened, or is a link (``ELOOP``).
+        :raises NotRegularError: the name is a folder, pipe or device.
+        :raises OSError: the file cannot be opened, or is a link (``ELOOP``).
         """
         path = self._at(name)
         if self._handle is None and os.path.islink(path):
             raise _link()
         mode = self._mode & 0o666 if mode is None else mode
         file = _regular(os.open(path, flags | _NO_LINK | _BYTES, mode, dir_fd=self._handle))
-        # Without O_NOFOLLOW a link may have come since, and been opened.
+        # Without O_NOFOLLOW, a link may have replaced the file.
         if self._handle is None and not os.path.samestat(os.fstat(file), os.lstat(path)):
             os.close(file)
             raise _link()
         return file
 
     def read(self, name: str, limit: int) -> tuple[bytes, os.stat_result]:
-        """Return the whole content of a file and the state of the file it belongs to.
+        """Return the content of a file and the state it belongs to.
 
-        A file that changes while it is read is read again, so that the bytes are those of one state.
+        A file that changes during reading is read again, so that the bytes belong to one state.
 
-        :param limit: most bytes the file may have.
-        :raises FileTooLargeError: it has more.
-        :raises FileChangedError: it changed each time.
+        :param limit: maximum bytes of the file.
+        :raises FileTooLargeError: the file is larger.
+        :raises FileChangedError: the file changed at each attempt.
         :raises OSError: see :meth:`open`.
         """
         return _read_whole(lambda: self.open(name), limit)
@@ -152,7 +152,7 @@ class Folder:
     def read_start(self, name: str, most: int) -> bytes:
         """Return the first bytes of a file.
 
-        :param most: bytes to read.
+        :param most: maximum number of bytes.
         :raises OSError: see :meth:`open`.
         """
         file = self.open(name)
@@ -162,32 +162,32 @@ class Folder:
             os.close(file)
 
     def stat(self, name: str) -> os.stat_result | None:
-        """Return the state of what has a name, of a link itself; ``None`` if nothing has it."""
+        """Return the state of the file, folder or link with a name; ``None`` without one."""
         try:
             return os.stat(self._at(name), dir_fd=self._handle, follow_symlinks=False)
         except FileNotFoundError:
             return None
 
     def state(self) -> os.stat_result:
-        """Return the state of the folder itself, which changes when a name in it comes or goes."""
+        """Return the state of the folder itself, which changes when a name is added or removed."""
         return os.stat(self.path if self._handle is None else self._handle)
 
     def names(self) -> list[str]:
-        """Return all names in the folder, in no order."""
+        """Return all names in the folder, unordered."""
         return os.listdir(self.path if self._handle is None else self._handle)
 
     @contextmanager
     def scan(self) -> Iterator[Iterator[os.DirEntry[str]]]:
-        """Open the folder's entries; as :func:`os.scandir`."""
+        """Open the folder's entries, like :func:`os.scandir`."""
         with os.scandir(self.path if self._handle is None else self._handle) as entries:
             yield entries
 
     def create(self, name: str, data: bytes, *, durable: bool = True) -> bool:
-        """Make a file that is complete as soon as it has its name.
+        """Make a file that is complete when its name appears.
 
-        :param durable: it must survive a loss of power, so it is on the disk when this returns.
-        :returns: whether the name was free; otherwise nothing was done.
-        :raises OSError: it cannot be written.
+        :param durable: write to the disk before returning, to survive a loss of power.
+        :returns: whether the name was free; otherwise nothing happens.
+        :raises OSError: the file cannot be written.
         """
         with self._temporary((data,), None, None, durable=durable) as fresh:
             if not self._take_name(fresh, name):
@@ -198,11 +198,11 @@ class Folder:
 
     @contextmanager
     def writing(self, name: str, mode: int | None = None) -> Iterator[BinaryIO]:
-        """Make a file in a place where nobody looks before it is complete; its bytes are on the disk then.
+        """Make a file in a place without readers, and write its bytes to the disk.
 
         :param mode: permissions, less the umask.
         :raises FileExistsError: the name is taken.
-        :raises OSError: it cannot be written; a part may be left.
+        :raises OSError: the file cannot be written; a part may remain.
         """
         with os.fdopen(self.open(name, _CREATE, mode), "wb") as file:
             yield file
@@ -212,13 +212,12 @@ class Folder:
     def replace(
         self, name: str, data: bytes | Iterable[bytes], *, mode: int | None = None, durable: bool = True
     ) -> None:
-        """Write a file whole; it takes the place of what has the name.
+        """Write a whole file in place of the one with its name.
 
         :param data: its content, or pieces of it in order.
-        :param mode: its permissions, less the umask; by default permissions and owner of the file that it
-            replaces are kept.
-        :param durable: it must survive a loss of power, so it is on the disk when this returns.
-        :raises OSError: it cannot be written; the old file is as it was.
+        :param mode: its permissions, less the umask; by default those of the replaced file, with its owner.
+        :param durable: write to the disk before returning, to survive a loss of power.
+        :raises OSError: the file cannot be written; the old one is unchanged.
         """
         pieces = (data,) if isinstance(data, bytes) else data
         old = self.stat(name) if mode is None else None
@@ -230,18 +229,18 @@ class Folder:
                 self.sync()
 
     def replace_if(self, name: str, old: bytes, new: bytes, limit: int) -> bytes | None:
-        """Write a file whole if it still holds what was read from it.
+        """Write a whole file if it still has the expected content.
 
-        Programs that know nothing of our lock, editors above all, may write at any moment. So the new file
-        and the old one change places in one step, and what then has the temporary name is exactly what was
-        replaced. If it is not what we read, or a program still has it open for writing, the two change back.
-        Where the system has no such step, only the comparison just before remains.
+        Programs without our lock, such as editors, may write at any moment. So the new and the old file are
+        exchanged in one step, and the file with the temporary name is exactly the replaced one. If its
+        content is unexpected, or a program has it open for writing, the two are exchanged back. On systems
+        without such an exchange, the content is only compared directly before the replacement.
 
         :param old: the expected content.
-        :param limit: most bytes the file may have.
+        :param limit: maximum bytes of the file.
         :returns: ``None``, or the present content if nothing was written: the expected one if another program
             has the file open for writing.
-        :raises OSError: it is absent, or cannot be read or written.
+        :raises OSError: the file does not exist, or cannot be read or written.
         """
         found, status = self.read(name, limit)
         if found != old:
@@ -253,14 +252,14 @@ class Folder:
                 self.rename(fresh, name)
             elif not self._holds(fresh, old):
                 self._exchange(fresh, name)
-                if not self._holds(fresh, new):  # a program wrote to the new file: it wrote last
+                if not self._holds(fresh, new):  # a program has written to the new file
                     self._exchange(fresh, name)
                 return self.read(name, limit)[0]
             self.sync()
         return None
 
     def _holds(self, name: str, data: bytes) -> bool:
-        """Return whether a file has just some content, and no program has it open for writing."""
+        """Return whether a file has exactly some content, and no program has it open for writing."""
         file = self.open(name)
         try:
             return not is_being_written(file) and _read_up_to(file, len(data) + 1) == data
@@ -268,9 +267,9 @@ class Folder:
             os.close(file)
 
     def rename(self, old: str, new: str, target: Folder | None = None) -> None:
-        """Rename a file or folder; a file replaces what has the new name.
+        """Rename a file or folder; a file replaces the one with the new name.
 
-        :param target: the folder that the new name is in; by default this one.
+        :param target: folder of the new name; by default this one.
         :raises OSError: it cannot be renamed.
         """
         there = self if target is None else target
@@ -281,13 +280,12 @@ class Folder:
         os.unlink(self._at(name), dir_fd=self._handle)
 
     def remove_temporaries(self, age: float = 0.0) -> None:
-        """Remove what our processes left that were killed while they wrote a file.
+        """Remove the temporary files of killed processes of this program.
 
-        A temporary file that is being written looks the same. So call it only under the lock that all writers
-        of this program hold here, or spare what is younger than any write. Files of other programs are never
-        touched.
+        They look like files of running writers. So call this only under the lock of all writers in this
+        folder, or with an age longer than any write.
 
-        :param age: seconds; younger ones stay.
+        :param age: seconds; younger files stay.
         """
         for name in self.names():
             if _TEMPORARY.fullmatch(name):
@@ -297,13 +295,13 @@ class Folder:
                         self.remove(name)
 
     def sync(self) -> None:
-        """Make sure that the names in the folder are on the disk."""
+        """Write the names in the folder to the disk."""
         if self._handle is not None:
             os.fsync(self._handle)
 
     @contextmanager
     def locked(self, seconds: float) -> Iterator[bool]:
-        """Hold a lock on the folder itself, so that no lock file is left in it; see :func:`locked`."""
+        """Lock the folder itself, without a lock file; see :func:`locked`."""
         with locked(self._handle, self.path, seconds) as alone:
             yield alone
 
@@ -317,12 +315,12 @@ class Folder:
         durable: bool,
         source: str | None = None,
     ) -> Iterator[str]:
-        """Write a temporary file and return its name; whatever has that name afterwards is removed.
+        """Write a temporary file and yield its name; afterwards the file with that name is removed.
 
-        :param source: name of the file that it will replace, whose extended attributes it gets.
+        :param source: name of the file to replace, whose extended attributes are copied.
         """
         name = f".npl-{os.urandom(8).hex()}.tmp"
-        # Not open to others before it has the permissions of the file it replaces.
+        # Private until it has the permissions of the file to replace.
         handle = self.open(name, _CREATE, mode if like is None else 0o600)
         try:
             with os.fdopen(handle, "wb") as file:
@@ -347,8 +345,8 @@ class Folder:
         except OSError as error:
             if error.errno not in _CANNOT_LINK:
                 raise
-            # No second names on this file system. An empty file takes the name first: renaming straight
-            # away would replace a file that another program makes at this moment.
+            # Without hard links, an empty file takes the name first: an immediate rename could replace a file
+            # that another program makes at this moment.
             try:
                 os.close(self.open(name, _CREATE))
             except FileExistsError:
@@ -357,7 +355,7 @@ class Folder:
         return True
 
     def _exchange(self, one: str, other: str) -> bool:
-        """Let two files change places in one step; return whether the system did that."""
+        """Exchange two files in one step; return whether the system could do that."""
         call = _renameat2()
         if call is None or self._handle is None:
             return False
@@ -372,8 +370,8 @@ def read_below(root: str, path: str, limit: int) -> tuple[bytes, os.stat_result]
     """Return the content of a file below a root, and the state it belongs to; see :meth:`Folder.read`.
 
     :param path: path below the root, ``/`` between segments; no segment may be a link.
-    :param limit: most bytes the file may have.
-    :raises OSError: it cannot be read.
+    :param limit: maximum bytes of the file.
+    :raises OSError: the file cannot be read.
     """
     below, _, name = path.rpartition("/")
     with Folder.opened(root, below) as folder:
@@ -381,22 +379,22 @@ def read_below(root: str, path: str, limit: int) -> tuple[bytes, os.stat_result]
 
 
 def read_path(path: str | os.PathLike[str], limit: int) -> tuple[bytes, os.stat_result]:
-    """Return the content of a file that the user named, and the state it belongs to; links are followed.
+    """Return the content of a user's file, through links, and the state it belongs to.
 
-    :param limit: most bytes the file may have.
-    :raises FileTooLargeError: it has more.
-    :raises NotRegularError: it is a folder, pipe or device.
-    :raises OSError: it cannot be read.
+    :param limit: maximum bytes of the file.
+    :raises FileTooLargeError: the file is larger.
+    :raises NotRegularError: the path is a folder, pipe or device.
+    :raises OSError: the file cannot be read.
     """
     return _read_whole(lambda: _regular(os.open(path, _READ | _BYTES)), limit)
 
 
 def below_root(root: str | os.PathLike[str], path: str) -> tuple[str, str]:
-    """Resolve a path below a root, which may pass through links as long as they stay below it.
+    """Resolve a path below a root; it may pass through links that stay below the root.
 
-    :param path: below the root; need not exist.
-    :returns: the real path of the root, and the real path below it, ``/`` between segments; as
-        :meth:`Folder.opened` takes them.
+    :param path: path below the root, which need not exist.
+    :returns: the real path of the root, and the real path below it, ``/`` between segments, for
+        :meth:`Folder.opened`.
     :raises OSError: a link leads out of the root (``ELOOP``), or in circles.
     """
     real = os.path.realpath(root)
@@ -408,7 +406,7 @@ def below_root(root: str | os.PathLike[str], path: str) -> tuple[str, str]:
 
 
 def make_folder(path: str | os.PathLike[str], mode: int = 0o777) -> None:
-    """Make a folder and those above it, if they are absent; the folder's name is on the disk then.
+    """Make a folder and its missing parents, and write its name to the disk.
 
     :param mode: permissions of the folder, less the umask.
     """
@@ -419,7 +417,7 @@ def make_folder(path: str | os.PathLike[str], mode: int = 0o777) -> None:
 
 
 def _descend(handle: int, below: str, make: bool, mode: int) -> int:
-    """Open a folder below an open one segment by segment; the open one is closed."""
+    """Open a folder below an open one, segment by segment, and close the latter."""
     try:
         for segment in filter(None, below.split("/")):
             if make:
@@ -436,7 +434,7 @@ def _descend(handle: int, below: str, make: bool, mode: int) -> int:
 
 
 def _open_by_path(root: str | os.PathLike[str], path: str, make: bool, mode: int) -> None:
-    """Check, where segments cannot be opened one by one, that no link lies between a root and a path."""
+    """Check that no link lies between a root and a path, on systems without ``dir_fd``."""
     inside = os.path.relpath(path, root)
     if os.path.realpath(path) != os.path.normpath(os.path.join(os.path.realpath(root), inside)):
         raise _link()
@@ -451,7 +449,7 @@ def _link() -> OSError:
 
 
 def _regular(file: int) -> int:
-    """Return a descriptor, or close it if it is not of a regular file."""
+    """Return the descriptor of a regular file; close any other."""
     if not stat.S_ISREG(os.fstat(file).st_mode):
         os.close(file)
         raise NotRegularError(errno.EINVAL, "not a regular file")
@@ -475,9 +473,9 @@ def _read_whole(opening: Callable[[], int], limit: int) -> tuple[bytes, os.stat_
 
 
 def _read_up_to(file: int, most: int, expected: int = _MAX_READ) -> bytes:
-    """Return the bytes up to the end of a file, or the first ones.
+    """Return the first bytes of a file.
 
-    :param expected: bytes to ask for at a time; to be reserved, so not more than a MiB.
+    :param expected: bytes of one read; its buffer has at most one MiB.
     """
     chunks = []
     size = min(expected, _MAX_READ)
@@ -489,7 +487,7 @@ def _read_up_to(file: int, most: int, expected: int = _MAX_READ) -> bytes:
 
 @cache
 def _renameat2() -> Callable[..., Any] | None:
-    """Return the system call that lets two files change places, where there is one; see ``renameat2(2)``."""
+    """Return the system call that exchanges two files, if there is one; see ``renameat2(2)``."""
     if not sys.platform.startswith("linux"):
         return None
     import ctypes  # only writing needs it

@@ -1,4 +1,4 @@
-"""Sequences whose items are worked out when they are asked for."""
+"""Sequences with computed items."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ T = TypeVar("T")
 
 
 class LazySequence(Sequence[T]):
-    """Items that are worked out each time they are asked for: an answer shows few of many documents.
+    """Items that are computed at each access, because an answer shows few of many documents.
 
     :param size: number of items.
-    :param at: returns the item with a number.
+    :param at: returns the item at an index.
     """
 
     def __init__(self, size: int, at: Callable[[int], T]) -> None:

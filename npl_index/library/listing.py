@@ -17,8 +17,8 @@ from npl_index.cached import cached_property
 from npl_index.library.fingerprints import Fingerprint
 from npl_index.library.roots import Found
 
-MAX_FOLDERS = 64
-"""Folders and patterns with cached listings."""
+MAX_LISTINGS = 64
+"""Maximum folders and patterns with cached listings."""
 
 _ROOT, _HOME, _PLACE = attrgetter("root.path"), attrgetter("home"), attrgetter("root.path", "path")
 
@@ -68,7 +68,7 @@ Walk = Callable[[dict[str, Found]], Iterable[Found]]
 """Returns files in any order: known ones as the objects in the argument, to which it adds the others."""
 
 
-class _Folder:
+class _CachedListing:
     """The files below a folder at the last call; unchanged files keep their objects."""
 
     def __init__(self) -> None:
@@ -100,19 +100,14 @@ def states_of(founds: Iterable[Found], known: Iterable[Fingerprint | None]) -> l
     for found, state in zip(founds, known, strict=True):
         path = found.absolute if state is None else state.path
         try:
-            now = os.stat(path, follow_symlinks=False)
+            status = os.stat(path, follow_symlinks=False)
         except OSError:
             states.append(None)
             continue
-        if (
-            state is not None
-            and state.mtime_ns == now.st_mtime_ns
-            and state.size == now.st_size
-            and state.ctime_ns == now.st_ctime_ns
-        ):
-            states.append(state)
-        else:
-            states.append(Fingerprint.of(path, now) if stat.S_ISREG(now.st_mode) else None)
+        times = (status.st_mtime_ns, status.st_size, status.st_ctime_ns)
+        if state is None or (state.mtime_ns, state.size, state.ctime_ns) != times:
+            state = Fingerprint.of(path, status) if stat.S_ISREG(status.st_mode) else None
+        states.append(state)
     return states
 
 
@@ -121,7 +116,7 @@ class FileListings:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._folders: LRUCache[Hashable, _Folder] = LRUCache(MAX_FOLDERS)
+        self._folders: LRUCache[Hashable, _CachedListing] = LRUCache(MAX_LISTINGS)
 
     def now(self, key: Hashable, walk: Walk) -> Listed:
         """Return the present files; the same object if no file changed.
@@ -129,5 +124,5 @@ class FileListings:
         :param key: identifies the result for equal files.
         """
         with self._lock:
-            folder = self._folders.setdefault(key, _Folder())
+            folder = self._folders.setdefault(key, _CachedListing())
         return folder.now(walk)

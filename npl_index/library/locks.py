@@ -60,7 +60,7 @@ def locked(file: int | None, key: str, seconds: float) -> Iterator[bool]:
     """Exclude other threads and other processes.
 
     :param file: an open file or folder to lock; ``None`` to exclude only threads.
-    :param key: identifies the lock among the threads of this process.
+    :param key: identifies the lock for the threads of this process.
     :param seconds: maximum time to wait for each of the two locks.
     :returns: whether other processes are excluded, too.
     :raises TimeoutError: another thread or process still holds a lock.

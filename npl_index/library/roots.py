@@ -118,11 +118,11 @@ class Roots:
         return None
 
     def spelled(self, path: str) -> Iterator[tuple[Root, str]]:
-        """Yield each root, with the path below it, that a relative path may mean.
+        """Yield the possible roots and paths of a relative path.
 
         A path may lie below any root; after a root's label, as in ``docs:guide/build.md``, below that root.
-        The label alone means that root, unless a root contains an entry with this name. A path with ``..``
-        means nothing.
+        The label alone is the root itself, unless a root contains an entry with this name. A path with ``..``
+        has none.
         """
         if os.pardir in path and os.pardir in re.split(r"[:/\\]", path):
             return
@@ -225,7 +225,7 @@ class Roots:
         """
         most = self._limits.max_entries if max_entries is None else max_entries
         known = {} if known is None else known
-        waiting, entered, looked_at = [(start, "")], set[str](), 0
+        waiting, entered, visited = [(start, "")], set[str](), 0
         while waiting:
             folder, below = waiting.pop()
             located = self.locate(folder)
@@ -237,14 +237,14 @@ class Roots:
             direct = folder == f"{start}/{below}"[:-1]
             with suppress(OSError), os.scandir(folder) as entries:  # unreadable or deleted
                 for entry in entries:
-                    looked_at += 1
+                    visited += 1
                     if direct and (found := known.get(entry.path)) and entry.is_file(follow_symlinks=False):
                         yield below + entry.name, found
                         continue
                     if not _is_walked(entry.name):
-                        looked_at -= 1
+                        visited -= 1
                         continue
-                    if looked_at > most:
+                    if visited > most:
                         raise too_many(f"{most:,} entries")
                     path = below + entry.name
                     if entry.is_symlink():
