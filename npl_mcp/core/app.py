@@ -28,6 +28,7 @@ from npl_index.tokens.sections import TokenCounts
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.files import Files, lies_in, real_paths
 from npl_mcp.core.library_documents import LibraryDocuments
+from npl_mcp.core.skills import SkillDocuments
 from npl_mcp.core.sources import ArtifactDocuments, DocumentSource, Sources
 from npl_mcp.core.state import SharedState
 from npl_mcp.core.waiting import Long, Waiting, waited
@@ -114,6 +115,7 @@ class App(Files):
             ArtifactDocuments.SCHEME: ArtifactDocuments(state.stores, limit, state.revisions),
             CrDocuments.SCHEME: CrDocuments(self.changes, limit),
             LibraryDocuments.SCHEME: LibraryDocuments(state.stores, limit, sight.has_library, state.listings),
+            SkillDocuments.SCHEME: SkillDocuments(self.library),
         }
         visible = {name: source for name, source in sources.items() if sight.has_domain(_DOMAINS.get(name))}
         self.documents = Sources(self.library, visible)

@@ -119,7 +119,7 @@ def _catalog(settings: Settings) -> Catalog:
     )
 
 
-_TAKEN = ("artifact", "cr", "lib", "working directory")
+_TAKEN = ("artifact", "cr", "lib", "skill", "working directory")
 """Reserved prefixes of the names of other documents."""
 
 

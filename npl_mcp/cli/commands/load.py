@@ -6,7 +6,16 @@ import sys
 from argparse import Namespace
 from collections.abc import Sequence
 
-from npl_mcp.cli.commands import claude_file, edit, map_block, notation, raw_files, section_commands, test
+from npl_mcp.cli.commands import (
+    claude_file,
+    edit,
+    map_block,
+    notation,
+    raw_files,
+    section_commands,
+    skill,
+    test,
+)
 from npl_mcp.cli.commands.groups import TYPES, read_groups
 from npl_mcp.cli.commands.load_options import AS_JSON, DEPTH, FILTER, FORMAT, SELECT
 from npl_mcp.cli.terminal.arguments import VIA, Command, Commands, Program, option, switch
@@ -95,7 +104,7 @@ _OPTIONS = (
     switch("--verbose", help="accepted for compatibility, no effect"),
 )
 COMMANDS = Commands()
-for _module in (section_commands, map_block, edit, test, raw_files, notation, claude_file):
+for _module in (section_commands, map_block, edit, test, skill, raw_files, notation, claude_file):
     COMMANDS.update(_module.COMMANDS)
 for _name, _what in TYPES.items():
     _usage = f"npl-load [--quiet] {_name} [OPTION ...] [NAME ...]"
@@ -116,6 +125,7 @@ PROGRAM = Program(
     COMMANDS,
     (switch("--strict", help="exit with 1 if an item is missing (default: report it, exit with 0)"), VIA),
     (switch("--quiet", help="print the flags of the items without their text; goes before the command"),),
+    groups={"skill": "Check skills"},
     examples=_EXAMPLES,
     exits="""\
 Exit codes: 0 success, also if an item is missing (standard error names it), so that scripts for the

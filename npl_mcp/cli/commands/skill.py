@@ -1,0 +1,30 @@
+"""``npl-load skill check``: what keeps skills from being found, loaded or chosen."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from dataclasses import replace
+from pathlib import Path
+
+from npl_mcp.cli.terminal.arguments import JSON, Commands, option
+from npl_mcp.cli.terminal.display import Outcome, counted
+from npl_mcp.config.settings import Settings
+from npl_mcp.core.files import Files
+from npl_mcp.core.skills import check, skills
+
+COMMANDS = Commands()
+
+
+@COMMANDS.add("skill check", option("words", "DIR", "folders with skills", nargs="*"), JSON)
+def _check(given: Namespace, _: object) -> Outcome:
+    """Check front matter, sizes, links, names and descriptions of skills; exit with 1 on a problem."""
+    roots = tuple(Path(word).resolve() for word in given.words or ["."])
+    for root in roots:
+        if not root.is_dir():
+            given.parser.error(f"{root.name} is not a folder")
+    library = Files(replace(Settings.from_env(), roots=roots)).library
+    found = [{"file": file, "line": line, "problem": problem} for file, line, problem in check(library)]
+    lines = [f"{one['file']}:{one['line']}: {one['problem']}" for one in found]
+    count = sum(not one.is_bundled for one in skills(library))
+    text = f"{count} skill{'s' * (count != 1)}, {counted(lines)}"
+    return Outcome(text, found, lines)
