@@ -245,10 +245,11 @@ def check(library: Library) -> Iterator[tuple[str, int, str]]:
 
 
 def _alike(every: Sequence[Skill]) -> Iterator[tuple[str, int, str]]:
-    from rapidfuzz import fuzz  # only this check needs it, and it is slow to import
+    from rapidfuzz import fuzz, utils  # only this check needs them, and they are slow to import
 
     for one, other in combinations(every, 2):
-        alike = fuzz.token_set_ratio(one.fields["description"], other.fields["description"])
+        texts = one.fields["description"], other.fields["description"]
+        alike = fuzz.token_set_ratio(*texts, processor=utils.default_process)
         if alike >= ALIKE:
             problem = f"the description is nearly that of {other.place}: say when which one is meant"
             yield f"{one.place}/{SKILL}", 3, problem

@@ -23,6 +23,7 @@ from npl_mcp.core.calls import seen
 from npl_mcp.core.lanes import lane
 from npl_mcp.server.components import CallingTemplate, Given
 from npl_mcp.server.protocol import MARKDOWN, protocol_errors
+from npl_mcp.server.skills import add_skills
 from npl_mcp.tools.npl import content_map
 from npl_mcp.tools.responses import within
 
@@ -34,7 +35,7 @@ SECTION = f"{FILE}#{{selector*}}"
 
 
 def add_documents(server: FastMCP[Any], app: App) -> None:
-    """Add the documents that callers see to a server.
+    """Add the documents and skills that callers see to a server.
 
     :param app: finds and reads them on request.
     """
@@ -49,6 +50,7 @@ def add_documents(server: FastMCP[Any], app: App) -> None:
             everything, MAP, name="map", description=about, mime_type=MARKDOWN, tags={DOMAIN}
         )
     )
+    add_skills(server, app)
     # A selector is not a path: "Setup/.." selects nothing and reads nothing.
     security = ResourceSecurity(exempt_params=frozenset({"selector"}))
     # The first matching template is used, and that of whole files also matches addresses with a fragment.

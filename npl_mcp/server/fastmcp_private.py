@@ -68,6 +68,18 @@ def shorten_errors(server: FastMCP[Any]) -> None:
     server._mcp_server.middleware.insert(0, shorten)
 
 
+def declare_extension(server: FastMCP[Any], identifier: str) -> None:
+    """Name an extension in the handshake of older versions of the protocol; the SDK removes all there."""
+
+    async def declare(ctx: Any, call_next: Any) -> Any:
+        result = await call_next(ctx)
+        if ctx.method == "initialize":
+            result["capabilities"].setdefault("extensions", {})[identifier] = {}
+        return result
+
+    server._mcp_server.middleware.append(declare)
+
+
 def keep_lists(server: FastMCP[Any]) -> None:
     """Set the cache times of results that do not change while the server runs. FastMCP has only one time for
     all results, and documents change at any time.

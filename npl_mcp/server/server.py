@@ -49,7 +49,6 @@ from npl_mcp.server.progress import TellProgress
 from npl_mcp.server.prompts import add_prompts
 from npl_mcp.server.registry import BoundTool, register_all
 from npl_mcp.server.resources import add_directive
-from npl_mcp.server.skills import add_skills
 from npl_mcp.server.small_list import CallsByName, SmallList
 from npl_mcp.server.startup import new_loop, prepare_process
 from npl_mcp.server.stdio import connect, serve
@@ -277,7 +276,6 @@ def create_server(settings: Settings, app: App | None = None, reports: Reports |
         add_directive(server, app)
     if "npl" in domains:
         add_documents(server, app)
-        add_skills(server, app)
         add_prompts(server, app)
         add_completions(server, app)
         add_apps(server)

@@ -19,6 +19,7 @@ from npl_mcp.core.calls import seen
 from npl_mcp.core.lanes import lane
 from npl_mcp.core.skills import Skill, file_at, served
 from npl_mcp.server.components import CallingTemplate, Given
+from npl_mcp.server.fastmcp_private import declare_extension
 from npl_mcp.server.protocol import protocol_errors
 
 PAGE = 100
@@ -101,6 +102,7 @@ def add_skills(server: FastMCP[Any], app: App) -> None:
         )
     )
     server.add_extension(SkillMethods(app))
+    declare_extension(server, SkillMethods.identifier)
 
 
 def _reader(app: App) -> Callable[[Given], Awaitable[ResourceResult]]:
