@@ -2,8 +2,8 @@
 
 Three kinds, the smallest first: words of the questions that a page answers become keywords in its front
 matter, which count for all its sections; a long section is split where the words of the question stand; a
-heading gets the words that it lacks. A repair is kept if it brings a missed question into its first answer or
-closer to it, and no other question loses its own.
+heading gets the words that it lacks. A repair is kept if no question loses its answer by it. The second and
+the third kind have to bring a missed question into its first answer as well.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from npl_index.errors import InvalidRequestError
 from npl_index.library.documents import DocumentRef
 from npl_index.library.references import document_name
 from npl_index.markdown.digests import digest_of
@@ -37,7 +38,7 @@ MOST_KEYWORDS = 24
 LONG = 1_000
 """Characters of a section that may be split."""
 
-_HEADING_WORDS = 4
+_HEADING_WORDS, _MOST_HEADING_WORDS = 3, 5
 _DEEPEST = 6
 _FIELD = "keywords"
 _FENCE = re.compile(r" {0,3}(?:```|~~~)")
@@ -76,9 +77,13 @@ class Repair:
         return found
 
     def apply(self, text: str) -> str:
-        """Return a file with the change."""
-        if not self.before:
-            return self.after + text
+        """Return a file with the change.
+
+        :raises InvalidRequestError: it lacks an earlier change.
+        """
+        if self.before not in text:
+            problem = f"a change of {self.file} builds on one that was not chosen"
+            raise InvalidRequestError(problem, parameter="fix", hint="choose the changes above it as well")
         return text.replace(self.before, self.after, 1)
 
 
@@ -111,10 +116,9 @@ class _Search:
         return [one for one in self.of(file) if not one.outcome.held and not one.outcome.wrong]
 
     def files(self) -> list[str]:
-        """Return the files that answer missed questions, those of most first."""
-        every = {one.places[0][1] for one in self.asked if one.places}
-        count = {file: len(self.missed(file)) for file in sorted(every)}
-        return sorted(filter(count.get, count), key=lambda file: -count[file])
+        """Return the files that answer questions, those that miss most first."""
+        every = {one.places[0][1] for one in self.asked[: self._ours] if one.places}
+        return sorted(every, key=lambda file: (-len(self.missed(file)), file))
 
     def tried(self, path: str, repair: Repair) -> Repair | None:
         """Return a repair with its effects if it helps; the copy then keeps it.
@@ -132,7 +136,8 @@ class _Search:
         gained = tuple(b.question.text for a, b in pairs if b.passed and not a.passed)
         lost = tuple(b.question.text for a, b in pairs if a.passed and not b.passed)
         closer = tuple(b.question.text for a, b in pairs if not b.held and _rank(b) < _rank(a))
-        if lost or not (gained or (closer and repair.kind == "keywords")):
+        # Words of questions that a page answers help others about it, which nobody has written down.
+        if lost or not (gained or repair.kind == "keywords"):
             self.trial.write(path, data)
             return None
         self.asked = asked
@@ -236,16 +241,17 @@ def _heading(search: _Search, asked: Asked, text: str) -> Repair | None:
     known = set(terms(section.name))
     written = extract_keywords(asked.outcome.question.text).written
     words = [one.shown for one in written if known.isdisjoint(one.terms)][:_HEADING_WORDS]
-    if not words:
+    bare, _, inside = line.rstrip(" #)").partition(" (")
+    words = [*filter(None, inside.split(", ")), *words]
+    if len(words) > _MOST_HEADING_WORDS or line == (after := f"{bare} ({', '.join(words)})"):
         return None
-    after = f"{line.rstrip(' #')} ({', '.join(words)})"
     steps = steps_of(parse_sections(text.replace(line, after, 1).encode(), tree.name))
-    inside = tree.subtree(section.index)
+    below = tree.subtree(section.index)
     renamed = {
         selector: qualified(document_name(file), steps[index])
         for one in search.asked
         for selector, where, index in one.places
-        if where == file and index in inside and section.name.lower() in selector.lower()
+        if where == file and index in below and section.name.lower() in selector.lower()
     }
     return Repair(file, "heading", line, after, renamed=tuple(renamed.items()))
 
@@ -280,8 +286,14 @@ def write_repairs(app: App, repairs: Sequence[Repair]) -> None:
 
         folder.change(name, target.label, edit)
     renamed = dict(pair for one in repairs for pair in one.renamed)
+
+    def now(selector: str) -> str:
+        while selector in renamed:
+            selector = renamed[selector]
+        return selector
+
     for questions in question_files(app) if renamed else ():
         for question in questions.questions:
-            answers = tuple(renamed.get(one, one) for one in question.answers)
+            answers = tuple(map(now, question.answers))
             if answers != question.answers:
                 save_question(app, questions.name, replace(question, answers=answers), question.line)
