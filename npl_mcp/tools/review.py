@@ -23,11 +23,12 @@ from npl_mcp.stores.review.values import (
     ReviewContent,
     ReviewEntry,
 )
-from npl_mcp.tools.parameters import ActorIfOwn, Check, Name, RowId, Text
+from npl_mcp.tools.parameters import ActorIfOwn, Check, Name, RowId, Text, Unlisted
 from npl_mcp.tools.spec import ToolSpec
 
 RevisionId = Annotated[RowId, "Not its number"]
 Pixels = Annotated[int, Check(checks.whole, MOST_PIXELS)]
+Verdict = Annotated[str | None, "approved or changes_needed", Check(checks.choice, store.VERDICTS)]
 Status = Annotated[str | None, "in_progress or completed", Check(checks.choice, store.STATUSES)]
 
 
@@ -50,10 +51,12 @@ def review_add_comment(
     location: Annotated[str, "line:3, line:3-5 or a selector"],
     comment: Text,
     persona: Name,
+    reply_to: Annotated[RowId | None, Unlisted] = None,
 ) -> NewComment:
     """Comment on lines or a section.
 
     :param location: ``line:3``, ``line:3-5``, ``@x:10,y:20`` on an image, or a selector.
+    :param reply_to: a comment on any revision of the artifact; this one joins its thread.
     :returns: a new comment.
     :raises ReviewNotFoundError: there is no such review.
     :raises SectionNotFoundError: the selector selects nothing.
@@ -61,7 +64,8 @@ def review_add_comment(
     :raises InvalidRequestError: the location lies outside the file.
     :raises ClosedError: the review is complete.
     """
-    return store.comment(app.stores.artifact, review_id, parse_place(location), comment, persona)
+    place = parse_place(location)
+    return store.comment(app.stores.artifact, review_id, place, comment, persona, reply_to)
 
 
 def review_add_annotation(
@@ -125,18 +129,31 @@ def review_generate_annotated(app: App, artifact_id: RowId, revision_id: Revisio
 
 
 def review_complete(
-    app: App, review_id: RowId, overall_comment: Text | None = None, reviewer_persona: ActorIfOwn = None
+    app: App,
+    review_id: RowId,
+    overall_comment: Text | None = None,
+    reviewer_persona: ActorIfOwn = None,
+    verdict: Annotated[Verdict, Unlisted] = None,
+    resolve: Annotated[RowId | None, Unlisted] = None,
+    reopen: Annotated[RowId | None, Unlisted] = None,
 ) -> Completion:
     """Complete a review.
 
     :param overall_comment: summary of the review.
-    :returns: a completed review.
+    :param verdict: ``approved`` or ``changes_needed``.
+    :param resolve: a comment on any revision of the artifact: only its thread is resolved, by any persona.
+    :param reopen: a comment: only its thread is reopened.
+    :returns: a completed review, or a thread that was resolved or reopened.
     :raises ReviewNotFoundError: there is no such review.
+    :raises RecordNotFoundError: the artifact has no such comment.
     :raises NotAllowedError: another persona began the review.
-    :raises ClosedError: the review is complete, with another overall comment.
+    :raises ClosedError: the review is complete, with another overall comment or verdict.
     """
+    comment = reopen if resolve is None else resolve
     with app.database.write() as tx:
-        return store.complete(tx, review_id, overall_comment, reviewer_persona)
+        if comment is not None:
+            return store.settle(tx, review_id, comment, reviewer_persona, resolved=resolve is not None)
+        return store.complete(tx, review_id, overall_comment, reviewer_persona, verdict)
 
 
 def review_places(app: App, artifact_id: RowId, revision_id: RowId) -> Places:

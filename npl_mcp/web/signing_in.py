@@ -14,7 +14,7 @@ KEPT = "kept"
 """Stands before the names of fields that are kept while their sender signs in."""
 
 
-def _target(text: str) -> str:
+def inside(text: str) -> str:
     """Return a path of this server; another address would lead whoever signs in elsewhere."""
     inside = text.startswith("/") and not text.startswith(("//", "/\\")) and text.isprintable()
     return text if inside else "/"
@@ -23,12 +23,12 @@ def _target(text: str) -> str:
 async def sign_in_page(visit: Visit) -> Data:
     """Return where to go after signing in, and whether a token was refused just now."""
     refused = TOKEN_COOKIE in visit.cookies and visit.identity is None
-    return {"next": _target(visit.text("next")), "refused": refused}
+    return {"next": inside(visit.text("next")), "refused": refused}
 
 
 async def sign_in(visit: Visit) -> Response | Shown:
     """Keep a token; the next request shows whether it is accepted."""
-    target, token = _target(visit.form.get("next", "")), visit.form.get("token", "").strip()
+    target, token = inside(visit.form.get("next", "")), visit.form.get("token", "").strip()
     fields = ((name.partition("."), value) for name, value in visit.form.multi_items())
     if kept := [(name, value) for (lead, _, name), value in fields if lead == KEPT]:
         return again(visit, target, kept, token=token)
@@ -39,7 +39,7 @@ async def sign_in(visit: Visit) -> Response | Shown:
 
 async def choose_name(visit: Visit) -> Response:
     """Keep the name that a visitor without a token acts by."""
-    response = RedirectResponse(_target(visit.form.get("next", "")), 303)
+    response = RedirectResponse(inside(visit.form.get("next", "")), 303)
     name = visit.form.get("name", "").strip()[:LONGEST_NAME]
     keep(visit, response, NAME_COOKIE, name)
     return response

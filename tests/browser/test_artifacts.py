@@ -25,7 +25,7 @@ def made(tab: Tab) -> int:
 def test_comments_stand_at_their_lines(tab: Tab) -> None:
     page = tab.open("/artifacts")
     tab.follow(page.get_by_role("link", name="quay-plan"))
-    tab.follow(page.get_by_role("link", name="Revision 0"))
+    tab.follow(page.get_by_role("link", name="Revision 0", exact=True))
     expect(page.locator("#L5")).to_contain_text("The Aurora has 94.")
     tab.check()
     tab.follow(page.get_by_role("link", name="Rendered"))
@@ -33,27 +33,105 @@ def test_comments_stand_at_their_lines(tab: Tab) -> None:
     tab.check()
 
 
-def test_a_person_comments_and_completes_the_review(tab: Tab) -> None:
+def choose_line(tab: Tab, number: int) -> None:
+    line = tab.page.get_by_role("link", name=f"Comment on line {number}", exact=True)
+    line.click() if tab.script else tab.follow(line)
+    expect(tab.page.get_by_label("Place")).to_have_value(f"line:{number}")
+
+
+def test_a_person_comments_at_the_line_and_gives_a_verdict(tab: Tab) -> None:
     number = made(tab)
     page = tab.open(f"/artifacts/{number}")
-    tab.follow(page.get_by_role("link", name="Line 3"))
-    expect(page.get_by_label("Place")).to_have_value("line:3")
-    page.get_by_label("Your name").fill("dora")
+    choose_line(tab, 3)
+    line, box = page.locator("#L3").bounding_box(), page.get_by_label("Comment", exact=True).bounding_box()
+    assert line is not None
+    assert box is not None
+    assert abs(box["y"] - line["y"]) < 250
+    page.locator("#write").get_by_label("Your name").fill("dora")
     page.get_by_label("Comment", exact=True).fill("How <i>calm</i>?")
-    tab.follow(page.get_by_role("button", name="Comment"))
+    tab.follow(page.get_by_role("button", name="Comment", exact=True))
     expect(page.locator("#L3")).to_contain_text("How <i>calm</i>?")
-    tab.follow(page.get_by_role("link", name="Review "))
     tab.check()
-    page.get_by_label("Place").fill("line:1")
-    page.get_by_label("Your name").fill("dora")
-    page.get_by_label("Comment", exact=True).fill("Which ship?")
-    tab.follow(page.get_by_role("button", name="Comment"))
-    expect(page.locator("#L1")).to_contain_text("Which ship?")
     page.get_by_label("About the whole").fill("Short.")
-    tab.follow(page.get_by_role("button", name="Complete"))
-    expect(page.get_by_text("completed").first).to_be_visible()
+    tab.follow(page.get_by_role("button", name="Request changes"))
+    expect(page.get_by_text("changes needed")).to_be_visible()
+    tab.follow(page.get_by_role("complementary").get_by_role("link", name="Review "))
     expect(page.get_by_text("Short.")).to_be_visible()
-    expect(page.get_by_role("button", name="Comment")).to_have_count(0)
+    tab.check()
+
+
+def test_a_thread_is_answered_resolved_and_reopened(tab: Tab) -> None:
+    number = made(tab)
+    review = tab.site.call(
+        "review_create", artifact_id=number, revision_id=revision(tab, number), reviewer_persona="ben"
+    )
+    given = {"review_id": review["review_id"], "location": "line:3", "persona": "ben"}
+    tab.site.call("review_add_comment", comment="Which sea?", **given)
+    page = tab.open(f"/artifacts/{number}")
+    page.get_by_text("Reply", exact=True).first.click()
+    form = page.locator("#L3 form")
+    form.get_by_label("Your name").fill("ann")
+    form.get_by_label("Reply").fill("The *northern* one.")
+    tab.follow(form.get_by_role("button", name="Reply"))
+    expect(page.locator("#L3")).to_contain_text("The northern one.")
+    tab.follow(page.get_by_role("button", name="Resolve comment"))
+    expect(page.locator("#L3")).to_contain_text("resolved by ann")
+    expect(page.get_by_text("The northern one.")).not_to_be_visible()
+    tab.check()
+    tab.follow(page.get_by_role("button", name="Reopen comment"))
+    expect(page.get_by_text("The northern one.")).to_be_visible()
+
+
+def revision(tab: Tab, number: int) -> int:
+    return int(tab.site.call("artifact_look", artifact_id=number)["revision_id"])
+
+
+def test_open_comments_come_along_to_the_next_revision(tab: Tab) -> None:
+    """At the line that moved; where the line is gone they are outdated; resolved ones stay behind."""
+    number = made(tab)
+    begun = tab.site.call(
+        "review_create", artifact_id=number, revision_id=revision(tab, number), reviewer_persona="ben"
+    )
+    given = {"review_id": begun["review_id"], "persona": "ben"}
+    tab.site.call("review_add_comment", location="line:1", comment="Whose log?", **given)
+    tab.site.call("review_add_comment", location="line:3", comment="Which sea?", **given)
+    tab.site.call(
+        "artifact_add_revision",
+        artifact_id=number,
+        filename="log.md",
+        content="Foreword.\n\n# Log\n\nStorm.\n",
+        created_by="ann",
+    )
+    page = tab.open(f"/artifacts/{number}")
+    expect(page.locator("#L3")).to_contain_text("Whose log?")
+    expect(page.locator("#L3")).to_contain_text("from revision 0")
+    outdated = page.locator(".remarks li")
+    expect(outdated).to_contain_text("Which sea?")
+    expect(outdated).to_contain_text("outdated")
+    tab.check()
+
+
+def test_a_typed_comment_moves_with_the_chosen_line(scripted: Tab) -> None:
+    number = made(scripted)
+    page = scripted.open(f"/artifacts/{number}")
+    choose_line(scripted, 1)
+    page.get_by_label("Comment", exact=True).fill("Half a thought")
+    choose_line(scripted, 3)
+    expect(page.locator("#L3").get_by_label("Comment", exact=True)).to_have_value("Half a thought")
+    page.reload()
+    expect(page.get_by_label("Comment", exact=True)).to_have_value("Half a thought")
+
+
+def test_a_person_comments_in_the_difference(tab: Tab) -> None:
+    number = made(tab)
+    tab.site.call("artifact_add_revision", artifact_id=number, filename="log.md", content="# Log\n\nStorm.\n")
+    page = tab.open(f"/artifacts/{number}/compare")
+    choose_line(tab, 3)
+    page.locator("#write").get_by_label("Your name").fill("dora")
+    page.get_by_label("Comment", exact=True).fill("Since when?")
+    tab.follow(page.get_by_role("button", name="Comment", exact=True))
+    assert "/compare" in page.url
+    expect(page.locator("tr", has_text="Since when?").first).to_be_visible()
     tab.check()
 
 

@@ -86,6 +86,12 @@ def compare(old: str, new: str) -> Comparison:
     return Comparison([hunk for hunk in hunks if hunk], added, removed, room < 0)
 
 
+def kept_lines(old: Sequence[str], new: Sequence[str]) -> dict[int, int]:
+    """Return the new numbers of the lines that two texts share, by their old ones; both count from 1."""
+    blocks = (block for block in _blocks(old, new) if block[0])
+    return {begin + n + 1: to + n + 1 for _, begin, end, to, _ in blocks for n in range(end - begin)}
+
+
 def _changed(
     before: Sequence[str], after: Sequence[str], old: tuple[int, int], new: tuple[int, int]
 ) -> Iterator[Pair]:

@@ -69,6 +69,11 @@ class Remark:
     :param last: the last of them.
     :param x: of a comment on a spot: pixels from the left.
     :param y: pixels from the top.
+    :param reply_to: the comment that it answers.
+    :param resolved_at: when its thread was resolved.
+    :param resolved_by: by whom.
+    :param revision_num: of an earlier revision's comment: the number of that revision.
+    :param outdated: its lines are gone since then.
     """
 
     id: int
@@ -83,6 +88,11 @@ class Remark:
     last: int | None
     x: int | None
     y: int | None
+    reply_to: int | None = None
+    resolved_at: str | None = None
+    resolved_by: str | None = None
+    revision_num: int | None = None
+    outdated: bool | None = None
 
     @classmethod
     def placed(cls, **values: Any) -> Remark:

@@ -5,12 +5,15 @@ Errors are those of :mod:`npl_mcp.stores.base.errors`, and ``InvalidRequestError
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
+from itertools import groupby
 from pathlib import PurePath
 
 from npl_index.errors import InvalidRequestError
 from npl_index.selectors.grammar import Selector
+from npl_mcp.stores.artifact.comparing import kept_lines
 from npl_mcp.stores.artifact.files import RevisionDraft, as_text, check_filename
 from npl_mcp.stores.artifact.store import ArtifactStore, Revision, Stored, require, require_open
 from npl_mcp.stores.base import checks
@@ -36,6 +39,7 @@ from npl_mcp.stores.review.annotation import (
     labels,
     reviewer_files,
     section_lines,
+    split_lines,
 )
 from npl_mcp.stores.review.overlay import Mark, draw, picture_format, picture_size
 from npl_mcp.stores.review.values import (
@@ -50,6 +54,7 @@ from npl_mcp.stores.review.values import (
 )
 
 STATUSES = ("in_progress", "completed")
+VERDICTS = ("approved", "changes_needed")
 
 MOST_COMMENTS = 10_000
 """Maximum comments of a review."""
@@ -84,12 +89,19 @@ def create(tx: Transaction, artifact_id: int, revision_id: int, reviewer_persona
 
 
 def comment(
-    artifacts: ArtifactStore, review_id: int, meant: Lines | Spot | Selector, comment: str, persona: str
+    artifacts: ArtifactStore,
+    review_id: int,
+    meant: Lines | Spot | Selector,
+    comment: str,
+    persona: str,
+    reply_to: int | None = None,
 ) -> NewComment:
     """Add a comment to a place.
 
     :param artifacts: the store of the files.
     :param meant: lines, a spot, or the selector of a section; its lines are resolved once.
+    :param reply_to: the comment of the same artifact that it answers.
+    :raises RecordNotFoundError: there is no such comment.
     :raises SectionNotFoundError: the selector selects nothing.
     :raises ClosedError: the review is complete.
     """
@@ -105,6 +117,8 @@ def comment(
     _check_place(place, content)
     with artifacts.database.write() as tx:
         _open(tx, review_id)
+        if reply_to is not None:
+            reply_to = _thread(tx, reply_to, review["artifact_id"])["id"]
         if tx.value(_COUNT, review=review_id) >= MOST_COMMENTS:
             raise ClosedError(f"review {review_id} is full", hint="begin another review")
         row = tx.insert(
@@ -116,6 +130,7 @@ def comment(
             comment=comment,
             persona=persona,
             created_at=tx.now,
+            reply_to=reply_to,
         )
     return NewComment(row["id"], review_id, str(place), comment, persona, selector)
 
@@ -154,14 +169,40 @@ def get(tx: Transaction, review_id: int, part: Slice) -> ReviewContent:
     return ReviewContent(**review, items=page.items, total=page.total, limit=page.limit, offset=page.offset)
 
 
+def settle(
+    tx: Transaction, review_id: int, comment_id: int, persona: str | None, *, resolved: bool
+) -> Completion:
+    """Resolve or reopen a thread. Idempotent.
+
+    :param comment_id: any comment of the thread.
+    :param persona: the one that resolves it.
+    :raises RecordNotFoundError: the review's artifact has no such comment.
+    """
+    review = _review(tx, review_id)
+    thread = _thread(tx, comment_id, review["artifact_id"])
+    if resolved != (thread["resolved_at"] is not None):
+        tx.run(
+            "UPDATE review_comment SET resolved_at = :at, resolved_by = :who WHERE id = :id",
+            at=tx.now if resolved else None,
+            who=persona if resolved else None,
+            id=thread["id"],
+        )
+    return Completion(review_id, "resolved" if resolved else "open", comment_id=thread["id"])
+
+
 def complete(
-    tx: Transaction, review_id: int, overall_comment: str | None, reviewer: str | None
+    tx: Transaction,
+    review_id: int,
+    overall_comment: str | None,
+    reviewer: str | None,
+    verdict: str | None = None,
 ) -> Completion:
     """Complete a review. Idempotent.
 
     :param reviewer: only if the review is by this reviewer, who becomes the author of the overall comment.
     :raises NotAllowedError: the review has another reviewer.
-    :raises ClosedError: it is complete, with another overall comment.
+    :param verdict: one of :data:`VERDICTS`.
+    :raises ClosedError: it is complete, with another overall comment or verdict.
     """
     review = _review(tx, review_id)
     if reviewer not in (None, review["reviewer_persona"]):
@@ -170,19 +211,21 @@ def complete(
         )
     if review["status"] == "in_progress":
         tx.run(
-            "UPDATE review SET status = 'completed', completed_at = :now, overall_comment = :comment"
-            " WHERE id = :review",
+            "UPDATE review SET status = 'completed', completed_at = :now, overall_comment = :comment,"
+            " verdict = :verdict WHERE id = :review",
             now=tx.now,
             comment=overall_comment,
+            verdict=verdict,
             review=review_id,
         )
-        return Completion(review_id, "completed", overall_comment)
-    if overall_comment not in (None, review["overall_comment"]):
-        raise ClosedError(
-            f"review {review_id} is complete, with another overall comment",
-            hint="begin a new review to say more",
-        )
-    return Completion(review_id, "completed", review["overall_comment"])
+        return Completion(review_id, "completed", overall_comment, verdict)
+    for name, given in (("overall comment", overall_comment), ("verdict", verdict)):
+        if given not in (None, review[name.replace(" ", "_")]):
+            raise ClosedError(
+                f"review {review_id} is complete, with another {name}",
+                hint="begin a new review to say more",
+            )
+    return Completion(review_id, "completed", review["overall_comment"], review["verdict"])
 
 
 def annotated(artifacts: ArtifactStore, artifact_id: int, revision_id: int) -> AnnotatedRevision:
@@ -228,12 +271,34 @@ def placed(artifacts: ArtifactStore, artifact_id: int, revision_id: int) -> Plac
         number = _revision(tx, artifact_id, revision_id)["revision_num"]
         total = tx.value(_REMARKS_COUNT, revision=revision_id)
         items = tuple(map(_remark, tx.some(_REMARKS, revision=revision_id, most=LARGEST_PAGE)))
+        earlier = tx.all(_EARLIER, artifact=artifact_id, number=number, most=LARGEST_PAGE)
     content = artifacts.content(artifact_id, number)[1]
+    carried = tuple(_carried(artifacts, artifact_id, content, list(map(_remark, earlier))))
     size: tuple[int | None, int | None] = (None, None)
     if picture_format(content) is not None:
         with suppress(StoreError):  # damaged or too large: the browser shows it if it can
             size = picture_size(content)
-    return Places(items, total, *size)
+    return Places(items, total, carried, *size)
+
+
+def _carried(
+    artifacts: ArtifactStore, artifact_id: int, content: bytes, remarks: Sequence[Remark]
+) -> Iterator[Remark]:
+    """Yield comments of earlier revisions at their places in a later content."""
+    new = list(_lines(content))
+    for number, of_one in groupby(remarks, lambda remark: remark.revision_num):
+        kept = kept_lines(list(_lines(artifacts.content(artifact_id, number)[1])), new)
+        for remark in of_one:
+            if isinstance(place := remark.place, Spot):
+                yield remark
+                continue
+            there = [kept[line] for line in range(place.first, place.last + 1) if line in kept]
+            first, last = (there[0], there[-1]) if there else (None, None)
+            yield replace(remark, first=first, last=last, outdated=not there or None)
+
+
+def _lines(content: bytes) -> Iterator[str]:
+    return (line.rstrip("\r\n") for line in split_lines(as_text(content) or ""))
 
 
 def _drawn(
@@ -278,7 +343,7 @@ JOIN session ON session.number = session_artifact.session_number WHERE session.i
 
 _LIST = """
 SELECT review.id, review.artifact_id, review.revision_id, revision.revision_num, review.reviewer_persona,
-    review.created_at, review.status,
+    review.created_at, review.status, review.verdict,
     (SELECT count(*) FROM review_comment WHERE review_comment.review_id = review.id) AS comment_count
 FROM review JOIN revision ON revision.id = review.revision_id
 WHERE {where} ORDER BY review.id DESC LIMIT :limit OFFSET :offset
@@ -293,9 +358,24 @@ _REMARKS_FROM = """
 FROM review JOIN review_comment ON review_comment.review_id = review.id WHERE review.revision_id = :revision
 """
 
+_OF_REMARK = """
+review_comment.id, review.id AS review_id, review.reviewer_persona, review_comment.persona,
+    review_comment.created_at, review_comment.comment, review_comment.location, review_comment.selector,
+    review_comment.reply_to, review_comment.resolved_at, review_comment.resolved_by
+"""
+
+_EARLIER = f"""
+SELECT {_OF_REMARK}, revision.revision_num FROM review
+JOIN review_comment ON review_comment.review_id = review.id
+JOIN revision ON revision.id = review.revision_id
+LEFT JOIN review_comment AS thread ON thread.id = review_comment.reply_to
+WHERE review.artifact_id = :artifact AND revision.revision_num < :number
+    AND coalesce(thread.resolved_at, review_comment.resolved_at) IS NULL
+ORDER BY revision.revision_num DESC, review_comment.id LIMIT :most
+"""
+
 _REMARKS = f"""
-SELECT review_comment.id, review.id AS review_id, review.reviewer_persona, review_comment.persona,
-    review_comment.created_at, review_comment.comment, review_comment.location, review_comment.selector
+SELECT {_OF_REMARK}
 {_REMARKS_FROM} ORDER BY review_comment.id LIMIT :most
 """
 
@@ -309,7 +389,7 @@ SELECT coalesce((SELECT sum(length(review_comment.comment)) {_REMARKS_FROM}), 0)
 _REVIEW = """
 SELECT review.id, review.artifact_id, artifact.name AS artifact_name, artifact.type AS artifact_type,
     review.revision_id, revision.revision_num, review.reviewer_persona, review.created_at, review.status,
-    review.completed_at, review.overall_comment
+    review.completed_at, review.overall_comment, review.verdict
 FROM review
 JOIN artifact ON artifact.id = review.artifact_id
 JOIN revision ON revision.id = review.revision_id
@@ -326,6 +406,22 @@ def _review(tx: Transaction, review_id: int) -> Row:
             f"there is no review {review_id}",
             hint=f"the newest are {known}" if known else "there are none yet",
         )
+    return row
+
+
+def _thread(tx: Transaction, comment_id: int, artifact_id: int) -> Row:
+    """Return the comment that begins the thread of a comment."""
+    row = tx.one(
+        "SELECT thread.id, thread.resolved_at FROM review_comment"
+        " JOIN review ON review.id = review_comment.review_id"
+        " JOIN review_comment AS thread ON thread.id = coalesce(review_comment.reply_to, review_comment.id)"
+        " WHERE review_comment.id = :comment AND review.artifact_id = :artifact",
+        comment=comment_id,
+        artifact=artifact_id,
+    )
+    if row is None:
+        hint = "review_get lists the comments of a review"
+        raise RecordNotFoundError(f"artifact {artifact_id} has no comment {comment_id}", hint=hint)
     return row
 
 

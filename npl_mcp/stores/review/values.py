@@ -59,6 +59,9 @@ class Comment:
     :param persona: who wrote it.
     :param created_at: UTC, ISO 8601.
     :param selector: of the section that has these lines, if the place was given so.
+    :param reply_to: the comment that it answers.
+    :param resolved_at: when its thread was resolved, UTC, ISO 8601.
+    :param resolved_by: by whom.
     """
 
     id: int
@@ -67,6 +70,9 @@ class Comment:
     persona: str
     created_at: str
     selector: str | None
+    reply_to: int | None
+    resolved_at: str | None
+    resolved_by: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +87,7 @@ class ReviewEntry:
     :param created_at: UTC, ISO 8601.
     :param status: ``in_progress`` or ``completed``.
     :param comment_count: comments.
+    :param verdict: ``approved`` or ``changes_needed``.
     """
 
     id: int
@@ -91,6 +98,7 @@ class ReviewEntry:
     created_at: str
     status: str
     comment_count: int
+    verdict: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +116,7 @@ class ReviewContent:
     :param status: ``in_progress`` or ``completed``.
     :param completed_at: UTC, ISO 8601.
     :param overall_comment: what the reviewer says about the whole.
+    :param verdict: ``approved`` or ``changes_needed``.
     :param items: a page of the comments, oldest first.
     :param total: comments there are.
     :param limit: most of a page.
@@ -125,6 +134,7 @@ class ReviewContent:
     status: str
     completed_at: str | None
     overall_comment: str | None
+    verdict: str | None
     items: Sequence[Comment]
     total: int
     limit: int
@@ -133,16 +143,20 @@ class ReviewContent:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """A review that is complete.
+    """A review that is complete, or a thread of it that was resolved or reopened.
 
     :param review_id: the review.
-    :param status: ``completed``.
+    :param status: ``completed``; of a thread ``resolved`` or ``open``.
     :param overall_comment: what the reviewer says about the whole.
+    :param verdict: ``approved`` or ``changes_needed``.
+    :param comment_id: the comment that begins the thread.
     """
 
     review_id: int
     status: str
-    overall_comment: str | None
+    overall_comment: str | None = None
+    verdict: str | None = None
+    comment_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,11 +197,13 @@ class Places:
 
     :param items: in the order in which they were written; the first 1,000.
     :param total: comments there are.
+    :param carried: open threads of earlier revisions, at their places in this one.
     :param width: of a PNG or JPEG: pixels.
     :param height: pixels.
     """
 
     items: Sequence[Remark]
     total: int
+    carried: Sequence[Remark] = ()
     width: int | None = None
     height: int | None = None

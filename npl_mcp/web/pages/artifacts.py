@@ -12,6 +12,7 @@ from npl_mcp.stores.base.extras import how_to_install, is_installed
 from npl_mcp.web.files import sent
 from npl_mcp.web.markdown import LIMIT
 from npl_mcp.web.routing import Action, Data, Download, Page
+from npl_mcp.web.signing_in import inside
 from npl_mcp.web.visits import Visit
 
 SHOWN = 100
@@ -61,12 +62,7 @@ async def _revision(visit: Visit, artifact_id: int, number: int | None, review_i
         text=LIMIT + 1 if rendered else None,
     )
     lines, text, total = about.pop("lines", None), about.pop("text", ""), about.pop("total")
-    comments: list[Any] = []
-    size: Data = {}
-    if visit.sees("review"):
-        found = await visit.call("review_places", artifact_id=artifact_id, revision_id=about["revision_id"])
-        comments = [one for one in found["items"] if review_id in (None, one["review_id"])]
-        size = {name: found[name] for name in ("width", "height") if name in found}
+    comments, size = await _comments(visit, artifact_id, about["revision_id"], review_id)
     history = await visit.call("artifact_history", artifact_id=artifact_id, limit=SHOWN)
     is_markdown = lines is not None and about["filename"].lower().endswith((".md", ".markdown"))
     offset = visit.number("offset") or 0
@@ -89,6 +85,25 @@ async def _revision(visit: Visit, artifact_id: int, number: int | None, review_i
         "review": None,
         "place": _place(visit),
     }
+
+
+async def _comments(
+    visit: Visit, artifact_id: int, revision_id: int, review_id: int | None = None
+) -> tuple[list[Data], Data]:
+    """Return the threads on a revision, those of earlier ones that are open included; and a picture's size.
+
+    :param review_id: only threads that this review began.
+    """
+    if not visit.sees("review"):
+        return [], {}
+    found = await visit.call("review_places", artifact_id=artifact_id, revision_id=revision_id)
+    every = [*found["items"], *found.get("carried", ())]
+    replies: dict[int, list[Any]] = {}
+    for one in every:
+        replies.setdefault(one.get("reply_to", 0), []).append(one)
+    begun = [one for one in every if "reply_to" not in one and review_id in (None, one["review_id"])]
+    size = {name: found[name] for name in ("width", "height") if name in found}
+    return [{**one, "replies": replies.get(one["id"], [])} for one in begun], size
 
 
 def _lines(lines: Sequence[str], offset: int, comments: Sequence[Mapping[str, Any]]) -> list[Data]:
@@ -130,7 +145,20 @@ async def compared(visit: Visit) -> Data:
     old = visit.number("from", max(0, new - 1)) or 0
     found = await visit.call("artifact_compare", artifact_id=artifact_id, old=old, new=new)
     view = "split" if visit.text("view") == "split" else "unified"
-    return {**found, "history": history["items"], "view": view, "_rows": _rows}
+    about = await visit.call("artifact_look", artifact_id=artifact_id, revision=new, limit=1)
+    comments, _ = await _comments(visit, artifact_id, about["revision_id"])
+    threads: dict[int, list[Data]] = {}
+    for one in comments:
+        if "last" in one:
+            threads.setdefault(one["last"], []).append(one)
+    return {
+        **found,
+        "history": history["items"],
+        "view": view,
+        "threads": threads,
+        "place": _place(visit),
+        "_rows": _rows,
+    }
 
 
 def _rows(hunk: Sequence[Mapping[str, Any]]) -> list[Data]:
@@ -158,52 +186,56 @@ async def file(visit: Visit) -> Response:
     return sent(base64.b64decode(got["file_content"]), got["filename"])
 
 
-async def comment(visit: Visit) -> str:
-    """Write a comment into one's open review of a revision; the first begins one."""
-    who = visit.who
+async def _own_review(visit: Visit) -> int:
+    """Return the visitor's open review of a revision; the first comment or a verdict begins one."""
     artifact_id, number = visit.path("artifact"), visit.path("revision")
     about = await visit.call("artifact_look", artifact_id=artifact_id, revision=number, limit=1)
-    revision_id = about["revision_id"]
-    found = await visit.call(
-        "review_list", artifact_id=artifact_id, reviewer_persona=who, status="in_progress", limit=SHOWN
-    )
-    review_id = next((one["id"] for one in found["items"] if one["revision_id"] == revision_id), None)
-    if review_id is None:
-        begun = await visit.call(
-            "review_create", artifact_id=artifact_id, revision_id=revision_id, reviewer_persona=who
-        )
-        review_id = begun["review_id"]
-    made = await visit.call(
-        "review_add_comment",
-        review_id=review_id,
-        location=visit.form.get("location", ""),
-        comment=visit.form.get("comment", ""),
-        persona=who,
-    )
-    back = f"/artifacts/{artifact_id}/revisions/{number}"
-    return f"{back}#comment-{made['comment_id']}"
+    own = {"artifact_id": artifact_id, "reviewer_persona": visit.who}
+    found = await visit.call("review_list", **own, status="in_progress", limit=SHOWN)
+    for one in found["items"]:
+        if one["revision_id"] == about["revision_id"]:
+            return int(one["id"])
+    return int((await visit.call("review_create", **own, revision_id=about["revision_id"]))["review_id"])
 
 
-async def add_comment(visit: Visit) -> str:
-    """Write a comment into a review."""
-    number = visit.path("review")
+def _next(visit: Visit) -> str:
+    """Return the page that a form stood on."""
+    page = inside(visit.form.get("next", ""))
+    return page if page.startswith(("/artifacts/", "/reviews/")) else "/artifacts"
+
+
+async def comment(visit: Visit) -> str:
+    """Write a comment into one's open review of a revision."""
     made = await visit.call(
         "review_add_comment",
-        review_id=number,
+        review_id=await _own_review(visit),
         location=visit.form.get("location", ""),
         comment=visit.form.get("comment", ""),
         persona=visit.who,
+        reply_to=visit.form.get("reply_to") or None,
     )
-    return f"/reviews/{number}" + f"#comment-{made['comment_id']}"
+    return f"{_next(visit)}#comment-{made['comment_id']}"
 
 
-async def complete(visit: Visit) -> str:
-    """Complete a review."""
-    number = visit.path("review")
+async def finish(visit: Visit) -> str:
+    """Complete one's review of a revision with a verdict, or without."""
     await visit.call(
-        "review_complete", review_id=number, overall_comment=visit.form.get("overall_comment") or None
+        "review_complete",
+        review_id=await _own_review(visit),
+        overall_comment=visit.form.get("overall_comment") or None,
+        verdict=visit.form.get("verdict") or None,
     )
-    return f"/reviews/{number}"
+    return _next(visit)
+
+
+async def settle(visit: Visit) -> str:
+    """Resolve or reopen a thread."""
+    one = visit.path("comment")
+    state = {"resolve" if visit.form.get("state") == "resolved" else "reopen": one}
+    await visit.call(
+        "review_complete", review_id=visit.path("review"), reviewer_persona=visit.who or None, **state
+    )
+    return f"{_next(visit)}#thread-{one}"
 
 
 async def change(visit: Visit) -> str:
@@ -225,6 +257,6 @@ DECLARED = (
     Download(f"{_REVISION}/file", file),
     Action(f"{_REVISION}/comments", comment),
     Action(f"{_ARTIFACT}/state", change),
-    Action("/reviews/{review:id}/comments", add_comment),
-    Action("/reviews/{review:id}/completion", complete),
+    Action(f"{_REVISION}/verdict", finish),
+    Action("/reviews/{review:id}/comments/{comment:id}", settle),
 )

@@ -185,6 +185,8 @@ document.addEventListener("submit", async (event) => {
     return;
   }
   form.elements.form_id.value = crypto.getRandomValues(new Uint32Array(4)).join("-"); // the next one is another
+  // The same form sends something else next time.
+  form.elements.form_id.value = crypto.getRandomValues(new Uint32Array(4)).join("-");
   if (box) {
     sessionStorage.removeItem(kept(box));
     form.reset();
@@ -202,6 +204,31 @@ addEventListener("beforeunload", (event) => {
   if (!leaves && boxes.some((box) => box.value !== box.defaultValue)) event.preventDefault();
 });
 document.addEventListener("submit", () => { leaves = true; });
+
+// A comment is written at the line that was chosen last; what is typed comes along.
+document.addEventListener("click", (event) => {
+  const link = event.target.closest("a[data-line]");
+  const form = document.getElementById("write");
+  if (!link || !form) return;
+  event.preventDefault();
+  const row = link.closest("tr");
+  const old = form.closest("tr, .margin, [hidden]");
+  if (row) {
+    const cell = row.parentElement.insertRow(row.sectionRowIndex + 1).insertCell();
+    cell.colSpan = row.cells.length;
+    cell.append(form);
+  } else {
+    let margin = link.parentElement.querySelector(".margin");
+    if (!margin) {
+      margin = Object.assign(document.createElement("div"), { className: "margin" });
+      link.after(margin);
+    }
+    margin.append(form);
+  }
+  if (old?.matches("tr, [hidden], .margin:empty")) old.remove();
+  form.elements.location.value = `line:${link.dataset.line}`;
+  form.elements.comment.focus();
+});
 
 // A reply is written in the box of the page.
 const quote = (form, id, words) => {

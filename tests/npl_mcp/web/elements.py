@@ -28,7 +28,7 @@ ATTRIBUTES = _words(
     "width height download pattern inputmode form low high optimum loading",
     "data-copy data-stream data-tree data-leaf data-auto data-time data-keep formaction formnovalidate",
     "data-renews data-swap data-swapped data-sets data-fresh data-ends data-stays data-draft data-news",
-    "data-reply data-quote data-guard data-later form",
+    "data-reply data-quote data-guard data-later data-line form",
 )
 
 LEADING = _words("href src action formaction data-stream")

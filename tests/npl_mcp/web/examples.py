@@ -15,6 +15,7 @@ PARAMETERS = {
     "worklog": "s",
     "artifact": "1",
     "review": "1",
+    "comment": "1",
     "revision": "0",
     "key": "BAD-001",
     "file": "hostile.md",
@@ -22,6 +23,7 @@ PARAMETERS = {
 """By their names in paths."""
 
 QUERIES = {
+    "/documents/edit": "file=hostile.md&selector=hostile+%23+Hostile",
     "/changes/{key}/edit": "section=%23%23+Plain",
     "/worklog-news": "worklog=s&since=0",
     "/rooms/{room:id}/events": "since=0",

@@ -32,7 +32,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     folder = tmp_path_factory.mktemp("open")
     docs = folder / "docs"
     docs.mkdir()
-    with serving(folder, "--root", str(docs), "--log-calls", "contexts") as running:
+    with serving(folder, "--root", str(docs), "--log-calls", "contexts", "--write") as running:
 
         def ask(tool: str, **given: Any) -> Any:
             answer = call(running, tool, given)

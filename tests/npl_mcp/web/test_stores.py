@@ -234,14 +234,14 @@ def test_a_thread_is_the_same_from_each_of_its_events(pages: Pages) -> None:
 
 FORMS = [
     ("/rooms/1/messages", {"message": "a forged one"}),
-    ("/rooms/1/reactions", {"event_id": 3, "emoji": "x"}),
+    ("/rooms/1/reactions", {"reaction": "3 x"}),
     ("/rooms/1/todos", {"description": "a forged one"}),
     ("/rooms/1/todos/3", {"status": "done"}),
     ("/rooms/1/state", {"action": "archive"}),
     ("/artifacts/1/revisions/0/comments", {"location": "line:1", "comment": "a forged one"}),
     ("/artifacts/1/state", {"action": "archive"}),
-    ("/reviews/1/comments", {"location": "line:1", "comment": "a forged one"}),
-    ("/reviews/1/completion", {"overall_comment": "a forged one"}),
+    ("/artifacts/1/revisions/0/verdict", {"verdict": "approved"}),
+    ("/reviews/1/comments/1", {"state": "resolved"}),
 ]
 
 

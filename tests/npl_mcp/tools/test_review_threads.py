@@ -1,0 +1,80 @@
+"""Threads of reviews through the tools: replies, resolving, verdicts, and comments at later revisions."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.conftest import Call
+from tests.npl_mcp.tools.test_review import comment, stored
+
+
+def test_a_reply_joins_the_thread_from_another_review(call: Call) -> None:
+    ids = stored(call)
+    first = call("review_add_comment", **comment(ids))["data"]["comment_id"]
+    given = {"artifact_id": ids["artifact_id"], "revision_id": ids["revision_id"], "reviewer_persona": "amy"}
+    hers = call("review_create", **given)["data"]["review_id"]
+    reply = {**comment(ids, persona="amy"), "review_id": hers, "reply_to": first}
+    second = call("review_add_comment", **reply)["data"]["comment_id"]
+    third = call("review_add_comment", **{**reply, "reply_to": second})["data"]["comment_id"]
+    items = call("review_get", review_id=hers)["data"]["items"]
+    assert {one["id"]: one["reply_to"] for one in items} == {second: first, third: first}
+    elsewhere = stored(call, filename="other.md")
+    refused = call("review_add_comment", **comment(elsewhere, reply_to=first))
+    assert refused["error_code"] == "NOT_FOUND"
+
+
+def test_a_thread_is_resolved_and_reopened_any_number_of_times(call: Call) -> None:
+    ids = stored(call)
+    first = call("review_add_comment", **comment(ids))["data"]["comment_id"]
+    reply = call("review_add_comment", **comment(ids, reply_to=first))["data"]["comment_id"]
+
+    def state() -> tuple[str | None, bool]:
+        one = call("review_get", review_id=ids["review_id"])["data"]["items"][0]
+        return one.get("resolved_by"), "resolved_at" in one
+
+    about = {"review_id": ids["review_id"], "reviewer_persona": "amy"}
+    for _ in range(2):
+        assert call("review_complete", **about, resolve=reply)["data"] == {
+            "review_id": ids["review_id"],
+            "status": "resolved",
+            "comment_id": first,
+        }
+        assert state() == ("amy", True)
+    assert call("review_complete", **about, reopen=first)["data"]["status"] == "open"
+    assert state() == (None, False)
+    assert call("review_complete", **about, resolve=99)["error_code"] == "NOT_FOUND"
+
+
+def test_a_verdict_is_given_once(call: Call) -> None:
+    ids = stored(call)
+    done = {"review_id": ids["review_id"], "verdict": "approved"}
+    for _ in range(2):
+        assert call("review_complete", **done)["data"]["verdict"] == "approved"
+    assert call("review_complete", **{**done, "verdict": "changes_needed"})["success"] is False
+    assert call("review_complete", **{**done, "verdict": "fine"})["error_code"] == "INVALID_PARAMETER"
+    assert call("review_list", artifact_id=ids["artifact_id"])["data"]["items"][0]["verdict"] == "approved"
+
+
+CARRIED = {
+    "moved": ("line:2", b"zero\none\ntwo\nthree\n", (3, 3, None)),
+    "changed": ("line:2", b"one\n2\nthree\n", (None, None, True)),
+    "a part is left": ("line:1-2", b"two\nthree\n", (1, 1, None)),
+    "other line ends": ("line:3", b"one\r\ntwo\r\nthree", (3, 3, None)),
+    "everything gone": ("line:1-3", b"zero\n", (None, None, True)),
+}
+
+
+@pytest.mark.parametrize("case", CARRIED)
+def test_an_open_comment_comes_along_with_its_lines(call: Call, case: str) -> None:
+    location, content, expected = CARRIED[case]
+    ids = stored(call)
+    call("review_add_comment", **comment(ids, location))
+    resolved = call("review_add_comment", **comment(ids))["data"]["comment_id"]
+    call("review_complete", review_id=ids["review_id"], resolve=resolved)
+    revision = {"filename": "text.md", "content": content.decode()}
+    made = call("artifact_add_revision", artifact_id=ids["artifact_id"], **revision)["data"]
+    where = {"artifact_id": ids["artifact_id"], "revision_id": made["revision_id"]}
+    found = call("review_places", **where)["data"]
+    (one,) = found["carried"]
+    assert (one.get("first"), one.get("last"), one.get("outdated")) == expected
+    assert (one["location"], one["revision_num"], found["items"]) == (location, 0, [])
