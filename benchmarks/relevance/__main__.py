@@ -9,7 +9,7 @@ inside it), ``{"file": …, "heading": …}`` (the section's own text), or ``{"f
 ``--sets`` names a folder of sets; means over families of questions follow then, where sets of one kind (the
 part of the name behind the last ``_``, if several share it) are one family. A set with ``tasks.json`` instead
 of questions (``q``, and ``gold``: the names of all files that the task needs) is asked over its folder.
-A *FILE* is a list of questions that people labelled on the page Ask (``labels/NAME.jsonl`` in the data
+A *FILE* is a list of questions that version 0.2.0 saved on the page Ask (``labels/NAME.jsonl`` in the data
 folder): lines as above, each with ``corpus``, the folder of the documents. ``--npl`` names a folder of NPL
 prompts, to which the questions in ``npl_queries.jsonl`` beside this file belong: tasks of prompt authors,
 with the sections they would want to read, written before the ranking was tried on them. Without any of these

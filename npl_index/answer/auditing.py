@@ -69,7 +69,7 @@ class Piece:
 class AuditedSection:
     """A section's own text, up to the next heading.
 
-    :param selector: selects it.
+    :param selector: selects it, and no other in any set of documents: it begins with the path of the file.
     :param title: its heading; for the text before the first heading the title in the front matter, or the
         document's name.
     :param level: of the heading, 0 for the text before the first one.
@@ -388,7 +388,7 @@ class _View:
         rank, score = self._scores.get(place, (None, None))
         pieces = self._pieces.get(place)
         return AuditedSection(
-            selector=self._documents.selector(place, own=True),
+            selector=self._documents.selector(place, own=True, by_path=True),
             title=section.title,
             level=section.level,
             start_line=section.own.start + 1,

@@ -89,7 +89,7 @@ def create_app(settings: Settings, policy: Policy) -> Guard:
     ]
     handlers: dict[Any, Any] = {}
     if settings.web != "off":
-        site = site_of(server, settings)
+        site = site_of(server, settings, app)
         routes += [static_files(), *site.routes()]
         handlers[404] = site.nowhere
         handlers[500] = site.broken

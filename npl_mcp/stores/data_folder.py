@@ -11,7 +11,6 @@ from npl_mcp.stores.base.folder import ARTIFACT_FOLDER, private_folder
 from npl_mcp.stores.base.opening import database_of
 from npl_mcp.stores.calls import CallStore
 from npl_mcp.stores.changes import Changes
-from npl_mcp.stores.labels import LabelStore
 from npl_mcp.stores.library.store import LibraryStore
 from npl_mcp.stores.searching import SearchStore
 
@@ -34,7 +33,6 @@ class Stores:
         self.access = AccessStore(self._unchecked)
         self.artifact = ArtifactStore(self.database, folder / ARTIFACT_FOLDER, max_artifact_bytes)
         self.library = LibraryStore(self.database)
-        self.labels = LabelStore(folder)
         self.searching = SearchStore(self.database)
         self.calls = CallStore(self.database)
 

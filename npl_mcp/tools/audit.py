@@ -1,38 +1,27 @@
-"""Answers with the fate of every section, for people, and questions labelled with their right sections.
+"""Answers with the fate of every section, for people.
 
 The page Ask calls these tools by name. Clients that show pages in a chat window list ``npl_ask``.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated
 
 from annotated_types import Ge, Le
 
 from npl_index.answer.auditing import Audit, AuditRequest, audit
-from npl_index.answer.document_set import DocumentSet
 from npl_index.answer.forms import Form, Json, Markdown
-from npl_index.answer.suggestions import Place
 from npl_index.answer.tailoring import TailorRequest
 from npl_index.answer.values import Written
-from npl_index.errors import InvalidRequestError, MissingRequestError
 from npl_index.library.documents import DocumentRef
-from npl_index.selectors.grammar import compile_selector
-from npl_index.selectors.selection import select_in
 from npl_mcp.core.app import App
 from npl_mcp.core.waiting import waits
-from npl_mcp.stores.labels import LabelledQuestion, RightSection
 from npl_mcp.tools.npl import Count, File, Format, Item, Kind, companions, found_in
-from npl_mcp.tools.parameters import ShortName
 from npl_mcp.tools.responses import ENVELOPE
 from npl_mcp.tools.spec import ToolSpec
 
 MAX_ROWS = 1_000
 """Rows of an answer; the page Ask shows 200."""
-
-MAX_RIGHT = 256
-"""Right sections of one question."""
 
 Rows = Annotated[int, Ge(1), Le(MAX_ROWS)]
 
@@ -130,78 +119,7 @@ async def npl_ask(
     return Written(shown, shown.answers[shown.form].text)
 
 
-@dataclass(frozen=True, slots=True)
-class LabelReply:
-    """A saved question.
-
-    :param file: path of the file with the question; ``python -m benchmarks.relevance FILE`` measures with it.
-    :param questions: number of questions in the file.
-    """
-
-    file: str
-    questions: int
-
-
-@waits
-async def npl_label(
-    app: App,
-    right: Annotated[list[str], "Selectors of the sections that answer the question"],
-    name: Annotated[ShortName, "Name of the list of questions: letters, digits, - and _"] = "questions",
-    context: Annotated[str | None, "The question"] = None,
-    topics: list[str] | None = None,
-    selectors: Annotated[list[str] | None, "Selectors that name further documents"] = None,
-    file: File = None,
-    resource_type: Kind = None,
-    item: Item = None,
-) -> LabelReply:
-    """Save a question with its right sections, to measure the ranking with it.
-
-    :returns: a saved question.
-    :raises MissingRequestError: the question or its sections are missing.
-    :raises InvalidRequestError: a section is not in a file.
-    :raises SectionNotFoundError: a selector selects nothing.
-    """
-    question = " ".join([context or "", *(topics or ())]).strip()
-    if not question:
-        raise MissingRequestError(
-            "there is no question to save", parameter="context", hint="give context or topics"
-        )
-    if not right or len(right) > MAX_RIGHT:
-        raise InvalidRequestError(
-            f"right has {len(right)} selectors", parameter="right", hint=f"give 1 to {MAX_RIGHT} selectors"
-        )
-    ref = DocumentRef.parse(file, resource_type, item)
-    request = TailorRequest.parse(context=question, selectors=selectors)
-
-    async def sections() -> tuple[RightSection, ...]:
-        async with found_in(app, ref, request) as (_, documents):
-            scope = documents.scope()
-            found = (section for text in right for section in select_in(scope, compile_selector(text)))
-            places = dict.fromkeys((section.tree, section.head) for section in found)
-            return tuple(_right_section(documents, place) for place in places)
-
-    labelled = LabelledQuestion(question, await app.unchanging(sections))
-    path, questions = app.stores.labels.add(name, labelled)
-    return LabelReply(path, questions)
-
-
-def _right_section(documents: DocumentSet, place: Place) -> RightSection:
-    """Return the place of a section: the folder, the file below it, and the line of the heading."""
-    indexed = documents.collection.documents[place[0]]
-    path, absolute = indexed.document.path, indexed.document.fingerprint.path
-    folder = absolute.removesuffix(f"/{path}")
-    if folder == absolute or not absolute.startswith("/"):
-        raise InvalidRequestError(
-            f"{documents.path(place[0])!r} is not a file", parameter="right", hint="label sections of files"
-        )
-    section = indexed.tree.sections[place[1]]
-    if not section.level:
-        return RightSection(folder, path, heading=section.name)
-    return RightSection(folder, path, line=section.heading_lines.start + 1)
-
-
 TOOLS = (
     ToolSpec(npl_audit, lane="heavy", listed=False),
     ToolSpec(npl_ask, lane="heavy", app="ui://npl/ask", title="Ask"),
-    ToolSpec(npl_label, read_only=False, idempotent=False, lane="heavy", listed=False),
 )

@@ -11,6 +11,7 @@ from starlette.routing import BaseRoute, Mount
 from starlette.staticfiles import StaticFiles
 
 from npl_mcp.config.settings import Settings
+from npl_mcp.core.app import App
 from npl_mcp.web import signing_in
 from npl_mcp.web.browsers import STATIC
 from npl_mcp.web.pages import (
@@ -19,6 +20,7 @@ from npl_mcp.web.pages import (
     calls,
     changes,
     documents,
+    questions,
     rooms,
     search,
     sessions,
@@ -37,16 +39,17 @@ class _Static(StaticFiles):
         return response
 
 
-PAGES = (signing_in, ask, documents, search, sessions, rooms, artifacts, worklogs, changes, calls)
+PAGES = (signing_in, ask, questions, documents, search, sessions, rooms, artifacts, worklogs, changes, calls)
 """Modules that declare pages, in the order of the navigation."""
 
 
-def site_of(server: FastMCP[Any], settings: Settings) -> Site:
+def site_of(server: FastMCP[Any], settings: Settings, app: App | None = None) -> Site:
     """Return the pages of a server.
 
     :param server: answers the calls.
+    :param app: of the server.
     """
-    return Site(server, settings, [one for module in PAGES for one in module.DECLARED])
+    return Site(server, settings, [one for module in PAGES for one in module.DECLARED], app)
 
 
 def static_files() -> BaseRoute:

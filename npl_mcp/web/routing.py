@@ -24,6 +24,7 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from npl_mcp.config.settings import Settings
+from npl_mcp.core.app import App
 from npl_mcp.core.calls import ADMITTED_KEY
 from npl_mcp.tools.errors import ErrorCode
 from npl_mcp.tools.responses import Failure, Reply, as_dict, encode
@@ -167,11 +168,13 @@ class Site:
     """The pages of a server.
 
     :param declared: in the order in which paths are tried.
+    :param app: of the server; see :class:`Visit`.
     """
 
     server: FastMCP[Any]
     settings: Settings
     declared: Sequence[Declared]
+    app: App | None = None
     navigation: tuple[Page, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -193,7 +196,7 @@ class Site:
                 yield Route(one.path, self._download(one))
 
     def _visit(self, request: Request) -> Visit:
-        return Visit(request, self.server, self.settings)
+        return Visit(request, self.server, self.settings, app=self.app)
 
     def _page(self, page: Page, suffix: str = "") -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:

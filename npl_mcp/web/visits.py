@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import count
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import parse_qsl, quote, urlencode
 
 from fastmcp import FastMCP
@@ -14,15 +15,17 @@ from starlette.datastructures import ImmutableMultiDict
 from starlette.requests import Request
 
 from npl_index.cached import cached_property
+from npl_index.errors import InvalidRequestError, NPLError
 from npl_mcp.config.settings import Settings
-from npl_mcp.core.calls import CALLER_KEY, PAGES, Caller
+from npl_mcp.core.app import App
+from npl_mcp.core.calls import CALLER, CALLER_KEY, PAGES, Caller, as_shown
 from npl_mcp.core.lanes import lane
 from npl_mcp.stores.access import EVERYTHING, Identity, Sight
 from npl_mcp.stores.base.database import digest_of
 from npl_mcp.stores.requests import PARAMETER
 from npl_mcp.tools.access import sees_domain
 from npl_mcp.tools.domains import domains_named
-from npl_mcp.tools.errors import ErrorCode
+from npl_mcp.tools.errors import ErrorCode, code_of
 from npl_mcp.web.browsers import (
     SESSION_COOKIE,
     TOKEN_COOKIE,
@@ -32,6 +35,8 @@ from npl_mcp.web.browsers import (
     new_session,
 )
 from npl_mcp.web.calling import STATUS, call, text_of
+
+T = TypeVar("T")
 
 FORM_TOKEN = "form_token"
 """Field of every form that changes something."""
@@ -82,6 +87,7 @@ class Visit:
     :param settings: of the server.
     :param form: what was sent with a form.
     :param whole: all rows of a table are asked for.
+    :param app: of the server, for pages whose functions are not tools.
     """
 
     request: Request
@@ -89,6 +95,7 @@ class Visit:
     settings: Settings
     form: Form = field(default_factory=ImmutableMultiDict)
     whole: bool = False
+    app: App | None = None
 
     @cached_property
     def caller(self) -> Caller:
@@ -194,6 +201,24 @@ class Visit:
         digest = digest_of(repr(fields).encode("utf-8", "replace"))
         return (f"{digest}-{number}" for number in count())
 
+    @property
+    def view(self) -> App:
+        """The application as the visitor sees it."""
+        assert self.app is not None
+        return self.caller.view(self.app)
+
+    async def run(self, work: Callable[[App], T]) -> T:
+        """Return what a function of the visitor's view of the application returns; it runs in a thread.
+
+        :raises CallError: it failed.
+        """
+        token = CALLER.set(self.caller)
+        try:
+            with failing():
+                return await lane("heavy").run(work, self.view)
+        finally:
+            CALLER.reset(token)
+
     async def call(self, tool: str, /, **arguments: Any) -> Any:
         """Return the data of a tool's answer, as JSON holds it.
 
@@ -209,6 +234,17 @@ class Visit:
         if not answer["success"]:
             raise CallError(answer["error"], ErrorCode[answer["error_code"]], answer.get("parameter"))
         return answer["data"]
+
+
+@contextmanager
+def failing() -> Iterator[None]:
+    """Turn expected failures into :class:`CallError`."""
+    try:
+        yield
+    except NPLError as error:
+        shown = as_shown(error)
+        parameter = error.parameter if isinstance(error, InvalidRequestError) else None
+        raise CallError(str(shown), code_of(type(shown)), parameter) from error
 
 
 def address(path: str, /, **parameters: object) -> str:

@@ -13,7 +13,7 @@ FOLDER, FILE = 0o700, 0o600
 
 DATABASE_FILE = "npl.db"
 ARTIFACT_FOLDER = "artifacts"
-LABEL_FOLDER = "labels"
+LABEL_FOLDER = "labels"  # of earlier versions
 QUESTION_FOLDER = "questions"
 
 OURS = (DATABASE_FILE, ARTIFACT_FOLDER, LABEL_FOLDER, QUESTION_FOLDER, "index-cache.db", "server.")

@@ -17,7 +17,7 @@ from starlette.responses import RedirectResponse, Response
 from npl_index.answer.auditing import CUT, NO_ROOM, TAKEN
 from npl_mcp.web.browsers import TOKEN_COOKIE
 from npl_mcp.web.marking import marked, sought
-from npl_mcp.web.routing import Action, Data, Page, Shown
+from npl_mcp.web.routing import Action, Data, Page
 from npl_mcp.web.visits import CallError, Visit, address
 
 PATH = "/ask"
@@ -189,7 +189,6 @@ def audited(visit: Visit, asked: Asked, audit: Any, view: str) -> Data:
         "_marked": partial(marked, terms=sought(asked.context, asked.topics)),
         "_elsewhere": [one for one in dict.fromkeys(right) if one not in shown],
         "_longest": _longest(audit),
-        "_question": asked.parameters(),
     }
 
 
@@ -314,30 +313,7 @@ async def keep(visit: Visit) -> str:
     return visit.here(**{RIGHT: visit.form.getlist(RIGHT)})
 
 
-async def label(visit: Visit) -> Shown:
-    """Save the question with the sections that are right."""
-    form = visit.form
-    ticked = form.getlist(RIGHT)
-    others = _parts(form.get("others", "").splitlines())
-    right = list(dict.fromkeys([*ticked, *others]))
-    if not right:
-        raise CallError("no section is marked as right; tick those that answer the question")
-    saved = await visit.call(
-        "npl_label",
-        context=form.get("context") or None,
-        topics=_parts(form.get("topics", "").split(",")) or None,
-        selectors=_parts(form.get("selectors", "").splitlines()) or None,
-        file=form.get("file") or None,
-        name=form.get("name", "").strip() or None,
-        right=right,
-    )
-    fields = (*QUESTION, "budget")
-    back = address(PATH, **{name: form.get(name, "") for name in fields})
-    return Shown("ask_saved.html", {**saved, "right": right, "_back": back}, 200)
-
-
 DECLARED = (
     Page(PATH, ask, "ask.html", "npl", "Ask"),
     Action(PATH, keep, writes=False),
-    Action(f"{PATH}/labels", label),
 )

@@ -91,6 +91,15 @@ document.addEventListener("input", (event) => {
   }, 120);
 });
 
+// Parts that change by themselves, until they come without the mark.
+for (const part of document.querySelectorAll("[data-poll]")) {
+  const look = async () => {
+    await renew(location.href, [part.id]);
+    if (document.getElementById(part.id)?.matches("[data-poll]")) setTimeout(look, 1000);
+  };
+  setTimeout(look, 500);
+}
+
 // News: the server sends rows as it makes them for the page. One that the page has takes the place of that; another
 // is new, unless it is said to have changed: then it stands on an earlier page. A reader at the end follows; others
 // are told how many rows are new. Other parts of the page are renewed soon after, and without news every few seconds.

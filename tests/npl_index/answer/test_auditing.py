@@ -63,8 +63,8 @@ def test_ranks_and_parts_are_those_that_are_explained(documents: DocumentSet) ->
     assert explained is not None
     assert found.matches is not None
     ranked = sorted((row for row in found.matches if row.rank), key=lambda row: row.rank or 0)
-    assert [(row.selector, row.score, row.name, row.content, row.topic) for row in ranked] == [
-        (hit.selector, hit.score, hit.name, hit.content, hit.topic) for hit in explained
+    assert [(row.file, row.title, row.score, row.name, row.content, row.topic) for row in ranked] == [
+        (hit.file, hit.title, hit.score, hit.name, hit.content, hit.topic) for hit in explained
     ]
     assert sum(found.weights.values()) == pytest.approx(1)
 

@@ -364,8 +364,8 @@ def test_agents_do_not_redirect_each_other(settings: Settings, connect: Connect)
     ann, bo, cy = (connect(settings) for _ in range(3))
     assert ann("worklog_init", session_id="a")["success"]
     assert bo("worklog_init", session_id="b")["success"]
-    for call, name, session in ((ann, "ann", "a"), (bo, "bo", "b"), (ann, "ann", "a"), (cy, "ann", "a")):
-        assert call("worklog_log", **entry(name))["data"]["session_id"] == session
+    for agent, name, session in ((ann, "ann", "a"), (bo, "bo", "b"), (ann, "ann", "a"), (cy, "ann", "a")):
+        assert agent("worklog_log", **entry(name))["data"]["session_id"] == session
     assert ann("worklog_status")["data"]["current"]
     assert bo("worklog_close")["data"]["session_id"] == "b"
     assert ann("worklog_log", **entry("ann"))["data"]["session_id"] == "a"

@@ -19,6 +19,7 @@ PARAMETERS = {
     "revision": "0",
     "key": "BAD-001",
     "file": "hostile.md",
+    "run": "r",
 }
 """By their names in paths."""
 

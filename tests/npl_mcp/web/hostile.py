@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -68,6 +69,7 @@ def fill(ask: Ask, docs: Path) -> None:
     :param docs: a folder that is served.
     """
     fill_files(docs)
+    fill_questions(docs)
     ask("session_create", session_id="s", title="A session")
     ask("chat_create_room", name="A room", members=["ann", "ben"], session_id="s", description=MARKED[0])
     todo = ask("chat_create_todo", room_id=1, persona="ann", description="x", assigned_to="ben")["event_id"]
@@ -95,6 +97,19 @@ def fill_text(ask: Ask, number: int, text: str, todo: int) -> None:
     data = {"title": text, "content": text, "assignee": text, "phaseEpic": text}
     ask("create_cr", project="BAD", type="Bug Fix", data=data)
     ask("npl_load_tailored", file="hostile.md", context=text, topics=[text[:100]])
+
+
+def fill_questions(docs: Path) -> None:
+    """Make a question file, and a run that asked it."""
+    texts = [" ".join(text.split()) for text in MARKED if text.isprintable()]
+    lines = "".join(f"## {text}\n\n- hostile > # {text}\n\n" for text in texts)
+    (docs / "questions.md").write_text(lines, encoding="utf-8")
+    rest = {"held": False, "tokens": 9, "verdict": "weak", "absent": texts, "above": texts, "wrong": texts}
+    outcomes = [{"question": {"text": text, "answers": [text]}, **rest} for text in texts]
+    run = {"id": "r", "file": texts[0], "total": 99, "owner": "", "version": "0", "state": texts[1]}
+    folder = docs.parent / "data" / "questions"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "runs.jsonl").write_text(json.dumps({**run, "outcomes": outcomes}) + "\n", encoding="utf-8")
 
 
 def fill_files(docs: Path) -> None:

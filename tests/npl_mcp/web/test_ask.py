@@ -8,7 +8,6 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
@@ -143,8 +142,8 @@ def test_a_form_sends_back_what_it_was_given(server: Running) -> None:
     """With the marks of directions that Hebrew and Arabic are written with."""
     given = {"context": "\u05d0\u200f(1)", "topics": "\u200ea", "selectors": "# Plums\n## Pruning"}
     shown = Shown(page(server, "/ask", given))
-    for form in ("/ask", "/ask/labels"):
-        assert {name: shown.fields(form)[name] for name in given} == given
+    assert {name: shown.fields("/ask")[name] for name in given} == given
+    assert shown.fields("/questions/save")["text"] == given["context"]
 
 
 def test_bad_addresses_are_told(server: Running) -> None:
@@ -159,31 +158,15 @@ def test_bad_addresses_are_told(server: Running) -> None:
         assert page(server, "/ask", query).status == status
 
 
-def saved(server: Running, answer: Answer, path: str = "/ask/labels", **fields: str | list[str]) -> Answer:
+def saved(server: Running, answer: Answer, path: str, **fields: str | list[str]) -> Answer:
     """Send the form of a page that was shown."""
     token = re.search(rb'name="form_token" value="([^"]+)"', answer.body)
     assert token is not None
     cookie = answer.headers["set-cookie"].partition(";")[0]
-    sent = {"form_token": token[1].decode(), "name": "fruit", "context": "plums", **fields}
+    sent = {"form_token": token[1].decode(), **fields}
     body = urlencode(sent, doseq=True).encode()
     origin = {"Origin": f"http://127.0.0.1:{server.port}", "Cookie": cookie}
     return request(server, "POST", path, body, {**FORM, **origin})
-
-
-def test_a_question_is_saved(server: Running) -> None:
-    """With the token of the form alone, and with a section at least."""
-    shown = page(server, "/ask", QUESTION)
-    labels = server.folder / "data" / "labels" / "fruit.jsonl"
-    assert request(server, "POST", "/ask/labels", b"context=plums&right=x", FORM).status == 403
-    assert saved(server, shown).status == 400
-    assert not labels.exists()
-    done = saved(server, shown, right=["## Pruning"], others="## Pruning plums\n")
-    assert done.status == 200
-    rows = [json.loads(line) for line in labels.read_text("utf-8").splitlines()]
-    assert [(Path(row["corpus"]).name, row["relevant"]) for row in rows] == [
-        ("open", [{"file": "plums.md", "line": 3}]),
-        ("shut", [{"file": "secret.md", "line": 3}]),
-    ]
 
 
 def ticks(answer: Answer) -> dict[str, bool]:
@@ -222,7 +205,7 @@ def test_ticks_are_kept(server: Running) -> None:
 
 
 def test_who_sees_less_is_shown_less(tmp_path: Path) -> None:
-    """What somebody may not see is neither shown nor counted, and cannot be labelled."""
+    """What somebody may not see is neither shown nor counted."""
     for name in ("open", "shut"):
         (tmp_path / name).mkdir()
         (tmp_path / name / f"{name}.md").write_text(f"# {name}\n\nPlums of {name}.\n", encoding="utf-8")
@@ -236,6 +219,4 @@ def test_who_sees_less_is_shown_less(tmp_path: Path) -> None:
         shown = page(running, "/ask.json", {"context": "plums"}, **bearer).data["data"]
         assert shown["audit"]["documents"] == 1
         assert "shut" not in json.dumps(shown)
-        refused: Any = call(running, "npl_label", {"context": "plums", "right": ["# open"]}, **bearer)
-        assert refused.status == 403
         assert page(running, "/ask.json", {"context": "a"}, Authorization=f"Bearer {other}").status == 404
