@@ -26,7 +26,7 @@ from npl_index.selectors.grammar import Selector
 from npl_index.tokens.counting import TokenCounter
 from npl_index.tokens.sections import TokenCounts
 from npl_mcp.config.settings import Settings
-from npl_mcp.core.files import Files, lies_in, real_paths
+from npl_mcp.core.file_view import Files, lies_in, real_paths
 from npl_mcp.core.library_documents import LibraryDocuments
 from npl_mcp.core.skills import SkillDocuments
 from npl_mcp.core.sources import ArtifactDocuments, DocumentSource, Sources

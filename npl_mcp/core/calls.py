@@ -14,7 +14,7 @@ from pathlib import Path
 from npl_index.errors import DocumentNotFoundError, NPLError, OutsideRootError
 from npl_index.library.roots import real_path
 from npl_mcp.core.app import App
-from npl_mcp.core.files import lies_in
+from npl_mcp.core.file_view import lies_in
 from npl_mcp.stores.access import EVERYTHING, Identity, Sight
 from npl_mcp.stores.base.errors import NotAllowedError
 

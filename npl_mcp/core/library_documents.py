@@ -155,7 +155,7 @@ class Listing:
 
     def _matching(self, path: str) -> tuple[Found, ...]:
         """Return the files of a folder; if there are none, the matches of a pattern."""
-        below = self._passing([_inside(path)])
+        below = self._passing([_starts_in(path)])
         tests = (self._test(posixpath.normpath(pattern)) for pattern in alternatives(path))
         return below or self._passing(list(tests))
 
@@ -166,7 +166,7 @@ class Listing:
         return (
             partial(fits, PathPattern.compile(path.split("/"), parameter="file"))
             if has_magic(path)
-            else _inside(path)
+            else _starts_in(path)
         )
 
     def _passing(self, tests: Sequence[Callable[[str], bool]]) -> tuple[Found, ...]:
@@ -362,7 +362,7 @@ def _label(path: str) -> str:
     return " ".join(path.split())
 
 
-def _inside(folder: str) -> Callable[[str], bool]:
+def _starts_in(folder: str) -> Callable[[str], bool]:
     begin = f"{folder}/"
     return lambda path: path.startswith(begin)
 

@@ -25,7 +25,7 @@ from npl_index.selectors.selection import heads_in
 from npl_index.selectors.writing import narrowed, qualified, steps_of
 from npl_index.tokens.sections import trimmed_text
 from npl_mcp.core.app import App
-from npl_mcp.core.files import lies_in, npl_folders, real_paths
+from npl_mcp.core.file_view import lies_in, npl_folders, real_paths
 from npl_mcp.documents.editor import MAX_SECTION_TEXT, Expected, SectionEdit, bytes_of
 from npl_mcp.documents.folders import SharedFolder, is_hidden
 from npl_mcp.stores.base import checks

@@ -104,7 +104,7 @@ class ChangeRequests:
         :param mode: one of :data:`MODES`.
         """
         checks.choice(mode, "mode", MODES)
-        place, ticket, data = self._load(project, key)
+        place, ticket, data = self._load_request(project, key)
         digest, path = self._editor.noted(data), _answer_path(place, ticket.name)
         if mode == "metadata":
             names = ("phaseEpic", "dateCreated", "lastModified")
@@ -135,7 +135,7 @@ class ChangeRequests:
         checks.choice(operation, "operation", OPERATIONS, risky=_REPLACING)
         how = checks.choice(update_mode or "replace", "updateMode", EDITS)
         if operation == "list":
-            _, ticket, data = self._load(project, key)
+            _, ticket, data = self._load_request(project, key)
             outline = self._outline(ticket, data)
             rows = [
                 SectionRow(place.shown, len(outline.content(place.index)))
@@ -145,7 +145,7 @@ class ChangeRequests:
             return ChangeSections(ticket.key, ticket.title, sections=tuple(rows), digest=digest)
         wanted = _given(section, "section")
         if operation == "get":
-            _, ticket, data = self._load(project, key)
+            _, ticket, data = self._load_request(project, key)
             outline = self._outline(ticket, data)
             found = outline.find(wanted, ticket.key)
             digest = self._editor.noted(data, bytes_of(outline.tree, found.index, data))
@@ -321,7 +321,7 @@ class ChangeRequests:
 
     def suggest(self, project: str | None, key: str) -> Suggestions:
         """Return suggestions for a change request."""
-        place, ticket, data = self._load(project, key)
+        place, ticket, data = self._load_request(project, key)
         body = divide(data)[1].decode("utf-8")
         return Suggestions(ticket.key, ticket.title, suggestions(ticket, body, place.code))
 
@@ -381,7 +381,7 @@ class ChangeRequests:
                 hint = f"{printable(name)} has no code; try again if another program is writing it"
         raise ChangeNotFoundError(f"CR '{key}' not found in project '{place.code}'", hint=hint)
 
-    def _load(self, project: str | None, key: str) -> tuple[Project, Ticket, bytes]:
+    def _load_request(self, project: str | None, key: str) -> tuple[Project, Ticket, bytes]:
         """Find and read a change request."""
         place, ticket = self.find(project, key)
         read = FileReader(place.folder.max_bytes, ()).read(place.folder.found(ticket.name))

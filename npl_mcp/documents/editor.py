@@ -155,7 +155,7 @@ class Expected(Generic[Names]):
     def _differences(self, old: bytes, new: bytes) -> list[str]:
         """Describe the parts that differ between two contents of the file; empty if one cannot be parsed."""
         try:
-            before, after = dict(self._parts(old)), dict(self._parts(new))
+            before, after = dict(self._named_parts(old)), dict(self._named_parts(new))
         except DocumentError:
             return []
         changed = [
@@ -165,7 +165,7 @@ class Expected(Generic[Names]):
         ]
         return changed or ["only blank lines, or the form of the front matter"]
 
-    def _parts(self, data: bytes) -> Iterator[tuple[str, object]]:
+    def _named_parts(self, data: bytes) -> Iterator[tuple[str, object]]:
         """Yield name and value of each field of the front matter, then name and own text of each section."""
         tree = self.read(data)
         names = self.names(tree)

@@ -114,13 +114,13 @@ class Projects:
             yield Project(locate(folder, ""), ProjectInfo(code, code, folder, ticketsPath="."))
         # The working directory is searched like a root.
         roots = dict.fromkeys((*self._roots, *([] if self._cwd is None else [self._cwd])))
-        lone = [(root, self._at(root)) for root in roots]
+        lone = [(root, self._project_at(root)) for root in roots]
         yield from (project for _, project in lone if project is not None)
         for root, project in lone:
             if project is not None:
                 continue
-            for child in _folders(root):
-                inner = self._at(child)
+            for child in _visible_folders(root):
+                inner = self._project_at(child)
                 if inner is not None:
                     yield inner
 
@@ -139,13 +139,13 @@ class Projects:
             if f"{folder}{os.sep}".startswith(os.path.join(root, ""))
         }
         while True:
-            found = self._at(folder, strict=strict)
+            found = self._project_at(folder, strict=strict)
             parent = os.path.dirname(folder)  # noqa: PTH120
             if found is not None or folder in stops or parent == folder:
                 return found
             folder = parent
 
-    def _at(self, folder: str, *, strict: bool = False) -> Project | None:
+    def _project_at(self, folder: str, *, strict: bool = False) -> Project | None:
         """Return the project of a folder, from memory while its configuration is unchanged."""
         try:
             status = os.stat(os.path.join(folder, CONFIG))  # noqa: PTH116
@@ -166,7 +166,7 @@ class Projects:
         return None if isinstance(found, str) else found
 
 
-def _folders(root: str) -> list[str]:
+def _visible_folders(root: str) -> list[str]:
     """Return the folders in a root, sorted, without hidden folders and ``node_modules``."""
     found = []
     try:

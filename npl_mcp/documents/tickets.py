@@ -192,14 +192,14 @@ def _read_file(folder: SharedFolder, name: str, state: Fingerprint) -> _FileStat
     try:
         document = FileReader(folder.max_bytes, ()).read(folder.found(name))
         state = replace(document.fingerprint, path=state.path)
-        found: Ticket | str = read_ticket(name, document.data, state) or _problem(document.data)
+        found: Ticket | str = read_ticket(name, document.data, state) or _reason_against(document.data)
     except (DocumentError, DocumentNotFoundError) as error:
         found = error.message
     return _FileState(state, is_settled(state.mtime_ns, time.time_ns()), found)
 
 
-def _problem(data: bytes) -> str:
-    """Return why a file with the name of a change request is not one."""
+def _reason_against(data: bytes) -> str:
+    """Return the reason why a file with such a name is not a change request; ``""`` without a special one."""
     code = values(divide(data)[0]).get("code")
     if isinstance(code, str) and has_long_number(code):
         return f"the number of its code {code[:64]!r} is too long"

@@ -157,10 +157,10 @@ class Directive:
                 path = below + entry.name
                 if entry.is_dir(follow_symlinks=False):
                     waiting.append(f"{path}/")
-                elif os.path.isfile(entry.path) and self._inside(entry.path) is not None:
+                elif os.path.isfile(entry.path) and self._real_below(entry.path) is not None:
                     yield path
 
-    def _inside(self, path: str) -> str | None:
+    def _real_below(self, path: str) -> str | None:
         """Return the real path of a path; ``None`` if it is not below the folder."""
         real = real_path(path)
         return real if real is not None and Path(real).is_relative_to(self._folder) else None
@@ -193,7 +193,7 @@ class Directive:
         whole = os.path.join(self._folder, clean)
         if not os.path.lexists(whole) or os.path.isdir(whole):
             return None
-        real = self._inside(whole)
+        real = self._real_below(whole)
         if real is None:
             raise _outside(name)
         if not os.path.lexists(real):

@@ -39,7 +39,7 @@ from npl_index.markdown.front_matter import divide, front_matter
 from npl_mcp.config.settings import corpus_folder
 from npl_mcp.core.app import App
 from npl_mcp.core.calls import seen
-from npl_mcp.core.files import lies_in, real_paths
+from npl_mcp.core.file_view import lies_in, real_paths
 from npl_mcp.core.lanes import lane
 
 logger = logging.getLogger(__name__)

@@ -20,7 +20,7 @@ from npl_index.items.loading import (
     load_groups,
     load_raw,
 )
-from npl_mcp.core.files import Files
+from npl_mcp.core.file_view import Files
 from npl_mcp.tools.spec import ToolSpec
 
 MAX_GROUPS = 64

@@ -97,7 +97,7 @@ def _items_text(loaded: Loaded) -> str:
 LoadAnswer = LoadReply | Written[LoadReply]
 
 
-def _load(app: App, kind: str, items: str, skip: str | None, format: str | None) -> LoadAnswer:
+def _load_items(app: App, kind: str, items: str, skip: str | None, format: str | None) -> LoadAnswer:
     loaded = load(app.own, kind, items, skip)
     if loaded.missing and not loaded.items and not loaded.skipped:
         names = ", ".join(repr(missing.name) for missing in loaded.missing)
@@ -129,7 +129,7 @@ def npl_load_components(app: App, items: Items, skip: Skip = None, format: Forma
     :returns: whole items with their origins.
     :raises DocumentNotFoundError: no item was found.
     """
-    return _load(app, "component", items, skip, format)
+    return _load_items(app, "component", items, skip, format)
 
 
 def npl_load_meta(app: App, items: Items, skip: Skip = None, format: Format = None) -> LoadAnswer:
@@ -139,7 +139,7 @@ def npl_load_meta(app: App, items: Items, skip: Skip = None, format: Format = No
     :returns: whole items with their origins.
     :raises DocumentNotFoundError: no item was found.
     """
-    return _load(app, "meta", items, skip, format)
+    return _load_items(app, "meta", items, skip, format)
 
 
 def npl_load_style(app: App, items: Items, skip: Skip = None, format: Format = None) -> LoadAnswer:
@@ -149,7 +149,7 @@ def npl_load_style(app: App, items: Items, skip: Skip = None, format: Format = N
     :returns: whole items with their origins.
     :raises DocumentNotFoundError: no item was found.
     """
-    return _load(app, "style", items, skip, format)
+    return _load_items(app, "style", items, skip, format)
 
 
 def npl_load_agent(

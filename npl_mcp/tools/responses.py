@@ -56,7 +56,7 @@ _PLAIN = frozenset({str, int, float, bool, type(None)})
 
 
 @cache
-def _names(kind: type) -> tuple[str, ...]:
+def _field_names(kind: type) -> tuple[str, ...]:
     return tuple(field.name for field in dataclasses.fields(kind))
 
 
@@ -81,7 +81,7 @@ def as_dict(value: object) -> Any:
     if dataclasses.is_dataclass(value):
         return {
             name: part if part.__class__ in _PLAIN else as_dict(part)
-            for name in _names(kind)
+            for name in _field_names(kind)
             if (part := getattr(value, name)) is not None
         }
     raise TypeError(f"{kind.__name__} cannot be sent")
@@ -92,7 +92,7 @@ def pictures(value: object) -> list[Picture]:
     kind: Any = value.__class__
     if not dataclasses.is_dataclass(value):
         return []
-    return [part for name in _names(kind) if isinstance(part := getattr(value, name), Picture)]
+    return [part for name in _field_names(kind) if isinstance(part := getattr(value, name), Picture)]
 
 
 def value_type(returned: Any) -> Any:

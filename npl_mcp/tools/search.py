@@ -170,7 +170,9 @@ def _hit_lines(hits: Hits, words: Sequence[str], width: int) -> Iterator[str]:
     for kind, group in groupby(hits.items, lambda hit: hit.kind):
         if kind in _GROUPS:
             yield f"{_GROUPS[kind]} {hits.counts[kind]}{'+' * (kind in (hits.capped or ()))}:"
-        yield from (in_mark(f"{_address(hit)}  {snippet(hit.text, words, width)}".rstrip()) for hit in group)
+        yield from (
+            in_mark(f"{_place_text(hit)}  {snippet(hit.text, words, width)}".rstrip()) for hit in group
+        )
     shown = hits.offset + len(hits.items)
     if hits.total > shown:
         yield f"{hits.total - shown}{'+' * bool(hits.capped)} more: offset={shown}"
@@ -181,7 +183,7 @@ def _hit_lines(hits: Hits, words: Sequence[str], width: int) -> Iterator[str]:
     yield from (in_mark(f"not searched: {' '.join(part.split())}") for part in hits.not_searched or ())
 
 
-def _address(hit: SearchHit) -> str:
+def _place_text(hit: SearchHit) -> str:
     """Return the place of a hit with its name or author."""
     if hit.file:
         return f"{hit.file}:{hit.line}  {hit.selector}  {hit.tokens or 0}"

@@ -141,7 +141,7 @@ def section_index(
         digest=_digest(app, ref, gathered),
     )
     if not request.as_text:
-        return reply if request.budget is None else _within(reply, request.budget, counter, clock)
+        return reply if request.budget is None else _folded(reply, request.budget, counter, clock)
     written, nodes = replace(text, remarks=_remarks(reply)).write(request.budget, counter, clock)
     return Written(replace(reply, sections=nodes), written)
 
@@ -181,7 +181,7 @@ def _remarks(reply: IndexReply) -> tuple[str, ...]:
     return tuple(result)
 
 
-def _within(reply: IndexReply, budget: int, counter: TokenCounter, clock: Deadline) -> IndexReply:
+def _folded(reply: IndexReply, budget: int, counter: TokenCounter, clock: Deadline) -> IndexReply:
     """Fold sections until the whole answer, as it is sent, fits a budget."""
     count = partial(count_tokens, counter=counter, clock=clock)
 

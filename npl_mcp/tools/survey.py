@@ -16,7 +16,7 @@ from npl_index.items.loading import Group, list_agents, load_groups, load_raw, t
 from npl_index.items.notation import Usage, analyse
 from npl_index.items.versioned import Change, Comparison, Source, append, compare, renew, versioned_sections
 from npl_index.library.references import near_names
-from npl_mcp.core.files import Files
+from npl_mcp.core.file_view import Files
 from npl_mcp.tools.spec import ToolSpec
 
 DEFAULT_PROMPTS = ("npl-conventions", "npl-delegation", "npl-load-directive", "npl-scripts", "sqlite-guide")

@@ -61,7 +61,7 @@ def _edit(given: Namespace, display: Display) -> Outcome:
             content=_content(given, display),
             expect=given.expect,
         )
-    return Outcome(_report(data, given.operation), data)
+    return Outcome(_edit_text(data, given.operation), data)
 
 
 def _content(given: Namespace, display: Display) -> str:
@@ -79,7 +79,7 @@ def _content(given: Namespace, display: Display) -> str:
     return text
 
 
-def _report(data: Mapping[str, Any], operation: str) -> str:
+def _edit_text(data: Mapping[str, Any], operation: str) -> str:
     what = "is unchanged" if data.get("unchanged") else "is changed"
     what += f" and lost lines {data['lines']}" if "lines" in data else ""
     lines = [

@@ -101,14 +101,14 @@ def _pushed(name: str, done: Push, *, dry: bool) -> str:
     if not done.difference:
         return f"no change: {top_of(name, done.number)} has the same files"
     marks = {"+": done.difference.added, "~": done.difference.changed, "-": done.difference.removed}
-    counts = _changes(*map(len, marks.values()))
+    counts = _change_counts(*map(len, marks.values()))
     if not dry:
         return f"{top_of(name, done.number)}: {counts}"
     lines = [f"{mark} {path}" for mark, paths in marks.items() for path in paths]
     return "\n".join([*lines, f"{top_of(name, done.number + 1)} would be new: {counts}"])
 
 
-def _changes(added: int, changed: int, removed: int) -> str:
+def _change_counts(added: int, changed: int, removed: int) -> str:
     return f"{added:,} added, {changed:,} changed, {removed:,} removed"
 
 
@@ -165,7 +165,7 @@ def _library_line(latest: LibraryRevision) -> str:
 
 
 def _revision_line(revision: LibraryRevision) -> str:
-    what = _changes(revision.added, revision.changed, revision.removed)
+    what = _change_counts(revision.added, revision.changed, revision.removed)
     return (
         f"{top_of(revision.library, revision.number)}  {_origin(revision)}  {revision.files:,} files: {what}"
     )

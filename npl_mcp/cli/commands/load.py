@@ -32,7 +32,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 @connected
-def _load(given: Namespace, connection: Connection, display: Display) -> int:
+def _load_items(given: Namespace, connection: Connection, display: Display) -> int:
     """Print items by section, or whole with one header for all.
 
     :returns: the exit code: 0, or with ``--strict`` 1 if an item is missing.
@@ -109,7 +109,7 @@ for _module in (section_commands, map_block, edit, test, skill, raw_files, notat
 for _name, _what in TYPES.items():
     _usage = f"npl-load [--quiet] {_name} [OPTION ...] [NAME ...]"
     COMMANDS[_name] = Command(
-        f"Load {_what}", _load, _OPTIONS, "content_tailored", _usage, _NOTES, read_groups
+        f"Load {_what}", _load_items, _OPTIONS, "content_tailored", _usage, _NOTES, read_groups
     )
 _NAMES = r"""case $1 in
     agent) npl-load agent --list 2>/dev/null ;;

@@ -41,10 +41,10 @@ def _notation(given: Namespace, connection: Connection, display: Display) -> Out
         display.say("Error: Must provide content, --file, or - for stdin")
         return 1
     data = connection.ask("survey_notation", text=text, matches=MAX_MATCHES if given.matches else 0)
-    return Outcome(_report(data), data)
+    return Outcome(_usage_text(data), data)
 
 
-def _report(data: Mapping[str, Any]) -> str:
+def _usage_text(data: Mapping[str, Any]) -> str:
     lines = [
         "# NPL Syntax Analysis",
         f"Total elements found: {data['total']}",

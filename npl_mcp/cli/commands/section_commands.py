@@ -80,7 +80,7 @@ def _item_reply(given: Namespace, connection: Connection, where: Mapping[str, st
         selectors = given.selectors or ["// *"]
         asked = {"selectors": [f"{selector} {conditions}".strip() for selector in selectors]}
     tool = "npl_section_index" if given.index else "npl_load_tailored"
-    return connection.call(tool, depth=_depth(given), format="json", **asked, **where)
+    return connection.call(tool, depth=_depth_limit(given), format="json", **asked, **where)
 
 
 def _conditions(given: Namespace) -> dict[str, bool]:
@@ -95,7 +95,7 @@ def _conditions(given: Namespace) -> dict[str, bool]:
     return conditions
 
 
-def _depth(given: Namespace) -> int | None:
+def _depth_limit(given: Namespace) -> int | None:
     depth: int | None = given.depth
     return None if depth == -1 else depth
 
@@ -157,7 +157,7 @@ def _tailored(given: Namespace, connection: Connection, display: Display) -> Non
         "topics": given.topics,
         "selectors": given.selectors,
         "token_budget": given.token_budget,
-        "depth": _depth(given),
+        "depth": _depth_limit(given),
     }
     if given.format not in (None, "text"):
         _print_answer(connection.ask("npl_load_tailored", **request, format=_form(given)), given, display)
@@ -200,7 +200,7 @@ def _index(given: Namespace, connection: Connection, display: Display) -> None:
         "npl_section_index",
         **given.where,
         filter=_conditions(given) or None,
-        depth=_depth(given),
+        depth=_depth_limit(given),
         token_budget=given.token_budget,
         format=_form(given),
     )

@@ -96,7 +96,7 @@ class Display:
             self._keep(text, self.target)
             return
         shown = escaped(text, lines=True) if sys.stdout is not None and sys.stdout.isatty() else text
-        _write(sys.stdout, shown)
+        _write_all(sys.stdout, shown)
 
     def _keep(self, text: str, target: str) -> None:
         try:
@@ -142,7 +142,7 @@ class Display:
 
     def say(self, line: str) -> None:
         """Write a line to standard error."""
-        _write(sys.stderr, escaped(line, lines=True) + "\n")
+        _write_all(sys.stderr, escaped(line, lines=True) + "\n")
 
     def failed(self, reply: Mapping[str, Any], parser: ProgramParser) -> int:
         """Report a failed tool call and return the exit code.
@@ -159,7 +159,7 @@ def exit_code(reply: Mapping[str, Any]) -> int:
     return 0 if reply["success"] else EXIT_CODES.get(str(reply["error_code"]), USAGE)
 
 
-def _write(stream: TextIO | None, text: str) -> None:
+def _write_all(stream: TextIO | None, text: str) -> None:
     if stream is None:  # closed before the start
         return
     stream.flush()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from npl_index.errors import NPLError
 from npl_mcp.cli.transports.base import WORKLOG_TOOLS
 from npl_mcp.config.settings import Settings
-from npl_mcp.core.files import Files
+from npl_mcp.core.file_view import Files
 from npl_mcp.tools.domains import tool_named
 from npl_mcp.tools.errors import translate
 from npl_mcp.tools.responses import Reply, as_dict

@@ -74,18 +74,18 @@ class OwnItems(Library):
 
     def find_item(self, kind: Kind, item: str) -> Found | None:
         """Find the item of an exact name; see :meth:`Library.find_item`."""
-        return super().find_item(self._visible(kind, self._has_own(kind)), item)
+        return super().find_item(self._visible_kind(kind, self._has_own(kind)), item)
 
     def find_items(self, kind: Kind, pattern: str) -> dict[str, Found]:
         """Find one item, or all whose names match a pattern; see :meth:`Library.find_items`."""
         hidden = has_magic(pattern) and any(map(self._has_own, self.catalog.kinds))
-        return super().find_items(self._visible(kind, hidden), pattern)
+        return super().find_items(self._visible_kind(kind, hidden), pattern)
 
     def item_names(self, kind: Kind) -> tuple[str, ...]:
         """Return the names of all items of a kind that can be loaded, sorted."""
-        return super().item_names(self._visible(kind, self._has_own(kind)))
+        return super().item_names(self._visible_kind(kind, self._has_own(kind)))
 
-    def _visible(self, kind: Kind, hidden: bool) -> Kind:
+    def _visible_kind(self, kind: Kind, hidden: bool) -> Kind:
         """Return a kind, without its bundled folder if that is hidden."""
         if not hidden:
             return kind
