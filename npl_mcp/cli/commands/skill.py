@@ -9,7 +9,7 @@ from pathlib import Path
 from npl_mcp.cli.terminal.arguments import JSON, Commands, option
 from npl_mcp.cli.terminal.display import Outcome, counted
 from npl_mcp.config.settings import Settings
-from npl_mcp.core.files import Files
+from npl_mcp.core.file_view import Files
 from npl_mcp.core.skills import check, skills
 
 COMMANDS = Commands()
