@@ -28,10 +28,10 @@ _BYTES = 32
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """The part of a server that a caller may see; ``None`` means everything.
+    """The permissions to see; ``None`` means everything.
 
-    :param domains: of tools, and of what these are about.
-    :param roots: folders of files, as absolute paths.
+    :param domains: domains of tools and of data.
+    :param roots: absolute paths of folders with files.
     :param libraries: names of libraries.
     """
 
@@ -55,12 +55,12 @@ EVERYTHING = Sight()
 class Identity:
     """The caller that a token identifies.
 
-    :param name: what they are called wherever something says who did it.
-    :param sight: what they see.
-    :param read_only: they change nothing.
-    :param pushes: names of the libraries that they may push.
-    :param expires_at: when the token ends; UTC, ISO 8601.
-    :param ends: the same by the monotonic clock of this process, in seconds.
+    :param name: name of the caller wherever it acts.
+    :param sight: permissions to see.
+    :param read_only: whether the caller may not change anything.
+    :param pushes: names of the libraries that the caller may push.
+    :param expires_at: end of the token, UTC, ISO 8601.
+    :param ends: end of the token by the monotonic clock of this process, in seconds.
     """
 
     name: str
@@ -79,9 +79,9 @@ class Identity:
 class TokenEntry:
     """A token in a list.
 
-    :param identity: whose it is.
-    :param created_at: UTC, ISO 8601.
-    :param revoked_at: UTC, ISO 8601.
+    :param identity: identity of its owner.
+    :param created_at: time of its creation, UTC, ISO 8601.
+    :param revoked_at: time of its revocation, UTC, ISO 8601.
     """
 
     identity: Identity

@@ -44,24 +44,24 @@ _LENGTH: Mapping[str, int] = {"hour": 13, "day": 10}
 class Logged:
     """A call before it is stored.
 
-    :param created_at: when it was answered; UTC, ISO 8601.
-    :param tool: what was called.
-    :param domains: those that somebody has to see to see the call, with spaces between.
-    :param who: name of the caller: of the token, or of the client.
+    :param created_at: time of the answer, UTC, ISO 8601.
+    :param tool: name of the tool.
+    :param domains: domains that a caller must see to see the call, separated by spaces.
+    :param who: name of the caller: of its token, or of the client.
     :param owner: name of the token.
-    :param error: code of the answer, if it failed.
-    :param micros: microseconds it took.
-    :param bytes: of the answer.
-    :param file: document or set that sections were loaded from.
-    :param asked: tokens that were allowed.
+    :param error: error code of a failed call.
+    :param micros: duration in microseconds.
+    :param bytes: bytes of the answer.
+    :param file: document or set of the loaded sections.
+    :param asked: token budget of the call.
     :param used: tokens of the sections.
-    :param whole: tokens of the whole documents these came from.
+    :param whole: tokens of the whole documents of the sections.
     :param taken: selectors of the sections.
-    :param context: the task, where that is wanted.
-    :param wanted: selectors that the call asked for.
+    :param context: context of the call, if the log has contexts.
+    :param wanted: selectors in the call.
     :param offered: selectors that the answer offered.
-    :param hits: indices that were at hand since the call before.
-    :param misses: indices that were made since then.
+    :param hits: number of indices found in memory since the previous call.
+    :param misses: number of indices built since the previous call.
     """
 
     created_at: str
@@ -89,8 +89,8 @@ class Offer:
     """A selector that an answer offered.
 
     :param kind: ``suggestion`` or ``more``.
-    :param selector: what was offered.
-    :param followed_by: id of the call that asked for it.
+    :param selector: offered selector.
+    :param followed_by: id of the call that used the selector.
     """
 
     kind: str
@@ -102,9 +102,9 @@ class Offer:
 class CallEntry:
     """A call in the log; for the other parameters see :class:`Logged`.
 
-    :param id: grows.
-    :param ms: how long it took.
-    :param offers: what its answer offered.
+    :param id: id of the call; ids grow with time.
+    :param ms: duration in milliseconds.
+    :param offers: selectors that the answer offered.
     """
 
     id: int
@@ -127,19 +127,19 @@ class CallEntry:
 class Figures:
     """Sums over calls.
 
-    :param calls: how many.
-    :param errors: those that failed.
-    :param asked: tokens that were allowed.
-    :param used: tokens of what was loaded.
-    :param used_of_asked: tokens of what was loaded by calls that named a budget.
-    :param used_of_whole: tokens of what was loaded where the whole was counted.
-    :param whole: tokens of the whole documents.
-    :param suggested: selectors that were suggested.
-    :param followed: those of them that were asked for later.
-    :param more: selectors of what did not fit.
-    :param more_followed: those of them that were asked for later.
-    :param hits: indices that were at hand.
-    :param misses: indices that were made.
+    :param calls: number of calls.
+    :param errors: number of failed calls.
+    :param asked: sum of token budgets.
+    :param used: tokens of loaded sections.
+    :param used_of_asked: tokens of sections loaded by calls with a budget.
+    :param used_of_whole: tokens of loaded sections of counted documents.
+    :param whole: tokens of these whole documents.
+    :param suggested: number of suggested selectors.
+    :param followed: number of suggested selectors that later calls used.
+    :param more: number of selectors of sections that did not fit.
+    :param more_followed: number of these selectors that later calls used.
+    :param hits: number of indices found in memory.
+    :param misses: number of built indices.
     """
 
     calls: int = 0
@@ -161,10 +161,10 @@ class Figures:
 class Seen:
     """The filter of a list of calls.
 
-    :param domains: of tools of these alone; ``None``: of all, and of what belongs to none.
-    :param tool: of this alone.
-    :param owner: made with the token of this name alone.
-    :param who: made by this caller alone.
+    :param domains: domains of the tools; ``None`` for all calls, also of tools without a domain.
+    :param tool: name of the tool.
+    :param owner: name of the token.
+    :param who: name of the caller.
     """
 
     domains: frozenset[str] | None = None

@@ -23,8 +23,8 @@ class Request:
     """A call that may be repeated.
 
     :param caller: name of its token; empty without tokens.
-    :param id: chosen by the caller.
-    :param digest: of the tool and its arguments.
+    :param id: identifier that the caller chose.
+    :param digest: digest of the tool and its arguments.
     """
 
     caller: str

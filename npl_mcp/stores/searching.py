@@ -28,9 +28,9 @@ _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3
 class Match:
     """A row that contains words of a query.
 
-    :param row: its columns; those that are shown have the names of an answer's fields.
-    :param text: what is shown of it.
-    :param held: how many of the words it holds.
+    :param row: columns of the row; displayed ones have the names of an answer's fields.
+    :param text: text of the row.
+    :param held: number of the words in it.
     """
 
     row: Mapping[str, Any]

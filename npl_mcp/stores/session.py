@@ -32,14 +32,14 @@ _COLUMNS = "number, id, title, created_at, updated_at, status, room_count, artif
 class Session:
     """A session.
 
-    :param id: its name for callers.
-    :param title: what it is about.
-    :param created_at: UTC, ISO 8601.
-    :param updated_at: when it, its rooms or its artifacts last changed; UTC, ISO 8601.
+    :param id: id of the session.
+    :param title: title of the session.
+    :param created_at: time of its creation, UTC, ISO 8601.
+    :param updated_at: time of the last change of the session, its rooms or artifacts, UTC, ISO 8601.
     :param status: ``active``, ``completed`` or ``archived``.
-    :param room_count: rooms in it.
-    :param artifact_count: artifacts linked to it.
-    :param web_url: its page, if there are web pages.
+    :param room_count: number of its rooms.
+    :param artifact_count: number of its artifacts.
+    :param web_url: address of its page, if the server has pages.
     """
 
     id: str
@@ -54,14 +54,14 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class RoomName:
-    """The name and the purpose of a room.
+    """A room with its description.
 
-    :param id: the room.
-    :param name: its name.
-    :param created_at: UTC, ISO 8601.
-    :param description: what it is for.
-    :param session_id: the session it belongs to.
-    :param event_count: events in it.
+    :param id: id of the room.
+    :param name: name of the room.
+    :param created_at: time of its creation, UTC, ISO 8601.
+    :param description: description of the room.
+    :param session_id: id of its session.
+    :param event_count: number of its events.
     """
 
     id: int
@@ -76,7 +76,7 @@ class RoomName:
 class SessionRoom(RoomName):
     """A room of a session.
 
-    :param member_count: members.
+    :param member_count: number of its members.
     """
 
     member_count: int
@@ -86,13 +86,13 @@ class SessionRoom(RoomName):
 class SessionArtifact:
     """An artifact linked to a session.
 
-    :param id: the artifact.
-    :param name: its name.
-    :param type: its type.
-    :param created_at: UTC, ISO 8601.
+    :param id: id of the artifact.
+    :param name: name of the artifact.
+    :param type: type of the artifact.
+    :param created_at: time of its creation, UTC, ISO 8601.
     :param current_revision_id: row id of the highest revision.
     :param current_revision: number of the highest revision.
-    :param revision_count: revisions.
+    :param revision_count: number of its revisions.
     """
 
     id: int

@@ -38,14 +38,14 @@ class Revised:
     """A revision of an artifact.
 
     :param id: row id of the revision.
-    :param at: when it was stored.
-    :param who: who made it.
-    :param artifact_id: the artifact.
-    :param name: its name.
+    :param at: time when it was stored.
+    :param who: author.
+    :param artifact_id: id of the artifact.
+    :param name: name of the artifact.
     :param revision_num: number of the revision.
     :param filename: name of its file.
     :param size: bytes of its content.
-    :param purpose: what it is for.
+    :param purpose: purpose of the revision.
     """
 
     id: int
@@ -63,14 +63,14 @@ class Revised:
 class Reviewed:
     """A step of a review.
 
-    :param id: of a comment, or else of the review.
-    :param at: when it was done.
-    :param who: who did it.
+    :param id: id of the comment, else of the review.
+    :param at: time of the step.
+    :param who: persona that acted.
     :param step: ``begun``, ``comment`` or ``completed``.
-    :param review_id: the review.
-    :param name: what is reviewed.
-    :param location: of a comment.
-    :param text: the comment, or what is said about the whole.
+    :param review_id: id of the review.
+    :param name: name of the artifact.
+    :param location: place of a comment.
+    :param text: text of the comment, or the overall comment.
     """
 
     id: int
@@ -87,13 +87,13 @@ class Reviewed:
 class Part(Generic[T]):
     """The entries of one kind.
 
-    :param items: the latest before the place, the oldest first.
-    :param total: how much there is before the place.
-    :param who: who did something, and how often.
-    :param counts: how much happened when, wherever the place is.
-    :param first: when it began; ``None`` if nothing happened.
-    :param last: when it last went on.
-    :param cursor: the number of the last of all, whoever did it: what happens next comes after it.
+    :param items: latest entries before the position, oldest first.
+    :param total: number of entries before the position.
+    :param who: number of entries by persona.
+    :param counts: number of entries by unit of time, independent of the position.
+    :param first: time of the first entry; ``None`` without entries.
+    :param last: time of the last entry.
+    :param cursor: number of the last entry of all personas; later entries come after it.
     """
 
     items: Sequence[T]
@@ -109,12 +109,12 @@ class Part(Generic[T]):
 class Timeline:
     """The entries of a session before a position; a kind that was not requested is ``None``.
 
-    :param session_id: the session.
-    :param unit_seconds: length of the parts of time in which is counted.
-    :param events: of its rooms.
+    :param session_id: id of the session.
+    :param unit_seconds: length of a unit of time in ``counts``.
+    :param events: events of its rooms.
     :param artifacts: revisions of its artifacts.
-    :param reviews: of its artifacts.
-    :param worklog: of the project's worklog of the same id.
+    :param reviews: reviews of its artifacts.
+    :param worklog: entries of the project's worklog with the same id.
     """
 
     session_id: str
@@ -129,8 +129,8 @@ class Timeline:
 class Newer(Generic[T]):
     """The entries of one kind after a cursor.
 
-    :param items: in the order in which it was stored.
-    :param cursor: the number of the last of them.
+    :param items: entries in the order of storage.
+    :param cursor: number of the last entry.
     """
 
     items: Sequence[T]
@@ -153,9 +153,9 @@ class SessionNews:
 class Place:
     """A position between entries.
 
-    :param at: a time.
-    :param kind: of the thing before which it is; at the same time, kinds before this one are before it.
-    :param id: of that thing.
+    :param at: time of the position.
+    :param kind: kind of the entry after the position; at the same time, earlier kinds come first.
+    :param id: id of that entry.
     """
 
     at: str

@@ -30,10 +30,10 @@ def cut_line(line: str) -> str:
 class Pair:
     """Lines shown side by side.
 
-    :param old: number of a line of the old text, from 1; ``None`` beside what was added.
-    :param new: number of a line of the new text.
-    :param before: the old line.
-    :param after: the new line; ``None`` if it is the same.
+    :param old: number of a line of the old text, from 1; ``None`` for an added line.
+    :param new: number of a line of the new text; ``None`` for a removed line.
+    :param before: old line.
+    :param after: new line; ``None`` if it is unchanged.
     """
 
     old: int | None
@@ -47,9 +47,9 @@ class Comparison:
     """The differences between two texts.
 
     :param hunks: changes with lines around them.
-    :param added: lines that only the new text has.
-    :param removed: lines that only the old text has.
-    :param cut: whether there are more changes than are shown.
+    :param added: number of lines that only the new text has.
+    :param removed: number of lines that only the old text has.
+    :param cut: whether the text has more changes than ``hunks``.
     """
 
     hunks: Sequence[Sequence[Pair]]

@@ -21,13 +21,13 @@ _DEVICE = re.compile(r"(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(\..*)?", 
 
 @dataclass(frozen=True, slots=True)
 class RevisionDraft:
-    """A revision to be stored, checked.
+    """A checked revision before it is stored.
 
-    :param content: its bytes.
-    :param filename: see :func:`check_filename`.
-    :param created_by: who made it.
-    :param purpose: what it is for, one line; may be empty.
-    :param notes: text about it.
+    :param content: content of the file.
+    :param filename: name of the file; see :func:`check_filename`.
+    :param created_by: author.
+    :param purpose: purpose of the revision, one line; may be empty.
+    :param notes: notes on the revision.
     """
 
     content: bytes

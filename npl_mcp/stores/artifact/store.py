@@ -36,9 +36,9 @@ _NEWEST = 5
 class RevisionName:
     """The names of an artifact and of one of its revisions.
 
-    :param artifact_id: the artifact.
-    :param artifact_name: its name.
-    :param artifact_type: its type.
+    :param artifact_id: id of the artifact.
+    :param artifact_name: name of the artifact.
+    :param artifact_type: type of the artifact.
     :param revision_id: row id of the revision, unique over all artifacts.
     :param revision_num: number of the revision, from 0 on.
     """
@@ -52,7 +52,7 @@ class RevisionName:
 
 @dataclass(frozen=True, slots=True)
 class Stored(RevisionName):
-    """A revision that was stored.
+    """A stored revision.
 
     :param file_path: absolute path of its file.
     :param meta_path: absolute path of its description.
@@ -66,9 +66,9 @@ class Stored(RevisionName):
 class RevisionOrigin(RevisionName):
     """A revision and its origin.
 
-    :param created_by: who made it.
-    :param created_at: UTC, ISO 8601.
-    :param purpose: what it is for.
+    :param created_by: author of the revision.
+    :param created_at: time of its creation, UTC, ISO 8601.
+    :param purpose: purpose of the revision.
     """
 
     created_by: str | None
@@ -80,7 +80,7 @@ class RevisionOrigin(RevisionName):
 class Revision(RevisionOrigin):
     """A revision of an artifact.
 
-    :param notes: text about it.
+    :param notes: notes on the revision.
     :param filename: name of its file, as given.
     :param size: bytes of its content.
     :param digest: BLAKE2b of its content, 16 bytes, in hex.
@@ -100,12 +100,12 @@ class Revision(RevisionOrigin):
 class ArtifactEntry:
     """An artifact in a list.
 
-    :param id: the artifact.
-    :param name: its name.
-    :param type: its type.
-    :param created_at: UTC, ISO 8601.
+    :param id: id of the artifact.
+    :param name: name of the artifact.
+    :param type: type of the artifact.
+    :param created_at: time of its creation, UTC, ISO 8601.
     :param current_revision_id: row id of the highest revision.
-    :param current_revision: its number.
+    :param current_revision: number of the highest revision.
     """
 
     id: int
@@ -118,11 +118,11 @@ class ArtifactEntry:
 
 @dataclass(frozen=True, slots=True)
 class ArchivedArtifact:
-    """An artifact that was archived or reopened.
+    """An archived or restored artifact.
 
-    :param artifact_id: the artifact.
-    :param artifact_name: its name.
-    :param archived_at: since when it takes no more.
+    :param artifact_id: id of the artifact.
+    :param artifact_name: name of the artifact.
+    :param archived_at: time since which it accepts no revisions; absent for a restored artifact.
     """
 
     artifact_id: int
@@ -136,10 +136,10 @@ class RevisionEntry:
 
     :param id: row id of the revision, unique over all artifacts.
     :param revision_num: number of the revision, from 0 on.
-    :param created_by: who made it.
-    :param created_at: UTC, ISO 8601.
-    :param purpose: what it is for.
-    :param notes: text about it.
+    :param created_by: author of the revision.
+    :param created_at: time of its creation, UTC, ISO 8601.
+    :param purpose: purpose of the revision.
+    :param notes: notes on the revision.
     :param filename: name of its file, as given.
     :param size: bytes of its content.
     """

@@ -27,8 +27,8 @@ _REST = "0001-01-01T00:00:00"
 class Unit:
     """A unit of time.
 
-    :param characters: of a stored time that tell its part.
-    :param seconds: of a part.
+    :param characters: number of characters of a stored time that identify the unit.
+    :param seconds: length of the unit.
     """
 
     characters: int
@@ -39,8 +39,8 @@ class Unit:
 class Count:
     """The number of entries in a unit of time.
 
-    :param at: how the times in it begin.
-    :param count: what happened in it.
+    :param at: common beginning of the times in the unit.
+    :param count: number of entries in the unit.
     """
 
     at: str

@@ -19,13 +19,13 @@ DEEPEST_OFFSET = 10**9
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[T]):
-    """Some entries of a list.
+    """A page of a list.
 
-    :param items: the entries.
-    :param total: entries in the whole list.
-    :param limit: most entries of a page, after capping.
-    :param offset: entries left out before the first.
-    :param cursor: of a feed: give it as ``since`` to get what is new.
+    :param items: entries of the page.
+    :param total: number of entries in the whole list.
+    :param limit: maximum number of entries in a page, after capping.
+    :param offset: number of entries before the page.
+    :param cursor: cursor of a feed; send it as ``since`` to get later entries.
     """
 
     items: Sequence[T]
@@ -39,8 +39,8 @@ class Page(Generic[T]):
 class Slice:
     """A requested part of a list.
 
-    :param limit: most entries.
-    :param offset: entries left out before the first.
+    :param limit: maximum number of entries.
+    :param offset: number of entries to skip.
     """
 
     limit: int

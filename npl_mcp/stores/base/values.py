@@ -53,8 +53,8 @@ def conditions(**named: tuple[str, Any]) -> tuple[str, dict[str, Any]]:
 class Picture:
     """An image in a tool's answer: its type and size are in the envelope, its bytes in a content block.
 
-    :param data: the file.
-    :param media_type: e.g. ``image/png``.
+    :param data: content of the file.
+    :param media_type: type of the file, e.g. ``image/png``.
     """
 
     data: bytes

@@ -28,16 +28,16 @@ _LONGEST_CURSOR = 16
 class Event:
     """An event of a room.
 
-    :param id: grows with time; the cursor of a feed is the id of an event.
-    :param room_id: the room.
+    :param id: id of the event; ids grow with time, and the cursor of a feed is one of them.
+    :param room_id: id of the room.
     :param event_type: persona_join, persona_leave, message, handoff, handoff_ack, emoji_reaction,
         artifact_share, todo_create, todo_update, room_archive or room_reopen.
-    :param persona: who did it.
-    :param timestamp: when; never earlier than the event before it.
-    :param data: what, by type; of a todo_create with the todo's present status, assigned_to and lease_until,
-        of a handoff with the event that acknowledged it.
-    :param reply_to_id: the event it answers, reacts to or changes.
-    :param reactions: who reacted to it, by emoji, in the order of their reactions.
+    :param persona: persona that acted.
+    :param timestamp: time of the event, never earlier than that of the event before.
+    :param data: details by type; for a todo_create also the todo's present status, assigned_to and
+        lease_until, for a handoff the event that acknowledged it.
+    :param reply_to_id: id of the event that it answers, reacts to or changes.
+    :param reactions: personas that reacted, by emoji, in the order of their reactions.
     """
 
     id: int

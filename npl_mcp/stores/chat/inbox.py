@@ -19,10 +19,10 @@ POSITIONS = "SELECT persona AS key, total AS position FROM mailbox WHERE persona
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """A notification that was sent.
+    """A sent notification.
 
-    :param notification_id: its id.
-    :param persona: who gets it.
+    :param notification_id: id of the notification.
+    :param persona: persona that gets it.
     """
 
     notification_id: int
@@ -31,19 +31,19 @@ class Delivered:
 
 @dataclass(frozen=True, slots=True)
 class Notification:
-    """A notification and the event it is about.
+    """A notification with its event.
 
-    :param id: what chat_mark_read takes.
-    :param event_id: the event.
+    :param id: id of the notification, for chat_mark_read.
+    :param event_id: id of the event.
     :param notification_type: mention, handoff, handoff_ack, artifact_share, todo_assign or
         todo_update.
-    :param created_at: when it was sent.
-    :param read_at: when it was read; only if read ones are asked for, too.
-    :param room_id: the event's room.
-    :param event_type: what happened.
-    :param event_persona: who did it.
-    :param timestamp: the event's time.
-    :param event_data: the event's data, as in the feed.
+    :param created_at: time when it was sent.
+    :param read_at: time when it was read; only if read notifications were requested as well.
+    :param room_id: id of the event's room.
+    :param event_type: type of the event.
+    :param event_persona: persona that acted.
+    :param timestamp: time of the event.
+    :param event_data: data of the event, as in the feed.
     """
 
     id: int
@@ -60,10 +60,10 @@ class Notification:
 
 @dataclass(frozen=True, slots=True)
 class MarkedRead:
-    """The result of marking a notification as read.
+    """A read notification.
 
-    :param notification_id: its id.
-    :param read_at: when it was read first.
+    :param notification_id: id of the notification.
+    :param read_at: time when it was first read.
     """
 
     notification_id: int

@@ -30,8 +30,8 @@ _WORD = re.compile(r"\w{1,64}(?:-\w{1,64}){0,3}")
 class Mentions:
     """The members that a text mentions.
 
-    :param members: in order of first appearance, each once.
-    :param unknown: other names after a sign, in order, each once, at most 20.
+    :param members: mentioned members, in order of first appearance, without duplicates.
+    :param unknown: other names after an @, in order, without duplicates, at most 20.
     """
 
     members: tuple[str, ...] = ()

@@ -26,16 +26,16 @@ EMOJI = 32
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A message that was sent.
+    """A sent message.
 
-    :param event_id: its event.
-    :param room_id: the room.
-    :param persona: who sent it.
-    :param message: the text.
-    :param mentions: members it mentions, in order of first appearance.
-    :param notifications: sent to each of them but the sender; of a handoff to who gets it, of an
-        acknowledgement to who handed over.
-    :param unknown_mentions: what it mentions that is no member.
+    :param event_id: id of its event.
+    :param room_id: id of the room.
+    :param persona: author.
+    :param message: text of the message.
+    :param mentions: mentioned members, in order of first appearance.
+    :param notifications: notifications to mentioned members; for a handoff to its receiver, for an
+        acknowledgement to the persona that handed over.
+    :param unknown_mentions: mentioned names that are not members.
     """
 
     event_id: int
@@ -51,10 +51,10 @@ class Message:
 class Reaction:
     """A reaction to an event.
 
-    :param event_id: its own event; the first one if the persona reacted in the same way before.
-    :param target_event_id: what it reacts to.
-    :param persona: who reacted.
-    :param emoji: how.
+    :param event_id: id of its event; a repeated reaction has the event of the first one.
+    :param target_event_id: id of the event that it reacts to.
+    :param persona: persona that reacted.
+    :param emoji: emoji of the reaction.
     """
 
     event_id: int
@@ -65,14 +65,14 @@ class Reaction:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """An artifact that was shared in a room.
+    """An artifact shared in a room.
 
-    :param event_id: its event.
-    :param room_id: the room.
-    :param persona: who shared it.
-    :param artifact_id: the artifact.
-    :param revision: the revision's number.
-    :param notifications: sent to every other member.
+    :param event_id: id of its event.
+    :param room_id: id of the room.
+    :param persona: persona that shared it.
+    :param artifact_id: id of the artifact.
+    :param revision: number of the revision.
+    :param notifications: notifications to all other members.
     """
 
     event_id: int

@@ -46,14 +46,14 @@ POSITIONS = "SELECT id AS key, event_count AS position FROM room WHERE id IN :ke
 
 @dataclass(frozen=True, slots=True)
 class NewRoom:
-    """A room that was made.
+    """A new room.
 
-    :param room_id: its id.
-    :param session_id: the session it belongs to.
-    :param name: its name.
-    :param description: what it is for.
-    :param members: personas, in the order given, each once.
-    :param web_url: its page, if there are web pages.
+    :param room_id: id of the room.
+    :param session_id: id of its session.
+    :param name: name of the room.
+    :param description: description of the room.
+    :param members: personas in the given order, without duplicates.
+    :param web_url: address of its page, if the server has pages.
     """
 
     room_id: int
@@ -76,9 +76,9 @@ class Room(session.RoomName):
 
 @dataclass(frozen=True, slots=True)
 class RoomDetails(Room):
-    """A room with its state.
+    """A room with its members and state.
 
-    :param archived_at: since when it takes no more.
+    :param archived_at: time since which it accepts no events; absent for an open room.
     """
 
     archived_at: str | None
@@ -88,9 +88,9 @@ class RoomDetails(Room):
 class RoomState:
     """A room after a change.
 
-    :param room_id: the room.
+    :param room_id: id of the room.
     :param members: personas, in the order in which they joined.
-    :param archived_at: since when it takes no more.
+    :param archived_at: time since which it accepts no events; absent for an open room.
     """
 
     room_id: int
@@ -100,12 +100,12 @@ class RoomState:
 
 @dataclass(frozen=True, slots=True)
 class Posted:
-    """An event that was written.
+    """A stored event.
 
-    :param id: the event.
-    :param room_id: its room.
-    :param timestamp: UTC, ISO 8601.
-    :param session_number: the session of its room.
+    :param id: id of the event.
+    :param room_id: id of the room.
+    :param timestamp: time of the event, UTC, ISO 8601.
+    :param session_number: number of the room's session.
     """
 
     id: int

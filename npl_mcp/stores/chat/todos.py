@@ -37,15 +37,15 @@ _OPEN = "('pending', 'in_progress')"
 
 @dataclass(frozen=True, slots=True)
 class Todo:
-    """A todo that was made.
+    """A new todo.
 
-    :param event_id: its event, which is also the id of the todo.
-    :param room_id: the room.
-    :param persona: who made it.
-    :param description: what is to be done.
-    :param assigned_to: who is to do it.
-    :param notification: sent to the assignee, if that is somebody else.
-    :param blocked_by: todos that have to be done first.
+    :param event_id: id of its event, which is the id of the todo.
+    :param room_id: id of the room.
+    :param persona: persona that created it.
+    :param description: text of the todo.
+    :param assigned_to: persona that is to do it.
+    :param notification: notification to the assignee, if that is another persona.
+    :param blocked_by: ids of todos that must be done first.
     """
 
     event_id: int
@@ -61,14 +61,14 @@ class Todo:
 class TodoUpdate:
     """A change of a todo.
 
-    :param event_id: the change's own event.
-    :param target_event_id: the todo.
-    :param room_id: the room.
-    :param persona: who changed it.
-    :param status: its state now.
-    :param assigned_to: who is to do it now.
-    :param notifications: sent to a new assignee, to who made it when somebody else changed its state, and to
-        whose claim was over when somebody else takes it.
+    :param event_id: id of the change's event.
+    :param target_event_id: id of the todo.
+    :param room_id: id of the room.
+    :param persona: persona that made the change.
+    :param status: new status.
+    :param assigned_to: persona that is to do it now.
+    :param notifications: notifications to a new assignee, to the author if another persona changed the
+        status, and to the former holder of an expired claim.
     """
 
     event_id: int
@@ -82,16 +82,16 @@ class TodoUpdate:
 
 @dataclass(frozen=True, slots=True)
 class ListedTodo:
-    """A todo as it is now.
+    """A todo in its present state.
 
-    :param event_id: its id.
-    :param room_id: the room.
-    :param persona: who made it.
-    :param description: what is to be done.
+    :param event_id: id of the todo.
+    :param room_id: id of the room.
+    :param persona: persona that created it.
+    :param description: text of the todo.
     :param status: pending, in_progress, done or cancelled.
-    :param assigned_to: who is to do it, or has claimed it.
-    :param lease_until: when the claim ends unless it is renewed.
-    :param blocked_by: open todos that have to be done first.
+    :param assigned_to: persona that is to do it or has claimed it.
+    :param lease_until: end of the claim unless it is renewed.
+    :param blocked_by: ids of open todos that must be done first.
     """
 
     event_id: int
@@ -108,8 +108,8 @@ class ListedTodo:
 class Claim:
     """The result of a claim.
 
-    :param claimed: whether there was something to claim.
-    :param todo: what was claimed.
+    :param claimed: whether a todo was claimed.
+    :param todo: claimed todo.
     """
 
     claimed: bool

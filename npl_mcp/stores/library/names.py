@@ -25,9 +25,9 @@ _FORMS = "write lib:docs, lib:docs/guide.md, lib:docs@12 or lib:*"
 class LibraryRef:
     """The parts of a library's name.
 
-    :param library: the library.
-    :param number: of a revision; ``None`` for the current one.
-    :param path: below the library, as it was written; empty for the whole library.
+    :param library: name of the library.
+    :param number: number of a revision; ``None`` for the current one.
+    :param path: path below the library as written; empty for the whole library.
     """
 
     library: str

@@ -37,7 +37,7 @@ class LibraryFile:
     """A file of a revision.
 
     :param digest: BLAKE2b of its content, 16 bytes, in hex.
-    :param size: bytes.
+    :param size: bytes of its content.
     """
 
     digest: str
@@ -52,17 +52,17 @@ Files = Mapping[str, LibraryFile]
 class LibraryRevision:
     """A revision of a library.
 
-    :param library: its name.
-    :param number: from 1 on.
-    :param created_at: UTC, ISO 8601.
-    :param created_by: who pushed it.
-    :param message: what it is about.
-    :param digest: of all its paths and contents.
-    :param files: how many it has.
-    :param bytes: of all of them.
-    :param added: files that the revision before did not have.
-    :param changed: files that were other ones there.
-    :param removed: files that only the revision before has.
+    :param library: name of the library.
+    :param number: number of the revision, from 1.
+    :param created_at: time of its creation, UTC, ISO 8601.
+    :param created_by: author of the push.
+    :param message: description of the revision.
+    :param digest: digest of all paths and contents.
+    :param files: number of files.
+    :param bytes: bytes of all files.
+    :param added: number of files that the previous revision does not have.
+    :param changed: number of files with another content than in the previous revision.
+    :param removed: number of files that only the previous revision has.
     """
 
     library: str
@@ -82,9 +82,9 @@ class LibraryRevision:
 class Difference:
     """The differences between two states of the files, by path.
 
-    :param added: there was no such file.
-    :param changed: they had another content.
-    :param removed: they are gone.
+    :param added: paths of new files.
+    :param changed: paths of files with another content.
+    :param removed: paths of removed files.
     """
 
     added: tuple[str, ...]
@@ -108,8 +108,8 @@ class Difference:
 class Push:
     """The result of a push.
 
-    :param number: of the current revision afterwards; 0 if there is none yet, because nothing was written.
-    :param difference: from what was current before.
+    :param number: number of the current revision after the push; 0 for a new library in a dry run.
+    :param difference: changes of the push.
     """
 
     number: int

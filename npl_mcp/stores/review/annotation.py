@@ -33,7 +33,7 @@ _UNFIT = re.compile(r"[^\w-]+")
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """Lines of a text, counted from 1, both ends included."""
+    """Lines of a text, counted from 1, inclusive."""
 
     first: int
     last: int
@@ -44,7 +44,7 @@ class Lines:
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """A point of a picture, in pixels from its upper left corner."""
+    """A pixel of a picture, from its upper left corner."""
 
     x: int
     y: int
@@ -55,25 +55,25 @@ class Spot:
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """A comment of a review, and its place.
+    """A comment of a review with its place.
 
-    :param id: the comment.
-    :param review_id: its review.
-    :param reviewer_persona: whose review that is.
-    :param persona: who wrote the comment.
-    :param created_at: UTC, ISO 8601.
-    :param comment: the text.
-    :param location: the place, as it is kept.
-    :param selector: of the section that has these lines, if the place was given so.
-    :param first: of a comment on lines: the first of them, from 1.
-    :param last: the last of them.
-    :param x: of a comment on a spot: pixels from the left.
-    :param y: pixels from the top.
-    :param reply_to: the comment that it answers.
-    :param resolved_at: when its thread was resolved.
-    :param resolved_by: by whom.
-    :param revision_num: of an earlier revision's comment: the number of that revision.
-    :param outdated: its lines are gone since then.
+    :param id: id of the comment.
+    :param review_id: id of the review.
+    :param reviewer_persona: persona of the review.
+    :param persona: author.
+    :param created_at: time of its creation, UTC, ISO 8601.
+    :param comment: text of the comment.
+    :param location: place in the stored form.
+    :param selector: selector of the commented section, if the comment has one.
+    :param first: first line of a comment on lines, from 1.
+    :param last: last line of a comment on lines.
+    :param x: column of a comment on a pixel.
+    :param y: row of a comment on a pixel.
+    :param reply_to: id of the comment that it answers.
+    :param resolved_at: time when its thread was resolved.
+    :param resolved_by: persona that resolved the thread.
+    :param revision_num: number of the revision of a comment on an earlier revision.
+    :param outdated: true if its lines were removed since then.
     """
 
     id: int

@@ -48,13 +48,13 @@ _MARK, _RING, _INK, _PAPER, _QUIET = "#d6204e", "#ffffff", "#1f2328", "#ffffff",
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A comment to be shown.
+    """A comment to draw on a picture.
 
-    :param number: stands in the mark and in front of the comment.
-    :param x: pixels from the left of the picture as it is seen.
-    :param y: pixels from its top.
-    :param persona: who wrote it.
-    :param comment: what it says.
+    :param number: number of the mark and of the comment.
+    :param x: column in the picture as displayed.
+    :param y: row in the picture as displayed.
+    :param persona: author.
+    :param comment: text of the comment.
     """
 
     number: str

@@ -11,13 +11,13 @@ from npl_mcp.stores.review.annotation import Remark
 
 @dataclass(frozen=True, slots=True)
 class NewReview:
-    """A review that was begun.
+    """A new review.
 
-    :param review_id: the review.
-    :param artifact_id: the artifact.
+    :param review_id: id of the review.
+    :param artifact_id: id of the artifact.
     :param revision_id: row id of the revision.
-    :param revision_num: its number.
-    :param reviewer_persona: whose review it is.
+    :param revision_num: number of the revision.
+    :param reviewer_persona: persona that reviews.
     :param status: ``in_progress``.
     """
 
@@ -31,14 +31,14 @@ class NewReview:
 
 @dataclass(frozen=True, slots=True)
 class NewComment:
-    """A comment that was added.
+    """A new comment.
 
-    :param comment_id: the comment.
-    :param review_id: the review.
-    :param location: the place, as it is kept.
-    :param comment: the text.
-    :param persona: who wrote it.
-    :param selector: of the section that has these lines, if the place was given so.
+    :param comment_id: id of the comment.
+    :param review_id: id of the review.
+    :param location: place in the stored form.
+    :param comment: text of the comment.
+    :param persona: author.
+    :param selector: selector of the commented section, if the comment has one.
     """
 
     comment_id: int
@@ -53,15 +53,15 @@ class NewComment:
 class Comment:
     """A comment of a review.
 
-    :param id: the comment.
+    :param id: id of the comment.
     :param location: ``line:<n>``, ``line:<first>-<last>`` or ``@x:<n>,y:<n>``.
-    :param comment: the text.
-    :param persona: who wrote it.
-    :param created_at: UTC, ISO 8601.
-    :param selector: of the section that has these lines, if the place was given so.
-    :param reply_to: the comment that it answers.
-    :param resolved_at: when its thread was resolved, UTC, ISO 8601.
-    :param resolved_by: by whom.
+    :param comment: text of the comment.
+    :param persona: author.
+    :param created_at: time of its creation, UTC, ISO 8601.
+    :param selector: selector of the commented section, if the comment has one.
+    :param reply_to: id of the comment that it answers.
+    :param resolved_at: time when its thread was resolved, UTC, ISO 8601.
+    :param resolved_by: persona that resolved the thread.
     """
 
     id: int
@@ -79,14 +79,14 @@ class Comment:
 class ReviewEntry:
     """A review in a list.
 
-    :param id: the review.
-    :param artifact_id: the artifact.
+    :param id: id of the review.
+    :param artifact_id: id of the artifact.
     :param revision_id: row id of the revision.
-    :param revision_num: its number.
-    :param reviewer_persona: whose review it is.
-    :param created_at: UTC, ISO 8601.
+    :param revision_num: number of the revision.
+    :param reviewer_persona: persona that reviews.
+    :param created_at: time of its creation, UTC, ISO 8601.
     :param status: ``in_progress`` or ``completed``.
-    :param comment_count: comments.
+    :param comment_count: number of comments.
     :param verdict: ``approved`` or ``changes_needed``.
     """
 
@@ -105,22 +105,22 @@ class ReviewEntry:
 class ReviewContent:
     """A review with its comments.
 
-    :param id: the review.
-    :param artifact_id: the artifact.
-    :param artifact_name: its name.
-    :param artifact_type: its type.
+    :param id: id of the review.
+    :param artifact_id: id of the artifact.
+    :param artifact_name: name of the artifact.
+    :param artifact_type: type of the artifact.
     :param revision_id: row id of the revision.
-    :param revision_num: its number.
-    :param reviewer_persona: whose review it is.
-    :param created_at: UTC, ISO 8601.
+    :param revision_num: number of the revision.
+    :param reviewer_persona: persona that reviews.
+    :param created_at: time of its creation, UTC, ISO 8601.
     :param status: ``in_progress`` or ``completed``.
-    :param completed_at: UTC, ISO 8601.
-    :param overall_comment: what the reviewer says about the whole.
+    :param completed_at: time of its completion, UTC, ISO 8601.
+    :param overall_comment: overall comment of the reviewer.
     :param verdict: ``approved`` or ``changes_needed``.
-    :param items: a page of the comments, oldest first.
-    :param total: comments there are.
-    :param limit: most of a page.
-    :param offset: comments before the first of the page.
+    :param items: comments of the page, oldest first.
+    :param total: number of all comments.
+    :param limit: maximum number of comments in a page.
+    :param offset: number of comments before the page.
     """
 
     id: int
@@ -143,13 +143,13 @@ class ReviewContent:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """A review that is complete, or a thread of it that was resolved or reopened.
+    """A completed review, or a thread with its new state.
 
-    :param review_id: the review.
-    :param status: ``completed``; of a thread ``resolved`` or ``open``.
-    :param overall_comment: what the reviewer says about the whole.
+    :param review_id: id of the review.
+    :param status: ``completed``; for a thread ``resolved`` or ``open``.
+    :param overall_comment: overall comment of the reviewer.
     :param verdict: ``approved`` or ``changes_needed``.
-    :param comment_id: the comment that begins the thread.
+    :param comment_id: id of the thread's first comment.
     """
 
     review_id: int
@@ -163,18 +163,18 @@ class Completion:
 class AnnotatedRevision:
     """A revision with all its reviews.
 
-    :param artifact_id: the artifact.
-    :param artifact_name: its name.
+    :param artifact_id: id of the artifact.
+    :param artifact_name: name of the artifact.
     :param revision_id: row id of the revision.
-    :param revision_num: its number.
-    :param annotated_content: of a text: the text with footnotes.
-    :param image: of a picture: the picture with marks and a legend; sent beside this text.
-    :param annotated_revision_id: of a picture: row id of the revision it was stored as.
-    :param annotated_revision_num: its number.
-    :param file_path: its absolute path.
-    :param reviewer_files: each reviewer's comments and overall comment; the numbers are those of the copy.
-    :param total_comments: comments of all reviews.
-    :param reviewers: in the order of their first reviews.
+    :param revision_num: number of the revision.
+    :param annotated_content: text with footnotes, for a text.
+    :param image: picture with marks and a legend, sent besides this text, for a picture.
+    :param annotated_revision_id: row id of the revision with the marked picture.
+    :param annotated_revision_num: number of that revision.
+    :param file_path: absolute path of its file.
+    :param reviewer_files: comments and overall comment of each reviewer, numbered as in the copy.
+    :param total_comments: number of comments in all reviews.
+    :param reviewers: personas, in the order of their first reviews.
     """
 
     artifact_id: int
@@ -195,11 +195,11 @@ class AnnotatedRevision:
 class Places:
     """The comments on a revision.
 
-    :param items: in the order in which they were written; the first 1,000.
-    :param total: comments there are.
+    :param items: comments in the order of writing, at most 1,000.
+    :param total: number of all comments.
     :param carried: open threads of earlier revisions, at their places in this one.
-    :param width: of a PNG or JPEG: pixels.
-    :param height: pixels.
+    :param width: pixels of a PNG or JPEG.
+    :param height: pixels of a PNG or JPEG.
     """
 
     items: Sequence[Remark]

@@ -75,10 +75,10 @@ _BATCH = 1_000
 class Imported:
     """Counts of an import.
 
-    :param sessions: sessions that were not known before.
-    :param entries: their entries.
-    :param skipped_lines: lines that are not an entry.
-    :param dropped_keys: keys of entries that are not known here.
+    :param sessions: number of new sessions.
+    :param entries: number of their entries.
+    :param skipped_lines: number of lines that are not entries.
+    :param dropped_keys: unknown keys of entries.
     """
 
     sessions: int = 0

@@ -24,17 +24,17 @@ FILE_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,126}[A-Za-z0-9_-])?")
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One line of a worklog.
+    """An entry of a worklog.
 
-    :param seq: its place in the session, from 1.
-    :param ts: when it was logged; UTC, ISO 8601, microseconds, ``Z``.
-    :param agent_id: who logged it.
+    :param seq: number of the entry in its session, from 1.
+    :param ts: time of the entry, UTC, ISO 8601, microseconds, ``Z``.
+    :param agent_id: name of the agent.
     :param agent_type: kind of agent.
-    :param action: what kind of event it is.
+    :param action: kind of event.
     :param summary: the event in words.
-    :param data: any JSON.
+    :param data: details, any JSON.
     :param tags: words to filter by.
-    :param refs: where to look.
+    :param refs: references by kind.
     """
 
     seq: int
@@ -50,18 +50,18 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class WorklogSession:
-    """One worklog.
+    """A worklog session.
 
-    :param session_id: its id.
+    :param session_id: id of the session.
     :param status: ``active`` or ``closed``.
-    :param created: when it was made; UTC, ISO 8601, microseconds, ``Z``.
-    :param task: what it is about.
-    :param entry_count: entries, and the ``seq`` of the last one.
-    :param agents: who logged, by name.
-    :param last_entry: when the last entry was logged.
+    :param created: time of its creation, UTC, ISO 8601, microseconds, ``Z``.
+    :param task: purpose of the session.
+    :param entry_count: number of its entries, which is the ``seq`` of the last one.
+    :param agents: names of its agents.
+    :param last_entry: time of the last entry.
     :param current: whether it is the caller's current session.
-    :param closed: when it was closed.
-    :param archived_as: its name in the archive; with ``archive/`` before it, it can be read by that.
+    :param closed: time when it was closed.
+    :param archived_as: name in the archive; with ``archive/`` before it, the name for reading it.
     """
 
     session_id: str
@@ -80,8 +80,8 @@ class WorklogSession:
 class Cursor:
     """The read position of an agent.
 
-    :param last_seq: the highest ``seq`` it has seen.
-    :param last_read: when; as in :class:`Entry`.
+    :param last_seq: highest ``seq`` that it has read.
+    :param last_read: time of that reading, in the form of :class:`Entry`.
     """
 
     last_seq: int

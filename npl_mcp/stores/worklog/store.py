@@ -32,13 +32,13 @@ PAGE = 200
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A session that was opened.
+    """A new or existing session.
 
-    :param session_id: its id.
-    :param new: whether it was made; otherwise it was there and was not changed.
-    :param created: when it was made.
-    :param task: what it is about.
-    :param entry_count: entries it has.
+    :param session_id: id of the session.
+    :param new: whether it was created; an existing session is unchanged.
+    :param created: time of its creation.
+    :param task: purpose of the session.
+    :param entry_count: number of its entries.
     """
 
     session_id: str
@@ -50,12 +50,12 @@ class Opened:
 
 @dataclass(frozen=True, slots=True)
 class Logged:
-    """An entry that was written.
+    """A new entry.
 
-    :param session_id: the session it went to.
-    :param seq: its number there.
-    :param ts: when it was written.
-    :param opened: no session was current, so this one, of today, became so.
+    :param session_id: id of its session.
+    :param seq: number of the entry in its session.
+    :param ts: time of the entry.
+    :param opened: true if no session was current, so that today's session was opened.
     """
 
     session_id: str
@@ -68,13 +68,13 @@ class Logged:
 class ReadEntries:
     """Entries that an agent had not read.
 
-    :param session_id: the session they are in.
-    :param items: in order.
-    :param total: entries of the session.
-    :param limit: most of a page.
-    :param offset: entries before the first.
-    :param cursor: up to where the agent has now read.
-    :param remaining: entries after these; the next read returns them.
+    :param session_id: id of the session.
+    :param items: entries, in order.
+    :param total: number of entries in the session.
+    :param limit: maximum number of entries in a page.
+    :param offset: number of entries before the page.
+    :param cursor: number up to which the agent has read.
+    :param remaining: number of entries after these; the next call returns them.
     """
 
     session_id: str
@@ -88,13 +88,13 @@ class ReadEntries:
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """A session after it was closed.
+    """A closed session.
 
-    :param session_id: its id.
+    :param session_id: id of the session.
     :param status: ``closed``.
-    :param closed: when that was done.
-    :param archived_as: its name in the archive.
-    :param entry_count: entries it has.
+    :param closed: time when it was closed.
+    :param archived_as: name in the archive.
+    :param entry_count: number of its entries.
     """
 
     session_id: str

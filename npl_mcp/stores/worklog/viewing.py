@@ -27,8 +27,8 @@ MOST_WORDS = 100
 class Wanted:
     """The filter of a worklog's entries.
 
-    :param who: only what this agent logged.
-    :param action: only entries of this kind.
+    :param who: only entries of this agent.
+    :param action: only entries with this action.
     :param tag: only entries with this tag.
     """
 
@@ -54,8 +54,8 @@ class Wanted:
 class Lane:
     """The activity of an agent over time.
 
-    :param agent: its id.
-    :param counts: how much happened when.
+    :param agent: name of the agent.
+    :param counts: number of entries by unit of time.
     """
 
     agent: str
@@ -66,17 +66,17 @@ class Lane:
 class WorklogView:
     """A part of a worklog.
 
-    :param session: the worklog.
+    :param session: the worklog session.
     :param items: entries, in order.
-    :param total: entries that were asked for, on this page or not.
-    :param earlier: how many of them come before these.
-    :param later: how many come after.
-    :param first: when the first of them was logged.
-    :param last: when the last was.
-    :param unit_seconds: length of the parts of time in which is counted.
-    :param lanes: one for each agent, those with most entries first.
-    :param actions: how often each is in the worklog.
-    :param tags: the same of tags.
+    :param total: number of all entries that pass the filter.
+    :param earlier: number of entries before these.
+    :param later: number of entries after these.
+    :param first: time of the first entry.
+    :param last: time of the last entry.
+    :param unit_seconds: length of a unit of time in ``lanes``.
+    :param lanes: activity of each agent, most entries first.
+    :param actions: number of entries by action.
+    :param tags: number of entries by tag.
     """
 
     session: WorklogSession
