@@ -257,7 +257,7 @@ REFUSED: list[tuple[dict[str, str], str, tuple[str, ...]]] = [
     ({"selector": "## "}, "INVALID_PARAMETER", ("expected a name",)),
     ({"selector": " "}, "MISSING_REQUIRED", ("selector is empty",)),
     ({"content": ""}, "MISSING_REQUIRED", ("content is empty", "delete removes a section")),
-    ({"operation": "delete"}, "MISSING_REQUIRED", ("expect is empty; give the digest of the section",)),
+    ({"operation": "delete"}, "MISSING_REQUIRED", ("expect is empty; give the digest from the answer",)),
     ({"operation": "delete", "expect": "00000000"}, "OPERATION_FAILED", ("has changed since you read it",)),
     ({"operation": "delete", "expect": "0" * 8, "selector": "## Pruning [depth=0]"}, "INVALID_PARAMETER",
      ("[depth=…] selects a part", "with its subsections")),
