@@ -124,11 +124,12 @@ _TAKEN = ("artifact", "cr", "lib", "skill", "working directory")
 
 
 def _given_roots(settings: Settings) -> tuple[Root, ...]:
-    """Return the user's roots, each labelled by a unique suffix of its path."""
+    """Return the user's roots; each label is a unique suffix of the path, with ``_`` in place of colons."""
     labels: dict[str, str] = dict.fromkeys(_TAKEN, "")
     roots = []
     for path in dict.fromkeys(path.absolute() for path in settings.roots):
-        ends = ["/".join(path.parts[at:]).lstrip("/") for at in range(len(path.parts) - 1, -1, -1)]
+        parts = [part.replace(":", "_") for part in path.parts]
+        ends = ["/".join(parts[at:]).lstrip("/") for at in range(len(parts) - 1, -1, -1)]
         label = next((end for end in ends if end and end not in labels), str(path))
         labels[label] = label
         roots.append(Root(str(path), label))

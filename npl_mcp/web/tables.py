@@ -70,7 +70,7 @@ class Table:
 
     def export(self, suffix: str) -> str:
         """Return the address of the same rows as ``csv`` or ``json``."""
-        path, query = self.visit.request.url.path, self.visit.request.query_params
+        path, query = self.visit.place, self.visit.request.query_params
         named = {name: query.getlist(name) for name in query if name != "offset"}
         return address(f"{path.rstrip('/') or '/index'}.{suffix}", **named)
 

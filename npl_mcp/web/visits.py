@@ -163,7 +163,12 @@ class Visit:
         :param changed: those that are other; ``None`` leaves one out.
         """
         kept = {name: self.request.query_params.getlist(name) for name in self.request.query_params}
-        return address(self.request.url.path, **{**kept, **changed})
+        return address(self.place, **{**kept, **changed})
+
+    @property
+    def place(self) -> str:
+        """The path of this page, unquoted; Starlette's address has some marks quoted."""
+        return str(self.request.scope["path"])
 
     def path(self, name: str) -> Any:
         """Return a part of the path."""

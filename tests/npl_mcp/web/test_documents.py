@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
+from urllib.parse import urldefrag, urljoin
 
 import pytest
 
@@ -12,6 +14,7 @@ from npl_mcp.stores.base.database import digest_of
 from npl_mcp.stores.data_folder import Stores
 from npl_mcp.stores.library.store import LibraryFile
 from tests.npl_mcp.http.http_server import Answer, Running, request, serving
+from tests.npl_mcp.web.browsing import Shown
 
 GUIDE = b"# Frost\n\nSee [snow](deep/snow.md#none) and [rime](rime.md).\n"
 
@@ -92,3 +95,22 @@ def test_a_library_is_read_as_a_folder_is(site: Site) -> None:
     page = site.get("all", "/documents/lib%3Aguides/frost.md").body.decode()
     assert '<a href="/documents/lib%3Aguides/deep/snow.md#s-none"' in page
     assert '<a href="/documents/lib%3Aguides/deep">' in site.get("all", "/documents/lib:guides").body.decode()
+
+
+def test_links_lead_to_names_with_any_mark(tmp_path: Path) -> None:
+    """On the first page, on the pages of a folder and a file, and on what they lead to."""
+    folder = tmp_path / "a: 50% #1?"
+    folder.mkdir()
+    (folder / "b: 5% #2?.md").write_text("# One\n\n[it](b:%205%25%20%232%3F.md)\n", encoding="utf-8")
+    seen: dict[str, int] = {}
+    waiting = ["/"]
+    with serving(tmp_path, "--root", str(folder)) as server:
+        while waiting:
+            path = waiting.pop()
+            answer = request(server, "GET", path)
+            seen[path] = answer.status
+            links = (urljoin(path, one.get("href", "")) for one in Shown(answer).all("a"))
+            places = {urldefrag(link).url for link in links if link.startswith(("/documents", "/?"))}
+            waiting += [one for one in places - seen.keys() if "bundled" not in one and "sort=" not in one]
+    assert [path for path, status in seen.items() if status != 200] == []
+    assert any("view=source" in path for path in seen)
