@@ -227,6 +227,8 @@ async def when_new(
     empty: Callable[[T], bool],
     *,
     write: bool = False,
+    before: Callable[[], None] = lambda: None,
+    due: Callable[[Transaction], float | None] = lambda _: None,
 ) -> T:
     """Return new entries: at once if there are any, else when they arrive, or after a time limit.
 
@@ -235,6 +237,8 @@ async def when_new(
     :param read: function that reads the entries; called in a new transaction after each change of the topic.
     :param empty: function that returns whether there are no new entries.
     :param write: whether reading changes the database.
+    :param before: function that is called before each reading.
+    :param due: function that returns the seconds until the next reading without a commit.
     :raises InvalidRequestError: the time limit is out of range.
     """
     if not 0 <= seconds <= MAX_SECONDS:
@@ -242,6 +246,7 @@ async def when_new(
             f"wait is {seconds:g}", parameter="wait", hint=f"give seconds, from 0 to {MAX_SECONDS}"
         )
     begin = user.database.write if write else user.database.read
+    before()
     if not seconds:
         with begin() as tx:
             return read(tx)
@@ -253,5 +258,8 @@ async def when_new(
         seen = user.news.position(about)
         with begin() as tx:
             found = read(tx)
-        if not empty(found) or not await News(user.news, about, seen, until):
+            left = due(tx) if empty(found) else None
+        again = until if left is None else min(until, time.monotonic() + left)
+        if not empty(found) or not (await News(user.news, about, seen, again) or again < until):
             return found
+        before()

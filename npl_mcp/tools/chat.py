@@ -13,6 +13,7 @@ from npl_index.errors import MissingRequestError
 from npl_mcp.core.app import App
 from npl_mcp.core.waiting import waits, when_new
 from npl_mcp.stores.base import checks
+from npl_mcp.stores.base.database import Transaction
 from npl_mcp.stores.base.paging import LARGEST_PAGE, Page, Slice
 from npl_mcp.stores.changes import Topic
 from npl_mcp.stores.chat import feed, inbox, messages, rooms, todos
@@ -182,6 +183,7 @@ async def chat_claim_todo(
 
     :param event_id: id of the todo.
     :param lease: seconds that the claim holds, by default 600; claim again to renew.
+    :param wait: seconds to wait for a todo that is claimed or blocked.
     :returns: the result of a claim.
     :raises RecordNotFoundError: there is no such event.
     :raises RoomNotFoundError: there is no such room.
@@ -190,22 +192,32 @@ async def chat_claim_todo(
     :raises ClosedError: the room or its session is archived.
     :raises InvalidRequestError: the event is not a todo.
     """
-    seconds = lease or todos.LEASE
-    if event_id is not None and room_id is None:
-        with app.database.write() as tx:
-            return todos.claim(tx, event_id, persona, seconds)
-    if event_id is not None or room_id is None:
+    if (event_id is None) is (room_id is None):
         raise MissingRequestError(
             "a todo or a room is required, not both", parameter="event_id", hint="give event_id or room_id"
         )
-    return await when_new(
+    seconds = lease or todos.LEASE
+
+    def claim(tx: Transaction) -> Claim | todos.NotYetError:
+        try:
+            if event_id is not None:
+                return todos.claim(tx, event_id, persona, seconds)
+            return todos.claim_next(tx, room_id or 0, persona, seconds)
+        except todos.NotYetError as error:
+            return error
+
+    made = await when_new(
         app,
-        lambda _: Topic(rooms.POSITIONS, room_id),
+        lambda tx: Topic(rooms.POSITIONS, room_id or rooms.room_of(tx, event_id or 0)),
         wait,
-        lambda tx: todos.claim_next(tx, room_id, persona, seconds),
-        lambda made: not made.claimed,
+        claim,
+        lambda made: not isinstance(made, Claim) or not made.claimed,
         write=True,
+        due=lambda tx: todos.lease_end(tx, event_id=event_id, room_id=room_id),
     )
+    if isinstance(made, Claim):
+        return made
+    raise made
 
 
 def chat_list_todos(
@@ -303,6 +315,8 @@ async def chat_get_notifications(
         wait,
         lambda tx: inbox.read(tx, persona, unread_only, since, part),
         _is_empty,
+        before=lambda: todos.tell_ends(app.database, persona),
+        due=lambda tx: todos.lease_end(tx, assigned_to=persona),
     )
 
 

@@ -35,8 +35,8 @@ class Notification:
 
     :param id: id of the notification, for chat_mark_read.
     :param event_id: id of the event.
-    :param notification_type: mention, handoff, handoff_ack, artifact_share, todo_assign or
-        todo_update.
+    :param notification_type: mention, handoff, handoff_ack, artifact_share, todo_assign,
+        todo_update, or lease_end: the persona's claim of a todo ended.
     :param created_at: time when it was sent.
     :param read_at: time when it was read; only if read notifications were requested as well.
     :param room_id: id of the event's room.

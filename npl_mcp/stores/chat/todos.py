@@ -14,12 +14,13 @@ from datetime import timedelta
 from typing import Any
 
 from npl_index.errors import InvalidRequestError, MissingRequestError
-from npl_mcp.stores.base.database import Row, Transaction
+from npl_mcp.stores.base.database import Database, Row, Transaction
 from npl_mcp.stores.base.errors import ConflictError
-from npl_mcp.stores.base.paging import Page, Slice, later
-from npl_mcp.stores.base.values import filled
+from npl_mcp.stores.base.paging import Page, Slice, later, moment_of
+from npl_mcp.stores.base.values import conditions, filled
 from npl_mcp.stores.chat import feed, inbox, rooms
 from npl_mcp.stores.chat.inbox import Delivered
+from npl_mcp.stores.chat.rooms import Posted
 
 STATUSES = ("pending", "in_progress", "done", "cancelled")
 """States of a todo; the first two are open."""
@@ -33,6 +34,10 @@ LONGEST_LEASE = 24 * 3600
 MOST_BLOCKERS = 100
 
 _OPEN = "('pending', 'in_progress')"
+
+
+class NotYetError(ConflictError):
+    """A todo cannot be claimed now: another persona has claimed it, or it waits for others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +210,7 @@ def claim(tx: Transaction, event_id: int, persona: str, seconds: int) -> Claim:
     waits = _blockers(tx, [event_id]).get(event_id)
     if waits:
         names = ", ".join(map(str, waits[:5]))
-        raise ConflictError(f"todo {event_id} waits for todo {names}", hint="claim that first")
+        raise NotYetError(f"todo {event_id} waits for todo {names}", hint="claim that first")
     _claim(tx, before, persona, seconds)
     return Claim(True, _listed(tx, [_require(tx, event_id)])[0])
 
@@ -224,6 +229,34 @@ def claim_next(tx: Transaction, room_id: int, persona: str, seconds: int) -> Cla
     return Claim(False, None)
 
 
+def lease_end(tx: Transaction, **which: int | str | None) -> float | None:
+    """Return the seconds until the first running claim of some todos ends; ``None`` if none runs.
+
+    :param which: ``event_id``, ``room_id`` or ``assigned_to`` of the todos.
+    """
+    where, values = conditions(**{name: (f"{name} = :{name}", value) for name, value in which.items()})
+    sql = f"SELECT min(lease_until) {_FROM} WHERE {where} AND lease_until > :moment AND status IN {_OPEN}"
+    found = tx.value(sql, moment=tx.now, **values)
+    return None if found is None else (moment_of(found) - moment_of(tx.now)).total_seconds()
+
+
+def tell_ends(database: Database, persona: str) -> None:
+    """Notify a persona once of each of its claims that are over."""
+    where = (
+        f"assigned_to = :persona AND lease_until <= :moment AND status IN {_OPEN}"
+        " AND (lease_told IS NULL OR lease_told <> lease_until)"
+    )
+    with database.read() as tx:
+        if tx.value(f"SELECT 1 FROM todo WHERE {where} LIMIT 1", persona=persona, moment=tx.now) is None:
+            return
+    with database.write() as tx:
+        sql = f"UPDATE todo SET lease_told = lease_until WHERE {where} RETURNING event_id"
+        for row in tx.all(sql, persona=persona, moment=tx.now):
+            room = rooms.room_of(tx, row["event_id"])
+            event = Posted(row["event_id"], room, tx.now, None)
+            inbox.deliver(tx, event, "lease_end", [persona])
+
+
 def hand_over(tx: Transaction, event_id: int, giver: str, taker: str) -> None:
     """Reassign an open todo, if the giver has it or it is free.
 
@@ -231,7 +264,8 @@ def hand_over(tx: Transaction, event_id: int, giver: str, taker: str) -> None:
     """
     before = tx.one(f"{_SELECT} {_FROM} WHERE event.id = :event", event=event_id, moment=tx.now)
     if before is not None and before["assigned_to"] in (None, giver) and before["status"] in STATUSES[:2]:
-        _change(tx, before, taker, before["status"], taker, None)
+        # The giver is told of the acknowledgement.
+        _change(tx, {**before, "holder": None}, taker, before["status"], taker, None)
 
 
 def read(
@@ -335,7 +369,8 @@ def _require(tx: Transaction, event_id: int) -> Row:
 
 def _claimed(event_id: int, row: Row) -> ConflictError:
     until = f" until {row['lease_until']}" if row["lease_until"] else ""
-    return ConflictError(
+    kind = NotYetError if until else ConflictError
+    return kind(
         f"todo {event_id} is {row['assigned_to']}'s{until}", hint="chat_list_todos shows what is ready"
     )
 
@@ -345,7 +380,7 @@ def _claim(tx: Transaction, before: Row, persona: str, seconds: int) -> None:
     if before["lease_until"]:
         # No event: an assignee renews its claim often, and nothing has changed for others.
         tx.run(
-            "UPDATE todo SET lease_until = :until WHERE event_id = :event",
+            "UPDATE todo SET lease_until = :until, lease_told = NULL WHERE event_id = :event",
             until=until,
             event=before["event_id"],
         )
@@ -368,7 +403,7 @@ def _change(
     event = rooms.post(tx, room_id, persona, "todo_update", data, event_id)
     tx.run(
         "UPDATE todo SET status = :status, assigned_to = :doer, changed_at = :moment, changed_by = :persona,"
-        " lease_until = :until WHERE event_id = :event",
+        " lease_until = :until, lease_told = NULL WHERE event_id = :event",
         status=STATUSES[0] if lease_until and doer == before["assignee"] else status,
         doer=doer,
         moment=event.timestamp,
@@ -378,8 +413,8 @@ def _change(
     )
     sent = inbox.deliver(tx, event, "todo_assign", assigned)
     concerned = [creator] if status != before["status"] else []
-    if before["assigned_to"] is None and before["holder"] is not None:
-        concerned.append(before["holder"])  # the former holder
+    if doer != before["holder"] and before["holder"] is not None:
+        concerned.append(before["holder"])  # who had it, or whose claim was over
     # At most one notification per event and persona.
     others = dict.fromkeys(one for one in concerned if one not in (persona, *assigned))
     sent += inbox.deliver(tx, event, "todo_update", list(others))

@@ -155,6 +155,7 @@ class Rooms(Artifacts):
             told = self._tell(event, "handoff_ack", [giver["persona"]])
             todo = self.todos.get(giver.get("reply_to_id", 0))
             if todo is not None and todo.is_open and todo.assigned_to in (None, giver["persona"]):
+                todo.assigned_to = None
                 self._change(giver["reply_to_id"], persona, todo.status, persona, leased=False)
         done = [persona, *(note["persona"] for note in told)]
         told += self._tell(event, "mention", [name for name in mentions if name not in done])
@@ -282,8 +283,10 @@ class Rooms(Artifacts):
         event = self._post(todo.room, persona, "todo_update", data, event_id)
         asked = [doer] if doer not in (None, persona, todo.assigned_to) else []
         told = self._tell(event, "todo_assign", [name for name in asked if name is not None])
-        if status != todo.status and todo.creator not in (persona, *asked):
-            told += self._tell(event, "todo_update", [todo.creator])
+        concerned = [todo.creator] if status != todo.status else []
+        concerned += [todo.assigned_to] if todo.assigned_to not in (None, doer) else []
+        others = [name for name in dict.fromkeys(concerned) if name not in (persona, *asked)]
+        told += self._tell(event, "todo_update", others)
         todo.status, todo.assigned_to, todo.leased = status, doer, leased
         shown = self._event(event_id)["data"]
         shown.update(status=status, assigned_to=doer)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from collections import Counter
+from functools import partial
 from typing import Any
 
 import anyio
@@ -98,6 +99,93 @@ def test_who_has_claimed_something_gets_it_again(den: Call, settings: Settings) 
     assert not claim(den, room_id=1)["claimed"]
     end_leases(settings)
     assert claim(den, room_id=1)["todo"]["event_id"] == two
+
+
+def notes(call: Call, persona: str) -> list[tuple[str, int]]:
+    """Return kinds and events of a persona's notifications, oldest first."""
+    items = call("chat_get_notifications", persona=persona)["data"]["items"]
+    return [(item["notification_type"], item["event_id"]) for item in reversed(items)]
+
+
+def test_who_loses_a_todo_is_told(den: Call, settings: Settings) -> None:
+    """Once of each claim that is over, and when another takes or gets what one had."""
+    one = todo(den)
+    claim(den, event_id=one)
+    assert notes(den, "bo") == []
+    end_leases(settings)
+    assert notes(den, "bo") == notes(den, "bo") == [("lease_end", one)]
+    claim(den, event_id=one)
+    end_leases(settings)
+    assert notes(den, "bo") == [("lease_end", one)] * 2
+    claim(den, "cy", event_id=one)
+    assert [kind for kind, _ in notes(den, "bo")] == ["lease_end", "lease_end", "todo_update"]
+    two = todo(den, assigned_to="bo")
+    den("chat_update_todo", event_id=two, persona="ann", status="pending", assigned_to="cy")
+    assert [kind for kind, _ in notes(den, "bo")][3:] == ["todo_assign", "todo_update"]
+    assert [kind for kind, _ in notes(den, "cy")] == ["todo_assign"]
+
+
+def test_a_call_wakes_when_a_claim_ends(settings: Settings) -> None:
+    """Nothing is committed then. The holder is told, and one who waits for the room or the todo gets it."""
+
+    async def script(client: Client[Any]) -> None:
+        async def do(tool: str, **arguments: Any) -> Any:
+            return envelope(await client.call_tool(tool, arguments))["data"]
+
+        told: list[Any] = []
+
+        async def wait(tool: str, **arguments: Any) -> None:
+            told.append(await do(tool, **arguments, wait=LONG))
+
+        await do("chat_create_room", name="den", members=TEAM)
+        for which in ("room_id", "event_id"):
+            event = (await do("chat_create_todo", room_id=1, persona="ann", description="x"))["event_id"]
+            where = {which: event if which == "event_id" else 1}
+            await do("chat_claim_todo", persona="bo", event_id=event, lease=1)
+            async with anyio.create_task_group() as group:
+                group.start_soon(partial(wait, "chat_get_notifications", persona="bo"))
+                group.start_soon(partial(wait, "chat_claim_todo", persona="cy", **where))
+            claimed = next(one["todo"] for one in told if "todo" in one)
+            assert (claimed["event_id"], claimed["assigned_to"]) == (event, "cy")
+            await do("chat_update_todo", event_id=event, persona="cy", status="done")
+            for note in (await do("chat_get_notifications", persona="bo"))["items"]:
+                await do("chat_mark_read", notification_id=note["id"])
+            told.clear()
+
+    with_client(settings, script)
+
+
+def test_who_waits_for_one_todo_gets_it_when_it_is_free(settings: Settings) -> None:
+    """Released, or after the last of those that it waits for; what is never free is refused at once."""
+
+    async def script(client: Client[Any]) -> None:
+        async def ask(tool: str, **arguments: Any) -> Any:
+            return envelope(await client.call_tool(tool, arguments, raise_on_error=False))
+
+        await ask("chat_create_room", name="den", members=TEAM)
+        given = {"room_id": 1, "persona": "ann", "description": "x"}
+        one = (await ask("chat_create_todo", **given))["data"]["event_id"]
+        two = (await ask("chat_create_todo", **given, blocked_by=[one]))["data"]["event_id"]
+        await ask("chat_claim_todo", persona="bo", event_id=one)
+        for event, status in ((one, "pending"), (two, "done")):
+            answers = []
+
+            async def wait(event: int = event, answers: list[Any] = answers) -> None:
+                answers.append(await ask("chat_claim_todo", persona="cy", event_id=event, wait=LONG))
+
+            async with anyio.create_task_group() as group:
+                group.start_soon(wait)
+                await anyio.sleep(0.05)
+                assert answers == []
+                who = "bo" if event == one else "cy"
+                await ask("chat_update_todo", event_id=one, persona=who, status=status)
+            assert answers[0]["data"]["todo"]["event_id"] == event
+        done = await ask("chat_claim_todo", persona="bo", event_id=one, wait=LONG)
+        assert "is done" in done["error"]
+        late = await ask("chat_claim_todo", persona="bo", event_id=two, wait=0.05)
+        assert "is cy's until" in late["error"]
+
+    with_client(settings, script)
 
 
 CLAIMED_BY_BO = {
