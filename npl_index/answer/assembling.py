@@ -1,4 +1,4 @@
-"""From chosen sections to the content of an answer, and the rows that describe it."""
+"""Content of an answer from chosen sections, and the descriptions of these sections."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from npl_index.selectors.selection import Selected
 from npl_index.tokens.counting import starts_token
 
 Known = Mapping[Place, Sequence[Span]]
-"""Lines that the caller has, by section."""
+"""Excluded lines, by section."""
 
 
 def choose(
@@ -24,11 +24,11 @@ def choose(
     depth: int | None,
     known: Known,
 ) -> tuple[list[Unit], int]:
-    """List what is wanted, most important first: what selectors ask for, then the hits.
+    """Return the wanted units, most important first: matches of selectors, then hits.
 
-    :param depth: levels below a selected section that come with it; ``None`` for all.
-    :param known: is left out.
-    :returns: the units, and the tokens of what was left out.
+    :param depth: included levels below a selected section; ``None`` for all.
+    :param known: lines to omit.
+    :returns: the units, and the tokens of the omitted lines.
     """
     chosen = selected_lines(documents, selections, depth)
     wanted = [
@@ -47,7 +47,7 @@ def choose(
         if part.place in known:
             rest = list(_without(documents, part, known[part.place]))
             left_out += max(0, part.size.last - sum(one.size.last for one in rest))
-        elif part.section and not part.chosen:  # a heading at least, and most hits are never counted
+        elif part.section and not part.chosen:  # it has at least a heading, and most hits are never counted
             parts.append((part, score))
             continue
         parts += [(one, score) for one in rest if one.size.last]
@@ -57,7 +57,7 @@ def choose(
 
 
 def _joined(spans: Iterable[Span]) -> list[Span]:
-    """Return the lines of all spans, each line in one of the results, in order."""
+    """Return the lines of all spans as separate spans, in order."""
     joined: list[Span] = []
     for span in sorted(spans, key=lambda span: span.start):
         if joined and span.start <= joined[-1].stop:
@@ -76,9 +76,9 @@ def _within(tree: SectionTree, selected: Selected, depth: int | None) -> Iterabl
 def selected_lines(
     documents: DocumentSet, selections: Iterable[Selected], depth: int | None = None
 ) -> dict[Place, list[Span]]:
-    """Return which lines of which sections are selected, in order, each line once.
+    """Return the selected lines of each selected section, in order.
 
-    :param depth: levels below a selected section that come with it; ``None`` for all.
+    :param depth: included levels below a selected section; ``None`` for all.
     """
     found: dict[Place, list[Span]] = {}
     for selected in selections:
@@ -90,7 +90,7 @@ def selected_lines(
 
 
 def _without(documents: DocumentSet, part: Part, known: Sequence[Span]) -> Iterator[Part]:
-    """Return what is left of a part without some of its lines."""
+    """Yield the remaining parts of a part without some lines."""
     at = part.lines.start
     for span in (*known, Span(part.lines.stop, part.lines.stop)):
         if at < span.start:
@@ -100,7 +100,7 @@ def _without(documents: DocumentSet, part: Part, known: Sequence[Span]) -> Itera
 
 
 def families(documents: DocumentSet, parts: Sequence[Part]) -> Iterator[tuple[Part, ...]]:
-    """Put the parts of a section together if all of its subsections are among them."""
+    """Group the parts of a section with those of its subsections, if all of them are present."""
     whole = {part.place: part for part in parts if documents.is_whole(part)}
     for part in parts:
         if not documents.is_whole(part):
@@ -119,7 +119,7 @@ def split(documents: DocumentSet, unit: Unit) -> list[Unit]:
 
 
 def content_of(documents: DocumentSet, kept: Iterable[Unit]) -> tuple[str, int]:
-    """Put units together in document order, with a blank line between them.
+    """Join units in document order, with a blank line between them.
 
     :returns: the content and its number of tokens.
     """
@@ -146,12 +146,12 @@ def content_of(documents: DocumentSet, kept: Iterable[Unit]) -> tuple[str, int]:
 def row(documents: DocumentSet, unit: Unit, *, lean: bool) -> TailoredSection:
     """Describe a unit.
 
-    :param lean: do not say that it is cut; the lines in its selector show it.
+    :param lean: omit the fact that it is cut, which the lines in its selector show.
     """
-    return documents.once(("described", unit), lambda: _row(documents, unit, lean))
+    return documents.once(("described", unit), lambda: _describe(documents, unit, lean))
 
 
-def _row(documents: DocumentSet, unit: Unit, lean: bool) -> TailoredSection:
+def _describe(documents: DocumentSet, unit: Unit, lean: bool) -> TailoredSection:
     first, final = unit.parts[0], unit.parts[-1]
     return TailoredSection(
         selector=selector(documents, unit),
@@ -167,7 +167,7 @@ def _row(documents: DocumentSet, unit: Unit, lean: bool) -> TailoredSection:
 
 
 def digest(documents: DocumentSet, unit: Unit) -> str | None:
-    """Return the digest of what an edit of a unit replaces; ``None`` where nothing may be changed."""
+    """Return the digest of the text that an edit of a unit replaces; ``None`` if nothing is editable."""
     first = unit.parts[0]
     whole = len(unit.parts) > 1
     return (
@@ -178,9 +178,9 @@ def digest(documents: DocumentSet, unit: Unit) -> str | None:
 
 
 def selector(documents: DocumentSet, unit: Unit, *, above: bool = False, by_path: bool = False) -> str:
-    """Return what selects a unit.
+    """Return the selector of a unit.
 
-    :param above: name all headings above it but the document's title.
+    :param above: include all headings above it except the document's title.
     :param by_path: name its document by its path.
     """
     first, last = unit.parts[0], unit.parts[-1]
@@ -196,7 +196,7 @@ def selector(documents: DocumentSet, unit: Unit, *, above: bool = False, by_path
 
 
 def left_out(documents: DocumentSet, dropped: Sequence[Unit]) -> list[Unit]:
-    """Return what did not fit, most important first; sections that were split for nothing are whole again."""
+    """Return the units without room, most important first; completely dropped sections are joined again."""
     chosen = [part for unit in dropped for part in unit.parts if part.chosen]
     return [
         *(Unit(group, 1.0) for group in families(documents, chosen)),
@@ -205,7 +205,7 @@ def left_out(documents: DocumentSet, dropped: Sequence[Unit]) -> list[Unit]:
 
 
 def joined(documents: DocumentSet, units: Iterable[Unit]) -> list[Unit]:
-    """Join units that are whole sections and follow one another."""
+    """Join units that are consecutive whole sections."""
     runs: list[list[Unit]] = []
     following = None
     for unit in units:

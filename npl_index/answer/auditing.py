@@ -15,7 +15,7 @@ from npl_index.answer.document_set import DocumentSet, Part
 from npl_index.answer.forms import Form
 from npl_index.answer.pointers import matching_line
 from npl_index.answer.suggestions import Companions, Place
-from npl_index.answer.tailoring import Answered, Found, TailorRequest, answer, find
+from npl_index.answer.tailoring import Answered, Findings, TailorRequest, answer, find
 from npl_index.answer.values import TailoredSection
 from npl_index.choices import Weights
 from npl_index.ranking.analysis import Word, extract_keywords, terms
@@ -265,7 +265,7 @@ def audit(
     )
 
 
-def _words(request: TailorRequest, found: Found) -> tuple[Word, ...]:
+def _words(request: TailorRequest, found: Findings) -> tuple[Word, ...]:
     """Return the words of the question and its topics, each once."""
     topics = (word for topic in request.topics for word in extract_keywords(topic).written)
     return tuple({word.terms: word for word in (*found.keywords.written, *topics)}.values())
@@ -281,7 +281,9 @@ def _answer(documents: DocumentSet, made: Answered) -> AnswerAudited:
 class _View:
     """The documents as an answer sees them."""
 
-    def __init__(self, documents: DocumentSet, found: Found, made: Answered, words: tuple[Word, ...]) -> None:
+    def __init__(
+        self, documents: DocumentSet, found: Findings, made: Answered, words: tuple[Word, ...]
+    ) -> None:
         self._documents = documents
         self._shown = made.documents
         self._words = words

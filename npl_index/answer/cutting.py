@@ -1,9 +1,8 @@
-"""Cutting a section that does not fit: the run of its blocks around what was asked for.
+"""Cutting a section that does not fit to the run of its blocks around the question's terms.
 
-A block that does not fit is cut as well if it holds a term of the question: code between its lines, text
-between its sentences, a longer sentence between words. Text out of reach is neither parsed nor counted, and
-each block within reach is counted once. So a cut takes time in proportion to the piece, however long the
-section.
+A block with a term that does not fit is cut as well: code between lines, text between sentences, a long
+sentence between words. Text out of reach is neither parsed nor counted, and each block within reach is
+counted once. So the time of a cut depends on the piece, not on the section.
 """
 
 from __future__ import annotations
@@ -16,40 +15,41 @@ from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from npl_index.answer.document_set import DocumentSet, Part, Size
-from npl_index.answer.finding import Found, best_place, find_all, safe_start
+from npl_index.answer.finding import Occurrence, best_place, find_all, safe_start
 from npl_index.answer.frames import Stretch
 from npl_index.markdown.blocks import read_blocks
 from npl_index.markdown.sections import SectionTree, Span
 from npl_index.markdown.state import Deadline
 from npl_index.tokens.counting import count_tokens
 
-_LONGEST = 4
-"""A block this many times as long as the text in reach does not fit, and is not counted."""
+_MAX_LENGTHS = 4
+"""Maximum length of a counted block, in lengths of the text in reach; a longer one does not fit."""
 
 _MARGIN = 256
-"""Characters read in addition to the average piece, so that even a small room reaches the end of a block."""
+"""Characters in reach in addition to the average piece, so that even a small room reaches the end of a block.
+"""
 
-_TRIES = 6
-"""Most runs to count: with its frame, a run may cost more than the sum of its blocks."""
+_MAX_TRIES = 6
+"""Maximum runs to count: with its frame, a run may cost more than the sum of its blocks."""
 
 _WINDOWS = 16
-"""Between words, a cut may fall at about this many places of the text in reach."""
+"""Approximate number of possible cuts between words in the text in reach."""
 
 _ENDLESS = 1 << 40
-"""Tokens of a block that is not counted."""
+"""Assumed tokens of an uncounted block."""
 
 _GAP = re.compile(r"(?<!:)[\s,;。，、]+")
 
 _BLANK = re.compile(r"\s*\Z")
 _HOLDER = re.compile(r"^([ \t]*)(?:!!!|\?\?\?\+?|===|\[\^[^\]\n]+\]:)[ \t]+(?=\S)", re.MULTILINE)
-"""The first line of an admonition, tab or footnote, which the parser reads as an item."""
+"""The first line of an admonition, tab or footnote, which is parsed as an item."""
 
 _CODE = frozenset({"fence", "code_block", "html_block"})
 _LEADS_IN = re.compile(r"[ \t>]*(?:(?:!!!|\?\?\?\+?|===)[ \t]|:{3,}[ \t]*\w|(\*\*|__)[^*_]+\1\Z)")
 _LEADING = (":", "：", "{", "[", "(")
 _CLOSERS = "*_`\"'”’)] "
 _LAST_LINE = 512
-"""Characters at a block's end in which its last line is sought."""
+"""Maximum length of a block's last line."""
 
 _END = (
     r"(?:(?:(?<!\b\w)(?<!\b[0-9]{2})(?<!\b[0-9]{3})(?<!\b(?:vs|cf|ca|Dr|Mr|St|No))(?<!\b(?:Mrs|Fig))\."
@@ -59,16 +59,16 @@ _BREAKS = {
     False: (re.compile(_END % (r"[ \t]*\n", r"[ \t]*\n")), re.compile(_END % (r"\s+", r"\s*"))),
     True: (re.compile(r"\n[ \t>]*\n"), re.compile(r"\n")),
 }
-"""Where text and where code may be cut, the better places first."""
+"""Places of cuts in text and in code, better ones first."""
 
 
 class _Bounds(NamedTuple):
-    """Where a cut may fall.
+    """Possible places of a cut.
 
-    :param at: offsets in the source, in order, with the beginning of the first block and the end of the last.
+    :param at: offsets in the source, in order, with the begin of the first block and the end of the last one.
     :param glued: offsets between blocks that belong together.
-    :param code: where the lines of code begin and end, without the marks of a fence.
-    :param is_open: the last block continues out of reach.
+    :param code: begin and end of each range of code lines, without the marks of a fence.
+    :param is_open: whether the last block continues out of reach.
     """
 
     at: Sequence[int]
@@ -80,16 +80,16 @@ class _Bounds(NamedTuple):
 class _Blocks(NamedTuple):
     """Consecutive blocks of a part.
 
-    :param bounds: offsets of possible cuts, with the beginning of the first block and the end of the last.
-    :param tokens: of the text before each bound.
-    :param worth: of the terms found before each bound.
-    :param found: the terms in each block.
+    :param bounds: offsets of possible cuts, with the begin of the first block and the end of the last one.
+    :param tokens: tokens of the text before each bound.
+    :param worth: worth of the terms before each bound.
+    :param found: occurrences of terms in each block.
     """
 
     bounds: Sequence[int]
     tokens: Sequence[int]
     worth: Sequence[float]
-    found: Sequence[Sequence[Found]]
+    found: Sequence[Sequence[Occurrence]]
 
 
 def cut(
@@ -100,14 +100,14 @@ def cut(
     *,
     or_beginning: bool = True,
 ) -> tuple[Part, ...] | None:
-    """Keep the run of a part's blocks that holds most terms of the question, within ``room`` tokens.
+    """Cut a part to the run of blocks with most terms of the question, within ``room`` tokens.
 
-    Terms of the heading do not count, since the heading comes with every run. Where no term is found, the
-    part's beginning is kept. A piece of a line has the selector of the line: a selector counts whole lines.
+    Terms of the heading do not count, because the heading is above every run. Without a term, the begin of
+    the part is kept. A piece of a line has the selector of the line, because selectors count whole lines.
 
-    :param cost: returns the tokens that a piece takes of the room.
-    :param or_beginning: keep the beginning even where terms are found that have no room.
-    :returns: the piece, then the remaining parts before it and behind it; ``None`` if nothing fits.
+    :param cost: returns the tokens of a piece.
+    :param or_beginning: keep the begin of the part also if its terms do not fit.
+    :returns: the piece, then the remaining parts before and after it; ``None`` if nothing fits.
     :raises DocumentTimeoutError: the deadline has passed.
     """
     tree = documents.tree(part.document)
@@ -123,12 +123,12 @@ def cut(
 
 
 def _body(tree: SectionTree, part: Part) -> int:
-    """Return the first line of a part behind the section's heading."""
+    """Return the first line of a part after the section's heading."""
     return max(part.lines.start, tree.sections[part.section].heading_lines.stop)
 
 
 def _wanted(documents: DocumentSet, part: Part) -> tuple[tuple[str, float], ...]:
-    """Return the terms that are asked for and that a section's heading does not say."""
+    """Return the wanted terms without those in the section's heading."""
     tree = documents.tree(part.document)
     heading = tree.sections[part.section].heading_lines
     begin, end = tree.line_starts[heading.start], tree.line_starts[heading.stop]
@@ -137,11 +137,11 @@ def _wanted(documents: DocumentSet, part: Part) -> tuple[tuple[str, float], ...]
 
 
 def _cut_around(
-    documents: DocumentSet, part: Part, room: int, cost: Callable[[Part], int], found: Sequence[Found]
+    documents: DocumentSet, part: Part, room: int, cost: Callable[[Part], int], found: Sequence[Occurrence]
 ) -> tuple[Part, ...] | None:
-    """Cut a part as :func:`cut` does.
+    """Cut a part like :func:`cut`.
 
-    :param found: what a run has to hold some of; where nothing is given, the beginning is kept.
+    :param found: occurrences of which a run must have some; without any, the begin of the part is kept.
     """
     tree = documents.tree(part.document)
     reach = _reach(documents, part, room, found)
@@ -152,7 +152,7 @@ def _cut_around(
     above = documents.heading_tokens(part)
     at_start = bounds.at[0] == tree.line_starts[part.lines.start]
     left = room
-    for _ in range(_TRIES):
+    for _ in range(_MAX_TRIES):
         blocks = _blocks(documents, part, reach, bounds, found, left)
         run = _best_run(documents, blocks, left, at_start, above)
         if run is None:
@@ -172,15 +172,15 @@ def _cut_around(
 
 
 def _lines(tree: SectionTree, begin: int, end: int) -> Span:
-    """Return the lines of a stretch of the source, or the stretch where it does not take whole lines."""
+    """Return the lines of a range of the source, or the range if it has incomplete lines."""
     starts = tree.line_starts
     lines = Span(bisect_right(starts, begin) - 1, bisect_left(starts, end))
     is_whole = starts[lines.start] == begin and starts[lines.stop] == end
     return lines if is_whole else Stretch(lines.start, lines.stop, begin, end)
 
 
-def _reach(documents: DocumentSet, part: Part, room: int, found: Sequence[Found]) -> Stretch:
-    """Return the lines that are parsed to cut a part, and the characters that a piece may come from."""
+def _reach(documents: DocumentSet, part: Part, room: int, found: Sequence[Occurrence]) -> Stretch:
+    """Return the lines to parse for a cut, and the range of the piece."""
     tree = documents.tree(part.document)
     starts = tree.line_starts
     begin, end = starts[part.lines.start], starts[part.lines.stop]
@@ -195,10 +195,10 @@ def _reach(documents: DocumentSet, part: Part, room: int, found: Sequence[Found]
 
 
 def _bounds(tree: SectionTree, part: Part, reach: Stretch, clock: Deadline) -> _Bounds:
-    """Return where a cut falls between blocks.
+    """Return the possible cuts between blocks.
 
     Blocks are those of the text and of its lists, quotes and tables, down to list items and table rows. No
-    cut falls directly behind the heading.
+    cut is directly after the heading.
     """
     starts, first = tree.line_starts, _body(tree, part)
     while first < reach.start and not tree.line(first).strip():
@@ -213,7 +213,7 @@ def _bounds(tree: SectionTree, part: Part, reach: Stretch, clock: Deadline) -> _
     tokens = read_blocks(source, npl=tree.dialect == "npl", complete=True, deadline=clock).tokens
     for token, lines in ((token, token.map) for token in tokens if token.map):
         begin, end = base + lines[0], base + lines[1]
-        if source.startswith("|") and not ends:  # rows of a table whose head stands before
+        if source.startswith("|") and not ends:  # rows of a table whose head is out of reach
             ends.update(range(base + 1, end))
         ends.add(end)
         if token.type in _CODE:
@@ -228,13 +228,18 @@ def _bounds(tree: SectionTree, part: Part, reach: Stretch, clock: Deadline) -> _
 
 
 def _blocks(
-    documents: DocumentSet, part: Part, reach: Stretch, bounds: _Bounds, found: Sequence[Found], room: int
+    documents: DocumentSet,
+    part: Part,
+    reach: Stretch,
+    bounds: _Bounds,
+    found: Sequence[Occurrence],
+    room: int,
 ) -> _Blocks:
-    """Measure the blocks, cut those that hold a term and do not fit, and join blocks that belong together."""
+    """Measure the blocks, cut those with a term that do not fit, and join blocks that belong together."""
     above = documents.heading_tokens(part)
     source = documents.tree(part.document).source
     places = [one.at for one in found]
-    longest = _LONGEST * (reach.end - reach.begin)
+    longest = _MAX_LENGTHS * (reach.end - reach.begin)
 
     def tokens(begin: int, end: int) -> int:
         if end - begin > longest:
@@ -268,7 +273,7 @@ def _blocks(
         if fits(together) and (end in bounds.glued or _leads_in(source, begin, end)):
             counts[number : number + 2] = [together]
             del at[number + 1]
-    inside: list[list[Found]] = [[] for _ in at]
+    inside: list[list[Occurrence]] = [[] for _ in at]
     for one in found:
         block = bisect_right(at, one.at)
         if 0 < block < len(at):
@@ -278,9 +283,9 @@ def _blocks(
 
 
 def _breaks(source: str, bounds: _Bounds, reach: Stretch, begin: int, end: int, step: int) -> list[int]:
-    """Return where a block that does not fit may be cut.
+    """Return the possible cuts within a block.
 
-    :param step: 0 for the best places, then others; 2 between words.
+    :param step: 0 for the best places, 1 for other places, 2 for gaps between words.
     """
     lines = next((one for one in bounds.code if begin < one[1] and one[0] < end), None)
     first, last = lines or (begin, end)
@@ -297,7 +302,7 @@ def _breaks(source: str, bounds: _Bounds, reach: Stretch, begin: int, end: int, 
 
 
 def _leads_in(source: str, begin: int, end: int) -> bool:
-    """Return whether a block's last line introduces what follows."""
+    """Return whether a block's last line introduces the next block."""
     line = source[max(begin, end - _LAST_LINE) : end].rstrip().rpartition("\n")[2]
     return line.rstrip(_CLOSERS).endswith(_LEADING) or bool(_LEADS_IN.match(line))
 
@@ -305,12 +310,12 @@ def _leads_in(source: str, begin: int, end: int) -> bool:
 def _best_run(
     documents: DocumentSet, blocks: _Blocks, room: int, at_start: bool, above: int
 ) -> tuple[int, int] | None:
-    """Return the bounds of the longest run that fits and holds most of what was found.
+    """Return the bounds of the best run that fits.
 
-    A run is better if it holds more terms, each counted once, then if it holds them at more places. Of equal
-    runs, one at the beginning of the part wins, else the middle one of the longest.
+    The best run has the highest worth of different terms, then of all occurrences. Of equal runs, one at the
+    begin of the part wins, else the middle one of the longest.
 
-    :param above: tokens of the heading, which comes above a run that does not begin with it.
+    :param above: tokens of the heading, which is above a run that does not begin with it.
     """
     bounds, tokens, worth, found = blocks
     runs: list[tuple[int, int]] = []
@@ -346,9 +351,9 @@ def _best_run(
 
 
 def rest_of(documents: DocumentSet, part: Part, piece: Part) -> Iterator[Part]:
-    """Return the parts before and behind a piece; their tokens are shared out by length, not counted.
+    """Yield the parts before and after a piece, with tokens estimated by length.
 
-    A line that the piece has only in part belongs to one of them.
+    A line that is only partly in the piece belongs to one of them.
     """
     starts, lines = documents.tree(part.document).line_starts, piece.lines
     first, last = lines.start, lines.stop

@@ -26,14 +26,14 @@ from npl_index.tokens.sections import TokenCounts, measure, trimmed_text
 T = TypeVar("T")
 
 _INDENTED = 3
-"""Most columns of indentation that the first line of a text loses; more would be code."""
+"""Maximum indentation that the first line of a text loses; with more it would be code."""
 
 
 class Size(NamedTuple):
     """Tokens of a text.
 
-    :param followed: when more text follows after a blank line.
-    :param last: at the end of the content.
+    :param followed: tokens before a blank line and more text.
+    :param last: tokens at the end of the content.
     """
 
     followed: int
@@ -41,12 +41,12 @@ class Size(NamedTuple):
 
 
 class Part:
-    """A stretch of one section's own text. Its lines are looked up and counted when they are first needed.
+    """A range of lines in one section's own text, counted at its first use.
 
     :param place: the section.
-    :param chosen: a selector asked for it.
-    :param lines: of the document; by default all of the section's own text.
-    :param size: its tokens, if they are known.
+    :param chosen: whether a selector matches it.
+    :param lines: lines of the document; by default the section's own text.
+    :param size: its tokens, if known.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Part:
 
     @cached_property
     def lines(self) -> Span:
-        """The lines of the document."""
+        """Its lines of the document."""
         return self._lines or self._documents.tree(self.document).sections[self.section].own
 
     @cached_property
@@ -72,17 +72,17 @@ class Part:
         return self._size or self._documents.size(self.place, self._lines)
 
     def shortened(self, lines: Span, size: Size) -> Part:
-        """Return another stretch of the same section's text."""
+        """Return a different range of the same section's text."""
         return Part(self._documents, self.place, self.chosen, lines, size)
 
 
 class Unit(NamedTuple):
-    """Text that is kept, cut or left out as one.
+    """Text that is kept, cut or dropped as a whole.
 
-    :param parts: of one document, in its order.
-    :param score: 0 to 1; 1 for what a selector asked for.
-    :param cut: it ends before its section's end, or begins after its beginning, for lack of room.
-    :param ranges: its parts are several sections that follow one another; it is only named.
+    :param parts: parts of one document, in its order.
+    :param score: 0 to 1; 1 for a match of a selector.
+    :param cut: whether room for the rest of its section is missing.
+    :param ranges: whether its parts are several consecutive sections, which are only named.
     """
 
     parts: tuple[Part, ...]
@@ -108,23 +108,23 @@ class Unit(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DocumentSet:
-    """The documents that a request is about, with what an answer says of them.
+    """The documents of a request, with their names in the answer.
 
     :param collection: the documents.
-    :param several: answers name the file of each section, and the content marks where one begins.
-    :param file: what the answer calls the documents.
+    :param several: whether answers name the file of each section, and the content marks the begin of files.
+    :param file: name of all documents in the answer.
     :param counts: returns the token counts of a document by its index in the collection.
-    :param counter: counts other texts.
-    :param unreadable: files that were asked for and are not in the collection, and why.
-    :param missing: files that were asked for and are not in the collection yet.
-    :param files: the name of each document in answers; by default its path below its root.
-    :param aliases: further names that led to each document.
-    :param complete: these are all documents that a selector without a document's name is looked up in, so
-        that a heading that only one of them has needs none.
-    :param digests: answers give the digest of each section, for callers who may change it.
-    :param tag: what marks carry, see :func:`npl_index.answer.marks.tag_for`.
-    :param wanted: index terms that are asked for, and how much; a large section is cut around them.
-    :param clock: when selecting, counting and cutting end in an error.
+    :param counter: counter of other texts.
+    :param unreadable: reasons for requested files that are not in the collection.
+    :param missing: number of requested files that are not in the collection yet.
+    :param files: name of each document in answers; by default its path below its root.
+    :param aliases: further names of each document in the request.
+    :param complete: whether selectors without a document's name are looked up in these documents alone, so
+        that a heading of only one of them needs no document.
+    :param digests: whether answers include the digest of each section, because sections are editable.
+    :param tag: nonce of marks, see :func:`npl_index.answer.marks.tag_for`.
+    :param wanted: index terms of the request with their weights; a large section is cut around them.
+    :param clock: time limit for selecting, counting and cutting.
     """
 
     collection: Collection
@@ -144,13 +144,13 @@ class DocumentSet:
     _known: dict[Hashable, object] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def once(self, key: Hashable, work: Callable[[], T]) -> T:
-        """Return what some work results in, which is done once for each key.
+        """Return the result of some work, cached by a key.
 
-        A section is cut to several rooms until it fits; most of what that takes is the same each time.
+        A section is cut several times until it fits, with mostly the same intermediate results.
 
-        :param key: what the result depends on, beside the documents.
+        :param key: everything besides the documents that the result depends on.
         """
-        found = self._known.get(key, self)  # no work results in the set itself
+        found = self._known.get(key, self)  # the set itself is never a result
         if found is self:
             found = self._known[key] = work()
         return found  # type: ignore[return-value]
@@ -164,14 +164,14 @@ class DocumentSet:
         return self.once(("document", number), lambda: self.collection.documents[number])
 
     def path(self, document: int) -> str:
-        """Return a document's name in answers: where nothing else has it, its path below its root."""
+        """Return a document's name in answers: its path below its root if that is unique."""
         return self.files[document] if self.files else self.collection.documents[document].document.path
 
     def scope(self) -> Scope:
-        """Return the documents as selectors see them.
+        """Return the documents for selectors.
 
-        What answers call a document, and what led to it, mean it alone; the ends of its path are names that
-        it may share.
+        A document's name in answers and its names in the request are unique; the ends of its path are names
+        that it may share.
         """
         number = range(len(self.collection.documents))
         aliases = self.aliases or [()] * len(number)
@@ -195,10 +195,7 @@ class DocumentSet:
         )
 
     def _under_heading(self, place: Place, lines: Span) -> str:
-        """Return some lines of a section's own text.
-
-        Lines without the heading get it, and lines from within a block get the frame of the block.
-        """
+        """Return some lines of a section's own text, with the heading above them and the frame of a block."""
         tree = self.tree(place[0])
         text = framed(tree, tree.sections[place[1]].own, lines, self.fences(place))
         bare = text.lstrip(" ")
@@ -217,7 +214,7 @@ class DocumentSet:
         return heading if heading.start < heading.stop <= lines.start else None
 
     def heading_tokens(self, part: Part) -> int:
-        """Return the tokens of the heading of a part's section with the blank line behind it."""
+        """Return the tokens of the heading of a part's section, with a blank line after it."""
         tree = self.tree(part.document)
         lines = tree.sections[part.section].heading_lines
         return self.once(
@@ -229,9 +226,9 @@ class DocumentSet:
         return part.lines == self.tree(part.document).sections[part.section].own
 
     def name(self, document: int, *, by_path: bool = False) -> str:
-        """Return what selectors call a document, in quotation marks if need be.
+        """Return a document's name in selectors, in quotation marks if necessary.
 
-        :param by_path: its path, whatever is shorter.
+        :param by_path: use the path even if there is a shorter name.
         """
 
         def spelt() -> str:
@@ -249,9 +246,9 @@ class DocumentSet:
         above: bool = False,
         by_path: bool = False,
     ) -> str:
-        """Write the selector of a section, of its own text, or of some lines of that: as short as may be.
+        """Return the shortest selector of a section, of its own text, or of some lines of that.
 
-        :param above: name all headings above it but the document's title.
+        :param above: include all headings above it except the document's title.
         :param by_path: name the document by its path with its suffix.
         """
         document, index = place
@@ -274,29 +271,29 @@ class DocumentSet:
         return narrowed(found, own=own and bool(tree.sections[index].children), lines=lines)
 
     def end_of_range(self, document: int, end: int) -> str:
-        """Write the end of a selector that runs from a section to another of the same document."""
+        """Return the end of a range within one document."""
         heading = self._sole_step(document, end)
         return heading or self.name(document) + self.document(document).steps[end]
 
     def _sole_step(self, document: int, index: int) -> str | None:
-        """Return the heading of a section as a step, if no other of its document equals it."""
+        """Return the heading of a section as a step, if it is unique in its document."""
         sections = self.tree(document).sections
         equals = self.once(("headings", document), lambda: Counter(map(_step, sections)))
         step = _step(sections[index])
         return step if sections[index].level and equals[step] == 1 else None
 
     def _unnamed(self, place: Place, steps: Sequence[str], anchors: Sequence[int]) -> str | None:
-        """Return the selector of a section from a heading that only it, or one above it, has.
+        """Return the selector of a section by a unique heading of it or of a section above it.
 
-        :param steps: of all sections.
-        :param anchors: the sections that may have that heading.
+        :param steps: steps of all sections.
+        :param anchors: sections whose heading may be unique.
         """
         document, index = place
         for one in anchors if self.complete else ():
             section = self.tree(document).sections[one]
             if section.level and self.collection.is_unique(document, one):
                 below = steps[index].removeprefix(steps[one])
-                if not below or below.startswith(" > #"):  # not by the name of a part of a file
+                if not below or below.startswith(" > #"):  # no part of a file
                     return _step(section) + below
         return None
 
@@ -316,7 +313,7 @@ class DocumentSet:
         )
 
     def ancestors(self, place: Place) -> Iterator[Place]:
-        """Return the sections above a section, from its parent up; its document is not looked at."""
+        """Yield the sections above a section, from its parent up, without restoring its document."""
         document, section = place
         parents = self.collection.sections(document).parents
         while (parent := int(parents[section])) != section:
@@ -324,16 +321,16 @@ class DocumentSet:
             yield document, section
 
     def mark(self, document: int) -> str:
-        """Return the line that tells a reader which file follows."""
+        """Return the mark of the file whose text follows."""
         return mark(self.path(document), self.tag)
 
     def tagged(self, units: Iterable[Unit]) -> DocumentSet:
-        """Return the same documents with marks that no line of the sections of some units can imitate."""
+        """Return the same documents with marks that no line of some units' sections can imitate."""
         places = dict.fromkeys(part.place for unit in units for part in unit.parts)
         trees = ((self.tree(document), section) for document, section in places)
         return replace(self, tag=tag_for([tree.text(tree.sections[one].own) for tree, one in trees]))
 
 
 def _step(section: Section) -> str:
-    """Return a heading as selectors have it."""
+    """Return a heading as a step of a selector."""
     return f"{'#' * section.level} {spell(heading_label(section.name))}"

@@ -1,4 +1,4 @@
-"""Fitting an outline into a budget: what does not fit is folded into the heading above it."""
+"""Folding of an outline into a budget: headings without room are folded into the heading above them."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from npl_index.answer.outline import OutlineNode
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """What is left of an outline.
+    """A folded outline.
 
-    :param nodes: those that are shown; ``more`` says how many headings are folded into one.
-    :param hidden: headings that are shown nowhere.
+    :param nodes: the shown nodes, with the number of folded headings as ``more``.
+    :param hidden: number of headings without a shown ancestor.
     """
 
     nodes: tuple[OutlineNode, ...]
@@ -22,14 +22,14 @@ class Folded:
 
 @dataclass(slots=True)
 class _Row:
-    """A node while it is decided what is shown.
+    """A node during folding.
 
-    :param depth: nodes above it.
+    :param depth: number of nodes above it.
     :param children: positions of its children in the list of all rows.
-    :param shown: tokens with its children shown, or without any.
-    :param folded: tokens with its children folded.
-    :param below: tokens of all below it, shown in full.
-    :param inside: headings below it.
+    :param shown: tokens of the node with its children shown.
+    :param folded: tokens of the node with its children folded.
+    :param below: tokens of all nodes below it, unfolded.
+    :param inside: number of headings below it.
     """
 
     node: OutlineNode
@@ -49,15 +49,15 @@ class _Row:
 def fold(
     nodes: Sequence[OutlineNode], cost: Callable[[OutlineNode, int], int], fits: Callable[[int], bool]
 ) -> Folded:
-    """Fold what does not fit: the deepest first, of these the largest; the last top sections go at the end.
+    """Fold nodes until the outline fits: deepest first, then largest; finally drop the last top sections.
 
-    :param cost: tokens of a node without its children; it gets the number of nodes above that, too.
-    :param fits: returns whether so many tokens fit.
+    :param cost: returns the tokens of a node without its children, from the node and its depth.
+    :param fits: returns whether a number of tokens fits.
     """
     rows: list[_Row] = []
-    tops = [_list(rows, node, 0, cost) for node in nodes]
+    tops = [_add_rows(rows, node, 0, cost) for node in nodes]
     if len(tops) == 1 and nodes[0].children:
-        # An outline that shows nothing but a title says nothing.
+        # The title alone is no outline.
         tops = [tops[0], *rows[tops[0]].children]
         first = rows[tops[0]]
         title, first.children = first, []
@@ -77,20 +77,22 @@ def fold(
         total -= rows[tops[kept]].cost
     hidden = sum(1 + rows[top].inside for top in tops[kept:] if rows[top] is not title)
     if title is None:
-        return Folded(tuple(_shown(rows, top) for top in tops[:kept]), hidden)
+        return Folded(tuple(_unfolded(rows, top) for top in tops[:kept]), hidden)
     if not kept:
         return Folded((), 1 + hidden)
-    children = tuple(_shown(rows, top) for top in tops[1:kept])
+    children = tuple(_unfolded(rows, top) for top in tops[1:kept])
     return Folded((replace(title.node, children=children, more=hidden or title.node.more),), 0)
 
 
-def _list(rows: list[_Row], node: OutlineNode, depth: int, cost: Callable[[OutlineNode, int], int]) -> int:
-    """Add the rows of a node and all below it; return its own position."""
+def _add_rows(
+    rows: list[_Row], node: OutlineNode, depth: int, cost: Callable[[OutlineNode, int], int]
+) -> int:
+    """Add the rows of a node and all nodes below it; return its position."""
     position = len(rows)
     rows.append(_Row(node, depth, [], cost(node, depth), 0, 0, node.more or 0))
     row = rows[position]
     for child in node.children:
-        at = _list(rows, child, depth + 1, cost)
+        at = _add_rows(rows, child, depth + 1, cost)
         row.children.append(at)
         row.below += rows[at].shown + rows[at].below
         row.inside += 1 + rows[at].inside
@@ -98,8 +100,8 @@ def _list(rows: list[_Row], node: OutlineNode, depth: int, cost: Callable[[Outli
     return position
 
 
-def _shown(rows: Sequence[_Row], position: int) -> OutlineNode:
+def _unfolded(rows: Sequence[_Row], position: int) -> OutlineNode:
     row = rows[position]
     if row.is_folded:
         return replace(row.node, children=(), more=row.inside)
-    return replace(row.node, children=tuple(_shown(rows, child) for child in row.children))
+    return replace(row.node, children=tuple(_unfolded(rows, child) for child in row.children))

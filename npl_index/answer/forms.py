@@ -1,8 +1,8 @@
-"""The forms of an answer: how its parts are written, and so what they cost.
+"""The forms of an answer, and the cost of its parts in each form.
 
 ``json`` is for programs: the fields of :class:`~npl_index.answer.values.Tailored` by name. ``markdown`` is
-what a model reads best: the passages as they are, each under one mark, which names the headings above it, and
-a last mark with pointers to the next sections::
+for models: the unchanged passages, each under one mark with the headings above it, and a last mark with
+pointers to the next sections::
 
     <!-- guide.md ## Trees > ### Pruning .92 -->
     ### Pruning
@@ -13,9 +13,9 @@ a last mark with pointers to the next sections::
     "guide > ## Compost" 210: Turn the heap every two weeks.
     no section has: bonsai -->
 
-What a part costs is counted on the text as it is sent. Counts of parts add up because each part starts a new
-token: in Markdown as :mod:`~npl_index.tokens.counting` says, in JSON because every text begins with the
-backslash of its escaped line end, and nothing that ends in a letter goes on with a sign.
+The cost of a part is the token count of its text as sent. Counts of parts add up because each part starts a
+new token: in Markdown see :mod:`~npl_index.tokens.counting`; in JSON every text begins with the backslash of
+its escaped line end, and no sign follows a letter.
 """
 
 from __future__ import annotations
@@ -37,29 +37,29 @@ from npl_index.tokens.sections import dumped, escaped_tokens
 NO_GUIDE = Guide()
 
 
-# A form takes all that any form needs.
+# All forms have the same parameters.
 # ruff: noqa: ARG002
 
 
 class Form:
-    """Writes answers, and says what their parts cost in tokens.
+    """A form of answers, with the cost of their parts in tokens.
 
-    This one writes the content and the marks that name files. Nothing else costs anything: it is shown
-    elsewhere, as on a command line.
+    This form has only the content and the marks of files. Other parts cost nothing, because they are shown
+    elsewhere, such as on a command line.
     """
 
     lean = False
-    """Whether the answer leaves out what its reader knows or can see."""
+    """Whether the answer omits facts that its reader can infer."""
 
     shows_lines = False
     """Whether pointers show their matching lines."""
 
     def text(self, documents: DocumentSet, part: Part) -> int:
-        """Return the cost of a part's text, with the blank line behind it."""
+        """Return the cost of a part's text with a blank line after it."""
         return max(part.size)
 
     def entry(self, documents: DocumentSet, document: int) -> int:
-        """Return the additional cost of a document's first unit: the mark that names the file."""
+        """Return the additional cost of a document's first unit: the mark of the file."""
         return documents.counter.count(documents.mark(document) + "\n") if documents.several else 0
 
     def row(self, documents: DocumentSet, unit: Unit) -> str:
@@ -79,10 +79,10 @@ class Form:
         return ""
 
     def frame(self, nothing: Tailored, documents: DocumentSet, held: tuple[str, ...]) -> str:
-        """Return an answer without sections, but with the text between its parts.
+        """Return an answer without sections, with the text between its parts.
 
         :param nothing: the answer.
-        :param held: as in :class:`~npl_index.answer.values.Guide`.
+        :param held: see :class:`~npl_index.answer.values.Guide`.
         """
         return ""
 
@@ -91,16 +91,16 @@ class Form:
     ) -> str:
         """Return the whole answer.
 
-        :param guide: what a model reads in addition.
+        :param guide: remarks for a model.
         """
         return answer.content
 
 
 class Json(Form):
-    """The fields by name, as compact JSON; characters outside ASCII stay as they are.
+    """The fields by name, as compact JSON without escapes of characters outside ASCII.
 
-    :param before: what is sent in front of the answer.
-    :param after: what is sent behind it.
+    :param before: text to send before the answer.
+    :param after: text to send after it.
     """
 
     lean = True
@@ -118,7 +118,7 @@ class Json(Form):
         )
 
     def entry(self, documents: DocumentSet, document: int) -> int:
-        """Count the mark that names the file."""
+        """Count the mark of the file."""
         return escaped_tokens(documents.mark(document), documents.counter) if documents.several else 0
 
     def row(self, documents: DocumentSet, unit: Unit) -> str:
@@ -144,7 +144,7 @@ class Json(Form):
     def write(
         self, answer: Tailored, documents: DocumentSet, kept: Sequence[Unit], guide: Guide = NO_GUIDE
     ) -> str:
-        """Return the fields; lone surrogates, which no UTF-8 stream can carry, become U+FFFD."""
+        """Return the fields; lone surrogates, which are invalid in UTF-8, become U+FFFD."""
         text = f"{self._before}{dumped(_fields(answer))}{self._after}"
         if text.isascii():
             return text
@@ -152,17 +152,17 @@ class Json(Form):
 
 
 @cache
-def _names(kind: type) -> tuple[str, ...]:
+def _field_names(kind: type) -> tuple[str, ...]:
     return tuple(field.name for field in fields(kind))
 
 
 @cache
 def _values(kind: type) -> Callable[[Any], tuple[Any, ...]]:
-    return attrgetter(*_names(kind))
+    return attrgetter(*_field_names(kind))
 
 
 def _fields(value: Any) -> Any:
-    """Return a value as what JSON can hold, without the fields that are ``None``."""
+    """Return a value for JSON, without fields that are ``None``."""
     if isinstance(value, tuple):
         return [_fields(part) for part in value]
     if not is_dataclass(value):
@@ -170,24 +170,24 @@ def _fields(value: Any) -> Any:
     kind = value.__class__
     return {
         name: _fields(part) if part.__class__ is tuple else part
-        for name, part in zip(_names(kind), _values(kind)(value), strict=True)
+        for name, part in zip(_field_names(kind), _values(kind)(value), strict=True)
         if part is not None
     }
 
 
 class Markdown(Form):
-    """The passages as they are, best first, each under a mark, and a last mark with pointers and remarks."""
+    """The unchanged passages, best first, each under a mark, and a last mark with pointers and remarks."""
 
     lean = True
     shows_lines = True
 
     def text(self, documents: DocumentSet, part: Part) -> int:
-        """Return the count of the text and the blank line behind it, which the document's counts have."""
-        # What does not start a token may join the end of the mark in front of it.
+        """Return the count of the text with a blank line after it, from the document's counts."""
+        # Its first character may continue the last token of the mark before it.
         return part.size.followed + (0 if starts_token(documents.part_text(part)) else 2)
 
     def entry(self, documents: DocumentSet, document: int) -> int:
-        """Count the path, which the first mark of a document has in place of a shorter name."""
+        """Count the path, which the first mark of a document has instead of a shorter name."""
         longer = documents.counter.count(documents.name(document, by_path=True)) + 2
         return (
             longer
@@ -208,7 +208,7 @@ class Markdown(Form):
         return f"{in_mark(text)}\n"
 
     def frame(self, nothing: Tailored, documents: DocumentSet, held: tuple[str, ...]) -> str:
-        """Return the last mark with all its lines but the pointers."""
+        """Return the last mark without its pointers."""
         return self.write(nothing, documents, (), Guide((), held)) + note("more:", documents.tag)
 
     def write(
@@ -234,7 +234,7 @@ class Markdown(Form):
 
 
 def _mark(documents: DocumentSet, unit: Unit, *, by_path: bool = False) -> str:
-    """Return the mark of a unit. A text like "Options" tells little without the headings above it."""
+    """Return the mark of a unit, with the headings above it."""
     place = in_mark(selector(documents, unit, above=True, by_path=by_path))
     shown = digest(documents, unit)
     return note(f"{place} {_score(unit.score)}{f' ={shown}' if shown else ''}", documents.tag)
@@ -247,7 +247,7 @@ def _pointer(pointer: Pointer) -> str:
 
 
 def _notes(answer: Tailored, guide: Guide) -> Iterator[str]:
-    """Return the remarks behind the pointers."""
+    """Yield the remarks after the pointers."""
     if answer.missing_files is not None:
         yield partial_note(answer.missing_files)
     if not (answer.content or answer.absent or guide.pointers):
@@ -263,7 +263,7 @@ def _notes(answer: Tailored, guide: Guide) -> Iterator[str]:
 
 
 def partial_note(missing: int) -> str:
-    """Return the words that say that an answer is made from a part of a set."""
+    """Return the remark on an answer from a part of a set."""
     return f"partial: {missing:,} file{'s' if missing > 1 else ''} not indexed yet, ask again"
 
 
@@ -278,14 +278,14 @@ def _quoted(selector: str) -> str:
 
 
 def _score(score: float) -> str:
-    """Return a score to two places, without the zero in front."""
+    """Return a score to two places, without the leading zero."""
     return f"{score:.2f}".removeprefix("0").removesuffix(".00") or "0"
 
 
 class Prices:
-    """What the parts of one answer cost in its form, in tokens as they are sent; costs add up.
+    """Costs of the parts of one answer in its form, in tokens as sent; costs add up.
 
-    :param free: there is no budget, so that nothing has to be counted.
+    :param free: there is no budget, so nothing is counted.
     """
 
     def __init__(self, documents: DocumentSet, form: Form, *, free: bool = False) -> None:

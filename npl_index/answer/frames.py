@@ -1,8 +1,8 @@
-"""The frame of some lines: the lines above and below that make them read as they do in their section.
+"""The frame of some lines: the lines above and below that keep their meaning.
 
-These are the head of a table, the opening line of a fence and its end, the marker of an item, the first line
-of an admonition, the term of a definition. The frame follows from the lines alone, so that a selector of the
-lines brings the same text again.
+These are the head of a table, the opening and closing lines of a fence, the marker of an item, the first line
+of an admonition, the term of a definition. The frame depends only on the lines, so that their selector gives
+the same text again.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from npl_index.markdown.sections import SectionTree, Span
 
-LINES_BACK = 2_000
-"""Most lines to search backwards for the beginning of a block."""
+MAX_LINES_BACK = 2_000
+"""Maximum lines to search backwards for the begin of a block."""
 
 _FENCE = re.compile(
     r"^(?:[ \t>]|[-+*:~](?=[ \t])|[0-9]{1,9}[.)](?=[ \t]))*(`{3,}(?=[^`\n]*$)|~{3,}|:{3,})(.*)$",
@@ -25,23 +25,23 @@ _MARGIN = re.compile(
     r"((?:[ \t]*>)*)([ \t]*)"
     r"(?:((?:[-+*:~]|[0-9]{1,9}[.)]|\[\^[^\]\n]+\]:)[ \t]+)|(?:!!!|\?\?\?\+?|===)[ \t])?"
 )
-"""Signs of quotes, indentation, and the marker of an item; or the beginning of an admonition."""
+"""Signs of quotes, indentation, and the marker of an item or the begin of an admonition."""
 
 _DELIMITER = re.compile(r"^[ \t>:|-]+$", re.MULTILINE)
 _LEAD = 1_000
-"""Most characters between a blank line and the head of a table; usually zero."""
+"""Maximum characters between a blank line and the head of a table; usually there are none."""
 
 _NOT_QUOTE = re.compile(r"[^\s>]")
 _CODE = 4
-"""Columns of indentation that make a line code, outside items and admonitions."""
+"""Indentation of code, outside items and admonitions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stretch(Span):
-    """Some characters of some lines: sentences of a long line.
+    """A range of characters within lines: sentences of a long line.
 
     :param begin: offset in the source.
-    :param end: offset behind the last character.
+    :param end: offset after the last character.
     """
 
     begin: int
@@ -51,7 +51,7 @@ class Stretch(Span):
 class Opening(NamedTuple):
     """The opening line of a fence.
 
-    :param sign: what ends the fence, without its indentation.
+    :param sign: its closing mark, without indentation.
     """
 
     line: int
@@ -59,7 +59,7 @@ class Opening(NamedTuple):
 
 
 def framed(tree: SectionTree, own: Span, lines: Span, fences: Fences) -> str:
-    """Return some lines of a section, without blank lines around, in their frame.
+    """Return some lines of a section in their frame, without surrounding blank lines.
 
     :param own: lines of the section's own text.
     """
@@ -98,7 +98,7 @@ def _matched(text: str) -> re.Match[str]:
 
 
 def _moved(margin: str, text: str) -> str:
-    """Return a line with the margin of the item that it is in, if it has no marker of its own."""
+    """Return a line with the margin of its item, if it has no own marker."""
     found = _matched(text)
     return text if found[3] else margin + text[min(len(margin), found.end(2)) :]
 
@@ -107,7 +107,7 @@ def _holders(tree: SectionTree, own: Span, line: int) -> list[int]:
     """Return the first lines of the items, definitions and admonitions around a line, outermost first."""
     inner = _matched(tree.line(line))
     holders: list[int] = []
-    last = max(own.start, line - LINES_BACK)
+    last = max(own.start, line - MAX_LINES_BACK)
     while _width(inner) and line > last:
         line -= 1
         found = _matched(tree.line(line))
@@ -127,7 +127,7 @@ def _defines(found: re.Match[str]) -> bool:
 
 
 def _width(found: re.Match[str]) -> int:
-    """Return the columns of a line's indentation; a definition is as if it were indented below its term."""
+    """Return the columns of a line's indentation; a definition counts as indented below its term."""
     return len(found[2].expandtabs(4)) + _defines(found)
 
 
@@ -145,10 +145,10 @@ class Fences:
         """Return the fences and containers around a line, outermost first."""
         if line not in self._known:
             first = max((one for one in self._known if one < line), default=line)
-            self._known[line] = self._read(first, line) if first < line else []
+            self._known[line] = self._openings_at(first, line) if first < line else []
         return self._known[line]
 
-    def _read(self, first: int, line: int) -> list[Opening]:
+    def _openings_at(self, first: int, line: int) -> list[Opening]:
         tree, stack = self._tree, list(self._known[first])
         begin = tree.line_starts[first]
         text = tree.source[begin : tree.line_starts[line]]

@@ -1,4 +1,4 @@
-"""Lines that say where a file's text begins, which no text can imitate."""
+"""Marks above passages, which no text can imitate."""
 
 from __future__ import annotations
 
@@ -18,14 +18,13 @@ def _has_mark(text: str) -> bool:
 
 
 def tag_for(texts: Sequence[str], has_mark: Callable[[str], object] = _has_mark) -> str:
-    """Return what marks need to be told from the texts between them: nothing, or a word that no text holds.
+    """Return the nonce of marks: ``""``, or if a text contains mark-like lines, a word in none of the texts.
 
-    The texts are somebody else's and stay as they are, byte for byte, so that what looks like a mark in them
-    cannot be escaped. Instead the true marks carry a tag then; it is made from the texts, since equal calls
-    should have equal answers, and nobody can write a text that holds it.
+    Texts are shown unchanged, so mark-like lines in them cannot be escaped. The nonce is made from the texts,
+    so that equal calls have equal answers, and no text can contain it by intention.
 
-    :param texts: all that may stand between the marks.
-    :param has_mark: returns whether a reader may see a mark in a text.
+    :param texts: all texts between the marks.
+    :param has_mark: returns whether a text contains a mark-like line.
     """
     if not any(map(has_mark, texts)):
         return ""
@@ -42,18 +41,18 @@ _END = re.compile("--(!?)>")
 
 
 def in_mark(text: str) -> str:
-    """Return a text as a mark holds it: it cannot end it, and shows what nobody can see.
+    """Return a text for the inside of a mark: it cannot end the mark, and invisible characters are escaped.
 
-    A selector stays as it is: :func:`npl_index.selectors.grammar.spell` has seen to both.
+    Selectors are unchanged, because of :func:`npl_index.selectors.grammar.spell`.
     """
     return _END.sub(r"--\1 >", escaped(text))
 
 
 def note(text: str, tag: str) -> str:
-    """Return a line of marks.
+    """Return a mark.
 
-    :param text: from :func:`in_mark`; the mark begins and ends on lines of their own where it does.
-    :param tag: as of :func:`tag_for`.
+    :param text: its text, from :func:`in_mark`; line feeds at its ends separate the mark's begin and end.
+    :param tag: result of :func:`tag_for`.
     """
     end = f"#{tag} -->\n" if tag else "-->\n"
     begin = "<!--" if text.startswith("\n") else "<!-- "
@@ -63,7 +62,7 @@ def note(text: str, tag: str) -> str:
 def mark(path: str, tag: str) -> str:
     """Return the line before a file's text, a comment of HTML; the path cannot end it.
 
-    :param tag: as of :func:`tag_for`.
+    :param tag: result of :func:`tag_for`.
     """
     name = escaped(path).replace(">", "&gt;")
     return f"<!-- {name} #{tag} -->\n" if tag else f"<!-- {name} -->\n"

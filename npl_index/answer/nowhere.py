@@ -1,4 +1,4 @@
-"""Words of a question that no section has, and words near them that some section has."""
+"""Words of a question without any section, and similar words of the documents."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ from npl_index.library.references import near_names
 from npl_index.ranking.analysis import Word
 from npl_index.ranking.coverage import MAX_WORDS, Coverage
 
-NEAR = 2
-"""Most words that are named as near to one."""
+MAX_NEAR = 2
+"""Maximum similar words for one word."""
 
-_TRIED = 6
+_MAX_TRIED = 6
 _WORD = re.compile(r"\w[\w.-]*\w|\w")
 
 
 def nowhere(documents: DocumentSet, coverage: Coverage) -> dict[str, tuple[str, ...]]:
-    """Return the words of a question that stand in no section, each with words near it, as these are written.
+    """Return the words of a question without any section, each with similar words as spelt in the documents.
 
-    The ranking takes a misspelt word for the right one; here it is absent, and the right one is near.
+    The ranking treats a misspelt word as the correct one; here it is absent, and the correct one is similar.
     """
     row = documents.collection.vocabulary.row
     absent = [word for word in coverage.words if all(row(term) is None for term in word.meant)]
     absent.sort(key=lambda word: -coverage.weights[coverage.words.index(word)])
     return {
-        word.shown: near_names(word.shown, dict.fromkeys(_alike(documents, word)), NEAR)
+        word.shown: near_names(word.shown, dict.fromkeys(_alike(documents, word)), MAX_NEAR)
         for word in absent[:MAX_WORDS]
     }
 
 
 def _alike(documents: DocumentSet, word: Word) -> Iterator[str]:
-    """Yield words whose terms are variants of a word's term, as a section writes them."""
+    """Yield the variants of a word as spelt in a section."""
     vocabulary = documents.collection.vocabulary
-    variants = sorted(vocabulary.variants(word.terms[-1]), key=lambda one: -one[1])[:_TRIED]
+    variants = sorted(vocabulary.variants(word.terms[-1]), key=lambda one: -one[1])[:_MAX_TRIED]
     for (row, _), term in zip(variants, vocabulary.texts([row for row, _ in variants]), strict=True):
         text = documents.text(documents.collection.holder(row))
         for place in find_all(text, 0, len(text), [(term, 1.0)])[:1]:

@@ -1,29 +1,27 @@
-"""The section tree of documents as callers browse it."""
+"""The section tree of documents, for browsing."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any
 
 from npl_index.markdown.digests import section_digest
 from npl_index.markdown.sections import Section, SectionTree
-from npl_index.markdown.traits import TraitFilter, Traits
+from npl_index.markdown.traits import TraitFilter
 from npl_index.tokens.sections import TokenCounts
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class OwnTraits:
-    """What a section's text up to the next heading holds, where that differs from the whole section.
+    """Traits of a section's own text that differ from those of the whole section; ``None`` for equal ones.
 
-    :param has_examples: it holds a fence labelled as an example; ``None`` if the whole section is alike, …
-    :param has_tables: … a table.
-    :param has_code: … a code block.
-    :param has_definitions: … a definition list.
-    :param word_count: its words.
-    :param token_count: its tokens.
+    :param has_examples: whether it has a fence labelled as an example.
+    :param has_tables: whether it has a table.
+    :param has_code: whether it has a code block.
+    :param has_definitions: whether it has a definition list.
+    :param word_count: number of words.
+    :param token_count: number of tokens.
     """
 
     has_examples: bool | None
@@ -38,27 +36,27 @@ class OwnTraits:
 class OutlineNode:
     """One section, with its subsections.
 
-    :param name: the heading as a reader sees it; of a document, its path or name.
-    :param selector: selects exactly this section.
+    :param name: visible text of the heading; for a document, its path or name.
+    :param selector: selector of exactly this section.
     :param level: 1 to 6; 0 for a document and for a versioned section of one.
-    :param heading_level: the same.
-    :param heading: the heading's source without its marks; of a document, the title in its front matter.
+    :param heading_level: same as ``level``.
+    :param heading: source of the heading without its marks; for a document, the title in its front matter.
     :param start_line: first line, from 1.
     :param end_line: line after the last one, subsections included.
     :param start_byte: offset of the first byte in the file.
-    :param end_byte: offset after the last one.
-    :param has_examples: the section or a subsection holds a fence labelled as an example.
-    :param has_tables: … a table.
-    :param has_code: … a code block.
-    :param has_definitions: … a definition list.
+    :param end_byte: offset after the last byte, subsections included.
+    :param has_examples: whether the section or a subsection has a fence labelled as an example.
+    :param has_tables: whether it has a table, subsections included.
+    :param has_code: whether it has a code block, subsections included.
+    :param has_definitions: whether it has a definition list, subsections included.
     :param word_count: words, subsections included.
     :param token_count: tokens, subsections included.
-    :param children: the subsections that are shown.
-    :param own: what differs from that without subsections, where there are any.
-    :param version: of a versioned section or document.
-    :param matches: false for a section shown only because a subsection matches the filter.
-    :param more: subsections left out because of the depth or the budget asked for.
-    :param digest: of the section with its subsections, for ``expect``; only where sections may be changed.
+    :param children: the shown subsections.
+    :param own: differing traits of the section without its subsections, if it has any.
+    :param version: version of a versioned section or document.
+    :param matches: false for a section shown only because of a matching subsection.
+    :param more: number of subsections hidden by the depth or the budget.
+    :param digest: digest of the section with its subsections, for ``expect``; only if sections are editable.
     """
 
     name: str
@@ -94,16 +92,16 @@ def outline(
     depth: int | None = None,
     digests: bool = False,
 ) -> tuple[OutlineNode, int | None]:
-    """Show a document as one node of level 0.
+    """Return a document as one node of level 0.
 
-    :param counts: of the document's sections.
-    :param conditions: sections that do not match are left out, but for the ancestors of those that do.
-    :param selector: returns that of a section.
-    :param name: of the document's node, instead of the document's own.
-    :param depth: levels of subsections to show below the document; ``None`` for all. A title counts as the
+    :param counts: token counts of the document's sections.
+    :param conditions: conditions on the shown sections; ancestors of matching sections are shown, too.
+    :param selector: returns the selector of a section.
+    :param name: name of the document's node; by default the document's own.
+    :param depth: shown levels of subsections below the document; ``None`` for all. A title counts as the
         document.
-    :param digests: give the digest of each heading's section.
-    :returns: the node, and the number of headings that match; ``None`` without conditions.
+    :param digests: include the digest of each heading's section.
+    :returns: the node, and the number of matching headings; ``None`` without conditions.
     """
     matching = shown = None
     if conditions != TraitFilter():
@@ -120,7 +118,7 @@ def outline(
         if depth is not None and index == tree.title:
             depth += 1
         deeper = None if depth is None else depth - 1
-        whole, tokens = section.whole_traits, counts.total(inside)
+        tokens = counts.total(inside)
         return OutlineNode(
             name=name or section.name,
             selector=selector(index),
@@ -131,7 +129,7 @@ def outline(
             end_line=section.whole.stop + 1,
             start_byte=section.whole_bytes.start,
             end_byte=section.whole_bytes.stop,
-            **whole._asdict(),
+            **section.whole_traits._asdict(),
             token_count=tokens,
             children=() if depth == 0 else tuple(node(child, deeper) for child in children),
             own=_own(section, counts.last(index), tokens) if section.children else None,
@@ -145,12 +143,5 @@ def outline(
 
 
 def _own(section: Section, tokens: int, whole_tokens: int) -> OwnTraits:
-    own, whole = section.own_traits, section.whole_traits
-    return OwnTraits(
-        **{name: _unlike(getattr(own, name), getattr(whole, name)) for name in Traits._fields},
-        token_count=_unlike(tokens, whole_tokens),
-    )
-
-
-def _unlike(own: T, whole: T) -> T | None:
-    return None if own == whole else own
+    pairs: Any = zip((*section.own_traits, tokens), (*section.whole_traits, whole_tokens), strict=True)
+    return OwnTraits(*(None if own == whole else own for own, whole in pairs))

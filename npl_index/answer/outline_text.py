@@ -7,8 +7,8 @@
     12-30 310 c+2 ## Watering
     31-60 410 ## Pruning
 
-The numbers and letters that a line begins with are ours, and the text of a heading is never at a line's
-beginning. A line without them is a heading that only leads to others.
+A line begins with our numbers and letters, never with the text of a heading, except for a heading that is
+shown only for its subsections.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ _LETTERS = {
     "has_definitions": ("d", "definitions"),
 }
 """Letter and word of each trait."""
-_PATH = re.compile(r"[\w./-]*\.\w+")  # its suffix tells it from the letters before it
-_ORDINAL = re.compile(r" \[\d+\]\Z")  # what looks like one in a heading is in quotes in its selector
+_PATH = re.compile(r"[\w./-]*\.\w+")  # its suffix distinguishes it from the letters before it
+_ORDINAL = re.compile(r" \[\d+\]\Z")  # in the text of a heading it would be in quotes
 
 
 @dataclass(frozen=True)
 class OutlineText:
-    """Writes the outline of one document, or of several.
+    """The outline of one or several documents as text.
 
-    :param documents: their nodes of level 0.
-    :param several: each document has a line of its own.
-    :param titled: the first heading of the one document is its title.
-    :param version: of the document, where it says one.
-    :param remarks: lines for the end of the text.
-    :param unfolding: what shows the headings that the depth hides, if the first line does not say it.
+    :param documents: nodes of level 0.
+    :param several: whether each document has a line.
+    :param titled: whether the first heading of the single document is its title.
+    :param version: version of the document, if it has one.
+    :param remarks: lines at the end of the text.
+    :param unfolding: hint for showing hidden headings; ``None`` if the first line has it.
     """
 
     documents: Sequence[OutlineNode]
@@ -60,9 +60,9 @@ class OutlineText:
     def write(
         self, budget: int | None, counter: TokenCounter, clock: Deadline = NO_DEADLINE
     ) -> tuple[str, tuple[OutlineNode, ...]]:
-        """Return the text, and the nodes that it shows.
+        """Return the text, and the shown nodes.
 
-        :param budget: tokens that the text may have; ``None`` for no limit.
+        :param budget: maximum tokens of the text; ``None`` for no limit.
         :raises DocumentTimeoutError: the deadline has passed.
         """
         count = partial(count_tokens, counter=counter, clock=clock)
@@ -100,14 +100,14 @@ class OutlineText:
 
     @property
     def nodes(self) -> tuple[OutlineNode, ...]:
-        """The nodes that have a line, with what is below them."""
+        """The top nodes with a line."""
         if self.several:
             return tuple(self.documents)
         return tuple(child for document in self.documents for child in document.children)
 
     @cached_property
     def first(self) -> str:
-        """The line that says how to read the others, and how a selector is made of them."""
+        """The legend of the lines, with the form of a selector."""
         if not self.several:
             version = f"version {label(self.version)}; " if self.version else ""
             root = self.documents[0].selector if self.documents else ""
@@ -125,14 +125,14 @@ class OutlineText:
 
     @property
     def _is_flat(self) -> bool:
-        """Whether no section but the title, which counts as the document, has another inside."""
+        """Whether no section except the title has subsections."""
         tops = self.nodes
         below = (*tops[0].children, *tops[1:]) if self.titled and tops else tops
         return not any(node.children or node.more for node in below)
 
     @property
     def _legend(self) -> str:
-        """Say what the letters mean that occur."""
+        """The meaning of the letters that occur."""
         used = {letter for document in self.documents for letter in _letters(document)}
         said = [f"{letter} {what}" for letter, what in _LETTERS.values() if letter in used]
         legend = " ".join((*said, "=digest") if any(node.digest for node in self.nodes) else said)
@@ -140,7 +140,7 @@ class OutlineText:
 
     @cached_property
     def _shared(self) -> str:
-        """What the paths of all documents begin with, up to the end of a word; it is said once."""
+        """The common prefix of all paths, up to the end of a word."""
         paths = [document.name for document in self.documents]
         shared = commonprefix(paths) if len(paths) > 1 and all(map(_is_plain, paths)) else ""
         return shared[: max(map(shared.rfind, "/-_"), default=-1) + 1]
@@ -148,7 +148,7 @@ class OutlineText:
     def line(self, node: OutlineNode, depth: int) -> str:
         """Return a node's line.
 
-        :param depth: nodes above it.
+        :param depth: number of nodes above it.
         """
         is_document = self.several and not depth
         marks = _letters(node) + (f"+{node.more}" if node.more else "")
@@ -171,7 +171,7 @@ def _letters(node: OutlineNode) -> str:
 
 
 def _step(node: OutlineNode) -> str:
-    """Return what a node is called in the path of a selector."""
+    """Return a node as a step of a selector."""
     name = heading_label(node.name)
     ordinal = _ORDINAL.search(node.selector)
     step = f"{'#' * node.level} {spell(name)}" if node.level else quoted(name)
@@ -179,22 +179,22 @@ def _step(node: OutlineNode) -> str:
 
 
 def _title(document: OutlineNode, form: str = "{}") -> str:
-    """Return a document's title where it says more than its name, else nothing."""
+    """Return a document's title if it differs from its name, else ``""``."""
     title = heading_label(document.heading)
     said = fold_document(title) == fold_document(basename(document.name))
     return "" if said or not title else form.format(quoted(title))
 
 
 def _is_plain(path: str) -> bool:
-    """Return whether a path stands in a selector and in a line as it is."""
+    """Return whether a path needs no quotes in selectors and lines."""
     return bool(_PATH.fullmatch(path)) and spell(path) == path
 
 
 def _inside(nodes: Sequence[OutlineNode]) -> int:
-    """Count headings, shown or not."""
+    """Return the number of headings, shown or hidden."""
     return sum((node.level > 0) + (node.more or 0) + _inside(node.children) for node in nodes)
 
 
 def _folded(nodes: Sequence[OutlineNode]) -> int:
-    """Count headings that are not shown."""
+    """Return the number of hidden headings."""
     return sum((node.more or 0) + _folded(node.children) for node in nodes)

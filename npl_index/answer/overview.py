@@ -1,8 +1,8 @@
-"""What documents are about, in few tokens: the words that only their headings have, and a map of them.
+"""A map of documents in few tokens, and the characteristic words of their headings.
 
-Names and headings are somebody's text. Of headings there are single words, in the order of the alphabet; a
-name that is not one plain word is in quotes. So nothing of it reads as a sentence of ours. The result depends
-on the documents alone, and not on the machine: clients cache it, and CI compares it.
+Names and headings are foreign text. Headings appear as single words in alphabetical order, and a name that is
+not one plain word is in quotes. So none of it reads as an instruction. The result depends only on the
+documents, not on the machine: clients cache it, and CI compares it.
 """
 
 from __future__ import annotations
@@ -20,30 +20,30 @@ from npl_index.selectors.grammar import quoted
 from npl_index.selectors.labels import label
 from npl_index.tokens.estimated import estimator
 
-BUDGET = 1_000
-"""Tokens of a map."""
+MAX_MAP_TOKENS = 1_000
+"""Maximum tokens of a map."""
 
-LONGEST_NAME = 40
-"""Characters that are shown of a name."""
+MAX_NAME = 40
+"""Maximum characters of a name."""
 
-_LONGEST_WORD = 24  # bytes: a run of Chinese characters may be a sentence
-_FOR_NAMES = 0.7  # share of a map's room; words of headings get the rest
-_RARE = 0.05  # share of documents that may have a word which tells where to look
+_MAX_WORD = 24  # bytes, because Chinese characters may be a sentence
+_FOR_NAMES = 0.7  # share of a map's tokens for names; words of headings have the rest
+_RARE = 0.05  # maximum share of documents with a characteristic word
 _TRIES = 4
 _WORD = re.compile(r"[^\W\d_]\w*(?:['’.+#-]\w+){0,2}[+#]*")
 _PLAIN = re.compile(r"[\w.+@:-]{1,24}(?:/[\w.+@:-]{1,24}){0,3}/?")  # longer ones may be a sentence
 _HEADING = re.compile(r"^(?:(```|~~~)|(?:#{1,3}|title:)[ \t]+(.+))", re.MULTILINE)
 _MARKUP = re.compile(r"\{[^{}]*\}|<[^<>]*>|\]\([^()]*\)")
 
-_Entry = tuple[str, str]  # a folder, and what stands in its line
+_Entry = tuple[str, str]  # a folder, and a name in its line
 
 
 class HeadingWord(NamedTuple):
-    """A word that the headings of some documents have more often than other texts do.
+    """A word that is more frequent in the headings of some documents than in other texts.
 
-    :param text: as most of them spell it.
-    :param term: of the index.
-    :param held: how many headings of each document have it.
+    :param text: its most frequent spelling.
+    :param term: its index term.
+    :param held: number of headings with it, by document.
     """
 
     text: str
@@ -51,17 +51,18 @@ class HeadingWord(NamedTuple):
     held: Counter[int]
 
 
-def in_quotes(name: str, most: int = LONGEST_NAME) -> str:
-    """Return the beginning of somebody's name for a thing in quotes that it cannot leave.
+def in_quotes(name: str, most: int = MAX_NAME) -> str:
+    """Return the begin of a foreign name in quotes.
 
-    Whatever could end them or a line, begin or end a comment, is escaped, and so is what nobody can see.
+    Characters that would end the quotation or the line, or begin or end a comment, are escaped, and invisible
+    characters as well.
     """
     name = label(name)
     return quoted(name if len(name) <= most else f"{name[: most - 1]}…").replace("<!", r"<\!")
 
 
 def headings_at(text: str) -> list[str]:
-    """Return the headings of a text that is not parsed, down to level 3; it may end anywhere."""
+    """Return the headings of a text down to level 3, without parsing it; it may be incomplete."""
     found: list[str] = []
     fenced = False
     for fence, heading in _HEADING.findall(text):
@@ -71,17 +72,17 @@ def headings_at(text: str) -> list[str]:
 
 
 def heading_words(documents: Sequence[Sequence[str]]) -> list[HeadingWord]:
-    """Return the words that are characteristic of documents, best first.
+    """Return the characteristic words of documents, best first.
 
-    A word is worth more the more documents have it, and the rarer it is in other texts.
+    The best words are frequent in these documents and rare in other texts.
 
-    :param documents: the headings of each; the first, its title, counts three times.
+    :param documents: headings of each document; the first one, its title, counts three times.
     """
     held: defaultdict[str, Counter[int]] = defaultdict(Counter)
     spelt: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for number, headings in enumerate(documents):
         for word in _WORD.findall("\n".join((*headings[:1], *headings[:1], *headings))):
-            if 1 < len(word.encode(errors="replace")) <= _LONGEST_WORD and (own := terms(word)):
+            if 1 < len(word.encode(errors="replace")) <= _MAX_WORD and (own := terms(word)):
                 held[own[-1]][number] += 1
                 spelt[own[-1]][word] += 1
 
@@ -94,12 +95,12 @@ def heading_words(documents: Sequence[Sequence[str]]) -> list[HeadingWord]:
 
 
 def overview(paths: Sequence[str], headings: Sequence[Sequence[str]]) -> str:
-    """Return a map of documents as Markdown: for each folder a line of names, with rare words of headings.
+    """Return a map of documents as Markdown: a line of names for each folder, with rare words of headings.
 
-    What there is no room for is counted. Where folders are too many for a line each, those above have lines.
+    Names without room are counted. With too many folders, only upper ones have lines.
 
-    :param paths: relative to a root, sorted.
-    :param headings: of each document, its title first; nothing where they were not read.
+    :param paths: paths relative to a root, sorted.
+    :param headings: headings of each document, its title first; empty for unread documents.
     """
     counter = estimator()
 
@@ -107,25 +108,25 @@ def overview(paths: Sequence[str], headings: Sequence[Sequence[str]]) -> str:
         return counter.upper_bound(counter.count(text))
 
     depth = max((path.count("/") for path in paths), default=0)
-    while cost((chart := _Map(paths, depth)).text()) > BUDGET // 2 and depth:
+    while cost((chart := _Map(paths, depth)).text()) > MAX_MAP_TOKENS // 2 and depth:
         depth -= 1
     names = sorted((counter.count(f", {chart.name(one)}"), one) for one in chart.entries)
     words = [(counter.count(f", {word.text}"), word) for word in heading_words(headings)]
     text = chart.text()
-    room = BUDGET - cost(text)
+    room = MAX_MAP_TOKENS - cost(text)
     for _ in range(_TRIES):
         chart.fill(names, words, room)
-        over = cost(chart.text()) - BUDGET
+        over = cost(chart.text()) - MAX_MAP_TOKENS
         text = text if over > 0 else chart.text()
         room -= over
     return text
 
 
 class _Map:
-    """Lines of folders, with entries: documents, and folders that have no line.
+    """Lines of folders with entries: documents, and folders without a line.
 
-    :param paths: of all documents.
-    :param depth: levels of folders that have lines.
+    :param paths: paths of all documents.
+    :param depth: levels of folders with lines.
     """
 
     def __init__(self, paths: Sequence[str], depth: int) -> None:
@@ -139,16 +140,16 @@ class _Map:
         self.said: defaultdict[_Entry, list[str]] = defaultdict(list)
 
     def name(self, entry: _Entry) -> str:
-        """Return what an entry is called; a folder with the number of its documents."""
+        """Return the name of an entry, and for a folder the number of its documents."""
         return _named(entry[1]) + (f" {self.entries[entry]:,}" if entry[1].endswith("/") else "")
 
     def fill(
         self, names: Sequence[tuple[int, _Entry]], words: Sequence[tuple[int, HeadingWord]], room: int
     ) -> None:
-        """Choose what to show; short names come first, so that most are there.
+        """Choose names and words; short names come first, so that most are shown.
 
-        :param names: entries with what their names cost.
-        :param words: with what they cost.
+        :param names: costs of names, and their entries.
+        :param words: costs of words, and the words.
         """
         used, most = 0, max(3, _RARE * len(self.homes))
         self.shown.clear()
@@ -183,4 +184,4 @@ class _Map:
 
 
 def _named(path: str) -> str:
-    return path if _PLAIN.fullmatch(path) else in_quotes(path, 2 * LONGEST_NAME)
+    return path if _PLAIN.fullmatch(path) else in_quotes(path, 2 * MAX_NAME)

@@ -1,11 +1,11 @@
 """Packing an answer into its token budget.
 
-The tokens are shared in this order: remarks, passages, pointers, keywords and suggestions. What follows the
-passages has a part that is reserved first.
+The tokens are shared in this order: remarks, passages, pointers, keywords and suggestions. Tokens for the
+parts after the passages are reserved first.
 
-A unit is what one row of the answer describes: a hit's own text, or a section that a selector asked for with
-its subsections. Each is kept whole if it fits, else split into its subsections, else cut. Once a unit has no
-room, no lesser unit is kept in its place.
+A unit is the text of one row of the answer: a hit's own text, or a selected section with its subsections. It
+is kept whole if it fits, else split into its subsections, else cut. After a unit without room, no lesser unit
+is kept.
 """
 
 from __future__ import annotations
@@ -26,51 +26,51 @@ from npl_index.answer.values import Pointer, Suggestion, Tailored
 from npl_index.markdown.sections import Span
 
 BEST = 3
-"""The best hits are in every answer, at least by name."""
+"""Number of best hits that are in every answer, at least by name."""
 
 POINTERS = 4
 MORE_POINTERS = 8
 MAX_CHOSEN_NAMED = 64
-"""Most pointers of an answer, of an answer without enough evidence, and to remaining parts of selected
+"""Maximum pointers of an answer, of an answer without enough evidence, and to remaining parts of selected
 sections."""
 
-LINES = 2
-"""Pointers that show their matching line; where no section speaks for an answer, a line would seem to."""
+MAX_LINES = 2
+"""Maximum pointers with a matching line; with the verdict *absent*, a line would look like an answer."""
 
-MOST_TOKENS = 10**9
-"""No answer has as many; a larger budget is the same, and may have more digits than a float takes."""
+MAX_TOKENS = 10**9
+"""More tokens than any answer has; a larger budget is reduced to this, so that it fits a float."""
 
-MOST_FOR_POINTERS = 4
-"""The remaining tokens divided by this are the bound for pointers, except for those to the best hits."""
+POINTER_DIVISOR = 4
+"""Divisor of the remaining tokens for the limit of pointers, except for those to the best hits."""
 
-MOST_FOR_FURTHER = 12
-"""The remaining tokens divided by this are the bound for keywords and suggestions of a truncated answer."""
+FURTHER_DIVISOR = 12
+"""Divisor of the remaining tokens for the limit of keywords and suggestions in a truncated answer."""
 
-MOST_FOR_REMARKS = 3
-"""The budget divided by this is the bound for remarks: the sections keep most of it."""
+REMARK_DIVISOR = 3
+"""Divisor of the budget for the limit of remarks."""
 
-MOST_FILES = 3
-"""Files that remarks name; the section index names all."""
+MAX_FILES = 3
+"""Maximum files in remarks; the section index names all."""
 
-WORTH_A_ROW = 2
-"""A further piece is kept if it is this many times as long as its row."""
+MIN_ROWS = 2
+"""Minimum length of a further piece, in lengths of its row."""
 
-MOST_FAILED_CUTS = 5
-"""Failed cuts before the first unit is kept: each try takes as long as the rest of the packing."""
+MAX_FAILED_CUTS = 5
+"""Maximum failed cuts before the first kept unit: each try takes as long as the rest of the packing."""
 
 
 Further = Sequence[str | Suggestion]
-"""What an answer says besides its sections: keywords, best first, then suggestions."""
+"""Further parts of an answer: keywords, best first, then suggestions."""
 
 
 class Wanted(NamedTuple):
-    """What an answer is packed from.
+    """The material of an answer.
 
-    :param units: to be returned, best first.
-    :param most: most tokens of one unit, ``None`` for no limit.
-    :param others: units that are only named, best first.
-    :param best: the sections of the best hits.
-    :param pointers: how many sections are named in addition to the obligatory ones.
+    :param units: wanted units, best first.
+    :param most: maximum tokens of one unit, ``None`` for no limit.
+    :param others: units to name only, best first.
+    :param best: sections of the best hits.
+    :param pointers: maximum of optional pointers.
     """
 
     units: Sequence[Unit]
@@ -81,7 +81,7 @@ class Wanted(NamedTuple):
 
     @property
     def chosen(self) -> bool:
-        """Whether selectors ask for the units."""
+        """Whether selectors match the units."""
         return bool(self.units) and self.units[0].parts[0].chosen
 
     def holds_best(self, unit: Unit) -> bool:
@@ -90,12 +90,12 @@ class Wanted(NamedTuple):
 
 
 class Packed(NamedTuple):
-    """What fits, and what does not.
+    """Kept and dropped parts of an answer.
 
     :param kept: units of the answer, best first.
     :param dropped: units without room, best first.
-    :param rests: the remaining parts of units that were cut.
-    :param pointers: to sections that the answer does not hold, best first.
+    :param rests: remaining parts of cut units.
+    :param pointers: pointers to sections outside the answer, best first.
     :param further: keywords and suggestions.
     """
 
@@ -107,24 +107,24 @@ class Packed(NamedTuple):
 
     @property
     def truncated(self) -> bool:
-        """Whether something that is wanted was left out or cut."""
+        """Whether a wanted unit is dropped or cut."""
         return bool(self.dropped or self.rests)
 
 
 def remarks(
     failures: Sequence[str], unreadable: Sequence[str], token_budget: int | None, prices: Prices
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return why selectors select nothing, and which files were left out: the first of each, and a count.
+    """Return the remarks on failed selectors and on omitted files: the first of each, and a count.
 
-    :param failures: why selectors select nothing.
-    :param unreadable: files that were left out, and why.
-    :param token_budget: of the whole answer; ``None`` for no limit.
+    :param failures: reasons for selectors without a match.
+    :param unreadable: reasons for omitted files.
+    :param token_budget: budget of the whole answer; ``None`` for no limit.
     """
-    left = MOST_TOKENS if token_budget is None else token_budget // MOST_FOR_REMARKS
+    left = MAX_TOKENS if token_budget is None else token_budget // REMARK_DIVISOR
     said: list[tuple[str, ...]] = []
     for texts, most, what, state in (
         (failures, len(failures), "selector", "found nothing"),
-        (unreadable, MOST_FILES, "file", "left out"),
+        (unreadable, MAX_FILES, "file", "left out"),
     ):
         spent = list(accumulate(map(prices.named, texts[:most]), initial=0))
         number = sum(total <= left for total in spent) - 1
@@ -146,19 +146,19 @@ def pack(
     held: tuple[str, ...],
     brief: bool,
 ) -> Packed:
-    """Choose what an answer holds.
+    """Choose the parts of an answer.
 
     :param further: keywords and suggestions.
-    :param nothing: the answer without any of its parts.
-    :param token_budget: of the whole answer; ``None`` for no limit.
-    :param held: as in :class:`~npl_index.answer.values.Guide`.
-    :param brief: suggestions keep to their part, whatever remains.
+    :param nothing: the answer without its parts.
+    :param token_budget: budget of the whole answer; ``None`` for no limit.
+    :param held: see :class:`~npl_index.answer.values.Guide`.
+    :param brief: suggestions keep their limit, even if tokens remain.
     """
     packing = _Packing(wanted, further, documents, form, nothing, token_budget, held)
     packing.take_all()
     pointers = packing.pointers()
     if not pointers and (packing.dropped or packing.rests):
-        # An answer that leaves something out and does not name it is a dead end.
+        # An answer must name a dropped part.
         packing.kept, packing.dropped, packing.rests, packing.owed = [], list(wanted.units), [], 0
         pointers = packing.pointers()
     packed = Packed(packing.kept, packing.dropped, packing.rests, pointers, further)
@@ -168,10 +168,10 @@ def pack(
 
 
 class _Packing:
-    """An answer while it is packed; its parts take from the remaining tokens in turn.
+    """An answer during packing; its parts take from the remaining tokens in order.
 
-    :ivar left: remaining tokens, without those for the selectors of remaining parts and of dropped units.
-    :ivar owed: how many of the dropped units are better than a kept one.
+    :ivar left: remaining tokens, without those for pointers to remaining parts and to dropped units.
+    :ivar owed: number of dropped units that are better than a kept one.
     """
 
     def __init__(
@@ -193,17 +193,17 @@ class _Packing:
         self.owed = self._traces = self._failed = self._paid_for = 0
         self._entered: set[int] = set()
         self._names_all = True
-        self._limit, self._left = 0, MOST_TOKENS
+        self._limit, self._left = 0, MAX_TOKENS
         self._least_names = self._names = 0
         if token_budget is not None:
-            token_budget = min(token_budget, MOST_TOKENS)
+            token_budget = min(token_budget, MAX_TOKENS)
             bound = documents.counter.upper_bound
             self._limit = token_budget * token_budget // max(1, bound(token_budget))
             while bound(self._limit) > token_budget:
                 self._limit -= 1
-            # The longest number there may be, and some content.
+            # With the longest possible number, and some content.
             self._left = self._without_frame(replace(nothing, content="…", total_tokens=token_budget))
-            self._pay_further(max(0, self._left) // MOST_FOR_FURTHER)
+            self._pay_further(max(0, self._left) // FURTHER_DIVISOR)
             self._least_names, self._names = self._reserved()
         self._most = self._left if wanted.most is None else wanted.most
 
@@ -214,19 +214,19 @@ class _Packing:
     def _reserved(self) -> tuple[int, int]:
         """Return the tokens to reserve for pointers: for those to the best hits, and for all.
 
-        A piece of the best unit may take the difference, and in the last resort all, unless a selector asked
-        for it.
+        A piece of the best unit may use the difference, and as a last resort all, unless a selector matches
+        it.
         """
         wanted, trace = self._wanted, self._prices.trace
         named = [*wanted.units[1:MAX_CHOSEN_NAMED], *wanted.others]
         best = self._widest() if wanted.chosen else list(filter(wanted.holds_best, named))
         costs = accumulate(map(trace, named[: wanted.pointers]), initial=0)
-        most = max(0, self._left) // MOST_FOR_POINTERS
+        most = max(0, self._left) // POINTER_DIVISOR
         least = sum(map(trace, best))
         return least, max(least, *(total for total in costs if total <= most))
 
     def _widest(self) -> list[Unit]:
-        """Return ranges of what selectors ask for, as long as those may be that name what has no room."""
+        """Return the longest possible range over selected sections, which names dropped ones."""
         first = self._wanted.units[0]
         if len(first.parts) < 2:
             return []
@@ -261,7 +261,7 @@ class _Packing:
         return True
 
     def _take_piece(self, unit: Unit) -> bool:
-        """Keep a piece of a unit, if one fits that is worth its row."""
+        """Keep a piece of a unit if one fits that is worth its row."""
         part = unit.parts[0]
         # A piece and its remaining parts are named by their lines.
         lines = Span(part.lines.start, max(part.lines.start, part.lines.stop - 1))
@@ -269,11 +269,11 @@ class _Packing:
         cost, trace = self._row_and_entry(like), self._prices.trace(like)
         room = self._left - cost - trace
         pieces = None
-        if not self.kept or room - self._names > WORTH_A_ROW * cost:
+        if not self.kept or room - self._names > MIN_ROWS * cost:
             pieces = self._cut(part, room - self._names)
-            if pieces is not None and len(pieces) > 2:  # text stands before it and behind it
+            if pieces is not None and len(pieces) > 2:  # parts remain before and after it
                 pieces = self._cut(part, room - self._names - trace) or pieces
-        if pieces is None and not self.kept and self._failed < MOST_FAILED_CUTS:
+        if pieces is None and not self.kept and self._failed < MAX_FAILED_CUTS:
             pieces = self._cut(part, room - self._least_names, at_any_cost=True)
             if pieces is None and not part.chosen:
                 pieces = self._cut(part, room, at_any_cost=True)
@@ -290,10 +290,10 @@ class _Packing:
         return True
 
     def _cut(self, part: Part, limit: int, *, at_any_cost: bool = False) -> Sequence[Part] | None:
-        """Return a piece of a part that fits, and the remaining parts before and behind it.
+        """Return a piece of a part that fits, and the remaining parts before and after it.
 
-        :param limit: tokens as they are sent.
-        :param at_any_cost: a beginning, or a bare heading, is better than nothing.
+        :param limit: maximum tokens as sent.
+        :param at_any_cost: also return a beginning without a term, or a bare heading.
         """
         limit = limit if part.chosen else min(limit, self._most)
         if limit <= 0:
@@ -308,7 +308,7 @@ class _Packing:
         heading = self._documents.tree(part.document).sections[part.section].heading_lines
         if not at_any_cost or not part.lines.start <= heading.start < heading.stop < part.lines.stop:
             return None
-        # Where nothing else fits, the heading says where the text is.
+        # If only the heading fits, it shows the place of the text.
         lines = Span(part.lines.start, heading.stop)
         first = self._documents.part(part.place, chosen=part.chosen, lines=lines)
         rest = tuple(rest_of(self._documents, part, first))
@@ -330,23 +330,23 @@ class _Packing:
         self.owed = len(self.dropped)
 
     def pointers(self) -> tuple[Pointer, ...]:
-        """Name sections that the answer does not hold, best first.
+        """Return pointers to sections outside the answer, best first.
 
-        These are at least one if something does not fit; units better than a kept one; the remaining parts of
-        cut units; the best hits; then others as far as there is room. The first ones show their matching
-        lines, unless there is no text.
+        Obligatory are one pointer after dropped text, the units better than a kept one, the remaining parts
+        of cut units, and the best hits; then others follow while there is room. The first pointers show their
+        matching lines, unless there is no text.
         """
         wanted = self._wanted
         dropped = left_out(self._documents, self.dropped)
         owed = {part for unit in (*self.dropped[: self.owed], *self.rests) for part in unit.parts}
         if wanted.chosen:
-            dropped = self._joined(dropped)
+            dropped = self._with_ranges(dropped)
         units = [*dropped, *self.rests, *wanted.others]
         first = [unit for unit in units if not owed.isdisjoint(unit.parts) or wanted.holds_best(unit)]
         then = [unit for unit in units if unit not in first]
         named: list[tuple[Unit, Pointer]] = []
         if not self.kept and (units := [*first, *then]):
-            # What to ask for is the least that an answer says.
+            # The minimum of an answer is a pointer.
             named.append((units[0], self._least(units[0])))
         for number, unit in enumerate((*first, *then)):
             most = MAX_CHOSEN_NAMED if wanted.chosen else wanted.pointers
@@ -362,12 +362,12 @@ class _Packing:
             if number >= len(first):
                 break
         named.sort(key=lambda one: -one[0].score)
-        for at, (unit, one) in enumerate(named[: LINES if wanted.units else 0]):
+        for at, (unit, one) in enumerate(named[: MAX_LINES if wanted.units else 0]):
             named[at] = unit, self._with_line(unit, one)
         return tuple(one for _, one in named)
 
-    def _joined(self, units: list[Unit]) -> list[Unit]:
-        """Return units to name: as many alone as there is room for, the others joined."""
+    def _with_ranges(self, units: list[Unit]) -> list[Unit]:
+        """Return units to name: as many single ones as fit, and the others joined."""
         room = self._left - sum(map(self._prices.trace, self.rests))
         for alone in (min(len(units), MAX_CHOSEN_NAMED), *range(POINTERS, -1, -1)):
             named = [*units[:alone], *joined(self._documents, units[alone:])]
@@ -376,7 +376,7 @@ class _Packing:
         return named
 
     def _least(self, unit: Unit) -> Pointer:
-        """Name a unit, or its document if there is no room for more."""
+        """Return the pointer to a unit, or to its document if there is no room."""
         names = selector(self._documents, unit), self._documents.name(unit.document)
         every = [Pointer(name, unit.tokens) for name in names]
         one = next((one for one in every if self._prices.pointer(one) <= self._left), None)
@@ -394,16 +394,16 @@ class _Packing:
         return full if self._pay(self._prices.pointer(full) - self._prices.pointer(one)) else one
 
     def paid_further(self, *, complete: bool) -> Further:
-        """Return the keywords and suggestions there is room for.
+        """Return the keywords and suggestions that fit.
 
-        :param complete: nothing was left out, so the rest of the budget is theirs.
+        :param complete: no text is missing, so they may use all remaining tokens.
         """
         if complete and self._names_all:
             self._pay_further(self._left)
         return self._further[: self._paid_for]
 
     def _pay_further(self, most: int) -> None:
-        """Pay for keywords and then for suggestions, as far as some tokens go."""
+        """Take tokens for keywords and then for suggestions, up to a maximum."""
         for one in self._further[self._paid_for :]:
             cost = self._prices.further(one)
             if cost > most:

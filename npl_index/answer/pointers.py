@@ -6,13 +6,13 @@ from bisect import bisect_right
 
 from npl_index.answer.assembling import selector
 from npl_index.answer.document_set import DocumentSet, Part, Unit
-from npl_index.answer.finding import Found, find_all
+from npl_index.answer.finding import Occurrence, find_all
 from npl_index.answer.values import Pointer
 
-LINE_CHARACTERS = 80
-"""Most characters shown of a matching line: about twenty tokens."""
+MAX_LINE = 80
+"""Maximum characters of a shown line: about twenty tokens."""
 
-_BEFORE = LINE_CHARACTERS // 4
+_BEFORE = MAX_LINE // 4
 
 
 def pointer(documents: DocumentSet, unit: Unit) -> Pointer:
@@ -24,15 +24,15 @@ def pointer(documents: DocumentSet, unit: Unit) -> Pointer:
 
 
 def matching_line(documents: DocumentSet, part: Part) -> tuple[int, str] | None:
-    """Return the line below a part's heading that holds most terms of the question.
+    """Return the line below a part's heading with most terms of the question.
 
-    :returns: its number, from 0, and its text, shortened; ``None`` where no line holds any.
+    :returns: its number, from 0, and its shortened text; ``None`` without a matching line.
     """
     tree = documents.tree(part.document)
     starts = tree.line_starts
     body = max(part.lines.start, tree.sections[part.section].heading_lines.stop)
     found = find_all(tree.source, starts[body], starts[part.lines.stop], documents.wanted)
-    lines: dict[int, dict[int, Found]] = {}
+    lines: dict[int, dict[int, Occurrence]] = {}
     for one in found:
         lines.setdefault(bisect_right(starts, one.at) - 1, {}).setdefault(one.term, one)
     if not lines:
@@ -44,11 +44,11 @@ def matching_line(documents: DocumentSet, part: Part) -> tuple[int, str] | None:
 
 
 def _around(text: str, at: int) -> str:
-    """Return the characters of a text around a place, cut between words."""
-    begin = max(0, min(at - _BEFORE, len(text) - LINE_CHARACTERS))
+    """Return the characters of a text around an offset, cut between words."""
+    begin = max(0, min(at - _BEFORE, len(text) - MAX_LINE))
     if begin:
         begin = text.find(" ", begin, at) + 1 or begin
-    end = begin + LINE_CHARACTERS
+    end = begin + MAX_LINE
     if end < len(text):
         space = text.rfind(" ", at, end)
         end = space if space > at else end

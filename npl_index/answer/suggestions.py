@@ -1,4 +1,4 @@
-"""Sections a caller may want next, each with a reason a person understands."""
+"""Suggested sections, each with a reason."""
 
 from __future__ import annotations
 
@@ -12,41 +12,41 @@ from cachetools import LRUCache
 from npl_index.ranking.indexing import Collection
 
 MAX_SUGGESTIONS = 5
-NEXT_TO_IT = 2
-"""Neighbours of the answer's sections, suggested where there is nothing else."""
+MAX_NEIGHBOURS = 2
+"""Maximum suggestions, and maximum neighbours of the answer's sections if there is no other suggestion."""
 
 Place = tuple[int, int]
 """Index of a document in the collection, and of a section in the document."""
 
-_Key = tuple[str, int, str]  # path of the file, section, selector: an edit that moves sections is noticed
-_KEYS_KEPT = 4096
-_PARTNERS_KEPT = 12
-_COUNTED_PER_CALL = 4
+_Key = tuple[str, int, str]  # path of the file, section, selector: shows edits that move sections
+_MAX_KEYS = 4096
+_MAX_PARTNERS = 12
+_MAX_COUNTED = 4
 
 
 Idea = tuple[Place, str]
-"""A section that is suggested, and why."""
+"""A suggested section, and the reason."""
 
 
 class Companions:
-    """Counts which sections callers asked for together; in memory, with a limit, safe for several threads."""
+    """Counts of sections that callers requested together: a bounded cache, safe for several threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._counts: LRUCache[_Key, Counter[_Key]] = LRUCache(_KEYS_KEPT)
+        self._counts: LRUCache[_Key, Counter[_Key]] = LRUCache(_MAX_KEYS)
 
     def record(self, collection: Collection, places: Sequence[Place]) -> None:
-        """Count every pair among the first sections that one call named."""
-        keys = [_key(collection, place) for place in places[:_COUNTED_PER_CALL]]
+        """Count every pair among the first sections of one call."""
+        keys = [_key(collection, place) for place in places[:_MAX_COUNTED]]
         with self._lock:
             for one, other in permutations(dict.fromkeys(keys), 2):
                 counter = self._counts.setdefault(one, Counter())
                 counter[other] += 1
-                if len(counter) > _PARTNERS_KEPT:
+                if len(counter) > _MAX_PARTNERS:
                     del counter[counter.most_common()[-1][0]]
 
     def of(self, collection: Collection, place: Place) -> Iterator[tuple[Place, int]]:
-        """Return sections of the collection that were asked for with this one, most often first."""
+        """Yield sections of the collection that were requested with this one, most frequent first."""
         with self._lock:
             found = self._counts.get(_key(collection, place), Counter()).most_common()
         for (path, section, selector), count in found:
@@ -74,21 +74,22 @@ def suggest(
     """Choose at most :data:`MAX_SUGGESTIONS` sections.
 
     :param kept: sections of the answer, most relevant first.
-    :param excluded: further sections that need no suggestion, such as those the answer already names.
-    :param related: sections with the query's keywords, best first, and those they add to the answer.
-    :param companions: what earlier calls asked for together.
-    :param neighbours: what stands next to the sections of the answer, where there is nothing else.
+    :param excluded: further sections to exclude, such as those that the answer names.
+    :param related: sections with the query's keywords, best first, and the keywords that they add to the
+        answer.
+    :param companions: sections that earlier calls requested together.
+    :param neighbours: suggest neighbours of the answer's sections if there is no other suggestion.
     """
     taken = {*kept, *excluded}
     sources = [_asked_together(collection, kept, companions), _about_the_same(related)]
     chosen = list(islice(_in_turn(sources, taken), MAX_SUGGESTIONS))
     if neighbours and not chosen:
-        chosen = list(islice(_in_turn([_siblings(collection, kept)], taken), NEXT_TO_IT))
+        chosen = list(islice(_in_turn([_siblings(collection, kept)], taken), MAX_NEIGHBOURS))
     return tuple(chosen)
 
 
 def _in_turn(sources: list[Iterator[Idea]], taken: set[Place]) -> Iterator[Idea]:
-    """Return one new idea of each source after the other."""
+    """Yield new ideas from each source in turn."""
     while sources:
         for source in tuple(sources):
             idea = next((idea for idea in source if idea[0] not in taken), None)

@@ -1,4 +1,4 @@
-"""The use case: what a task needs from some documents, inside a token budget."""
+"""The use case: the sections for a task, within a token budget."""
 
 from __future__ import annotations
 
@@ -29,32 +29,32 @@ MAX_TOPICS = 64
 MAX_TOPIC_LENGTH = 200
 MAX_SELECTORS = 64
 MAX_EXCLUDED = 256
-"""Selectors of what a caller has; several answers name more than one call may ask for."""
+"""Maximum topics, characters of a topic, selectors, and selectors of excluded sections."""
 
-NEARLY = 1.1
-"""Sums of counts are upper bounds: an answer that seems larger by this factor may be within its budget."""
+MAX_EXCESS = 1.1
+"""Maximum ratio of a sum of counts to the budget for a second, exact count: sums are upper bounds."""
 
-SHOWN_KEYWORDS = 8
-NEIGHBOURS = 8
+MAX_KEYWORDS = 8
+MAX_RELATED = 8
 
-PASSAGE = 300
-WEAK_PASSAGE = 120
-"""Most tokens of one text in an answer of the default size, and in one without enough evidence."""
+MAX_PASSAGE = 300
+MAX_WEAK_PASSAGE = 120
+"""Maximum tokens of one text in an answer of the default size, and in one without enough evidence."""
 
 
 @dataclass(frozen=True, slots=True)
 class TailorRequest:
-    """What a caller asks for.
+    """A caller's request.
 
     :param context: task or agent description; its keywords choose sections.
     :param topics: concepts to match against headings and text.
-    :param selectors: sections that are wanted whatever their score.
-    :param exclude: sections that the caller has and does not need again.
-    :param token_budget: tokens of the whole answer at most, as it is sent; ``None`` for no limit.
-    :param depth: levels below a selected section that come with it: 0 for its own text, 1 for its direct
-        children, too, and so on; ``None`` for all.
+    :param selectors: sections to include at any score.
+    :param exclude: sections that the caller already has.
+    :param token_budget: maximum tokens of the whole answer, as sent; ``None`` for no limit.
+    :param depth: included levels below a selected section: 0 for its own text, 1 also for its direct
+        children, and so on; ``None`` for all.
     :param explain: report every hit and the parts of its score.
-    :param brief: the budget is the default: passages of the best sections alone, and pointers.
+    :param brief: the budget is the default: only passages of the best sections, and pointers.
     """
 
     context: str = ""
@@ -82,10 +82,10 @@ class TailorRequest:
         """Check a request and compile its selectors.
 
         :param token_budget: 0 for no limit.
-        :param default_budget: applies to a context or topics without a budget; selectors alone come whole.
-        :raises MissingRequestError: there is nothing to look for.
+        :param default_budget: budget for a context or topics without one; sections of selectors come whole.
+        :raises MissingRequestError: there is no context, topic or selector.
         :raises InvalidRequestError: too many or too long parts, or a negative number.
-        :raises SelectorSyntaxError: a selector cannot be read.
+        :raises SelectorSyntaxError: a selector cannot be parsed.
         """
         wanted = tuple(topic.strip() for topic in topics or () if topic.strip())
         written = [text for text in selectors or () if text.strip()]
@@ -131,12 +131,11 @@ def tailor(
     weights: Weights = DEFAULT_WEIGHTS,
     companions: Companions | None = None,
 ) -> Tailored:
-    """Choose, pack and assemble what a request needs; the budget bounds the answer as JSON.
+    """Answer a request; the budget limits the answer as JSON.
 
-    :param weights: of the parts of a score.
-    :param companions: which sections earlier calls asked for together; the selectors of this call are
-        recorded there.
-    :raises SectionNotFoundError: there are selectors, and none selects anything.
+    :param weights: weights of the parts of a score.
+    :param companions: record of sections that earlier calls requested together; this call is added.
+    :raises SectionNotFoundError: no selector matches.
     """
     return write(request, documents, Json(), weights=weights, companions=companions).value
 
@@ -149,9 +148,9 @@ def write(
     weights: Weights = DEFAULT_WEIGHTS,
     companions: Companions | None = None,
 ) -> Written[Tailored]:
-    """Choose, pack and write what a request needs, as :func:`tailor` does.
+    """Answer a request like :func:`tailor`, in a form.
 
-    :param form: of the text, which the budget bounds.
+    :param form: form of the text, which the budget limits.
     """
     companions = companions or Companions()
     with documents.collection.reading():
@@ -162,11 +161,11 @@ def write(
 
 
 class Answered(NamedTuple):
-    """An answer, and what it was made from.
+    """An answer and its material.
 
-    :param documents: as the answer shows them.
-    :param packed: what fits.
-    :param guide: pointers and words for readers of Markdown.
+    :param documents: the documents with their marks.
+    :param packed: kept and dropped parts.
+    :param guide: remarks for a model.
     """
 
     documents: DocumentSet
@@ -176,11 +175,11 @@ class Answered(NamedTuple):
 
 
 def answer(
-    request: TailorRequest, found: Found, documents: DocumentSet, form: Form, companions: Companions
+    request: TailorRequest, found: Findings, documents: DocumentSet, form: Form, companions: Companions
 ) -> Answered:
-    """Pack and write what was found.
+    """Pack and write the findings of a request.
 
-    :param form: of the text, which the budget bounds.
+    :param form: form of the text, which the budget limits.
     """
     documents = replace(documents, wanted=_terms(request, found.keywords, documents.collection))
     further = _further(found, documents, companions)
@@ -195,20 +194,20 @@ def answer(
 
 
 def _fits(answered: Answered, form: Form, token_budget: int) -> bool:
-    """Tell whether an answer is within a budget; its texts are counted again only near the border."""
+    """Return whether an answer is within a budget; its text is counted exactly only near the limit."""
     documents, kept, count = answered.documents, answered.packed.kept, answered.documents.counter.count
     whole = replace(answered.written.value, ranking=None)
     prices = Prices(documents, form)
     tokens = count(form.write(replace(whole, content="…", sections=()), documents, (), answered.guide))
     tokens += sum(prices.row(unit) + prices.text(unit) for unit in kept)
     tokens += sum(map(prices.entry, {unit.document for unit in kept}))
-    if token_budget < documents.counter.upper_bound(tokens) <= NEARLY * token_budget:
+    if token_budget < documents.counter.upper_bound(tokens) <= MAX_EXCESS * token_budget:
         tokens = count(form.write(whole, documents, kept, answered.guide))
     return documents.counter.upper_bound(tokens) <= token_budget
 
 
 def _answer(
-    request: TailorRequest, found: Found, documents: DocumentSet, form: Form, further: Further
+    request: TailorRequest, found: Findings, documents: DocumentSet, form: Form, further: Further
 ) -> Answered:
     token_budget, evidence = request.token_budget, found.evidence
     prices = Prices(documents, form, free=token_budget is None)
@@ -240,12 +239,11 @@ def _answer(
         nothing,
         token_budget,
         held=evidence.held,
-        # An answer of the default size is as short as it can be.
         brief=request.brief,
     )
     marked = documents.several or isinstance(form, Markdown)
     if marked and not documents.tag and documents.tagged(packed.kept).tag:
-        # With other marks other units may fit; no text of the wanted units may imitate these marks.
+        # With these marks, different units may fit; no text of the wanted units may imitate them.
         return _answer(request, found, documents.tagged(found.wanted.units), form, further)
     content, total = content_of(documents, packed.kept)
     value = replace(
@@ -265,17 +263,17 @@ def _answer(
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """What a request leads to.
+class Findings:
+    """The findings for a request.
 
-    :param keywords: of the context.
-    :param hits: best first.
-    :param wanted: what the answer is packed from.
-    :param evidence: how much of the question the sections hold.
-    :param known: what the caller has.
-    :param excluded_tokens: of what is wanted and known; ``None`` if nothing is known.
-    :param failures: why selectors select nothing.
-    :param used: what a caller asks for by selector, and what it has: a rank alone says nothing of use.
+    :param keywords: keywords of the context.
+    :param hits: hits of the ranking, best first.
+    :param wanted: material of the answer.
+    :param evidence: verdict on the question.
+    :param known: excluded lines.
+    :param excluded_tokens: tokens of wanted text that is excluded; ``None`` without ``exclude``.
+    :param failures: reasons for selectors without a match.
+    :param used: sections of selectors, which the caller certainly uses.
     """
 
     keywords: Keywords
@@ -288,20 +286,19 @@ class Found:
     used: Sequence[Place]
 
 
-def find(request: TailorRequest, documents: DocumentSet, weights: Weights) -> Found:
-    """Return what a request leads to, whatever fits.
+def find(request: TailorRequest, documents: DocumentSet, weights: Weights) -> Findings:
+    """Return the findings for a request, without regard to the budget.
 
-    :raises SectionNotFoundError: there are selectors, and none selects anything.
+    :raises SectionNotFoundError: no selector matches.
     """
     keywords = extract_keywords(request.context)
-    # What one selector has worked out serves the next.
     scope = documents.scope() if request.selectors or request.exclude else None
     selections, failures = _selected(scope, "selectors", request.selectors)
     excluded, others_failed = _selected(scope, "exclude", request.exclude)
     known = selected_lines(documents, excluded)
     query = Query(keywords, request.topics)
     ranking = rank(documents.collection, query, weights=weights)
-    # A selector brings its sections alone; the context says what to show of them.
+    # With selectors, only their sections are returned; the context chooses what to show of them.
     ranked = not request.selectors
     said = evidence(ranking.coverage) if ranked else Evidence((), (), "held")
     relevant: Sequence[Hit] = ()
@@ -312,14 +309,14 @@ def find(request: TailorRequest, documents: DocumentSet, weights: Weights) -> Fo
             generous = request.token_budget is not None
             relevant = cut(ranking, documents.collection, generous=generous)
     weak = said.verdict != "held"
-    most = (WEAK_PASSAGE if weak else PASSAGE) if request.brief else None
+    most = (MAX_WEAK_PASSAGE if weak else MAX_PASSAGE) if request.brief else None
     if weak and request.brief:
         relevant = relevant[:1]
     units, excluded_tokens = choose(documents, selections, relevant, request.depth, known)
     pointers = MORE_POINTERS if weak else POINTERS
     others = tuple(islice(_others(documents, ranking.hits if ranked else (), units, known), pointers))
     best = frozenset((hit.document, hit.section) for hit in ranking.hits[:BEST]) - known.keys()
-    return Found(
+    return Findings(
         keywords,
         ranking.hits,
         Wanted(units, most, others, best, pointers),
@@ -334,9 +331,9 @@ def find(request: TailorRequest, documents: DocumentSet, weights: Weights) -> Fo
 def _others(
     documents: DocumentSet, hits: Sequence[Hit], units: Sequence[Unit], known: Known
 ) -> Iterator[Unit]:
-    """Return the best hits that are neither wanted nor known, for pointers.
+    """Yield the best hits that are neither wanted nor known, for pointers.
 
-    A heading without text stands for the sections below it.
+    A bare heading counts as the sections below it.
     """
     taken = {place for unit in units for place in unit.places} | known.keys()
     size_of = documents.collection.size_of
@@ -353,12 +350,12 @@ def _others(
 def _terms(
     request: TailorRequest, keywords: Keywords, collection: Collection
 ) -> tuple[tuple[str, float], ...]:
-    """Return the index terms that a request asks for, and how much: what is rare says best what is meant."""
+    """Return the index terms of a request with their weights, which are highest for rare terms."""
     named = dict.fromkeys((term for topic in request.topics for term in terms(topic)), 1.0)
     wanted = {**dict(keywords.weights), **named}
     rows = {term: row for term in wanted if (row := collection.vocabulary.row(term)) is not None}
     idf = dict(zip(rows, weigh(collection.vocabulary, list(rows.values())).tolist(), strict=True))
-    # A term that is nowhere may begin others, which is a guess.
+    # An unknown term may be the prefix of others, which is a guess.
     least = min(idf.values(), default=1.0)
     return tuple((term, weight * idf.get(term, least)) for term, weight in wanted.items())
 
@@ -366,7 +363,7 @@ def _terms(
 def _selected(
     scope: Scope | None, parameter: str, selectors: Sequence[Selector]
 ) -> tuple[list[Selected], tuple[str, ...]]:
-    """Evaluate every selector; those that find nothing are reported unless none finds anything."""
+    """Evaluate all selectors; failures are returned unless all fail."""
     selected: list[Selected] = []
     failures: list[SectionNotFoundError] = []
     for one in selectors:
@@ -395,8 +392,8 @@ def _ranked(documents: DocumentSet, hit: Hit) -> RankedSection:
     )
 
 
-def _further(found: Found, documents: DocumentSet, companions: Companions) -> Further:
-    """Return what an answer says besides its sections: it depends on what is wanted, not on what fits."""
+def _further(found: Findings, documents: DocumentSet, companions: Companions) -> Further:
+    """Return keywords and suggestions, which depend on the wanted sections, not on the budget."""
     wanted = [place for unit in found.wanted.units for place in unit.places]
     pointed = [place for unit in found.wanted.others for place in unit.places]
     taken = {*wanted, *found.known, *pointed}
@@ -410,14 +407,14 @@ def _further(found: Found, documents: DocumentSet, companions: Companions) -> Fu
             del new[word]
         if not new:
             break
-    related = ((place, _held(documents, place, new)) for place in places[:NEIGHBOURS])
+    related = ((place, _held(documents, place, new)) for place in places[:MAX_RELATED])
     ideas = suggest(documents.collection, wanted, taken, related, companions, neighbours=not found.used)
     suggestions = (Suggestion(documents.selector(place), reason) for place, reason in ideas)
-    return [*found.keywords.words[:SHOWN_KEYWORDS], *suggestions]
+    return [*found.keywords.words[:MAX_KEYWORDS], *suggestions]
 
 
 def _held(documents: DocumentSet, place: Place, words: Mapping[str, set[int | None]]) -> list[str]:
-    """Return the words that a section's heading or body has, by their terms."""
+    """Return the words in a section's heading or body, compared by their terms."""
     asked = {row for needed in words.values() for row in needed if row is not None}
     held = documents.collection.held_rows(*place, asked) if asked else set()
     return [word for word, needed in words.items() if needed <= held]

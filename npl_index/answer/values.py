@@ -1,4 +1,4 @@
-"""What an answer says."""
+"""Values of an answer."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ T = TypeVar("T")
 class TailoredSection:
     """One section of the content.
 
-    :param selector: selects exactly the part of it that the content holds.
-    :param title: its heading; for the text before the first heading the title in the front matter, or the
+    :param selector: selector of exactly its part in the content.
+    :param title: its heading; for the text before the first heading, the title in the front matter or the
         document's name.
-    :param relevance_score: 0 to 1, to two places; 1 for what a selector asked for.
+    :param relevance_score: 0 to 1, to two places; 1 for the match of a selector.
     :param token_count: tokens of its text.
     :param start_line: first line in the file, from 1.
     :param end_line: line after the last one.
-    :param file: its document, where the request is about several.
-    :param cut: it was too large for the budget; this is a piece of it. Left out where the selector shows it.
-    :param digest: of the text that an edit by this selector replaces, for ``expect``; only where sections may
-        be changed.
+    :param file: its document, in a request for several.
+    :param cut: whether it is a piece of a section too large for the budget; absent if the selector shows
+        that.
+    :param digest: digest of the text that an edit by this selector replaces, for ``expect``; only if sections
+        are editable.
     """
 
     selector: str
@@ -39,10 +40,10 @@ class TailoredSection:
 class Pointer(NamedTuple):
     """A section to read next.
 
-    :param selector: selects it; it can be sent back as it is.
-    :param tokens: of its text.
-    :param line: its line that holds most terms of the question, where there is room.
-    :param sections: how many it stands for, if it is a range.
+    :param selector: its selector, to send back unchanged.
+    :param tokens: tokens of its text.
+    :param line: its line with most terms of the question, if there is room.
+    :param sections: number of sections, for a range.
     """
 
     selector: str
@@ -52,10 +53,10 @@ class Pointer(NamedTuple):
 
 
 class Guide(NamedTuple):
-    """What a model reads behind the passages.
+    """Remarks for a model after the passages.
 
-    :param pointers: to the sections of ``request_more``.
-    :param held: words of the question that the best section has, where it has too few.
+    :param pointers: pointers to the sections of ``request_more``.
+    :param held: words of the question in the best section, if these are too few.
     """
 
     pointers: tuple[Pointer, ...] = ()
@@ -64,10 +65,10 @@ class Guide(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """A section that may be wanted next.
+    """A suggested section.
 
-    :param selector: selects it.
-    :param reason: why.
+    :param selector: its selector.
+    :param reason: reason for the suggestion.
     """
 
     selector: str
@@ -78,14 +79,14 @@ class Suggestion:
 class RankedSection:
     """One hit and the parts of its score.
 
-    :param selector: selects its own text.
+    :param selector: selector of its own text.
     :param title: its heading.
     :param start_line: first line in the file, from 1.
     :param score: 0 to 1; falls along the ranking.
     :param name: part of the score for heading and heading path, 0 to 1.
-    :param content: share of the question that the section holds, its words weighted, 0 to 1.
-    :param topic: part for topics, 0 to 1.
-    :param file: its document, where the request is about several.
+    :param content: share of the question's weight in the section, 0 to 1.
+    :param topic: part of the score for topics, 0 to 1.
+    :param file: its document, in a request for several.
     """
 
     selector: str
@@ -103,24 +104,25 @@ class Tailored:
     """The answer.
 
     :param content: text of the sections in document order.
-    :param sections: what it consists of, most relevant first.
-    :param suggestions: at most five sections that may be wanted next.
-    :param truncated: something relevant was left out or cut.
-    :param request_more: selectors to ask for next, most relevant first: of sections that were left out or
-        cut, and of those that rank next.
+    :param sections: sections of the content, most relevant first.
+    :param suggestions: at most five suggested sections.
+    :param truncated: whether relevant text is omitted or cut.
+    :param request_more: selectors for the next request, most relevant first: omitted and cut sections, and
+        the next ones of the ranking.
     :param keywords_extracted: keywords of the context, best first.
     :param total_tokens: tokens of ``content``.
-    :param token_counter: how they were counted, where scores are explained or the content is shown alone.
-    :param file: the document's path below its root; for several documents what the request called them.
-    :param mark: what the lines that name files carry where some text has a line like them; no text holds it.
-    :param absent: words of the question that no section has.
-    :param weak: no section has enough of the question; the content is a short passage of the best one.
-    :param excluded_tokens: tokens of what is wanted and was left out because of ``exclude``.
-    :param not_found: for each selector that selects nothing, why; a last entry counts what has no room.
-    :param unreadable: files of a set that were left out, and why; a last entry counts further ones.
-    :param partial: the answer is made from a part of the set, because the call did not wait for the rest.
-    :param missing_files: how many files are not indexed yet; ask again for them.
-    :param ranking: every hit, best first, when asked for; no budget counts it.
+    :param token_counter: name of the token counter, if scores are explained or the content is shown alone.
+    :param file: the document's path below its root; for several documents, their name in the request.
+    :param mark: nonce in file markers, present only if a document contains marker-like lines.
+    :param absent: words of the question without any section.
+    :param weak: true if no section has enough of the question; the content is a short passage of the best
+        one.
+    :param excluded_tokens: tokens of relevant text that ``exclude`` omits.
+    :param not_found: reasons for selectors without a match; a last entry counts those without room.
+    :param unreadable: reasons for omitted files of a set; a last entry counts further ones.
+    :param partial: true if the call did not wait for all files of the set.
+    :param missing_files: number of files that are not indexed yet; ask again for them.
+    :param ranking: all hits, best first; only with ``explain``, not counted against the budget.
     """
 
     content: str
@@ -145,9 +147,9 @@ class Tailored:
 
 @dataclass(frozen=True, slots=True)
 class Written(Generic[T]):
-    """An answer that is already text: exactly this is sent, and exactly this was counted.
+    """An answer as text, exactly as counted and sent.
 
-    :param value: what the text says, for programs.
+    :param value: the answer as a value, for programs.
     :param text: the whole answer.
     """
 

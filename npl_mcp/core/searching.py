@@ -15,7 +15,7 @@ from typing import NamedTuple
 from npl_index.answer.document_set import DocumentSet
 from npl_index.answer.nowhere import nowhere
 from npl_index.answer.packing import MORE_POINTERS
-from npl_index.answer.pointers import LINE_CHARACTERS, matching_line
+from npl_index.answer.pointers import MAX_LINE, matching_line
 from npl_index.errors import NotFoundError, NPLError, OutsideRootError
 from npl_index.library.documents import DocumentRef, Found
 from npl_index.markdown.sections import Span
@@ -409,7 +409,7 @@ def _section_hit(found: _Section, kind: str, words: Sequence[str]) -> SearchHit:
         body = tree.text(Span(section.heading_lines.stop, section.own.stop))
         line, text = matching_line(documents, part) or (
             section.own.start,
-            snippet(body, words, LINE_CHARACTERS),
+            snippet(body, words, MAX_LINE),
         )
         tokens = part.size.last
     except StoreError as error:  # damaged since it was indexed

@@ -10,7 +10,7 @@ from npl_index.answer.assembling import Known, selected_lines
 from npl_index.answer.document_set import DocumentSet
 from npl_index.answer.forms import Form, Json, Markdown
 from npl_index.answer.suggestions import Companions
-from npl_index.answer.tailoring import Answered, Found, TailorRequest, answer, find
+from npl_index.answer.tailoring import Answered, Findings, TailorRequest, answer, find
 from npl_index.errors import NPLError, SectionNotFoundError
 from npl_index.library.documents import DocumentRef
 from npl_index.selectors.grammar import compile_selector
@@ -166,7 +166,7 @@ async def _asked(app: App, question: Question, ref: DocumentRef) -> Asked:
 def _outcome(
     question: Question,
     documents: DocumentSet,
-    found: Found,
+    found: Findings,
     made: Answered,
     right: Known,
     wrong: tuple[str, ...],
