@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from heapq import nsmallest
@@ -18,8 +19,9 @@ from npl_index.ranking.indexing import Collection
 from npl_index.selectors.writing import qualified
 from npl_index.tokens.sections import TokenCounts
 from npl_mcp.core.app import App
-from npl_mcp.core.places import title_of
+from npl_mcp.core.places import HURRY, title_of
 from npl_mcp.core.relations import INDEX_FILES, Relations, around, below
+from npl_mcp.core.waiting import hurried
 from npl_mcp.stores.access import Sight
 
 MAX_SECTION_TOKENS = 1_000
@@ -99,8 +101,10 @@ async def examined(app: App, ref: DocumentRef) -> Health:
 
     :raises DocumentNotFoundError: there is no such folder.
     """
-    requested = await app.gathered(ref)
-    relations = Relations(app, await app.gathered(around(app, requested.founds[0])))
+    began = time.monotonic()
+    requested = await hurried(app.gathered(ref), began, HURRY)
+    around_it = around(app, requested.founds[0])
+    relations = Relations(app, await hurried(app.gathered(around_it), began, HURRY))
     own = {relations.number_of(found) for found in requested.founds} - {None}
     if not own:
         raise DocumentNotFoundError(f"{ref.file!r} is not among the documents of its root")
@@ -113,7 +117,8 @@ async def examined(app: App, ref: DocumentRef) -> Health:
     used = app.stores.calls.files_taken()
     titles = {name: title for name, title in CHECKS.items() if used or name != "unused"}
     unused = checks.unused(part, used) if used else ()
-    return Health((*found, *unused), len(part), len(own), titles)
+    documents = len(requested.founds) + requested.missing
+    return Health((*found, *unused), len(part), documents, titles)
 
 
 class _Checks:

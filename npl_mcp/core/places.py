@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from npl_index.errors import NPLError
 from npl_index.library.documents import DocumentRef, Found
@@ -12,10 +13,18 @@ from npl_index.library.roots import real_path
 from npl_index.markdown.sections import SectionTree
 from npl_index.markdown.traits import FLAGS, Traits
 from npl_mcp.core.app import App, Gathered
+from npl_mcp.core.document_sets import NotIndexedError
 from npl_mcp.core.relations import below, folder_name
+from npl_mcp.core.waiting import hurried
 
 MAX_MEASURED = 5_000
 """Files whose tokens are added up in one call: about half a second."""
+
+MAX_WHILE_INDEXING = 200
+"""The same while others are being indexed."""
+
+HURRY = 0.3
+"""Seconds that a page waits for documents that are being indexed; it shows the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +70,7 @@ class FolderEntry:
     :param words: number of their words.
     :param traits: traits of the files.
     :param title: title of a single document.
+    :param missing: number of files that are not indexed yet.
     """
 
     kind: str
@@ -72,6 +82,7 @@ class FolderEntry:
     words: int | None
     traits: tuple[str, ...]
     title: str | None = None
+    missing: int | None = None
 
 
 def held(traits: Traits) -> tuple[str, ...]:
@@ -88,7 +99,7 @@ def title_of(tree: SectionTree) -> str | None:
 def measured(app: App, gathered: Gathered) -> list[Measure]:
     """Return the size of each document."""
     collection = gathered.collection
-    if len(gathered.founds) > MAX_MEASURED:
+    if len(gathered.founds) > (MAX_WHILE_INDEXING if gathered.missing else MAX_MEASURED):
         return [Measure(collection.headings(number)) for number in range(len(gathered.founds))]
     _, counts = app.counting(collection, app.clock("the folder"))
     result = []
@@ -134,14 +145,18 @@ async def tops(app: App) -> AsyncIterator[FolderEntry]:
     """Yield the roots with Markdown, and all libraries."""
     for kind, name, address in places_of(app):
         try:
-            gathered = await app.gathered(DocumentRef(file=address))
+            gathered = await hurried(app.gathered(DocumentRef(file=address)), time.monotonic(), HURRY)
+        except NotIndexedError as error:
+            yield replace(joined(kind, name, address, ()), tokens=None, missing=error.files)
+            continue
         except NPLError:  # the root has no Markdown
             continue
 
         async def parts(gathered: Gathered = gathered) -> Sequence[Measure]:
             return measured(app, gathered)
 
-        yield joined(kind, name, address, await app.unchanging(parts))
+        entry = joined(kind, name, address, await app.unchanging(parts))
+        yield replace(entry, missing=gathered.missing or None)
 
 
 def place(file: str, founds: Sequence[Found]) -> tuple[Found, str]:

@@ -5,6 +5,7 @@ These tools are called by name and not listed.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, NamedTuple
@@ -25,12 +26,13 @@ from npl_index.selectors.selection import select
 from npl_index.selectors.writing import qualified
 from npl_index.tokens.sections import TokenCounts
 from npl_mcp.core.app import App, Gathered
+from npl_mcp.core.document_sets import NotIndexedError
 from npl_mcp.core.maps import Area, areas_of_files, areas_of_sections
-from npl_mcp.core.places import Crumb, FolderEntry, above, entries, held, measured, tops
+from npl_mcp.core.places import HURRY, Crumb, FolderEntry, above, entries, held, measured, tops
 from npl_mcp.core.relations import Relations, around
 from npl_mcp.core.section_edits import may_edit, own_section
 from npl_mcp.core.tables import arranged, cell
-from npl_mcp.core.waiting import waits
+from npl_mcp.core.waiting import hurried, waits
 from npl_mcp.tools.spec import ToolSpec
 
 MAX_OUTLINE = 1_000
@@ -210,11 +212,16 @@ async def documents_look(
     """
     part = _FolderPart(sort, filter, offset, limit)
     if file is None:
-        return Look(folder=_folder_page(app, (), [top async for top in tops(app)], part))
+        every = [entry async for entry in tops(app)]
+        missing = sum(entry.missing or 0 for entry in every)
+        return Look(folder=replace(_folder_page(app, (), every, part), missing_files=missing or None))
     ref = DocumentRef.parse(file)
 
     async def look() -> Look:
-        gathered = await app.gathered(ref)
+        try:
+            gathered = await hurried(app.gathered(ref), time.monotonic(), HURRY)
+        except NotIndexedError as error:
+            return Look(folder=_unread(app, file, ref, error.files, part))
         if gathered.several:
             return Look(folder=_folder_view(app, file, gathered, part))
         return Look(file=_file_view(app, gathered, selector, offset, limit))
@@ -243,6 +250,12 @@ def _folder_view(app: App, file: str, gathered: Gathered, part: _FolderPart) -> 
         unreadable=gathered.unreadable or None,
         missing_files=gathered.missing or None,
     )
+
+
+def _unread(app: App, file: str, ref: DocumentRef, missing: int, part: _FolderPart) -> FolderView:
+    """Return a folder of which no document is indexed yet."""
+    folder = _folder_page(app, above(file, app.documents.find(ref)), (), part)
+    return replace(folder, address=file, tokens=None, missing_files=missing)
 
 
 def _folder_page(

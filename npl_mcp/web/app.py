@@ -24,6 +24,7 @@ from npl_mcp.web.pages import (
     rooms,
     search,
     sessions,
+    start,
     worklogs,
 )
 from npl_mcp.web.routing import COMPRESSED, Site
@@ -39,7 +40,20 @@ class _Static(StaticFiles):
         return response
 
 
-PAGES = (signing_in, ask, questions, documents, search, sessions, rooms, artifacts, worklogs, changes, calls)
+PAGES = (
+    signing_in,
+    start,
+    ask,
+    questions,
+    documents,
+    search,
+    sessions,
+    rooms,
+    artifacts,
+    worklogs,
+    changes,
+    calls,
+)
 """Modules that declare pages, in the order of the navigation."""
 
 

@@ -23,6 +23,9 @@ SESSION_COOKIE = "npl_session"
 NAME_COOKIE = "npl_name"
 """Holds the name that a visitor without a token acts by."""
 
+SEEN_COOKIE = "npl_seen"
+"""Holds when the visit before this one ended, and when the first page was looked at last."""
+
 SIGNED_IN_SECONDS = 30 * 24 * 3600
 
 STATIC = "/static/"
@@ -120,12 +123,12 @@ def signed_in(headers: Mapping[bytes, bytes]) -> bytes:
     return _held(cookies(headers).get(TOKEN_COOKIE, ""))
 
 
-def name_in(kept: Mapping[str, str]) -> str:
-    """Return the name that a visitor has chosen; empty without one.
+def kept_in(kept: Mapping[str, str], cookie: str) -> str:
+    """Return the text that a cookie holds; empty without it.
 
     :param kept: cookies.
     """
-    return _held(kept.get(NAME_COOKIE, "")).decode("utf-8", "replace").strip()
+    return _held(kept.get(cookie, "")).decode("utf-8", "replace").strip()
 
 
 def _held(cookie: str) -> bytes:

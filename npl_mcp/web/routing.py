@@ -37,7 +37,7 @@ from npl_mcp.web.browsers import (
     as_cookie,
     form_token,
     is_page,
-    name_in,
+    kept_in,
 )
 from npl_mcp.web.rendering import beside, fragments, render
 from npl_mcp.web.tables import Table
@@ -215,7 +215,10 @@ class Site:
             if suffix:
                 shown = {name: value for name, value in data.items() if not name.startswith("_")}
                 return await _json(Reply(data=shown))
-            return await self.shown(visit, page.template, data)
+            response = await self.shown(visit, page.template, data)
+            for cookie, text in data.get("_keeps", {}).items():
+                keep(visit, response, cookie, text)
+            return response
 
         return answer
 
@@ -240,7 +243,7 @@ class Site:
                     keep(visit, response, TOKEN_COOKIE, done.token)
                 return response
             response = RedirectResponse(done, 303)
-            if visit.who and not visit.identity and not name_in(visit.cookies):
+            if visit.who and not visit.identity and not kept_in(visit.cookies, NAME_COOKIE):
                 keep(visit, response, NAME_COOKIE, visit.who)
             return response
 

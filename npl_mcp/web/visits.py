@@ -27,11 +27,12 @@ from npl_mcp.tools.access import sees_domain
 from npl_mcp.tools.domains import domains_named
 from npl_mcp.tools.errors import ErrorCode, code_of
 from npl_mcp.web.browsers import (
+    NAME_COOKIE,
     SESSION_COOKIE,
     TOKEN_COOKIE,
     cookies,
     form_token,
-    name_in,
+    kept_in,
     new_session,
 )
 from npl_mcp.web.calling import STATUS, call, text_of
@@ -111,7 +112,11 @@ class Visit:
     @cached_property
     def who(self) -> str:
         """As whom a visitor acts: as the token says, else as the form or the browser does; or empty."""
-        return self.identity.name if self.identity else self.form.get(PERSONA) or name_in(self.cookies)
+        return (
+            self.identity.name
+            if self.identity
+            else self.form.get(PERSONA) or kept_in(self.cookies, NAME_COOKIE)
+        )
 
     @property
     def is_signed_in(self) -> bool:

@@ -106,20 +106,6 @@ def test_a_person_joins_and_leaves(tab: Tab) -> None:
     expect(page.get_by_text("dora left")).to_be_visible()
 
 
-def test_what_concerns_somebody_is_listed_until_it_is_read(tab: Tab) -> None:
-    who = f"reader-{secrets.token_hex(4)}"
-    room = tab.site.call("chat_create_room", name=f"Lock of {who}", members=["ann", who])["room_id"]
-    tab.site.call("chat_send_message", room_id=room, persona="ann", message=f"The gate, @{who}!")
-    page = tab.open("/rooms")
-    aside = page.get_by_role("complementary")
-    aside.get_by_label("Your name").fill(who)
-    tab.follow(aside.get_by_role("button", name="Use it"))
-    expect(page.get_by_text(f"The gate, @{who}!")).to_be_visible()
-    tab.check()
-    tab.follow(page.get_by_role("button", name="as read"))
-    expect(page.get_by_text(f"Nothing unread for {who}.")).to_be_visible()
-
-
 def test_the_box_stays_where_it_is_and_keeps_its_draft(scripted: Tab) -> None:
     """While others write, through a reload, and when another name is chosen."""
     room, _ = made(scripted)

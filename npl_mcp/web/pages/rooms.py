@@ -8,6 +8,7 @@ from typing import Any
 
 from npl_mcp.tools.errors import ErrorCode
 from npl_mcp.web.routing import WAIT_SECONDS, Action, Data, Page, Row, Stream
+from npl_mcp.web.signing_in import inside
 from npl_mcp.web.visits import CallError, Visit
 
 SHOWN = 100
@@ -25,14 +26,11 @@ _CHANGING = ("emoji_reaction", "todo_update", "handoff_ack")
 
 async def rooms(visit: Visit) -> Data:
     """Return the rooms, and what somebody who is named should look at."""
-    who = visit.who
     archived = visit.flag("archived")
     page = await visit.call(
         "chat_list_rooms", limit=SHOWN, offset=visit.number("offset"), archived=archived or None
     )
-    known = who and (await visit.call("chat_list_rooms", persona=who, limit=1))["total"]
-    news = await visit.call("chat_get_notifications", persona=who, limit=20) if known else None
-    return {**page, "archived": archived, "notifications": news}
+    return {**page, "archived": archived}
 
 
 async def room(visit: Visit) -> Data:
@@ -214,7 +212,7 @@ async def change_room(visit: Visit) -> str:
 async def mark_read(visit: Visit) -> str:
     """Mark a notification as read."""
     await visit.call("chat_mark_read", notification_id=visit.path("notification"), persona=visit.who)
-    return "/rooms"
+    return inside(visit.form.get("next", ""))
 
 
 _ROOM = "/rooms/{room:id}"

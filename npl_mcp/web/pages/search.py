@@ -1,4 +1,4 @@
-"""Search: one box over everything, and the page that people begin with."""
+"""Search: one box over everything."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from npl_mcp.web.routing import Data, Page
 from npl_mcp.web.visits import Visit, address
 
 SHOWN = 20
-NEWEST = 5
-"""Hits of a page, and entries of each kind on the first page."""
+"""Hits of a page."""
 
 TITLES = {
     "document": "Documents",
@@ -22,17 +21,6 @@ TITLES = {
     "cr": "Change requests",
 }
 """What kinds of hits are called."""
-
-
-async def start(visit: Visit) -> Data:
-    """Return what is new, and what the server has."""
-    if not visit.sees("search"):
-        return {"items": [], "places": [], "_groups": {}}
-    found = await visit.call("search_newest", limit=NEWEST)
-    groups: dict[str, list[Data]] = {}
-    for hit in found["items"]:
-        groups.setdefault(hit["kind"], []).append({**hit, "href": leads(hit)})
-    return {**found, "_groups": groups, "_titles": TITLES}
 
 
 async def search(visit: Visit) -> Data:
@@ -63,7 +51,4 @@ def leads(hit: Mapping[str, Any]) -> str:
     return to_document(hit["file"], selector=hit.get("selector"))
 
 
-DECLARED = (
-    Page("/", start, "start.html"),
-    Page("/search", search, "search.html", "search"),
-)
+DECLARED = (Page("/search", search, "search.html", "search"),)

@@ -1,0 +1,77 @@
+"""Start: what waits for a person, which agents are at work, and what is new since the visit before; live."""
+
+from __future__ import annotations
+
+import base64
+import secrets
+
+from playwright.sync_api import expect
+
+from tests.browser.conftest import Tab
+
+
+def choose(tab: Tab, name: str) -> None:
+    inbox = tab.page.locator("#inbox")
+    inbox.get_by_label("Your name").fill(name)
+    tab.follow(inbox.get_by_role("button", name="Use it"))
+
+
+def test_what_waits_for_somebody_is_listed_until_it_is_done(tab: Tab) -> None:
+    who = f"reader-{secrets.token_hex(4)}"
+    room = tab.site.call("chat_create_room", name=f"Lock of {who}", members=["ann", who])["room_id"]
+    tab.site.call("chat_send_message", room_id=room, persona="ann", message=f"The gate, @{who}!")
+    tab.site.call(
+        "chat_create_todo", room_id=room, persona="ann", description="Shut the gate", assigned_to=who
+    )
+    revision = tab.site.call("artifact_look", artifact_id=1)["revision_id"]
+    tab.site.call("review_create", artifact_id=1, revision_id=revision, reviewer_persona=who)
+    page = tab.open("/")
+    choose(tab, who)
+    inbox = page.locator("#inbox")
+    expect(inbox.get_by_text(f"The gate, @{who}!")).to_be_in_viewport()
+    expect(inbox.get_by_text("Shut the gate").first).to_be_visible()
+    expect(inbox.get_by_role("link", name="of artifact 1")).to_be_visible()
+    tab.check()
+    for _ in range(2):
+        tab.follow(inbox.get_by_role("button", name="as read").first)
+    expect(inbox.get_by_role("button", name="as read")).to_have_count(0)
+    tab.follow(inbox.get_by_role("link", name="Shut the gate"))
+    tab.site.call("chat_update_todo", event_id=room_todo(tab, room), persona=who, status="done")
+    tab.open("/")
+    expect(inbox.get_by_text("Shut the gate")).to_have_count(0)
+
+
+def room_todo(tab: Tab, room: int) -> int:
+    return int(tab.site.call("chat_list_todos", room_id=room)["items"][0]["event_id"])
+
+
+def test_agents_at_work_and_what_they_did_last_are_live(scripted: Tab) -> None:
+    page = scripted.open("/")
+    who = f"smith-{secrets.token_hex(4)}"
+    expect(page.locator("#now")).to_contain_text("surveyor")
+    scripted.site.call("worklog_log", agent_id=who, action="done", summary="Forged a hinge")
+    expect(page.locator("#now").get_by_role("listitem").filter(has_text=who)).to_contain_text(
+        "Forged a hinge"
+    )
+
+
+def test_what_is_new_since_the_visit_before_is_marked(tab: Tab) -> None:
+    page = tab.open("/")
+    expect(page.get_by_text("new since your last visit")).to_have_count(0)
+    long_ago = base64.urlsafe_b64encode(b"2020-01-01T00:00:00.000000Z 2021-01-01T00:00:00.000000Z").decode()
+    tab.context.add_cookies([{"name": "npl_seen", "value": long_ago, "url": tab.site.url}])
+    tab.open("/")
+    expect(page.get_by_text("new since your last visit").first).to_be_visible()
+    tab.check()
+    tab.open("/")
+    expect(page.get_by_text("new since your last visit").first).to_be_visible()
+
+
+def test_what_is_served_here_can_be_opened(tab: Tab) -> None:
+    page = tab.open("/")
+    served = page.locator("main p", has_text="Served here").get_by_role("link")
+    places = [link.get_attribute("href") for link in served.all()]
+    assert len(places) >= 2
+    for place in places:
+        assert place is not None
+        tab.open(place)
