@@ -265,8 +265,22 @@ def check_write(app: App) -> None:
         raise NotAllowedError("this server does not change files", hint=_HOW_TO_WRITE)
 
 
-def own_section(app: App, file: str, selector: str) -> tuple[str, str, str]:
-    """Return the name of a file, and the own text of one of its sections with the digest.
+@dataclass(frozen=True, slots=True)
+class EditableSection:
+    """The own text of a section that may be changed.
+
+    :param file: name of the document.
+    :param content: heading and text of the section, without subsections.
+    :param digest: digest of the content, for ``expect``.
+    """
+
+    file: str
+    content: str
+    digest: str
+
+
+def own_section(app: App, file: str, selector: str) -> EditableSection:
+    """Return the own text of a section of a file.
 
     :raises NotAllowedError: the settings do not allow edits, or not of this file.
     :raises SectionNotFoundError: no section or several sections match.
@@ -276,11 +290,8 @@ def own_section(app: App, file: str, selector: str) -> tuple[str, str, str]:
     tree = target.reader(app)(app.documents.read(target.found).data)
     wanted = compile_selector(checks.text(selector, "selector"))
     index = target.section(target.names(tree), wanted, app.clock(target.label))
-    return (
-        target.label,
-        trimmed_text(tree, tree.sections[index].own),
-        section_digest(tree, index, whole=False),
-    )
+    text = trimmed_text(tree, tree.sections[index].own)
+    return EditableSection(target.label, text, section_digest(tree, index, whole=False))
 
 
 def may_edit(app: App, ref: DocumentRef) -> bool:

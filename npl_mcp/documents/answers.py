@@ -88,6 +88,7 @@ class ChangeRow:
     :param type: its type, e.g. ``Bug Fix``.
     :param priority: its priority, e.g. ``High``.
     :param phaseEpic: its phase or epic.
+    :param assignee: its assignee.
     :param path: path of its file, if there is a problem.
     :param problem: reason why it cannot be read or changed.
     """
@@ -98,6 +99,7 @@ class ChangeRow:
     type: str
     priority: str
     phaseEpic: str | None = None
+    assignee: str | None = None
     path: str | None = None
     problem: str | None = None
 

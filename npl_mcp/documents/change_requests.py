@@ -316,7 +316,7 @@ class ChangeRequests:
         for name, problem in () if filters else listing.others.items():
             if problem:
                 title, path = printable(name[: -len(SUFFIX)]), _answer_path(place, name)
-                rows.append(ChangeRow(key_in(title), title, _UNREADABLE, "", "", None, path, problem))
+                rows.append(ChangeRow(key_in(title), title, _UNREADABLE, "", "", None, None, path, problem))
         return tuple(rows), tickets
 
     def suggest(self, project: str | None, key: str) -> Suggestions:
@@ -444,10 +444,9 @@ def _list_row(place: Project, ticket: Ticket, same: int) -> ChangeRow:
     """
     path = _answer_path(place, ticket.name) if same > 1 else None
     problem = f"{same} files have this code" if same > 1 else None
-    phase = ticket.text("phaseEpic") or None
-    return ChangeRow(
-        ticket.key, ticket.title, ticket.status, ticket.type, ticket.priority, phase, path, problem
-    )
+    phase, assignee = (ticket.text(name) or None for name in ("phaseEpic", "assignee"))
+    known = (ticket.key, ticket.title, ticket.status, ticket.type, ticket.priority)
+    return ChangeRow(*known, phase, assignee, path, problem)
 
 
 def _same(ticket: Ticket, data: bytes) -> Ticket:

@@ -30,7 +30,7 @@ from npl_mcp.core.document_sets import NotIndexedError
 from npl_mcp.core.maps import Area, areas_of_files, areas_of_sections
 from npl_mcp.core.places import HURRY, Crumb, FolderEntry, above, entries, held, measured, tops
 from npl_mcp.core.relations import Relations, around
-from npl_mcp.core.section_edits import may_edit, own_section
+from npl_mcp.core.section_edits import EditableSection, may_edit, own_section
 from npl_mcp.core.tables import arranged, cell
 from npl_mcp.core.waiting import hurried, waits
 from npl_mcp.tools.spec import ToolSpec
@@ -384,20 +384,6 @@ def _definitions(tree: SectionTree) -> str | None:
     return "\n".join(lines) or None
 
 
-@dataclass(frozen=True, slots=True)
-class EditableSection:
-    """The own text of a section that may be changed.
-
-    :param file: name of the document.
-    :param content: heading and text of the section, without subsections.
-    :param digest: digest of the content, for ``expect``.
-    """
-
-    file: str
-    content: str
-    digest: str
-
-
 def documents_section(app: App, file: str, selector: str) -> EditableSection:
     """Show the own text of a section, for a form to change it.
 
@@ -408,8 +394,7 @@ def documents_section(app: App, file: str, selector: str) -> EditableSection:
     :raises SelectorSyntaxError: the selector is not valid.
     :raises SectionNotFoundError: the selector selects nothing, or several sections.
     """
-    label, content, digest = own_section(app, file, selector)
-    return EditableSection(label, content, digest)
+    return own_section(app, file, selector)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,17 +2,48 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
+from urllib.parse import parse_qsl
 
 from npl_mcp.documents.change_requests import ATTRIBUTES
 from npl_mcp.documents.filters import FACETS
-from npl_mcp.documents.format import KEY_LISTS, PRIORITIES, STATUSES, without_title
+from npl_mcp.documents.format import KEY_LISTS, PRIORITIES, STATUSES, TYPES, Status, without_title
+from npl_mcp.tools.errors import ErrorCode
 from npl_mcp.web.editing import TEMPLATE, form, saved
 from npl_mcp.web.routing import Action, Data, Page, Shown
+from npl_mcp.web.signing_in import inside
+from npl_mcp.web.tables import Column, Table, paged
 from npl_mcp.web.visits import CallError, Visit, address
 
 IN_A_COLUMN = 50
 """Change requests of one status on the board; the table has all."""
+
+
+SHOWN = 200
+"""Rows of a page of the table."""
+
+COLUMNS = (
+    Column("key", "Key"),
+    Column("title", "Title"),
+    Column("status", "Status"),
+    Column("priority", "Priority"),
+    Column("type", "Type", "minor"),
+    Column("assignee", "Assignee", "minor"),
+    Column("phaseEpic", "Phase", "minor"),
+)
+
+
+MOVES: Mapping[str, tuple[Status, ...]] = {
+    "Proposed": ("Approved", "Rejected"),
+    "Approved": ("In Progress", "Proposed"),
+    "In Progress": ("Implemented", "On Hold", "Approved"),
+    "Implemented": ("In Progress",),
+    "Rejected": ("Proposed",),
+    "On Hold": ("In Progress",),
+    "Partially Implemented": ("Implemented", "In Progress"),
+}
+"""Statuses to which the board moves a change request, by its present one; its page sets any."""
 
 
 async def changes(visit: Visit) -> Data:
@@ -20,15 +51,50 @@ async def changes(visit: Visit) -> Data:
     chosen = {name: values for name in FACETS if (values := visit.texts(name))}
     projects = (await visit.call("list_projects"))["items"]
     view = "table" if visit.text("view") == "table" else "board"
-    found: Data = {"view": view, "projects": projects, "filters": chosen}
+    found: Data = {
+        "view": view,
+        "projects": projects,
+        "filters": chosen,
+        "_moves": MOVES,
+        "_types": TYPES,
+        "_priorities": PRIORITIES,
+    }
     if not projects:
         return {**found, "board": None, "table": None}
     project = visit.text("project") or projects[0]["code"]
     board = await visit.call("board_crs", project=project, filters=chosen, limit=IN_A_COLUMN)
     if view == "board":
         return {**found, "project": project, "board": board, "table": None}
-    table = await visit.call("list_crs", project=project, filters=chosen, offset=visit.number("offset"))
-    return {**found, "project": project, "board": {**board, "columns": []}, "table": table}
+    rows: list[Data] = []
+    while len(rows) < board["total"]:
+        part = await visit.call("list_crs", project=project, filters=chosen, limit=1_000, offset=len(rows))
+        if not part["items"]:
+            break
+        rows += part["items"]
+    table = paged(visit, rows, COLUMNS, SHOWN)
+    shown = {"board": {**board, "columns": []}, "table": table, "_table": Table(visit, COLUMNS, table)}
+    return {**found, "project": project, **shown}
+
+
+async def move(visit: Visit) -> str:
+    """Set the status of a change request that still has the one which the board showed."""
+    key, seen, wanted = ([*visit.form.get("move", "").split("|"), "", ""])[:3]
+    now = await visit.call("get_cr", key=key, mode="attributes")
+    if now["status"] != seen:
+        raise CallError(f"{key} is {now['status']} by now, not {seen}", ErrorCode.ALREADY_EXISTS)
+    await visit.call("update_cr_status", key=now["code"], status=wanted, expect=now["digest"])
+    page = inside(visit.form.get("next", ""))
+    return page if page.startswith("/changes") else "/changes"
+
+
+async def create(visit: Visit) -> str:
+    """Make a change request."""
+    form = visit.form
+    data = {name: form[name] for name in ("title", "priority", "assignee", "phaseEpic") if form.get(name)}
+    made = await visit.call(
+        "create_cr", type=form.get("type", ""), data=data, project=form.get("project") or None
+    )
+    return address(f"/changes/{made['key']}")
 
 
 async def change(visit: Visit) -> Data:
@@ -46,6 +112,7 @@ async def change(visit: Visit) -> Data:
         "sections": sections["sections"],
         "suggestions": lacks["suggestions"],
         "_text": without_title(whole["content"]),
+        "_back": address("/changes", **dict(parse_qsl(visit.text("back")))),
         "_names": ATTRIBUTES,
         "_keys": KEY_LISTS,
         "_statuses": STATUSES,
@@ -138,6 +205,8 @@ DECLARED = (
     Page("/changes", changes, "changes.html", "cr", "Changes"),
     Page("/changes/{key}", change, "change.html", "cr"),
     Page("/changes/{key}/edit", edit, TEMPLATE, "cr"),
+    Action("/changes/move", move),
+    Action("/changes/new", create),
     Action("/changes/{key}/section", save_section),
     Action("/changes/{key}/attributes", save_attributes),
 )
