@@ -290,7 +290,7 @@ def own_section(app: App, file: str, selector: str) -> EditableSection:
     tree = target.reader(app)(app.documents.read(target.found).data)
     wanted = compile_selector(checks.text(selector, "selector"))
     index = target.section(target.names(tree), wanted, app.clock(target.label))
-    text = trimmed_text(tree, tree.sections[index].own)
+    text = trimmed_text(tree, tree.sections[index].own).strip("\n")
     return EditableSection(target.label, text, section_digest(tree, index, whole=False))
 
 

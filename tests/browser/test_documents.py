@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from playwright.sync_api import expect
+from pathlib import Path
+
+from playwright.sync_api import Browser, expect
 
 from tests.browser.conftest import Tab
 from tests.browser.fill_documents import HOSTILE
+from tests.browser.site import running
 
 
 def test_a_person_goes_from_the_roots_to_a_section(tab: Tab) -> None:
@@ -55,8 +58,15 @@ def test_links_lead_to_documents_and_say_where_they_lead_nowhere(tab: Tab) -> No
     expect(page.get_by_text("../pump.md#tank")).to_be_visible()
     tab.follow(page.get_by_role("link", name="pump > # Pump"))
     expect(page.get_by_role("heading", name="pump.md", level=1)).to_be_visible()
-    page = tab.open("/documents/docs:?view=links")
-    expect(page.get_by_text("guide/speed.md")).to_be_visible()
+    page = tab.open("/documents/docs:")
+    health = page.get_by_label("Checks").get_by_role("link").first
+    if tab.script:
+        expect(health).to_have_text("Broken links 3")
+    tab.follow(health)
+    tab.check()
+    tab.follow(page.get_by_role("row", name="guide/speed.md").get_by_role("link", name="22"))
+    expect(page.locator("mark#line")).to_be_in_viewport()
+    expect(page.locator("mark#line")).to_contain_text("guide/speed.md")
 
 
 def test_a_long_file_has_pages(tab: Tab) -> None:
@@ -87,3 +97,51 @@ def test_arrows_walk_the_outline(scripted: Tab) -> None:
     places.get_by_label("Pump: ").focus()
     page.keyboard.press("ArrowDown")
     expect(places.get_by_label("Siphon: ")).to_be_focused()
+
+
+def test_a_table_is_sorted_and_filtered(tab: Tab) -> None:
+    """By form, or while somebody types; the address says what is shown."""
+    page = tab.open("/documents/docs:guide")
+    table = page.get_by_role("table")
+    tab.follow(table.get_by_role("link", name="Tokens"))
+    expect(table.get_by_role("rowheader").first).to_contain_text("steps.md")
+    tab.follow(table.get_by_role("link", name="Name"))
+    expect(table.get_by_role("rowheader").first).to_contain_text("care.md")
+    box = page.get_by_label("Filter by name or title")
+    box.press_sequentially("steps")
+    if not tab.script:
+        tab.follow(page.get_by_role("button", name="Filter"))
+    expect(table.get_by_role("rowheader")).to_have_count(1)
+    expect(box).to_have_value("steps")
+    if tab.script:
+        expect(box).to_be_focused()
+    assert "filter=steps" in page.url
+    tab.check()
+    with page.expect_download() as saved:
+        page.get_by_role("link", name="CSV").click()
+    assert len(saved.value.path().read_text(encoding="utf-8").splitlines()) == 2
+
+
+def test_a_section_is_edited_where_it_is_read(tmp_path: Path, browser: Browser) -> None:
+    """With a preview; who leaves with a text that is not saved is asked."""
+    with running(tmp_path, "--write") as site:
+        tab = Tab(browser.new_context(viewport={"width": 1280, "height": 800}), site, True)
+        page = tab.open("/documents/guide/care.md")
+        tab.follow(page.get_by_role("link", name="Edit Cleaning"))
+        tab.check()
+        box = page.get_by_label("Text of the section")
+        expect(box).to_have_value("## Cleaning\n\nRinse it. See [nothing](missing.md).")
+        box.fill("## Cleaning\n\nRinse it **twice**.")
+        asked: list[str] = []
+        page.once("dialog", lambda dialog: (asked.append(dialog.type), dialog.dismiss()))
+        page.get_by_role("link", name="Documents").last.click()
+        expect(box).to_have_value("## Cleaning\n\nRinse it **twice**.")
+        assert asked == ["beforeunload"]
+        tab.follow(page.get_by_role("button", name="Preview"))
+        expect(page.locator(".preview strong")).to_have_text("twice")
+        tab.check()
+        tab.follow(page.get_by_role("button", name="Save"))
+        expect(page.locator(".markdown strong")).to_have_text("twice")
+        text = (site.docs / "guide" / "care.md").read_text(encoding="utf-8")
+        assert "Rinse it **twice**.\n\n### Tools" in text
+        tab.close()

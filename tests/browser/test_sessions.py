@@ -86,3 +86,33 @@ def test_news_keep_to_the_filters(scripted: Tab) -> None:
     call("chat_send_message", room_id=room, persona="ben", message="By ben")
     expect(page.get_by_text("By ben", exact=True)).to_be_visible()
     expect(page.get_by_text("Not by ben")).to_have_count(0)
+
+
+def test_lanes_counts_and_lists_of_a_session_are_live(scripted: Tab) -> None:
+    """A reader at the top is told what is new; a click leads to it."""
+    name = f"live-{secrets.token_hex(4)}"
+    scripted.site.call("session_create", session_id=name)
+    room = scripted.site.call("chat_create_room", name=name, members=["ann"], session_id=name)["room_id"]
+    for number in range(40):
+        scripted.site.call("chat_send_message", room_id=room, persona="ann", message=f"Wave {number}.")
+    page = scripted.open(f"/sessions/{name}")
+    top = page.get_by_role("heading", level=1)
+    expect(top).to_be_in_viewport()
+    for number in range(3):
+        scripted.site.call("chat_send_message", room_id=room, persona="ann", message=f"Late {number}.")
+    made = {"name": name, "artifact_type": "x", "filename": "a.txt", "content": "a", "session_id": name}
+    scripted.site.call("artifact_create", **made)
+    told = page.get_by_role("link", name="4 new")
+    expect(told).to_be_in_viewport()
+    expect(top).to_be_in_viewport()
+    expect(page.get_by_role("complementary").get_by_role("link", name=name).last).to_be_visible()
+    expect(page.get_by_role("img", name="Artifacts: 1")).to_be_visible()
+    told.click()
+    expect(page.get_by_text("Late 2.")).to_be_in_viewport()
+
+
+def test_a_list_shows_what_is_new(scripted: Tab) -> None:
+    page = scripted.open("/sessions")
+    name = f"listed-{secrets.token_hex(4)}"
+    scripted.site.call("session_create", session_id=name, title=name)
+    expect(page.get_by_role("link", name=name)).to_be_visible()

@@ -1,0 +1,32 @@
+"""Folders that are being indexed: pages show what is ready, say how much that is, and have the rest later."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.npl_mcp.http.http_server import serving
+from tests.npl_mcp.web.browsing import Visitor
+
+FILES = 1_500
+
+
+def test_a_folder_is_shown_while_it_is_read(tmp_path: Path) -> None:
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    words = " ".join(f"word{number % 977}" for number in range(400))
+    for number in range(FILES):
+        (docs / f"p{number:04}.md").write_text(f"# Page {number}\n\n{words} {number}\n", encoding="utf-8")
+    with serving(tmp_path, "--root", str(docs), "--patience", "60") as running:
+        visitor = Visitor(running)
+        first = visitor.open("/documents/docs:")
+        assert first.status == 200
+        folder = visitor.json("/documents/docs:")["folder"]
+        while "missing_files" in folder:
+            assert folder["files"] + folder["missing_files"] == FILES
+            folder = visitor.json("/documents/docs:")["folder"]
+        assert (folder["files"], folder["total"]) == (FILES, FILES)
+        assert "files are ready" not in visitor.open("/documents/docs:").text
+        # The first page came while files were read, and renewed itself.
+        assert f"of {FILES:,} files are ready" in first.text
+        renewed = {one.get("id") for one in first.tree.iter() if one.get("data-fresh") is not None}
+        assert {"size", "here"} <= renewed
