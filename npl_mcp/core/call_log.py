@@ -10,15 +10,18 @@ import queue
 import threading
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from hashlib import blake2b
 from typing import Any
 
+from cachetools import LRUCache
 from cachetools.func import ttl_cache
 
 from npl_index.answer.values import Tailored
 from npl_index.errors import NPLError
 from npl_index.library.documents import DocumentRef
+from npl_index.ranking.analysis import terms
 from npl_mcp.core.app import App
-from npl_mcp.core.calls import PAGES, Call, Caller, Sink, log_sinks
+from npl_mcp.core.calls import PAGES, STDIO, Call, Caller, Sink, log_sinks
 from npl_mcp.stores.base.paging import now
 from npl_mcp.stores.calls import CONTEXT, CallStore, Logged, Offered
 
@@ -35,6 +38,12 @@ MAX_BATCH = 500
 
 PAUSE_SECONDS = 0.5
 """Time between two transactions: each costs a write to disk, and wakes all waiting calls."""
+
+ALIKE = 0.5
+"""Share of common words above which two questions are nearly the same."""
+
+SOON = 600.0
+"""Seconds within which a question is asked again."""
 
 _MAX_OFFERS = 20
 _MAX_SIZES = 1024
@@ -65,6 +74,8 @@ class CallLog:
         self._closing = threading.Event()
         self._thread: threading.Thread | None = None
         self._hits = self._misses = 0
+        self._started = now()
+        self._asked: LRUCache[str, tuple[float, frozenset[str]]] = LRUCache(_MAX_SIZES)
 
     def __call__(self, call: Call) -> None:
         """Queue a call for the log, unless a page made it: pages serve people, the log is about agents."""
@@ -115,8 +126,28 @@ class CallLog:
             bytes=call.size,
             hits=hits,
             misses=misses,
+            session=(session := _session(self._started, caller)),
             **(self._loaded(call.arguments, call.data) if isinstance(call.data, Tailored) else {}),
+            **self._question(session, call),
         )
+
+    def _question(self, session: str, call: Call) -> dict[str, Any]:
+        """Return the logged values of a question."""
+        answer = call.data
+        found = len(answer.sections) if isinstance(answer, Tailored) else getattr(answer, "total", None)
+        text = _asked(call)
+        if text is None or found is None:
+            return {}
+        words, (then, before) = frozenset(terms(text)), self._asked.get(session, (0.0, frozenset[str]()))
+        self._asked[session] = call.started, words
+        is_near = len(words & before) > ALIKE * len(words | before)
+        weak = getattr(answer, "weak", None)
+        return {
+            "context": _storable(text, CONTEXT) if self._with_contexts else None,
+            "found": found,
+            "outcome": "nothing" if not found else "weak" if weak else "found",
+            "again": 1 if is_near and call.started - then < SOON else None,
+        }
 
     def _loaded(self, given: Mapping[str, object], answer: Tailored) -> dict[str, Any]:
         """Return the logged values of loaded sections, except the size of the whole documents.
@@ -125,19 +156,33 @@ class CallLog:
         """
         offers: list[tuple[Offered, str]] = [("suggestion", found.selector) for found in answer.suggestions]
         offers += [("more", selector) for selector in answer.request_more]
-        context = given.get("context")
         budget = given.get("token_budget")
         return {
             "file": _storable(answer.file),
             "asked": budget if isinstance(budget, int) else None,
             "used": answer.total_tokens,
             "taken": tuple(_storable(_section_name(part.file, part.selector)) for part in answer.sections),
-            "context": (
-                _storable(context, CONTEXT) if self._with_contexts and isinstance(context, str) else None
-            ),
             "wanted": tuple(map(_storable, _requested(given))),
             "offered": tuple((kind, _storable(selector)) for kind, selector in offers[:_MAX_OFFERS]),
         }
+
+
+def _session(started: str, caller: Caller) -> str:
+    """Return a short digest of a caller's token, process or client: plain HTTP calls share no connection.
+
+    :param started: when the server began, which serves one process over standard streams.
+    """
+    named = caller.identity and caller.identity.name
+    parts = named or (started if caller.transport == STDIO else caller.transport, caller.name)
+    return blake2b(repr(parts).encode("utf-8", "replace"), digest_size=6).hexdigest()
+
+
+def _asked(call: Call) -> str | None:
+    """Return the question of a call."""
+    given = call.arguments
+    topics = given.get("topics")
+    words = [given.get("context") or given.get("query"), *(topics if isinstance(topics, list) else [])]
+    return " ".join(one for one in words if isinstance(one, str)).strip() or None
 
 
 def _loaded_files(answer: object) -> set[str]:

@@ -34,6 +34,7 @@ from npl_mcp.tools.errors import invalid_arguments
 from npl_mcp.tools.markdown import as_markdown
 from npl_mcp.tools.parameters import unlisted
 from npl_mcp.tools.responses import Reply, as_dict, encode, pictures, size, value_type, within
+from npl_mcp.tools.search import Hits
 from npl_mcp.tools.spec import ToolSpec
 
 ALWAYS_LOAD = "anthropic/alwaysLoad"
@@ -151,7 +152,7 @@ class BoundTool(Tool):
         if call is not None:
             # Reports use no other values, which may be large.
             value = data.value if isinstance(data, Written) else data
-            call.data = value if isinstance(value, Tailored) else None
+            call.data = value if isinstance(value, Tailored | Hits) else None
         return self._result(data, checked)
 
     async def _work(self, checked: dict[str, Any]) -> Any:

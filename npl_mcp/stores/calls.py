@@ -35,6 +35,23 @@ _TAKEN = "SELECT file, taken FROM tool_call WHERE taken IS NOT NULL ORDER BY id 
 Offered = Literal["suggestion", "more"]
 """Source of an offered selector: ``suggestions`` or ``request_more``."""
 
+Outcome = Literal["found", "weak", "nothing"]
+
+Chosen = Literal["nothing", "weak", "failed", "again", "questions"]
+_CHOSEN: Mapping[str, str] = {
+    "nothing": "outcome = 'nothing'",
+    "weak": "outcome = 'weak'",
+    "failed": "error IS NOT NULL",
+    "again": "again = 1",
+    "questions": "outcome IS NOT NULL",
+}
+"""Conditions that people choose calls by."""
+
+Sort = Literal["id", "used", "micros", "found", "context", "who", "tool"]
+
+SHARES = (0.5, 0.95)
+"""Percentiles, as shares."""
+
 Span = Literal["hour", "day"]
 _LENGTH: Mapping[str, int] = {"hour": 13, "day": 10}
 """Number of characters of a timestamp that identify its hour or day."""
@@ -57,7 +74,11 @@ class Logged:
     :param used: tokens of the sections.
     :param whole: tokens of the whole documents of the sections.
     :param taken: selectors of the sections.
-    :param context: context of the call, if the log has contexts.
+    :param context: task or query of the call, if the log has contexts.
+    :param outcome: outcome of a question.
+    :param found: number of sections or hits in the answer.
+    :param session: session of the caller.
+    :param again: 1 if the session asked nearly the same shortly before.
     :param wanted: selectors in the call.
     :param offered: selectors that the answer offered.
     :param hits: number of indices found in memory since the previous call.
@@ -78,6 +99,10 @@ class Logged:
     whole: int | None = None
     taken: tuple[str, ...] | None = None
     context: str | None = None
+    outcome: Outcome | None = None
+    found: int | None = None
+    session: str | None = None
+    again: int | None = None
     wanted: tuple[str, ...] = ()
     offered: tuple[tuple[Offered, str], ...] = ()
     hits: int = 0
@@ -120,6 +145,10 @@ class CallEntry:
     whole: int | None
     taken: tuple[str, ...] | None
     context: str | None
+    outcome: str | None
+    found: int | None
+    session: str | None
+    again: int | None
     offers: tuple[Offer, ...] | None
 
 
@@ -165,12 +194,14 @@ class Seen:
     :param tool: name of the tool.
     :param owner: name of the token.
     :param who: name of the caller.
+    :param chosen: one outcome.
     """
 
     domains: frozenset[str] | None = None
     tool: str | None = None
     owner: str | None = None
     who: str | None = None
+    chosen: Chosen | None = None
 
     def where(self, tx: Transaction) -> tuple[str, dict[str, Any]]:
         """Return an SQL condition and its parameters."""
@@ -179,13 +210,14 @@ class Seen:
             there = [row["domains"] for row in tx.all("SELECT DISTINCT domains FROM tool_call")]
             # An empty list is not valid in a statement.
             domains = [one for one in there if one and self.domains >= {*one.split()}] or ["-"]
-        return conditions(
+        where, values = conditions(
             since=("created_at >= :since", _oldest(tx)),
             tool=("tool = :tool", self.tool),
             owner=("owner = :owner", self.owner),
             who=("who = :who", self.who),
             domains=("domains IN :domains", domains),
         )
+        return (where if self.chosen is None else f"{where} AND {_CHOSEN[self.chosen]}"), values
 
 
 class CallStore:
@@ -208,15 +240,20 @@ class CallStore:
             tx.run("DELETE FROM tool_call_offer WHERE call_id <= :gone", gone=gone)
             tx.run("DELETE FROM tool_call WHERE id <= :gone", gone=gone)
 
-    def list(self, seen: Seen, part: Slice) -> Page[CallEntry]:
-        """Return calls, newest first."""
+    def list(self, seen: Seen, part: Slice, sort: Sort = "id", *, rising: bool = False) -> Page[CallEntry]:
+        """Return calls.
+
+        :param sort: column of the order; calls without a value come last.
+        :param rising: the lowest value comes first.
+        """
         if not self._database.is_made():
             return part.page((), 0)
         with self._database.read() as tx:
             where, values = seen.where(tx)
             total = tx.value(f"SELECT count(*) FROM tool_call WHERE {where}", **values)
             rows = tx.all(
-                f"SELECT * FROM tool_call WHERE {where} ORDER BY id DESC LIMIT :limit OFFSET :offset",
+                f"SELECT * FROM tool_call WHERE {where} ORDER BY {sort} IS NULL, "
+                f"{sort} {'ASC' if rising else 'DESC'}, id DESC LIMIT :limit OFFSET :offset",
                 **values,
                 limit=part.limit,
                 offset=part.offset,
@@ -247,6 +284,21 @@ class CallStore:
             at: Figures(**{name: int(value or 0) for name, value in row.items() if name != "at"})
             for at, row in sorted(rows.items())
         }
+
+    def percentiles(self, seen: Seen) -> dict[str, tuple[int, ...]]:
+        """Return values below which :data:`SHARES` of the calls stay, of ``micros`` and ``used``."""
+        if not self._database.is_made():
+            return {}
+        found: dict[str, tuple[int, ...]] = {}
+        with self._database.read() as tx:
+            where, values = seen.where(tx)
+            for name in ("micros", "used"):
+                rows = f"FROM tool_call WHERE {where} AND {name} IS NOT NULL"
+                if total := tx.value(f"SELECT count(*) {rows}", **values):
+                    one = f"SELECT {name} {rows} ORDER BY {name} LIMIT 1 OFFSET :at"
+                    places = [min(total - 1, int(share * total)) for share in SHARES]
+                    found[name] = tuple(tx.value(one, **values, at=at) for at in places)
+        return found
 
     def callers(self, seen: Seen) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the names of callers and of tools."""

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Annotated
+from typing import Annotated, cast, get_args
 
 from npl_mcp.core.app import App
 from npl_mcp.core.calls import identity
+from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.paging import Slice
 from npl_mcp.stores.base.values import filled
-from npl_mcp.stores.calls import KEPT_DAYS, MOST_CALLS, CallEntry, Figures, Seen, Span
+from npl_mcp.stores.calls import KEPT_DAYS, MOST_CALLS, CallEntry, Chosen, Figures, Seen, Sort, Span
 from npl_mcp.tools.parameters import Name
 from npl_mcp.tools.spec import ToolSpec
 
@@ -50,51 +51,69 @@ class CallFigures:
 
     :param total: sums over all calls.
     :param spans: sums by hour or day.
+    :param percentiles: median and 95th percentile of microseconds (``micros``) and tokens (``used``).
     :param callers: names of callers.
     :param tools: names of called tools.
     """
 
     total: Figures
     spans: Mapping[str, Figures]
+    percentiles: Mapping[str, tuple[int, ...]]
     callers: tuple[str, ...]
     tools: tuple[str, ...]
 
 
 def calls_list(
-    app: App, who: Who = None, tool: Tool = None, limit: int | None = None, offset: int | None = None
+    app: App,
+    who: Who = None,
+    tool: Tool = None,
+    chosen: Annotated[Chosen | None, "Only calls of this kind"] = None,
+    sort: Annotated[str, "Column, with - before it for the largest value first"] = "-id",
+    limit: int | None = None,
+    offset: int | None = None,
 ) -> CallList:
-    """List logged calls, the latest first.
+    """List logged calls.
 
-    :returns: a page of logged calls, the latest first.
+    :returns: a page of logged calls, by default the latest first.
     :raises InvalidRequestError: an argument is invalid.
     """
-    page = app.stores.calls.list(_visible(app, who, tool), Slice.parse(limit, offset))
+    column = cast("Sort", checks.choice(sort.removeprefix("-"), "sort", get_args(Sort)))
+    seen, part = _visible(app, who, tool, chosen), Slice.parse(limit, offset)
+    page = app.stores.calls.list(seen, part, column, rising=not sort.startswith("-"))
     return filled(CallList, page, recording=app.settings.log_calls, days=KEPT_DAYS, most=MOST_CALLS)
 
 
-def calls_figures(app: App, who: Who = None, tool: Tool = None, span: Span = "day") -> CallFigures:
+def calls_figures(
+    app: App,
+    who: Who = None,
+    tool: Tool = None,
+    chosen: Annotated[Chosen | None, "Only calls of this kind"] = None,
+    span: Span = "day",
+) -> CallFigures:
     """Sum up logged calls by day or hour.
 
     :param span: ``hour`` or ``day``.
     :returns: sums over calls.
     :raises InvalidRequestError: an argument is invalid.
     """
-    spans = app.stores.calls.figures(_visible(app, who, tool), span)
+    seen, calls = _visible(app, who, tool, chosen), app.stores.calls
+    spans = calls.figures(seen, span)
     names = [field.name for field in fields(Figures)]
     total = Figures(**{name: sum(getattr(part, name) for part in spans.values()) for name in names})
-    return CallFigures(total, spans, *app.stores.calls.callers(_visible(app, None, None)))
+    return CallFigures(total, spans, calls.percentiles(seen), *calls.callers(_visible(app)))
 
 
-def _visible(app: App, who: str | None, tool: str | None) -> Seen:
+def _visible(app: App, who: str | None = None, tool: str | None = None, chosen: Chosen | None = None) -> Seen:
     """Return the selection of calls that the caller may see.
 
     :param who: name of a caller, to select its calls.
     :param tool: name of a tool, to select its calls.
+    :param chosen: kind of the calls.
     """
     caller, sight = identity(), app.sight
     limited = sight.roots is not None or sight.libraries is not None
     owner = caller.name if caller is not None and limited else None
-    return Seen(sight.domains, tool, owner, who)
+    return Seen(sight.domains, tool, owner, who, chosen)
 
 
 TOOLS = (ToolSpec(calls_list, listed=False), ToolSpec(calls_figures, listed=False))

@@ -13,7 +13,7 @@ from npl_mcp.stores import calls as module
 from npl_mcp.stores.base.database import Database
 from npl_mcp.stores.base.opening import database_of
 from npl_mcp.stores.base.paging import Slice, stamp
-from npl_mcp.stores.calls import KEPT_DAYS, CallStore, Figures, Logged, Seen
+from npl_mcp.stores.calls import KEPT_DAYS, CallStore, Chosen, Figures, Logged, Seen
 from npl_mcp.stores.checking import check_rows
 from tests import engines
 
@@ -105,6 +105,24 @@ def test_old_calls_and_those_that_are_too_many_are_removed(
     store.add([call(tool=str(at)) for at in range(4)])
     assert [one.tool for one in store.list(Seen(), ALL).items] == ["3", "2", "1"]
     assert store.figures(Seen(), "day")[stamp(NOW)[:10]].suggested == 0
+
+
+def test_calls_are_chosen_and_sorted(store: CallStore) -> None:
+    """By what came of them, and by a column, with those that lack it last."""
+    kinds: list[dict[str, object]] = [
+        {"outcome": "found", "used": 5, "micros": 30},
+        {"outcome": "nothing", "used": None, "micros": 10},
+        {"outcome": "weak", "used": 9, "micros": 20, "again": 1},
+        {"error": "NOT_FOUND", "used": 7, "micros": 40},
+    ]
+    store.add([call(**one) for one in kinds])
+    kinds_of: tuple[Chosen, ...] = ("nothing", "weak", "failed", "again", "questions")
+    chosen = {kind: [one.id for one in store.list(Seen(chosen=kind), ALL).items] for kind in kinds_of}
+    assert chosen == {"nothing": [2], "weak": [3], "failed": [4], "again": [3], "questions": [3, 2, 1]}
+    assert [one.id for one in store.list(Seen(), ALL, "used").items] == [3, 4, 1, 2]
+    assert [one.id for one in store.list(Seen(), ALL, "micros", rising=True).items] == [2, 3, 1, 4]
+    assert store.percentiles(Seen()) == {"micros": (30, 40), "used": (7, 9)}
+    assert store.percentiles(Seen(chosen="weak"))["used"] == (9, 9)
 
 
 def test_a_log_can_be_checked(store: CallStore, database: Database, tmp_path: Path) -> None:
