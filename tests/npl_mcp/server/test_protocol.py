@@ -158,7 +158,7 @@ def test_the_server_ends_when_its_input_ends(command: list[str], tmp_path: Path)
         ask(process, 1, "initialize", HELLO)
         assert process.stdin is not None
         process.stdin.close()
-        assert process.wait(timeout=15) == 0
+        assert process.wait(timeout=60) == 0
         assert process.stdout is not None
         assert process.stdout.read() == ""
 

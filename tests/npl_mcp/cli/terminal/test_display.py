@@ -99,15 +99,18 @@ def test_every_error_code_has_an_exit_code(code: ErrorCode) -> None:
 def test_progress_shows_on_a_terminal_only(tmp_path: Path) -> None:
     """A line that says for how long and how far, wiped away at the end; nothing where nobody looks."""
     code = (
-        "import time\nfrom npl_mcp.cli.terminal.progress_line import DELAY_SECONDS, Progress\n"
+        "import sys, time\nfrom npl_mcp.cli.terminal.progress_line import DELAY_SECONDS, Progress\n"
         "from npl_mcp.core.progress import PROGRESS\n"
-        "with Progress('reading'):\n    PROGRESS.get()(750, 1500)\n    time.sleep(DELAY_SECONDS + 0.3)\n"
+        "with Progress('reading'):\n    PROGRESS.get()(750, 1500)\n    time.sleep(DELAY_SECONDS)\n"
+        "    sys.stdin.read()\n"
     )
     line = [sys.executable, "-c", code]
     ours, theirs = pty.openpty()
-    subprocess.run(line, stderr=theirs, check=True, timeout=60)
+    with subprocess.Popen(line, stdin=subprocess.PIPE, stderr=theirs) as process:
+        shown = os.read(ours, 1 << 16)
+    assert process.returncode == 0
     os.close(theirs)
-    seen = os.read(ours, 1 << 16).decode()
+    seen = (shown + os.read(ours, 1 << 16)).decode()
     os.close(ours)
     assert seen.startswith("\rreading … ")
     assert f" s [{'#' * 12}{'.' * 12}] 750 of 1,500 files" in seen

@@ -354,17 +354,14 @@ def test_a_server_that_hangs_is_left_in_a_second(stage: Callable[[Play], Stage])
     assert not raised.value.sent
 
 
-def test_a_tool_may_take_longer_than_a_greeting(
-    stage: Callable[[Play], Stage], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_tool_may_take_longer_than_a_greeting(stage: Callable[[Play], Stage]) -> None:
     """Once the server has proved to be there it is waited for."""
-    monkeypatch.setattr(http, "GREETING_SECONDS", 0.3)
 
     def play(line: socket.socket) -> None:
         heard(line)
         line.sendall(message(HEALTHY))
         heard(line)
-        time.sleep(0.6)
+        time.sleep(http.GREETING_SECONDS + 0.3)
         line.sendall(message(DONE))
 
     assert call(stage(play).where)["success"]
