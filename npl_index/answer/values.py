@@ -123,6 +123,7 @@ class Tailored:
     :param partial: true if the call did not wait for all files of the set.
     :param missing_files: number of files that are not indexed yet; ask again for them.
     :param ranking: all hits, best first; only with ``explain``, not counted against the budget.
+    :param changed: sections that changed since the caller read them, each with its added and removed lines.
     """
 
     content: str
@@ -143,6 +144,7 @@ class Tailored:
     partial: bool | None = None
     missing_files: int | None = None
     ranking: tuple[RankedSection, ...] | None = None
+    changed: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,6 +129,7 @@ class Settings:
     :param vocabulary: vocabulary for token counts.
     :param format: default form of answers over MCP. Failures, commands, pages and plain HTTP calls stay JSON.
     :param token_budget: default token budget of an answer to a context or topics; 0 for no limit.
+    :param tell_changes: tell a caller, once, which sections have changed since it read them.
     :param weights: weights of the three parts of a score: name, content, topic.
     :param theme: preferred theme of styles.
     :param limits: limit of a file.
@@ -180,6 +181,7 @@ class Settings:
     )
     format: str = project_flag("format", "NPL_FORMAT", kinds.choice(*FORMATS), "json")
     token_budget: int = project_flag("token-budget", "NPL_TOKEN_BUDGET", kinds.BUDGET, TOKEN_BUDGET)
+    tell_changes: bool = setting("tell-changes", "NPL_TELL_CHANGES", kinds.SWITCH, True)
     weights: Weights = setting("weights", "NPL_WEIGHTS", kinds.WEIGHTS, Weights(), project=True)
     theme: str = setting("theme", "NPL_THEME", kinds.TEXT, "default", project=True)
     limits: Limits = setting(

@@ -28,6 +28,7 @@ from npl_index.tokens.sections import TokenCounts
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.file_view import Files, lies_in, real_paths
 from npl_mcp.core.library_documents import LibraryDocuments
+from npl_mcp.core.reading import Reader
 from npl_mcp.core.skills import SkillDocuments
 from npl_mcp.core.sources import ArtifactDocuments, DocumentSource, Sources
 from npl_mcp.core.state import SharedState
@@ -258,7 +259,12 @@ class App(Files):
             if state.size > SMALL_BYTES:
                 await Long()
             until = time.monotonic() + self.settings.time_limit
-            founds, collection, unreadable, missing = found, self._indexed(found[0], state).collection, (), 0
+            founds, collection, unreadable, missing = (
+                found,
+                self.indexed_document(found[0], state).collection,
+                (),
+                0,
+            )
         files, aliases = self.documents.names(founds), self.documents.aliases(ref, founds)
         if named:
             aliases = [
@@ -335,6 +341,12 @@ class App(Files):
             return False
         return real_path(str(roots[0] / ref.file)) == real_path(str(roots[0]))
 
+    @property
+    def reader(self) -> Reader | None:
+        """The memory of the caller, if it is known who calls."""
+        tells = self.agent and self.settings.tell_changes
+        return self.state.readers.of(self.agent) if tells else None
+
     def clock(self, name: str) -> Deadline:
         """Return the deadline of a call that begins now.
 
@@ -365,7 +377,7 @@ class App(Files):
         searched = ", ".join(root.label for root in self.library.searched)
         return ref.file or ref.item or searched or ", ".join(gathered.files)
 
-    def _indexed(self, found: Found, fingerprint: Fingerprint) -> IndexedDocument:
+    def indexed_document(self, found: Found, fingerprint: Fingerprint) -> IndexedDocument:
         """Return the index of a document, from memory if the file is unchanged.
 
         :param fingerprint: current state of the file.
@@ -395,7 +407,7 @@ class App(Files):
             for found in self.documents.find(ref):
                 if self._closing.is_set():
                     return
-                self._indexed(found, self.documents.stat(found))
+                self.indexed_document(found, self.documents.stat(found))
         except NPLError as error:
             logger.warning("warm-up: %s", error)
 

@@ -130,10 +130,12 @@ def identity() -> Identity | None:
 
 
 def agent() -> str | None:
-    """Return the name of this context's caller: of its token, empty without one; ``None`` over standard
-    streams, where the caller is alone.
+    """Return the name of this context's caller: of its token; empty without one, and for pages;
+    ``None`` over standard streams, where the caller is alone.
     """
     caller = CALLER.get() or Caller()
+    if caller.name == PAGES:
+        return ""
     if caller.identity is not None:
         return caller.identity.name
     return None if caller.transport == STDIO else ""

@@ -22,6 +22,7 @@ from npl_index.tokens.sections import NOTHING, KnownCounts, TokenCounts
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.document_sets import DocumentSets
 from npl_mcp.core.library_documents import Listings
+from npl_mcp.core.reading import Readers
 from npl_mcp.core.references import cached_references
 from npl_mcp.core.sources import CurrentRevisions
 from npl_mcp.documents.editor import Editor
@@ -52,6 +53,7 @@ class SharedState:
         # Caches are not thread-safe. Their values are computed outside of the lock, so that one caller does
         # not block the others. Two threads may then compute the same value, which is harmless.
         self.lock = threading.Lock()
+        self.readers = Readers()
         self.process = f"{PROCESS}{secrets.token_hex(8)}"
         folder = None if settings.cache_mode == "memory" else settings.data_folder
         self.sets = DocumentSets(indexer, folder, settings.cache_bytes, settings.index_bytes)

@@ -5,7 +5,7 @@ The command line calls further tools by name, which are not listed.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
@@ -21,7 +21,7 @@ from npl_index.answer.tailoring import TailorRequest, write
 from npl_index.answer.values import Tailored, Written
 from npl_index.errors import DocumentNotFoundError, InvalidRequestError, SectionNotFoundError
 from npl_index.items.loading import Loaded, LoadedItem, MissingItem, load, load_agent
-from npl_index.library.documents import DocumentRef
+from npl_index.library.documents import DocumentRef, Found
 from npl_index.markdown.state import Deadline
 from npl_index.markdown.traits import CONDITIONS, TraitFilter
 from npl_mcp.core.app import App
@@ -29,6 +29,7 @@ from npl_mcp.core.calls import identity
 from npl_mcp.core.document_sets import NotIndexedError
 from npl_mcp.core.section_edits import EditedSection, Operation, may_edit, update_section
 from npl_mcp.core.waiting import waits
+from npl_mcp.tools.changed import told_changes
 from npl_mcp.tools.parameters import CommaList, Unlisted
 from npl_mcp.tools.responses import ENVELOPE
 from npl_mcp.tools.section_index import IndexReply, IndexRequest, section_index
@@ -201,7 +202,9 @@ async def npl_section_index(
     request = IndexRequest(conditions, depth, token_budget or None, app.form(format) == "markdown")
 
     async def answer() -> IndexReply | Written[IndexReply]:
-        return section_index(app, ref, await app.gathered(ref), request)
+        gathered = await app.gathered(ref)
+        told = told_changes(app, gathered.founds, request.budget)
+        return told.before(section_index(app, ref, gathered, told.less(request, "budget")))
 
     return await app.unchanging(answer)
 
@@ -261,8 +264,14 @@ async def written(app: App, ref: DocumentRef, request: TailorRequest, form: Form
     """Return the answer to a request about documents, in a form."""
 
     async def answer() -> Written[Tailored]:
-        async with found_in(app, ref, request) as (wanted, documents):
-            return write(wanted, documents, form, weights=app.settings.weights, companions=companions(app))
+        async with gathered_in(app, ref, request) as (wanted, documents, founds):
+            told = told_changes(app, founds, wanted.token_budget)
+            wanted = told.less(wanted, "token_budget")
+            answer = write(wanted, documents, form, weights=app.settings.weights, companions=companions(app))
+            answer = told.before(answer)
+            if app.reader is not None:
+                app.reader.remember(app, founds, documents, answer.value)
+            return answer
 
     return await app.unchanging(answer)
 
@@ -276,7 +285,16 @@ def companions(app: App) -> Companions:
 async def found_in(
     app: App, ref: DocumentRef, request: TailorRequest
 ) -> AsyncIterator[tuple[TailorRequest, DocumentSet]]:
-    """Yield a request with its exclusions resolved, and its documents.
+    """Yield the request and the documents of :func:`gathered_in`."""
+    async with gathered_in(app, ref, request) as (request, documents, _):
+        yield request, documents
+
+
+@asynccontextmanager
+async def gathered_in(
+    app: App, ref: DocumentRef, request: TailorRequest
+) -> AsyncIterator[tuple[TailorRequest, DocumentSet, Sequence[Found]]]:
+    """Yield a request with its exclusions resolved, its documents, and their files.
 
     :raises SectionNotFoundError: nothing is found; the hint says if files are not indexed yet.
     """
@@ -299,7 +317,7 @@ async def found_in(
         clock=clock,
     )
     try:
-        yield replace(request, exclude=gathered.exclude), documents
+        yield replace(request, exclude=gathered.exclude), documents, gathered.founds
     except SectionNotFoundError as error:
         if not gathered.missing:
             raise
@@ -337,7 +355,10 @@ def npl_update_section(
     :raises TooLargeError: the file would be too large.
     :raises StorageError: the file cannot be written.
     """
-    return update_section(app, file, operation, selector or "", content or "", expect)
+    edited = update_section(app, file, operation, selector or "", content or "", expect)
+    if app.reader is not None:
+        app.reader.own_edit(app, edited.file, edited.selector)
+    return edited
 
 
 @waits

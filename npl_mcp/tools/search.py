@@ -22,6 +22,7 @@ from npl_mcp.core.searching import search as find
 from npl_mcp.core.waiting import waits
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.paging import Slice
+from npl_mcp.tools.changed import told_changes
 from npl_mcp.tools.domain_names import domains_named
 from npl_mcp.tools.npl import Format
 from npl_mcp.tools.parameters import CommaList, Unlisted
@@ -57,6 +58,7 @@ class Hits:
     :param capped: kinds that may have more hits, because only the best were counted.
     :param missing_files: number of files that are not indexed yet; a later call has them.
     :param not_searched: documents that were not searched, with the reasons.
+    :param changed: sections that changed since the caller read them, each with its added and removed lines.
     """
 
     items: tuple[SearchHit, ...]
@@ -69,6 +71,7 @@ class Hits:
     capped: tuple[str, ...] | None = None
     missing_files: int | None = None
     not_searched: tuple[str, ...] | None = None
+    changed: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,9 +143,9 @@ async def search(
         )
 
     hits = await app.unchanging(found)
-    if app.form(format) != "markdown":
-        return hits
-    return Written(hits, _hits_text(hits, words_of(text), app.counter))
+    as_text = app.form(format) == "markdown"
+    answer = Written(hits, _hits_text(hits, words_of(text), app.counter)) if as_text else hits
+    return told_changes(app).before(answer)
 
 
 def _hits_text(hits: Hits, words: Sequence[str], counter: TokenCounter) -> str:

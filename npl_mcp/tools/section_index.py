@@ -47,6 +47,7 @@ class IndexReply:
     :param missing_files: number of files that are not indexed yet; a later call has them.
     :param unfold: argument that shows the headings hidden by the budget.
     :param digest: digest of a file that may be changed; send it as ``expect`` to change only this state.
+    :param changed: sections that changed since the caller read them, each with the lines that came and went.
     """
 
     file: str
@@ -65,6 +66,7 @@ class IndexReply:
     missing_files: int | None = None
     unfold: str | None = None
     digest: str | None = None
+    changed: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,150 @@
+"""Sections that a caller has read and that have changed since are told to it, once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from npl_index import estimator
+from npl_mcp.config.settings import Settings
+from tests import engines
+from tests.conftest import Call, Connect, with_client
+from tests.npl_mcp.http.http_server import Running, call, serving
+
+READ: dict[str, Any] = {"selectors": ["guide > ## Pruning"]}
+TOLD = "guide > ## Pruning +1 −1"
+
+
+def edit(docs: Path, old: str = "late winter", new: str = "early spring") -> None:
+    file = docs / "guide.md"
+    text = file.read_text(encoding="utf-8")
+    assert old in text
+    file.write_text(text.replace(old, new), encoding="utf-8")
+
+
+NEXT: dict[str, tuple[str, dict[str, Any]]] = {
+    "the same section": ("npl_load_tailored", READ),
+    "another": ("npl_load_tailored", {"selectors": ["roses > ## Pruning"]}),
+    "a question": ("npl_load_tailored", {"context": "sow beans"}),
+    "a search": ("search", {"query": "beans"}),
+    "an outline": ("npl_section_index", {"file": "plants/beans.md"}),
+}
+
+
+@pytest.mark.parametrize("case", NEXT)
+@pytest.mark.parametrize("form", ["json", "markdown"])
+def test_the_next_answer_tells_a_change_once(
+    settings: Settings, docs: Path, connect: Connect, case: str, form: str
+) -> None:
+    """Whatever is asked; the text is as it is now."""
+    tool, arguments = NEXT[case]
+
+    async def ask(client: Any) -> list[str]:
+        answers = [await client.call_tool("npl_load_tailored", READ)]
+        edit(docs)
+        answers += [await client.call_tool(tool, {**arguments, "format": form}) for _ in range(2)]
+        return [answer.content[0].text for answer in answers]
+
+    first, told, again = with_client(settings, ask)
+    assert "changed" not in first + again
+    if form == "json":
+        assert json.loads(told)["data"]["changed"] == [TOLD]
+    else:
+        assert told.startswith(f"<!-- changed since you read it: {TOLD} -->\n")
+    if case == "the same section":
+        assert "early spring" in told
+
+
+def test_other_callers_and_other_sections_are_not_told(
+    settings: Settings, docs: Path, connect: Connect
+) -> None:
+    """Who has not read the section, and who has read another one of the file."""
+    holder, other, stranger = (connect(settings) for _ in range(3))
+    holder("npl_load_tailored", **READ)
+    other("npl_load_tailored", selectors=["guide > ## Compost"])
+    edit(docs)
+    answers = [one("search", query="beans")["data"] for one in (stranger, other, holder)]
+    assert ["changed" in one for one in answers] == [False, False, True]
+
+
+def test_what_is_gone_or_moved_is_told(settings: Settings, docs: Path, call: Call) -> None:
+    """A section that is no longer there lost all its lines; blank lines and other sections do not count."""
+    call("npl_load_tailored", **READ)
+    edit(docs, "## Watering", "Moved down.\n\n\n## Watering")
+    assert "changed" not in call("search", query="beans")["data"]
+    edit(docs, "## Pruning", "## Cutting")
+    (line,) = call("search", query="beans")["data"]["changed"]
+    assert line.startswith("guide > ## Pruning +0 −")
+    assert "changed" not in call("search", query="beans")["data"]
+
+
+def test_an_edit_of_ones_own_is_not_told(settings: Settings, docs: Path, connect: Connect) -> None:
+    """Others are told."""
+    own, other = (connect(replace(settings, write=True)) for _ in range(2))
+    for one in (own, other):
+        one("npl_load_tailored", **READ)
+    edited = {"file": "guide.md", "selector": "## Pruning", "operation": "append", "content": "Use a saw."}
+    assert own("npl_update_section", **edited)["success"]
+    assert "changed" not in own("search", query="beans")["data"]
+    assert len(other("search", query="beans")["data"]["changed"]) == 1
+
+
+def test_a_change_is_told_within_the_budget(settings: Settings, docs: Path, call: Call) -> None:
+    """At most 60 tokens at once; what has no room is told later."""
+    many = "".join(f"## Section number {number} of the guide\n\nOld text.\n\n" for number in range(12))
+    (docs / "many.md").write_text(f"# Many\n\n{many}", encoding="utf-8")
+    for number in range(12):
+        call("npl_load_tailored", selectors=[f"many > ## Section number {number} of the guide"])
+    (docs / "many.md").write_text(f"# Many\n\n{many}".replace("Old", "New"), encoding="utf-8")
+    count = estimator("o200k_base").count
+    told: list[str] = []
+    for _ in range(12):
+        answer = call("npl_load_tailored", context="compost", token_budget=200)
+        assert count(json.dumps(answer, ensure_ascii=False, separators=(",", ":"))) <= 200
+        lines = answer["data"].get("changed", [])
+        assert count("\n".join(lines)) <= 60
+        told += lines
+    assert len(told) == len(set(told)) == 12
+
+
+def test_the_setting_ends_it(settings: Settings, docs: Path, connect: Connect) -> None:
+    """With NPL_TELL_CHANGES=0 nothing is remembered."""
+    call = connect(replace(settings, tell_changes=False))
+    call("npl_load_tailored", **READ)
+    edit(docs)
+    assert "changed" not in call("search", query="beans")["data"]
+
+
+@pytest.fixture
+def served(tmp_path: Path, docs: Path) -> Iterator[tuple[Running, dict[str, str]]]:
+    place = tmp_path / "served"
+    place.mkdir()
+    with closing(engines.stores(place / "data")) as stores:
+        tokens = {f"agent{number}": stores.access.add(f"agent{number}") for number in range(6)}
+    with serving(place, "--root", str(docs), **engines.environment(place / "data")) as server:
+        yield server, tokens
+
+
+def test_each_token_that_holds_a_section_is_told(served: tuple[Running, dict[str, str]], docs: Path) -> None:
+    """Over many edits, each of five in its next call, once; the sixth never."""
+    server, tokens = served
+
+    def ask(who: str, tool: str, arguments: dict[str, Any]) -> Any:
+        return call(server, tool, arguments, Authorization=f"Bearer {tokens[who]}").data["data"]
+
+    *holders, stranger = tokens
+    for who in holders:
+        ask(who, "npl_load_tailored", READ)
+    old = "late winter"
+    for turn in range(10):
+        edit(docs, old, f"week {turn}")
+        old = f"week {turn}"
+        for who in holders:
+            assert ask(who, "search", {"query": "beans"})["changed"] == [TOLD]
+        assert all("changed" not in ask(who, "search", {"query": "beans"}) for who in (*holders, stranger))
