@@ -16,7 +16,7 @@
         └── DocumentTimeoutError       reading it took longer than the limit
 
 Each message states the problem and its place, in one sentence without a final
-full stop; ``hint`` says what to write instead. No message contains an absolute
+full stop; ``hint`` is the remedy. No message contains an absolute
 path that the caller did not give.
 """
 
@@ -51,7 +51,7 @@ class NPLError(Exception):
     """Base class of all expected failures; the caller can act on each of them.
 
     :param message: the problem and its place.
-    :param hint: what to write or do instead.
+    :param hint: the remedy.
     """
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from npl_index.answer.document_set import DocumentSet, Part, Unit
+from npl_index.answer.document_set import AnswerUnit, DocumentSet, SectionPart
 from npl_index.answer.suggestions import Place
 from npl_index.answer.values import TailoredSection
 from npl_index.markdown.digests import section_digest
@@ -23,7 +23,7 @@ def choose(
     hits: Sequence[Hit],
     depth: int | None,
     known: Known,
-) -> tuple[list[Unit], int]:
+) -> tuple[list[AnswerUnit], int]:
     """Return the wanted units, most important first: matches of selectors, then hits.
 
     :param depth: included levels below a selected section; ``None`` for all.
@@ -41,7 +41,7 @@ def choose(
         (documents.part(place, chosen=False), hit.score.total) for hit, place in places if place not in chosen
     ]
     left_out = 0
-    parts: list[tuple[Part, float]] = []
+    parts: list[tuple[SectionPart, float]] = []
     for part, score in wanted:
         rest = [part]
         if part.place in known:
@@ -51,12 +51,14 @@ def choose(
             parts.append((part, score))
             continue
         parts += [(one, score) for one in rest if one.size.last]
-    units = [Unit(group, 1.0) for group in families(documents, [part for part, _ in parts if part.chosen])]
-    units += [Unit((part,), score) for part, score in parts if not part.chosen]
+    units = [
+        AnswerUnit(group, 1.0) for group in families(documents, [part for part, _ in parts if part.chosen])
+    ]
+    units += [AnswerUnit((part,), score) for part, score in parts if not part.chosen]
     return units, left_out
 
 
-def _joined(spans: Iterable[Span]) -> list[Span]:
+def _merged_spans(spans: Iterable[Span]) -> list[Span]:
     """Return the lines of all spans as separate spans, in order."""
     joined: list[Span] = []
     for span in sorted(spans, key=lambda span: span.start):
@@ -86,10 +88,10 @@ def selected_lines(
         for index in _within(tree, selected, depth):
             lines = selected.lines or tree.sections[index].own
             found.setdefault((selected.tree, index), []).append(lines)
-    return {place: _joined(spans) for place, spans in found.items()}
+    return {place: _merged_spans(spans) for place, spans in found.items()}
 
 
-def _without(documents: DocumentSet, part: Part, known: Sequence[Span]) -> Iterator[Part]:
+def _without(documents: DocumentSet, part: SectionPart, known: Sequence[Span]) -> Iterator[SectionPart]:
     """Yield the remaining parts of a part without some lines."""
     at = part.lines.start
     for span in (*known, Span(part.lines.stop, part.lines.stop)):
@@ -99,7 +101,7 @@ def _without(documents: DocumentSet, part: Part, known: Sequence[Span]) -> Itera
         at = max(at, span.stop)
 
 
-def families(documents: DocumentSet, parts: Sequence[Part]) -> Iterator[tuple[Part, ...]]:
+def families(documents: DocumentSet, parts: Sequence[SectionPart]) -> Iterator[tuple[SectionPart, ...]]:
     """Group the parts of a section with those of its subsections, if all of them are present."""
     whole = {part.place: part for part in parts if documents.is_whole(part)}
     for part in parts:
@@ -112,13 +114,16 @@ def families(documents: DocumentSet, parts: Sequence[Part]) -> Iterator[tuple[Pa
             yield tuple(whole.pop(one) for one in group)
 
 
-def split(documents: DocumentSet, unit: Unit) -> list[Unit]:
+def split(documents: DocumentSet, unit: AnswerUnit) -> list[AnswerUnit]:
     """Split a unit into its first section's own text and the sections below it."""
     first, *below = unit.parts
-    return [Unit((first,), unit.score), *(Unit(group, unit.score) for group in families(documents, below))]
+    return [
+        AnswerUnit((first,), unit.score),
+        *(AnswerUnit(group, unit.score) for group in families(documents, below)),
+    ]
 
 
-def content_of(documents: DocumentSet, kept: Iterable[Unit]) -> tuple[str, int]:
+def content_of(documents: DocumentSet, kept: Iterable[AnswerUnit]) -> tuple[str, int]:
     """Join units in document order, with a blank line between them.
 
     :returns: the content and its number of tokens.
@@ -143,7 +148,7 @@ def content_of(documents: DocumentSet, kept: Iterable[Unit]) -> tuple[str, int]:
     return content, tokens + last if exact else documents.counter.count(content)
 
 
-def row(documents: DocumentSet, unit: Unit, *, lean: bool) -> TailoredSection:
+def row(documents: DocumentSet, unit: AnswerUnit, *, lean: bool) -> TailoredSection:
     """Describe a unit.
 
     :param lean: omit the fact that it is cut, which the lines in its selector show.
@@ -151,7 +156,7 @@ def row(documents: DocumentSet, unit: Unit, *, lean: bool) -> TailoredSection:
     return documents.once(("described", unit), lambda: _describe(documents, unit, lean))
 
 
-def _describe(documents: DocumentSet, unit: Unit, lean: bool) -> TailoredSection:
+def _describe(documents: DocumentSet, unit: AnswerUnit, lean: bool) -> TailoredSection:
     first, final = unit.parts[0], unit.parts[-1]
     return TailoredSection(
         selector=selector(documents, unit),
@@ -166,7 +171,7 @@ def _describe(documents: DocumentSet, unit: Unit, lean: bool) -> TailoredSection
     )
 
 
-def digest(documents: DocumentSet, unit: Unit) -> str | None:
+def digest(documents: DocumentSet, unit: AnswerUnit) -> str | None:
     """Return the digest of the text that an edit of a unit replaces; ``None`` if nothing is editable."""
     first = unit.parts[0]
     whole = len(unit.parts) > 1
@@ -177,7 +182,7 @@ def digest(documents: DocumentSet, unit: Unit) -> str | None:
     )
 
 
-def selector(documents: DocumentSet, unit: Unit, *, above: bool = False, by_path: bool = False) -> str:
+def selector(documents: DocumentSet, unit: AnswerUnit, *, above: bool = False, by_path: bool = False) -> str:
     """Return the selector of a unit.
 
     :param above: include all headings above it except the document's title.
@@ -195,18 +200,18 @@ def selector(documents: DocumentSet, unit: Unit, *, above: bool = False, by_path
     return f"{start}...{documents.end_of_range(first.document, end)}"
 
 
-def left_out(documents: DocumentSet, dropped: Sequence[Unit]) -> list[Unit]:
+def left_out(documents: DocumentSet, dropped: Sequence[AnswerUnit]) -> list[AnswerUnit]:
     """Return the units without room, most important first; completely dropped sections are joined again."""
     chosen = [part for unit in dropped for part in unit.parts if part.chosen]
     return [
-        *(Unit(group, 1.0) for group in families(documents, chosen)),
+        *(AnswerUnit(group, 1.0) for group in families(documents, chosen)),
         *(unit for unit in dropped if not unit.parts[0].chosen),
     ]
 
 
-def joined(documents: DocumentSet, units: Iterable[Unit]) -> list[Unit]:
+def joined(documents: DocumentSet, units: Iterable[AnswerUnit]) -> list[AnswerUnit]:
     """Join units that are consecutive whole sections."""
-    runs: list[list[Unit]] = []
+    runs: list[list[AnswerUnit]] = []
     following = None
     for unit in units:
         first = unit.parts[0]
@@ -218,7 +223,7 @@ def joined(documents: DocumentSet, units: Iterable[Unit]) -> list[Unit]:
             runs.append([unit])
         following = (unit.document, family.stop) if whole else None
     return [
-        Unit(tuple(part for unit in run for part in unit.parts), run[0].score, ranges=True)
+        AnswerUnit(tuple(part for unit in run for part in unit.parts), run[0].score, ranges=True)
         if len(run) > 1
         else run[0]
         for run in runs

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from npl_index.answer.document_set import DocumentSet, Part
+from npl_index.answer.document_set import DocumentSet, SectionPart
 from npl_index.answer.forms import Form
 from npl_index.answer.pointers import matching_line
 from npl_index.answer.suggestions import Companions, Place
@@ -293,7 +293,7 @@ class _View:
         packed = made.packed
         parts = (part for unit in found.wanted.units for part in unit.parts)
         self._chosen = dict.fromkeys(part.place for part in parts if part.chosen)
-        self._pieces: dict[Place, list[Part]] = {}
+        self._pieces: dict[Place, list[SectionPart]] = {}
         self._states = dict.fromkeys(self._scores, BELOW) | dict.fromkeys(found.known, KNOWN)
         for unit in (*packed.dropped, *packed.rests):
             self._states |= dict.fromkeys(unit.places, NO_ROOM)

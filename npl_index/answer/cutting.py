@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
-from npl_index.answer.document_set import DocumentSet, Part, Size
+from npl_index.answer.document_set import DocumentSet, SectionPart, Size
 from npl_index.answer.finding import Occurrence, best_place, find_all, safe_start
 from npl_index.answer.frames import Stretch
 from npl_index.markdown.blocks import read_blocks
@@ -94,12 +94,12 @@ class _Blocks(NamedTuple):
 
 def cut(
     documents: DocumentSet,
-    part: Part,
+    part: SectionPart,
     room: int,
-    cost: Callable[[Part], int],
+    cost: Callable[[SectionPart], int],
     *,
     or_beginning: bool = True,
-) -> tuple[Part, ...] | None:
+) -> tuple[SectionPart, ...] | None:
     """Cut a part to the run of blocks with most terms of the question, within ``room`` tokens.
 
     Terms of the heading do not count, because the heading is above every run. Without a term, the begin of
@@ -122,12 +122,12 @@ def cut(
     return pieces
 
 
-def _body(tree: SectionTree, part: Part) -> int:
+def _body(tree: SectionTree, part: SectionPart) -> int:
     """Return the first line of a part after the section's heading."""
     return max(part.lines.start, tree.sections[part.section].heading_lines.stop)
 
 
-def _wanted(documents: DocumentSet, part: Part) -> tuple[tuple[str, float], ...]:
+def _wanted(documents: DocumentSet, part: SectionPart) -> tuple[tuple[str, float], ...]:
     """Return the wanted terms without those in the section's heading."""
     tree = documents.tree(part.document)
     heading = tree.sections[part.section].heading_lines
@@ -137,8 +137,12 @@ def _wanted(documents: DocumentSet, part: Part) -> tuple[tuple[str, float], ...]
 
 
 def _cut_around(
-    documents: DocumentSet, part: Part, room: int, cost: Callable[[Part], int], found: Sequence[Occurrence]
-) -> tuple[Part, ...] | None:
+    documents: DocumentSet,
+    part: SectionPart,
+    room: int,
+    cost: Callable[[SectionPart], int],
+    found: Sequence[Occurrence],
+) -> tuple[SectionPart, ...] | None:
     """Cut a part like :func:`cut`.
 
     :param found: occurrences of which a run must have some; without any, the begin of the part is kept.
@@ -163,7 +167,7 @@ def _cut_around(
             if last == begin:
                 break
             end = last
-        piece = documents.part(part.place, chosen=part.chosen, lines=_lines(tree, begin, end))
+        piece = documents.part(part.place, chosen=part.chosen, lines=_range_of(tree, begin, end))
         if (spent := cost(piece)) <= room:
             return (piece, *rest_of(documents, part, piece))
         tokens = documents.counter.upper_bound(blocks.tokens[run[1]] - blocks.tokens[run[0]] + above)
@@ -171,7 +175,7 @@ def _cut_around(
     return None
 
 
-def _lines(tree: SectionTree, begin: int, end: int) -> Span:
+def _range_of(tree: SectionTree, begin: int, end: int) -> Span:
     """Return the lines of a range of the source, or the range if it has incomplete lines."""
     starts = tree.line_starts
     lines = Span(bisect_right(starts, begin) - 1, bisect_left(starts, end))
@@ -179,7 +183,7 @@ def _lines(tree: SectionTree, begin: int, end: int) -> Span:
     return lines if is_whole else Stretch(lines.start, lines.stop, begin, end)
 
 
-def _reach(documents: DocumentSet, part: Part, room: int, found: Sequence[Occurrence]) -> Stretch:
+def _reach(documents: DocumentSet, part: SectionPart, room: int, found: Sequence[Occurrence]) -> Stretch:
     """Return the lines to parse for a cut, and the range of the piece."""
     tree = documents.tree(part.document)
     starts = tree.line_starts
@@ -194,7 +198,7 @@ def _reach(documents: DocumentSet, part: Part, room: int, found: Sequence[Occurr
     return Stretch(line, min(part.lines.stop, max(stop, line + 1)), at, reached)
 
 
-def _bounds(tree: SectionTree, part: Part, reach: Stretch, clock: Deadline) -> _Bounds:
+def _bounds(tree: SectionTree, part: SectionPart, reach: Stretch, clock: Deadline) -> _Bounds:
     """Return the possible cuts between blocks.
 
     Blocks are those of the text and of its lists, quotes and tables, down to list items and table rows. No
@@ -229,7 +233,7 @@ def _bounds(tree: SectionTree, part: Part, reach: Stretch, clock: Deadline) -> _
 
 def _blocks(
     documents: DocumentSet,
-    part: Part,
+    part: SectionPart,
     reach: Stretch,
     bounds: _Bounds,
     found: Sequence[Occurrence],
@@ -350,7 +354,7 @@ def _best_run(
     return runs[len(runs) // 2]
 
 
-def rest_of(documents: DocumentSet, part: Part, piece: Part) -> Iterator[Part]:
+def rest_of(documents: DocumentSet, part: SectionPart, piece: SectionPart) -> Iterator[SectionPart]:
     """Yield the parts before and after a piece, with tokens estimated by length.
 
     A line that is only partly in the piece belongs to one of them.

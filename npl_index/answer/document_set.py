@@ -40,7 +40,7 @@ class Size(NamedTuple):
     last: int
 
 
-class Part:
+class SectionPart:
     """A range of lines in one section's own text, counted at its first use.
 
     :param place: the section.
@@ -71,12 +71,12 @@ class Part:
         """The tokens of the text."""
         return self._size or self._documents.size(self.place, self._lines)
 
-    def shortened(self, lines: Span, size: Size) -> Part:
+    def shortened(self, lines: Span, size: Size) -> SectionPart:
         """Return a different range of the same section's text."""
-        return Part(self._documents, self.place, self.chosen, lines, size)
+        return SectionPart(self._documents, self.place, self.chosen, lines, size)
 
 
-class Unit(NamedTuple):
+class AnswerUnit(NamedTuple):
     """Text that is kept, cut or dropped as a whole.
 
     :param parts: parts of one document, in its order.
@@ -85,7 +85,7 @@ class Unit(NamedTuple):
     :param ranges: whether its parts are several consecutive sections, which are only named.
     """
 
-    parts: tuple[Part, ...]
+    parts: tuple[SectionPart, ...]
     score: float
     cut: bool = False
     ranges: bool = False
@@ -188,7 +188,7 @@ class DocumentSet:
         tree = self.tree(place[0])
         return trimmed_text(tree, tree.sections[place[1]].own)
 
-    def part_text(self, part: Part) -> str:
+    def part_text(self, part: SectionPart) -> str:
         """Return a part's text, under its section's heading."""
         return self.once(
             ("text", part.place, part.lines), lambda: self._under_heading(part.place, part.lines)
@@ -213,7 +213,7 @@ class DocumentSet:
         heading = self.tree(place[0]).sections[place[1]].heading_lines
         return heading if heading.start < heading.stop <= lines.start else None
 
-    def heading_tokens(self, part: Part) -> int:
+    def heading_tokens(self, part: SectionPart) -> int:
         """Return the tokens of the heading of a part's section, with a blank line after it."""
         tree = self.tree(part.document)
         lines = tree.sections[part.section].heading_lines
@@ -221,7 +221,7 @@ class DocumentSet:
             ("heading", part.document, lines), lambda: measure(trimmed_text(tree, lines), self.counter)[0]
         )
 
-    def is_whole(self, part: Part) -> bool:
+    def is_whole(self, part: SectionPart) -> bool:
         """Return whether a part is all of its section's own text."""
         return part.lines == self.tree(part.document).sections[part.section].own
 
@@ -297,9 +297,9 @@ class DocumentSet:
                     return _step(section) + below
         return None
 
-    def part(self, place: Place, *, chosen: bool = False, lines: Span | None = None) -> Part:
+    def part(self, place: Place, *, chosen: bool = False, lines: Span | None = None) -> SectionPart:
         """Return a part of a section's own text, or of some lines of it, which come under its heading."""
-        return Part(self, place, chosen, lines)
+        return SectionPart(self, place, chosen, lines)
 
     def size(self, place: Place, lines: Span | None) -> Size:
         """Return the tokens of a section's own text, or of some lines of it under its heading."""
@@ -324,7 +324,7 @@ class DocumentSet:
         """Return the mark of the file whose text follows."""
         return mark(self.path(document), self.tag)
 
-    def tagged(self, units: Iterable[Unit]) -> DocumentSet:
+    def tagged(self, units: Iterable[AnswerUnit]) -> DocumentSet:
         """Return the same documents with marks that no line of some units' sections can imitate."""
         places = dict.fromkeys(part.place for unit in units for part in unit.parts)
         trees = ((self.tree(document), section) for document, section in places)

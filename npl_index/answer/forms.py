@@ -27,7 +27,7 @@ from operator import attrgetter
 from typing import Any
 
 from npl_index.answer.assembling import digest, row, selector
-from npl_index.answer.document_set import DocumentSet, Part, Unit
+from npl_index.answer.document_set import AnswerUnit, DocumentSet, SectionPart
 from npl_index.answer.marks import in_mark, note
 from npl_index.answer.pointers import pointer
 from npl_index.answer.values import Guide, Pointer, RankedSection, Suggestion, Tailored
@@ -54,7 +54,7 @@ class Form:
     shows_lines = False
     """Whether pointers show their matching lines."""
 
-    def text(self, documents: DocumentSet, part: Part) -> int:
+    def text(self, documents: DocumentSet, part: SectionPart) -> int:
         """Return the cost of a part's text with a blank line after it."""
         return max(part.size)
 
@@ -62,7 +62,7 @@ class Form:
         """Return the additional cost of a document's first unit: the mark of the file."""
         return documents.counter.count(documents.mark(document) + "\n") if documents.several else 0
 
-    def row(self, documents: DocumentSet, unit: Unit) -> str:
+    def row(self, documents: DocumentSet, unit: AnswerUnit) -> str:
         """Return the description of a unit."""
         return ""
 
@@ -87,7 +87,7 @@ class Form:
         return ""
 
     def write(
-        self, answer: Tailored, documents: DocumentSet, kept: Sequence[Unit], guide: Guide = NO_GUIDE
+        self, answer: Tailored, documents: DocumentSet, kept: Sequence[AnswerUnit], guide: Guide = NO_GUIDE
     ) -> str:
         """Return the whole answer.
 
@@ -108,7 +108,7 @@ class Json(Form):
     def __init__(self, before: str = "", after: str = "") -> None:
         self._before, self._after = before, after
 
-    def text(self, documents: DocumentSet, part: Part) -> int:
+    def text(self, documents: DocumentSet, part: SectionPart) -> int:
         """Count the escaped text, once for each section."""
         if documents.is_whole(part):
             return documents.counts(part.document).escaped(part.section)
@@ -121,7 +121,7 @@ class Json(Form):
         """Count the mark of the file."""
         return escaped_tokens(documents.mark(document), documents.counter) if documents.several else 0
 
-    def row(self, documents: DocumentSet, unit: Unit) -> str:
+    def row(self, documents: DocumentSet, unit: AnswerUnit) -> str:
         """Return the row."""
         return self.named(row(documents, unit, lean=self.lean))
 
@@ -142,7 +142,7 @@ class Json(Form):
         return self.write(nothing, documents, ())
 
     def write(
-        self, answer: Tailored, documents: DocumentSet, kept: Sequence[Unit], guide: Guide = NO_GUIDE
+        self, answer: Tailored, documents: DocumentSet, kept: Sequence[AnswerUnit], guide: Guide = NO_GUIDE
     ) -> str:
         """Return the fields; lone surrogates, which are invalid in UTF-8, become U+FFFD."""
         text = f"{self._before}{dumped(_fields(answer))}{self._after}"
@@ -181,7 +181,7 @@ class Markdown(Form):
     lean = True
     shows_lines = True
 
-    def text(self, documents: DocumentSet, part: Part) -> int:
+    def text(self, documents: DocumentSet, part: SectionPart) -> int:
         """Return the count of the text with a blank line after it, from the document's counts."""
         # Its first character may continue the last token of the mark before it.
         return part.size.followed + (0 if starts_token(documents.part_text(part)) else 2)
@@ -195,7 +195,7 @@ class Markdown(Form):
             else max(0, longer - documents.counter.count(documents.name(document)))
         )
 
-    def row(self, documents: DocumentSet, unit: Unit) -> str:
+    def row(self, documents: DocumentSet, unit: AnswerUnit) -> str:
         """Return the mark."""
         return _mark(documents, unit)
 
@@ -212,7 +212,7 @@ class Markdown(Form):
         return self.write(nothing, documents, (), Guide((), held)) + note("more:", documents.tag)
 
     def write(
-        self, answer: Tailored, documents: DocumentSet, kept: Sequence[Unit], guide: Guide = NO_GUIDE
+        self, answer: Tailored, documents: DocumentSet, kept: Sequence[AnswerUnit], guide: Guide = NO_GUIDE
     ) -> str:
         """Return the texts under their marks."""
         pieces: list[str] = []
@@ -233,7 +233,7 @@ class Markdown(Form):
         return "".join(pieces)
 
 
-def _mark(documents: DocumentSet, unit: Unit, *, by_path: bool = False) -> str:
+def _mark(documents: DocumentSet, unit: AnswerUnit, *, by_path: bool = False) -> str:
     """Return the mark of a unit, with the headings above it."""
     place = in_mark(selector(documents, unit, above=True, by_path=by_path))
     shown = digest(documents, unit)
@@ -243,7 +243,7 @@ def _mark(documents: DocumentSet, unit: Unit, *, by_path: bool = False) -> str:
 def _pointer(pointer: Pointer) -> str:
     line = f": {in_mark(pointer.line)}" if pointer.line else ""
     number = f" in {pointer.sections} sections" if pointer.sections else ""
-    return f"{_quoted(pointer.selector)} {pointer.tokens}{number}{line}"
+    return f"{_selector_in_quotes(pointer.selector)} {pointer.tokens}{number}{line}"
 
 
 def _notes(answer: Tailored, guide: Guide) -> Iterator[str]:
@@ -270,10 +270,10 @@ def partial_note(missing: int) -> str:
 def _ranked(hit: RankedSection) -> str:
     parts = (f"{name} {_score(getattr(hit, name))}" for name in ("score", "name", "content", "topic"))
     where = f"{hit.file}:{hit.start_line}" if hit.file else f"line {hit.start_line}"
-    return f"{' '.join(parts)} {_quoted(hit.selector)} {in_mark(where)}"
+    return f"{' '.join(parts)} {_selector_in_quotes(hit.selector)} {in_mark(where)}"
 
 
-def _quoted(selector: str) -> str:
+def _selector_in_quotes(selector: str) -> str:
     return dumped(in_mark(selector))
 
 
@@ -291,11 +291,11 @@ class Prices:
     def __init__(self, documents: DocumentSet, form: Form, *, free: bool = False) -> None:
         self._documents, self._form, self._free = documents, form, free
 
-    def text(self, unit: Unit) -> int:
+    def text(self, unit: AnswerUnit) -> int:
         """Return the cost of a unit's text."""
         return 0 if self._free else sum(self._form.text(self._documents, part) for part in unit.parts)
 
-    def row(self, unit: Unit) -> int:
+    def row(self, unit: AnswerUnit) -> int:
         """Return the cost of its description."""
         return self._tokens(("row", unit), lambda: self._form.row(self._documents, unit))
 
@@ -303,7 +303,7 @@ class Prices:
         """Return the additional cost of a document's first unit."""
         return 0 if self._free else self._form.entry(self._documents, document)
 
-    def trace(self, unit: Unit) -> int:
+    def trace(self, unit: AnswerUnit) -> int:
         """Return the cost of naming a unit."""
         return 0 if self._free else self.pointer(pointer(self._documents, unit))
 

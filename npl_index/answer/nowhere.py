@@ -27,12 +27,12 @@ def nowhere(documents: DocumentSet, coverage: Coverage) -> dict[str, tuple[str, 
     absent = [word for word in coverage.words if all(row(term) is None for term in word.meant)]
     absent.sort(key=lambda word: -coverage.weights[coverage.words.index(word)])
     return {
-        word.shown: near_names(word.shown, dict.fromkeys(_alike(documents, word)), MAX_NEAR)
+        word.shown: near_names(word.shown, dict.fromkeys(_spellings_of_variants(documents, word)), MAX_NEAR)
         for word in absent[:MAX_WORDS]
     }
 
 
-def _alike(documents: DocumentSet, word: Word) -> Iterator[str]:
+def _spellings_of_variants(documents: DocumentSet, word: Word) -> Iterator[str]:
     """Yield the variants of a word as spelt in a section."""
     vocabulary = documents.collection.vocabulary
     variants = sorted(vocabulary.variants(word.terms[-1]), key=lambda one: -one[1])[:_MAX_TRIED]

@@ -75,14 +75,14 @@ class OutlineText:
         remarks = self.remarks
         if 2 * counter.upper_bound(count("\n".join(remarks))) > budget:
             remarks, unfolding = (), f"{unfolding}, with {len(remarks)} remarks"
-        used = count(self._text((), remarks, unfolding, _inside(nodes)))
+        used = count(self._text((), remarks, unfolding, _headings_in(nodes)))
         folded = fold(
             nodes,
             lambda node, depth: count(self.line(node, depth) + "\n"),
             lambda tokens: counter.upper_bound(used + tokens) <= budget,
         )
         if not folded.nodes:
-            return f"{_inside(nodes)} headings; {unfolding}\n", ()
+            return f"{_headings_in(nodes)} headings; {unfolding}\n", ()
         return self._text(folded.nodes, remarks, unfolding, folded.hidden), folded.nodes
 
     def _text(
@@ -190,9 +190,9 @@ def _is_plain(path: str) -> bool:
     return bool(_PATH.fullmatch(path)) and spell(path) == path
 
 
-def _inside(nodes: Sequence[OutlineNode]) -> int:
+def _headings_in(nodes: Sequence[OutlineNode]) -> int:
     """Return the number of headings, shown or hidden."""
-    return sum((node.level > 0) + (node.more or 0) + _inside(node.children) for node in nodes)
+    return sum((node.level > 0) + (node.more or 0) + _headings_in(node.children) for node in nodes)
 
 
 def _folded(nodes: Sequence[OutlineNode]) -> int:

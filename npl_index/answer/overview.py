@@ -141,7 +141,7 @@ class _Map:
 
     def name(self, entry: _Entry) -> str:
         """Return the name of an entry, and for a folder the number of its documents."""
-        return _named(entry[1]) + (f" {self.entries[entry]:,}" if entry[1].endswith("/") else "")
+        return _entry_name(entry[1]) + (f" {self.entries[entry]:,}" if entry[1].endswith("/") else "")
 
     def fill(
         self, names: Sequence[tuple[int, _Entry]], words: Sequence[tuple[int, HeadingWord]], room: int
@@ -175,7 +175,7 @@ class _Map:
             parts = [self.name(one) + self._said([one]) for one in every if one in self.shown]
             if others := [one for one in every if one not in self.shown]:
                 parts.append(f"{sum(map(self.entries.__getitem__, others)):,} more{self._said(others)}")
-            lines.append(f"- {_named(folder)}/: {', '.join(parts)}")
+            lines.append(f"- {_entry_name(folder)}/: {', '.join(parts)}")
         return "\n".join((*lines, ""))
 
     def _said(self, entries: Sequence[_Entry]) -> str:
@@ -183,5 +183,5 @@ class _Map:
         return f" ({', '.join(words)})" if words else ""
 
 
-def _named(path: str) -> str:
+def _entry_name(path: str) -> str:
     return path if _PLAIN.fullmatch(path) else in_quotes(path, 2 * MAX_NAME)

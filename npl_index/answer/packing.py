@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from npl_index.answer.assembling import joined, left_out, selector, split
 from npl_index.answer.cutting import cut, rest_of
-from npl_index.answer.document_set import DocumentSet, Part, Unit
+from npl_index.answer.document_set import AnswerUnit, DocumentSet, SectionPart
 from npl_index.answer.forms import Form, Prices
 from npl_index.answer.pointers import matching_line, pointer
 from npl_index.answer.suggestions import Place
@@ -63,7 +63,7 @@ Further = Sequence[str | Suggestion]
 """Further parts of an answer: keywords, best first, then suggestions."""
 
 
-class Wanted(NamedTuple):
+class Material(NamedTuple):
     """The material of an answer.
 
     :param units: wanted units, best first.
@@ -73,9 +73,9 @@ class Wanted(NamedTuple):
     :param pointers: maximum of optional pointers.
     """
 
-    units: Sequence[Unit]
+    units: Sequence[AnswerUnit]
     most: int | None
-    others: Sequence[Unit]
+    others: Sequence[AnswerUnit]
     best: frozenset[Place]
     pointers: int
 
@@ -84,7 +84,7 @@ class Wanted(NamedTuple):
         """Whether selectors match the units."""
         return bool(self.units) and self.units[0].parts[0].chosen
 
-    def holds_best(self, unit: Unit) -> bool:
+    def holds_best(self, unit: AnswerUnit) -> bool:
         """Return whether a unit is among the best hits."""
         return not self.best.isdisjoint(unit.places)
 
@@ -99,9 +99,9 @@ class Packed(NamedTuple):
     :param further: keywords and suggestions.
     """
 
-    kept: Sequence[Unit]
-    dropped: Sequence[Unit]
-    rests: Sequence[Unit]
+    kept: Sequence[AnswerUnit]
+    dropped: Sequence[AnswerUnit]
+    rests: Sequence[AnswerUnit]
     pointers: tuple[Pointer, ...]
     further: Further
 
@@ -136,7 +136,7 @@ def remarks(
 
 
 def pack(
-    wanted: Wanted,
+    wanted: Material,
     further: Further,
     documents: DocumentSet,
     form: Form,
@@ -176,7 +176,7 @@ class _Packing:
 
     def __init__(
         self,
-        wanted: Wanted,
+        wanted: Material,
         further: Further,
         documents: DocumentSet,
         form: Form,
@@ -187,9 +187,9 @@ class _Packing:
         self._wanted, self._further = wanted, further
         self._documents, self._form, self._nothing, self._held = documents, form, nothing, held
         self._prices = Prices(documents, form, free=token_budget is None)
-        self.kept: list[Unit] = []
-        self.dropped: list[Unit] = []
-        self.rests: list[Unit] = []
+        self.kept: list[AnswerUnit] = []
+        self.dropped: list[AnswerUnit] = []
+        self.rests: list[AnswerUnit] = []
         self.owed = self._traces = self._failed = self._paid_for = 0
         self._entered: set[int] = set()
         self._names_all = True
@@ -225,14 +225,14 @@ class _Packing:
         least = sum(map(trace, best))
         return least, max(least, *(total for total in costs if total <= most))
 
-    def _widest(self) -> list[Unit]:
+    def _widest(self) -> list[AnswerUnit]:
         """Return the longest possible range over selected sections, which names dropped ones."""
         first = self._wanted.units[0]
         if len(first.parts) < 2:
             return []
         steps = self._documents.collection.documents[first.document].steps
         longest = max(first.parts, key=lambda part: len(steps[part.section]))
-        return [Unit((longest, *first.parts), 1.0, ranges=True)]
+        return [AnswerUnit((longest, *first.parts), 1.0, ranges=True)]
 
     def take_all(self) -> None:
         """Keep the passages that fit."""
@@ -249,7 +249,7 @@ class _Packing:
                     is_open = not self.kept and self._left > 0
         self._left += self._traces
 
-    def _take(self, unit: Unit) -> bool:
+    def _take(self, unit: AnswerUnit) -> bool:
         """Keep a unit whole if it fits."""
         room = self._left - self._names
         if unit.tokens >= room or (unit.tokens > self._most and not unit.parts[0].chosen):
@@ -260,12 +260,12 @@ class _Packing:
         self._keep(unit, cost + text)
         return True
 
-    def _take_piece(self, unit: Unit) -> bool:
+    def _take_piece(self, unit: AnswerUnit) -> bool:
         """Keep a piece of a unit if one fits that is worth its row."""
         part = unit.parts[0]
         # A piece and its remaining parts are named by their lines.
         lines = Span(part.lines.start, max(part.lines.start, part.lines.stop - 1))
-        like = Unit((part.shortened(lines, part.size),), unit.score, cut=True)
+        like = AnswerUnit((part.shortened(lines, part.size),), unit.score, cut=True)
         cost, trace = self._row_and_entry(like), self._prices.trace(like)
         room = self._left - cost - trace
         pieces = None
@@ -282,14 +282,16 @@ class _Packing:
             self.dropped.append(unit)
             self._set_aside(unit)
             return False
-        piece, *rest = (Unit((one,), unit.score, cut=len(pieces) > 1) for one in pieces)
+        piece, *rest = (AnswerUnit((one,), unit.score, cut=len(pieces) > 1) for one in pieces)
         self._keep(piece, self._row_and_entry(piece) + self._prices.text(piece))
         self.rests += sorted(rest, key=lambda one: one.tokens, reverse=True)
         for one in rest:
             self._set_aside(one)
         return True
 
-    def _cut(self, part: Part, limit: int, *, at_any_cost: bool = False) -> Sequence[Part] | None:
+    def _cut(
+        self, part: SectionPart, limit: int, *, at_any_cost: bool = False
+    ) -> Sequence[SectionPart] | None:
         """Return a piece of a part that fits, and the remaining parts before and after it.
 
         :param limit: maximum tokens as sent.
@@ -299,7 +301,7 @@ class _Packing:
         if limit <= 0:
             return None
 
-        def price(piece: Part) -> int:
+        def price(piece: SectionPart) -> int:
             return self._form.text(self._documents, piece)
 
         pieces = cut(self._documents, part, limit, price, or_beginning=at_any_cost)
@@ -314,16 +316,16 @@ class _Packing:
         rest = tuple(rest_of(self._documents, part, first))
         return (first, *rest) if rest and price(first) <= limit else None
 
-    def _set_aside(self, unit: Unit) -> None:
+    def _set_aside(self, unit: AnswerUnit) -> None:
         trace = self._prices.trace(unit)
         self._left -= trace
         self._traces += trace
 
-    def _row_and_entry(self, unit: Unit) -> int:
+    def _row_and_entry(self, unit: AnswerUnit) -> int:
         entry = 0 if unit.document in self._entered else self._prices.entry(unit.document)
         return entry + self._prices.row(unit)
 
-    def _keep(self, unit: Unit, cost: int) -> None:
+    def _keep(self, unit: AnswerUnit, cost: int) -> None:
         self.kept.append(unit)
         self._entered.add(unit.document)
         self._left -= cost
@@ -344,7 +346,7 @@ class _Packing:
         units = [*dropped, *self.rests, *wanted.others]
         first = [unit for unit in units if not owed.isdisjoint(unit.parts) or wanted.holds_best(unit)]
         then = [unit for unit in units if unit not in first]
-        named: list[tuple[Unit, Pointer]] = []
+        named: list[tuple[AnswerUnit, Pointer]] = []
         if not self.kept and (units := [*first, *then]):
             # The minimum of an answer is a pointer.
             named.append((units[0], self._least(units[0])))
@@ -366,7 +368,7 @@ class _Packing:
             named[at] = unit, self._with_line(unit, one)
         return tuple(one for _, one in named)
 
-    def _with_ranges(self, units: list[Unit]) -> list[Unit]:
+    def _with_ranges(self, units: list[AnswerUnit]) -> list[AnswerUnit]:
         """Return units to name: as many single ones as fit, and the others joined."""
         room = self._left - sum(map(self._prices.trace, self.rests))
         for alone in (min(len(units), MAX_CHOSEN_NAMED), *range(POINTERS, -1, -1)):
@@ -375,7 +377,7 @@ class _Packing:
                 break
         return named
 
-    def _least(self, unit: Unit) -> Pointer:
+    def _least(self, unit: AnswerUnit) -> Pointer:
         """Return the pointer to a unit, or to its document if there is no room."""
         names = selector(self._documents, unit), self._documents.name(unit.document)
         every = [Pointer(name, unit.tokens) for name in names]
@@ -386,7 +388,7 @@ class _Packing:
         self._left -= self._prices.pointer(one)
         return one
 
-    def _with_line(self, unit: Unit, one: Pointer) -> Pointer:
+    def _with_line(self, unit: AnswerUnit, one: Pointer) -> Pointer:
         if unit.ranges or not self._form.shows_lines:
             return one
         line = matching_line(self._documents, unit.parts[0])

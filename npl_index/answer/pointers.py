@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 
 from npl_index.answer.assembling import selector
-from npl_index.answer.document_set import DocumentSet, Part, Unit
+from npl_index.answer.document_set import AnswerUnit, DocumentSet, SectionPart
 from npl_index.answer.finding import Occurrence, find_all
 from npl_index.answer.values import Pointer
 
@@ -15,7 +15,7 @@ MAX_LINE = 80
 _BEFORE = MAX_LINE // 4
 
 
-def pointer(documents: DocumentSet, unit: Unit) -> Pointer:
+def pointer(documents: DocumentSet, unit: AnswerUnit) -> Pointer:
     """Return the pointer to a unit, without a line."""
     number = len(unit.parts) if unit.ranges else None
     return documents.once(
@@ -23,7 +23,7 @@ def pointer(documents: DocumentSet, unit: Unit) -> Pointer:
     )
 
 
-def matching_line(documents: DocumentSet, part: Part) -> tuple[int, str] | None:
+def matching_line(documents: DocumentSet, part: SectionPart) -> tuple[int, str] | None:
     """Return the line below a part's heading with most terms of the question.
 
     :returns: its number, from 0, and its shortened text; ``None`` without a matching line.

@@ -104,7 +104,7 @@ def _asked_together(collection: Collection, kept: Sequence[Place], companions: C
     for place in kept[:3]:
         for partner, count in companions.of(collection, place):
             calls = "an earlier call" if count == 1 else f"{count} earlier calls"
-            yield partner, f"loaded together with {_quoted(collection, place)} in {calls}"
+            yield partner, f"loaded together with {_heading_in_quotes(collection, place)} in {calls}"
 
 
 def _about_the_same(related: Iterable[tuple[Place, Sequence[str]]]) -> Iterator[Idea]:
@@ -124,9 +124,9 @@ def _siblings(collection: Collection, kept: Sequence[Place]) -> Iterator[Idea]:
         at = family.index(index)
         for sibling in (*family[at + 1 : at + 2], *family[max(0, at - 1) : at], *family[at + 2 : at + 3]):
             if tree.sections[sibling].whole_traits.word_count > 0:
-                yield (document, sibling), f"next to {_quoted(collection, place)}"
+                yield (document, sibling), f"next to {_heading_in_quotes(collection, place)}"
 
 
-def _quoted(collection: Collection, place: Place) -> str:
+def _heading_in_quotes(collection: Collection, place: Place) -> str:
     name = collection.documents[place[0]].tree.sections[place[1]].name
     return f'"{name if len(name) <= 60 else name[:59] + "…"}"'

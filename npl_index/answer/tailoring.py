@@ -8,9 +8,9 @@ from itertools import accumulate, islice
 from typing import NamedTuple
 
 from npl_index.answer.assembling import Known, choose, content_of, row, selected_lines
-from npl_index.answer.document_set import DocumentSet, Unit
+from npl_index.answer.document_set import AnswerUnit, DocumentSet
 from npl_index.answer.forms import Form, Json, Markdown, Prices
-from npl_index.answer.packing import BEST, MORE_POINTERS, POINTERS, Further, Packed, Wanted, pack, remarks
+from npl_index.answer.packing import BEST, MORE_POINTERS, POINTERS, Further, Material, Packed, pack, remarks
 from npl_index.answer.suggestions import Companions, Place, suggest
 from npl_index.answer.values import Guide, RankedSection, Suggestion, Tailored, Written
 from npl_index.choices import Weights
@@ -187,10 +187,10 @@ def answer(
     if token_budget is not None and found.wanted.most is None:
         totals = accumulate(one.tokens for one in found.wanted.units)
         if all(total <= token_budget for total in totals):
-            whole = _answer(replace(request, token_budget=None), found, documents, form, further)
+            whole = _pack_and_write(replace(request, token_budget=None), found, documents, form, further)
             if _fits(whole, form, token_budget):
                 return whole
-    return _answer(request, found, documents, form, further)
+    return _pack_and_write(request, found, documents, form, further)
 
 
 def _fits(answered: Answered, form: Form, token_budget: int) -> bool:
@@ -206,7 +206,7 @@ def _fits(answered: Answered, form: Form, token_budget: int) -> bool:
     return documents.counter.upper_bound(tokens) <= token_budget
 
 
-def _answer(
+def _pack_and_write(
     request: TailorRequest, found: Findings, documents: DocumentSet, form: Form, further: Further
 ) -> Answered:
     token_budget, evidence = request.token_budget, found.evidence
@@ -244,7 +244,7 @@ def _answer(
     marked = documents.several or isinstance(form, Markdown)
     if marked and not documents.tag and documents.tagged(packed.kept).tag:
         # With these marks, different units may fit; no text of the wanted units may imitate them.
-        return _answer(request, found, documents.tagged(found.wanted.units), form, further)
+        return _pack_and_write(request, found, documents.tagged(found.wanted.units), form, further)
     content, total = content_of(documents, packed.kept)
     value = replace(
         nothing,
@@ -278,7 +278,7 @@ class Findings:
 
     keywords: Keywords
     hits: Sequence[Hit]
-    wanted: Wanted
+    wanted: Material
     evidence: Evidence
     known: Known
     excluded_tokens: int | None
@@ -319,7 +319,7 @@ def find(request: TailorRequest, documents: DocumentSet, weights: Weights) -> Fi
     return Findings(
         keywords,
         ranking.hits,
-        Wanted(units, most, others, best, pointers),
+        Material(units, most, others, best, pointers),
         said,
         known,
         excluded_tokens if request.exclude else None,
@@ -329,8 +329,8 @@ def find(request: TailorRequest, documents: DocumentSet, weights: Weights) -> Fi
 
 
 def _others(
-    documents: DocumentSet, hits: Sequence[Hit], units: Sequence[Unit], known: Known
-) -> Iterator[Unit]:
+    documents: DocumentSet, hits: Sequence[Hit], units: Sequence[AnswerUnit], known: Known
+) -> Iterator[AnswerUnit]:
     """Yield the best hits that are neither wanted nor known, for pointers.
 
     A bare heading counts as the sections below it.
@@ -344,7 +344,7 @@ def _others(
             family = [(hit.document, one) for one in below] if number < BEST else []
         if taken.isdisjoint(family) and any(size_of(*one) for one in family):
             parts = tuple(documents.part(one, chosen=False) for one in family)
-            yield Unit(parts, hit.score.total)
+            yield AnswerUnit(parts, hit.score.total)
 
 
 def _terms(

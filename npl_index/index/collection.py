@@ -117,7 +117,7 @@ class IndexedCollection(Collection):
     def passages(self, terms: Sequence[str], also: Collection_[int] = ()) -> Passages:
         """Return the sections of the best documents, and of further ones."""
         with self.reading():
-            self._check()
+            self._check_current()
             rows: dict[int, None] = {}
             for term in terms:
                 row = self.vocabulary.row(term)
@@ -147,7 +147,7 @@ class IndexedCollection(Collection):
         with self.reading():
             return holders(self.database, self.scope, terms)
 
-    def _check(self) -> None:
+    def _check_current(self) -> None:
         """Check that the index still has the documents; another process may have replaced some."""
         if not self._is_current():
             ((there,),) = self.database.rows(
@@ -172,7 +172,7 @@ class IndexedCollection(Collection):
         """Return the sections of a document as arrays."""
         kept = self._sections.get(document)
         if kept is None:
-            kept = Sections.unpacked(self._part(document, "terms")[0])
+            kept = Sections.unpacked(self._column(document, "terms")[0])
             if len(self._sections) >= _MAX_CACHED_ARRAYS:
                 self._sections = {}
             self._sections[document] = kept
@@ -180,9 +180,9 @@ class IndexedCollection(Collection):
 
     def tokens_of(self, document: int) -> array[int]:
         """Return the stored token counts of a document's sections."""
-        return array("I", self._part(document, "tokens")[0])
+        return array("I", self._column(document, "tokens")[0])
 
-    def _part(self, document: int, column: str) -> tuple[bytes, str]:
+    def _column(self, document: int, column: str) -> tuple[bytes, str]:
         """Return one column of a document's row, and the digest of its content."""
         number = int(self.scope.documents[document])
         with self.reading():
@@ -198,7 +198,7 @@ class IndexedCollection(Collection):
         if kept is not None:
             return kept
         found, state, read = self.founds[place], self.states[place], self._read
-        record, digest = self._part(place, "record")
+        record, digest = self._column(place, "record")
 
         def current() -> Document:
             try:

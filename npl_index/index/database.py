@@ -176,7 +176,7 @@ class IndexDatabase:
                 connection.close()
             if isinstance(error, driver().OperationalError) or again or not _is_ours(path):
                 raise
-            logger.warning("index: the file is damaged and is made again")
+            logger.warning("index: the file is damaged, a new one is made")
             self._mark = _mark_of(path)
             self.discard()
             return self._open(path, again=True)

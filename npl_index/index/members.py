@@ -214,7 +214,7 @@ class Update:
         version = tuple((root, number) for root, name, number in every if name in names)
         return version, len(version) == len(every)
 
-    def _check(self, numbers: NDArray[Any]) -> None:
+    def _check_current(self, numbers: NDArray[Any]) -> None:
         """Check that the index still has the documents.
 
         :raises OvertakenError: another process replaced some of them.
@@ -235,7 +235,7 @@ class Update:
         with self._database.reading():
             version, alone = self._versions()
             if dict(version) != self._seen:
-                self._check(numbers)
+                self._check_current(numbers)
             roots = json.dumps([root for root, _ in version])
             ((there,),) = self._database.rows(f"SELECT count(*) FROM file WHERE root {AMONG}", roots)
         present = int(np.count_nonzero(numbers))

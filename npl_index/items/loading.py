@@ -198,7 +198,7 @@ def _loaded(library: Library, groups: Iterable[Group], problems: list[str] | Non
     for group in groups:
         kind = library.catalog.kind(group.kind)
         picked = _pick(library, kind, split_items(group.items), _Skip.parse(group.skip), taken, problems)
-        read = list(_read_all(library, kind, picked.found, problems))
+        read = list(_load_all(library, kind, picked.found, problems))
         names.setdefault(kind.flag_name or "", []).extend(item.name for item, _ in read)
         texts += read
         missing += (replace(one, kind=kind.name) for one in picked.missing)
@@ -222,7 +222,7 @@ def load_raw(library: Library, kind: str, item: str | None = None) -> Loaded:
     name = item if item is not None else of_kind.only
     if name is None:
         raise MissingRequestError(f"which {of_kind.name} is not said", parameter="item")
-    described, text = _read_one(library, of_kind, name)
+    described, text = _load_one(library, of_kind, name)
     return Loaded(content=text, flags={}, items=(described,))
 
 
@@ -236,16 +236,16 @@ def load_agent(library: Library, name: str, *, with_definition: bool = False) ->
     :param name: the agent's item name.
     """
     agents = library.catalog.kind("agent")
-    agent, text = _read_one(library, agents, name)
+    agent, text = _load_one(library, agents, name)
     content = f"# agent:{name}:\n{text}"
     if not with_definition:
         return Loaded(content=content, flags={}, items=(agent,))
     components = library.catalog.kind("component")
     picked = _pick(library, components, dict.fromkeys((*ALWAYS_NEEDED, *declared_components(text))), _Skip())
-    read = tuple(_read_all(library, components, picked.found))
+    read = tuple(_load_all(library, components, picked.found))
     core = library.catalog.init
     reference = library.find_item(core, core.only or "")
-    before = tuple(_read_all(library, core, {} if reference is None else {core.only or "": reference}))
+    before = tuple(_load_all(library, core, {} if reference is None else {core.only or "": reference}))
     parts = [f"## Core NPL Framework\n\n{body}" for _, body in before]
     parts += [f"## Component: {item.name}\n\n{body}" for item, body in read]
     heading = f"# NPL Definition for {name}\n\nWhat the agent above relies on."
@@ -380,7 +380,7 @@ def _pick(
     return _Picked(found, missing, tuple(skipped))
 
 
-def _read_all(
+def _load_all(
     library: Library, kind: Kind, found: Mapping[str, Found], problems: list[str] | None = None
 ) -> Iterator[tuple[LoadedItem, str]]:
     """Read items with their patches, up to a limit on their total size.
@@ -391,7 +391,7 @@ def _read_all(
     size = 0
     for name, one in found.items():
         try:
-            described, text = _read(library, kind, name, one)
+            described, text = _load_item(library, kind, name, one)
         except NPLError as error:
             if problems is None:
                 raise
@@ -404,7 +404,7 @@ def _read_all(
         yield described, text
 
 
-def _read(library: Library, kind: Kind, name: str, found: Found) -> tuple[LoadedItem, str]:
+def _load_item(library: Library, kind: Kind, name: str, found: Found) -> tuple[LoadedItem, str]:
     """Read one item and put its patch before its text."""
     document = library.read(found)
     text = text_of(document)
@@ -419,7 +419,7 @@ def _read(library: Library, kind: Kind, name: str, found: Found) -> tuple[Loaded
     return LoadedItem(name, kind.name, found.label, found.path, version, digest, patched), text
 
 
-def _read_one(library: Library, kind: Kind, name: str) -> tuple[LoadedItem, str]:
+def _load_one(library: Library, kind: Kind, name: str) -> tuple[LoadedItem, str]:
     """Read the item with exactly this name.
 
     :raises DocumentNotFoundError: no item has the name; carries similar names.
@@ -428,7 +428,7 @@ def _read_one(library: Library, kind: Kind, name: str) -> tuple[LoadedItem, str]
     found = library.find_item(kind, name)
     if found is None:
         raise library.no_item(kind, name)
-    return _read(library, kind, name, found)
+    return _load_item(library, kind, name, found)
 
 
 def text_of(document: Document) -> str:

@@ -94,7 +94,7 @@ def _usage(text: str, category: str, name: str, expression: str, most: int) -> U
     for match in _complete(re.compile(expression), text):
         count += 1
         if count <= most:
-            matches.append(_shown(match))
+            matches.append(_match_text(match))
     return Usage(name, category, count, tuple(matches))
 
 
@@ -105,7 +105,7 @@ def _complete(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
             yield match
 
 
-def _shown(match: re.Match[str]) -> str:
+def _match_text(match: re.Match[str]) -> str:
     """Return the text between the marks of a match, or the whole match if no text lies between marks."""
     end = match.re.groupindex.get(_END)
     parts = [part for number, part in enumerate(match.groups(), 1) if number != end]

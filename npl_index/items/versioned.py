@@ -61,8 +61,8 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
-    """Comparison of one section's installed version with its source's version.
+class VersionComparison:
+    """VersionComparison of one section's installed version with its source's version.
 
     :param name: name of the section.
     :param source_version: version of its source, ``None`` without a source.
@@ -161,24 +161,24 @@ def _fence_after(line: str, fence: str) -> str:
 
 def compare(
     sources: Mapping[str, Source], installed: Mapping[str, VersionedSection]
-) -> tuple[Comparison, ...]:
+) -> tuple[VersionComparison, ...]:
     """Compare the installed sections with their sources, by name."""
     rows = []
     for name in sorted({*sources, *installed}):
         source, section = sources.get(name), installed.get(name)
         rows.append(
-            Comparison(
+            VersionComparison(
                 name=name,
                 source_version=source.section.version if source else None,
                 installed_version=section.version if section else None,
                 source_path=source.location if source else None,
-                status=_status(source, section),
+                status=_version_status(source, section),
             )
         )
     return tuple(rows)
 
 
-def _status(source: Source | None, installed: VersionedSection | None) -> str:
+def _version_status(source: Source | None, installed: VersionedSection | None) -> str:
     if source is None:
         return "extra"
     if installed is None:

@@ -34,7 +34,7 @@ class _Entry(Generic[V]):
     failure: Callable[[], DocumentError] | None = None
 
     def result(self) -> V:
-        """Return the value, or raise the failure, which is made anew because it refers to its frames."""
+        """Return the value, or raise a new error, because a raised one refers to its frames."""
         if self.failure is not None:
             raise self.failure()
         return cast("V", self.value)

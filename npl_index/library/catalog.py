@@ -179,7 +179,7 @@ def places(
         raise InvalidRequestError(f"{theme!r} is not a folder name", parameter="theme")
     values = {name.upper(): value for name, value in variables.items()}
     if unknown := values.keys() - {kind.variable for kind in _TABLE}:
-        raise TypeError(f"no items lie where {min(unknown)} says")
+        raise TypeError(f"{min(unknown)} is not a variable of item folders")
     homes = [(cwd, "project")] if home is None else [(cwd, "project"), (home, "user")]
     agents = [Root(str(path / ".claude" / "agents"), f"{label} agents", npl=True) for path, label in homes]
     hierarchy = [Root(str(path / ".npl"), label, npl=True) for path, label in homes]

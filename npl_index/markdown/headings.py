@@ -51,16 +51,16 @@ def visible_text(source: str, references: Mapping[str, Any]) -> str:
     if _CODE_ONLY.fullmatch(source):
         return " ".join(_CODE.sub(r"\1\2", source).split())
     tokens = _INLINE.parseInline(source, {"references": references})[0].children or []
-    return " ".join("".join(_pieces(tokens)).split())
+    return " ".join("".join(_texts(tokens)).split())
 
 
-def _pieces(tokens: Sequence[Token]) -> Iterator[str]:
+def _texts(tokens: Sequence[Token]) -> Iterator[str]:
     for token in tokens:
         if token.type in ("text", "code_inline"):
             yield token.content
         elif token.type in ("softbreak", "hardbreak"):
             yield " "
         elif token.type == "image":
-            yield from _pieces(token.children or [])
+            yield from _texts(token.children or [])
         elif token.type == "html_inline" and _LINE_BREAK.fullmatch(token.content):
             yield " "

@@ -50,19 +50,19 @@ def segments(
     if not headers:
         in_front = NPL_HEADER.match(front + "---") if front else None
         return [Segment(first, count, *name_and_version(in_front[1] if in_front else ""))]
-    begin, end = _lines(headers[0])
+    begin, end = _line_range(headers[0])
     before = source[line_starts[first] : line_starts[begin]]
     if len(headers) == 1 and not before.replace(SEPARATOR, "").strip():
         return [Segment(end, count, *name_and_version(headers[0].content))]
     breaks = [
         line
-        for line, _ in (_lines(token) for token in tokens if token.type == "hr" and not token.level)
+        for line, _ in (_line_range(token) for token in tokens if token.type == "hr" and not token.level)
         if source[line_starts[line] : line_starts[line + 1]].rstrip() == SEPARATOR
     ]
-    return _cut(headers, breaks, source, line_starts, first)
+    return _divide(headers, breaks, source, line_starts, first)
 
 
-def _cut(
+def _divide(
     headers: Sequence[Token], breaks: Sequence[int], source: str, line_starts: array[int], first: int
 ) -> list[Segment]:
     """Cut at several headers and the separators around them."""
@@ -73,7 +73,7 @@ def _cut(
     result: list[Segment] = []
     start, fields = first, ""
     for header in (*headers, None):
-        stop, after = _lines(header) if header else (len(line_starts) - 1,) * 2
+        stop, after = _line_range(header) if header else (len(line_starts) - 1,) * 2
         if header:
             before = bisect_left(breaks, stop) - 1
             if before >= 0 and breaks[before] >= start and blank(breaks[before] + 1, stop):
@@ -87,6 +87,6 @@ def _cut(
     return result
 
 
-def _lines(token: Token) -> tuple[int, int]:
+def _line_range(token: Token) -> tuple[int, int]:
     begin, end = token.map or (0, 0)
     return begin, end

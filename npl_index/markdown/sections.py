@@ -103,7 +103,7 @@ class Section:
         return self.name if self.level else self.heading or self.name
 
 
-class Lines:
+class DocumentText:
     r"""The text of a document, read at its first use.
 
     :param read: returns the text with ``\n`` line ends, without a byte order mark.
@@ -138,7 +138,7 @@ class SectionTree:
 
     name: str
     sections: Sequence[Section]
-    lines: Lines = field(repr=False)
+    lines: DocumentText = field(repr=False)
     front_matter: str
     dialect: str
     title: int | None
@@ -200,7 +200,7 @@ def parse_sections(
     clock = Deadline(name, deadline)
     clock.check()
     source = decoded(data, name)
-    lines = Lines(lambda: source)
+    lines = DocumentText(lambda: source)
     check_count(name, len(lines.starts) - 1, MAX_LINES, "lines")
     first, front = find_front_matter(source)
     blocks, dialect = _blocks_by_dialect(lines, first, npl, clock)
@@ -257,7 +257,7 @@ def decoded(data: bytes, name: str) -> str:
     return with_line_feeds(text).removeprefix("\ufeff")
 
 
-def _byte_starts(data: bytes, lines: Lines) -> array[int]:
+def _byte_starts(data: bytes, lines: DocumentText) -> array[int]:
     """Return the byte at which each line begins in the file, and the file's length."""
     mark = len(BOM_UTF8) if data.startswith(BOM_UTF8) else 0
     if not mark and len(data) == len(lines.source):
@@ -267,7 +267,7 @@ def _byte_starts(data: bytes, lines: Lines) -> array[int]:
     return offsets
 
 
-def _blocks_by_dialect(lines: Lines, first: int, npl: bool, clock: Deadline) -> tuple[BlockState, str]:
+def _blocks_by_dialect(lines: DocumentText, first: int, npl: bool, clock: Deadline) -> tuple[BlockState, str]:
     """Parse the blocks with the fence rules that fit.
 
     If the NPL reading ends inside a fence, an author forgot a marker, and CommonMark loses less text. If
@@ -308,7 +308,7 @@ def _block_at(blocks: Sequence[list[int]], line: int) -> list[int] | None:
     return blocks[before] if before >= 0 and line < blocks[before][1] else None
 
 
-def _shows_npl(tokens: Sequence[Token], lines: Lines) -> bool:
+def _shows_npl(tokens: Sequence[Token], lines: DocumentText) -> bool:
     """Return whether there is an ``npl-instructions`` header, or a mark like ``⌜name⌝`` outside code."""
     if any(token.type == "npl_header" for token in tokens):
         return True
@@ -370,7 +370,7 @@ def _openings(blocks: BlockState, parts: Sequence[Segment], name: str, clock: De
 
 
 def _sections(
-    openings: Sequence[_Opening], lines: Lines, byte_starts: array[int], clock: Deadline
+    openings: Sequence[_Opening], lines: DocumentText, byte_starts: array[int], clock: Deadline
 ) -> tuple[Section, ...]:
     """Return the sections with their places in the tree."""
     parents, children, lasts = nest([opening.level for opening in openings])

@@ -77,7 +77,7 @@ class Demand(NamedTuple):
 
 FEW = Demand(open=0.85, answered=0.85, size=0.0)
 MANY = Demand(open=0.4, answered=0.6, size=0.2)
-"""Demands without and with a budget, which tells how much is welcome. Without one, only sections nearly as
+"""Demands without and with a budget, which shows the welcome size. Without one, only sections nearly as
 good as the best are returned. These demands kept the labelled sections with the fewest tokens
 (``benchmarks/relevance``)."""
 

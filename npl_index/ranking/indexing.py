@@ -105,7 +105,7 @@ def index_document(document: Document, *, deadline: float | None = None) -> Inde
     """
     tree = parse_sections(document.data, document.name, npl=document.npl, deadline=deadline)
     numbers = _Numbers()
-    fields = _fields(document, tree, numbers, deadline)
+    fields = _field_terms(document, tree, numbers, deadline)
     rows = [[numbers.of(heading), numbers.of(above), body] for heading, above, body in fields]
     words = sorted(numbers)
     row_of = np.empty(len(words), np.uint32)
@@ -129,7 +129,7 @@ class _Numbers(dict[str, int]):
         return found if len(self) < MAX_TERMS else array("I", filter(MAX_TERMS.__gt__, found))
 
 
-def _fields(
+def _field_terms(
     document: Document, tree: SectionTree, numbers: _Numbers, deadline: float | None
 ) -> list[tuple[list[str], list[str], array[int]]]:
     """Return the terms of heading and path of each section, and the numbers of those of its body."""

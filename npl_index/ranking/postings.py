@@ -171,7 +171,7 @@ def ranges(begins: NDArray[Any], lengths: NDArray[Any]) -> NDArray[Any]:
     return numbers
 
 
-class Runs(NamedTuple):
+class PostingRuns(NamedTuple):
     """Postings of some rows; arrays have one number for each posting.
 
     :param runs: number of the requested row, ascending.
@@ -236,7 +236,7 @@ class Postings:
         children: NDArray[Any] = np.bincount(self.parents[inside], minlength=self.size)
         return children
 
-    def find(self, rows: Sequence[int]) -> Runs:
+    def find(self, rows: Sequence[int]) -> PostingRuns:
         """Return the postings of some rows, row by row; rows may be repeated.
 
         The last rows are kept, because one question looks up the same rows several times.
@@ -249,14 +249,14 @@ class Postings:
             at = known.searchsorted(asked)
         lengths = bounds[at + 1] - bounds[at]
         places = ranges(bounds[at], lengths)
-        return Runs(np.arange(len(asked)).repeat(lengths), *(column[places] for column in columns))
+        return PostingRuns(np.arange(len(asked)).repeat(lengths), *(column[places] for column in columns))
 
     def _look_up(self, wanted: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], tuple[NDArray[Any], ...]]:
         """Return the postings of some rows.
 
         :param wanted: the rows, ascending.
         :returns: the rows; the begin of each row's postings, and the end of the last ones; their columns
-            as in :class:`Runs`, without the first.
+            as in :class:`PostingRuns`, without the first.
         """
         marks = np.zeros(max(self.stop, int(wanted.max(initial=0)) + 1), np.int32)
         marks[wanted] = np.arange(1, len(wanted) + 1)

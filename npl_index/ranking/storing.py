@@ -13,7 +13,7 @@ from operator import attrgetter
 from typing import Any, overload
 
 from npl_index.library.documents import Document
-from npl_index.markdown.sections import Lines, Section, SectionTree, Span, decoded
+from npl_index.markdown.sections import DocumentText, Section, SectionTree, Span, decoded
 from npl_index.markdown.traits import Traits
 from npl_index.ranking.indexing import ParsedDocument
 
@@ -42,7 +42,7 @@ def restore_sections(
     :param read: returns the bytes when the text is needed.
     """
     name, front, dialect, title, doubtful, rows, steps = json.loads(zlib.decompress(packed))
-    lines = Lines(lambda: decoded(read(), name))
+    lines = DocumentText(lambda: decoded(read(), name))
     tree = SectionTree(name, _StoredSections(rows), lines, front, dialect, title, tuple(doubtful))
     return ParsedDocument(known(name), tree, known_steps=lambda: tuple(steps))
 

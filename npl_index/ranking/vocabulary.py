@@ -132,7 +132,7 @@ def variants_of(term: str, vocabulary: Vocabulary) -> Variants:
     if row is not None and not term.isalpha():
         return tuple(found)
     if len(term) >= MIN_PART and term[0].isalpha():
-        others = dict(_parts(term, vocabulary))
+        others = dict(_affixes(term, vocabulary))
         others.update(_extensions(term, vocabulary))
         if row is None:
             others.update(dict.fromkeys(_misspelt(term, vocabulary), 1.0))
@@ -140,7 +140,7 @@ def variants_of(term: str, vocabulary: Vocabulary) -> Variants:
     return tuple(found)
 
 
-def _parts(term: str, vocabulary: Vocabulary) -> Iterator[tuple[int, float]]:
+def _affixes(term: str, vocabulary: Vocabulary) -> Iterator[tuple[int, float]]:
     """Yield the prefixes of a term that are words; for a rare term also suffixes ("network" is no work)."""
     length = len(term)
     rare = commonness(term) <= RARE

@@ -21,7 +21,7 @@ _MAX_SHOWN = 120
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class StepFailure:
     """A step of a selector without a match.
 
     :param path: the steps up to and including the failing step.

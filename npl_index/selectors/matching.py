@@ -19,15 +19,15 @@ from npl_index.selectors.predicates import Conditions
 
 
 class Scope:
-    """The documents in which selectors are looked up; what one of them has worked out serves the next.
+    """The documents for the lookup of selectors, with results shared by all lookups.
 
-    :param trees: their sections.
-    :param names: further names of each, besides the tree's own.
-    :param clock: when looking up ends in an error.
-    :param addresses: names that lead to one document before any name of another does; the first of each is
-        the one that messages use.
-    :param register: knows what sections are called, so that only the trees are asked for that hold a section
-        which may be meant; by default it is made of the trees.
+    :param trees: sections of the documents.
+    :param names: further names of each document.
+    :param clock: time limit of the lookups.
+    :param addresses: unique names of each document, which have precedence over other names; messages use the
+        first one.
+    :param register: names of the sections, so that only trees with a possible match are used; by default from
+        the trees.
     """
 
     def __init__(

@@ -1,32 +1,32 @@
-"""What sections are called, and what topics and selectors find by it."""
+"""Names of sections, and lookups by name for topics and selectors."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import repeat
 from typing import NamedTuple, Protocol
 
 from npl_index.cached import cached_property
 from npl_index.markdown.sections import Section, SectionTree
-from npl_index.markdown.traits import FLAGS
+from npl_index.markdown.traits import Traits
 from npl_index.selectors.labels import fold, heading_label
 
 Node = tuple[int, int]
-"""Position of a tree among those searched, and index of a section in it."""
+"""Position of a tree among the searched trees, and index of a section in it."""
 
 LEVEL = 7
-"""Bits of a section's kind that hold its level; each bit above says that its text has a trait."""
+"""Bits of a section's kind for its level; each bit above is a trait of its own text."""
 
 
 class Name(NamedTuple):
-    """What a section is called, and what it holds.
+    """The name and the kind of a section.
 
-    :param kind: its level, and above that what its own text holds.
-    :param label: its name as readers see it.
-    :param fold: that, compared loosely (:func:`npl_index.selectors.labels.fold`).
-    :param written: the same of its heading as it is written, empty where that is the same.
-    :param spelt: the terms of its heading, compounds left out, joined by spaces.
+    :param kind: its level, and bits for the traits of its own text.
+    :param label: its visible name.
+    :param fold: the folded form of the label (:func:`npl_index.selectors.labels.fold`).
+    :param written: the folded form of the heading's source, empty if equal.
+    :param spelt: the terms of its heading without compounds, joined by spaces.
     """
 
     kind: int
@@ -42,19 +42,19 @@ class Name(NamedTuple):
 
 
 def held(section: Section) -> int:
-    """Return the bits that say what a section's own text holds."""
-    return bits_of(name for name in FLAGS if getattr(section.own_traits, name))
+    """Return the bits for the traits of a section's own text."""
+    return bits_of(name for name in Traits._fields[:-1] if getattr(section.own_traits, name))
 
 
 def bits_of(traits: Iterable[str]) -> int:
-    """Return the bits that say that a section has some traits."""
-    return sum((LEVEL + 1) << FLAGS.index(name) for name in set(traits))
+    """Return the bits for some traits."""
+    return sum((LEVEL + 1) << Traits._fields.index(name) for name in set(traits))
 
 
 def names_of(tree: SectionTree, spelt: Iterable[str] = repeat("")) -> list[Name]:
-    """Return what the sections of a document are called.
+    """Return the names of a document's sections.
 
-    :param spelt: the terms of each heading, where they are needed.
+    :param spelt: the terms of each heading, if needed.
     """
     found = []
     for section, terms in zip(tree.sections, spelt, strict=False):
@@ -66,47 +66,47 @@ def names_of(tree: SectionTree, spelt: Iterable[str] = repeat("")) -> list[Name]
 
 
 class Names(Protocol):
-    """What the sections of some documents are called, without reading a thousand documents."""
+    """The names of some documents' sections, available without reading the documents."""
 
     def title(self, tree: int) -> tuple[str, str]:
         """Return the names of a document and of its first section."""
 
     def size(self, tree: int) -> int:
-        """Return how many sections a document has."""
+        """Return the number of a document's sections."""
 
     def level(self, node: Node) -> int:
         """Return the heading level of a section."""
 
     def fold(self, node: Node) -> str:
-        """Return the loose form of a section's name."""
+        """Return the folded form of a section's name."""
 
     def called(self, fold: str) -> Iterable[Node]:
-        """Return the sections whose name, seen or written, has a loose form."""
+        """Return the sections whose name, visible or as written, has a folded form."""
 
     def beginning(self, fold: str) -> Iterable[Node]:
-        """Return those whose name, seen or written, begins with it."""
+        """Return the sections whose name, visible or as written, has a folded form with this prefix."""
 
     def holding(self, level: int | None, traits: Sequence[str]) -> Iterable[Node]:
         """Return the sections of a level whose own text has some traits, in document order."""
 
-    def spelt(self) -> Sequence[str]:
-        """Return the different headings, spelt in terms."""
+    def spelt(self) -> Iterable[str]:
+        """Return the different headings, each as its terms."""
 
     def headed(self, spelt: str) -> Sequence[tuple[Node, str]]:
-        """Return the sections whose heading has these terms, and the loose forms of their names."""
+        """Return the sections whose heading has these terms, with the folded forms of their names."""
 
     def spelt_with(self, words: Collection[str]) -> Iterable[str]:
-        """Return the headings, spelt in terms, that hold one of some words."""
+        """Return the headings, each as its terms, with one of some words."""
 
     def is_unique(self, level: int, label: str) -> bool:
-        """Tell whether one section alone has a label, at its level."""
+        """Return whether exactly one section has a level and a label."""
 
 
 class KnownNames:
-    """The names of a few documents' sections.
+    """The names of sections in memory; see :class:`Names`.
 
     :param titles: name of each document and of its first section.
-    :param names: of the sections of each document.
+    :param names: names of each document's sections.
     """
 
     def __init__(self, titles: Sequence[tuple[str, str]], names: Sequence[Sequence[Name]]) -> None:
@@ -122,7 +122,7 @@ class KnownNames:
         return self._titles[tree]
 
     def size(self, tree: int) -> int:
-        """Return how many sections a document has."""
+        """Return the number of a document's sections."""
         return len(self._names[tree])
 
     def level(self, node: Node) -> int:
@@ -130,52 +130,47 @@ class KnownNames:
         return self._names[node[0]][node[1]].level
 
     def fold(self, node: Node) -> str:
-        """Return the loose form of a section's name."""
+        """Return the folded form of a section's name."""
         return self._names[node[0]][node[1]].fold
 
     def called(self, fold: str) -> Iterator[Node]:
-        """Return the sections whose name, seen or written, has a loose form."""
-        return (node for node, name in self._every() if name.fold == fold or (fold and name.written == fold))
+        """Return the sections whose name, visible or as written, has a folded form."""
+        return self._matching(lambda name: name.fold == fold or bool(fold and name.written == fold))
 
     def beginning(self, fold: str) -> Iterator[Node]:
-        """Return those whose name, seen or written, begins with it."""
-        return (
-            node
-            for node, name in self._every()
-            if name.fold.startswith(fold) or (name.written and name.written.startswith(fold))
+        """Return the sections whose name, visible or as written, has a folded form with this prefix."""
+        return self._matching(
+            lambda name: name.fold.startswith(fold) or bool(name.written and name.written.startswith(fold))
         )
 
     def holding(self, level: int | None, traits: Sequence[str]) -> Iterator[Node]:
         """Return the sections of a level whose own text has some traits, in document order."""
         bits = bits_of(traits)
-        return (
-            node for node, name in self._every() if name.kind & bits == bits and level in (None, name.level)
-        )
+        return self._matching(lambda name: name.kind & bits == bits and level in (None, name.level))
 
-    def spelt(self) -> Sequence[str]:
-        """Return the different headings, spelt in terms."""
-        return list(self._spelt)
+    def spelt(self) -> Iterable[str]:
+        """Return the different headings, each as its terms."""
+        return self._spelt.keys()
 
     def headed(self, spelt: str) -> Sequence[tuple[Node, str]]:
-        """Return the sections whose heading has these terms, and the loose forms of their names."""
+        """Return the sections whose heading has these terms, with the folded forms of their names."""
         return [(node, self.fold(node)) for node in self._spelt.get(spelt, ())]
 
     def spelt_with(self, words: Collection[str]) -> Iterator[str]:
-        """Return the headings, spelt in terms, that hold one of some words."""
+        """Return the headings, each as its terms, with one of some words."""
         return (spelt for spelt in self._spelt if not set(words).isdisjoint(spelt.split(" ")))
 
     def is_unique(self, level: int, label: str) -> bool:
-        """Tell whether one section alone has a label, at its level."""
-        return sum((name.level, name.label) == (level, label) for _, name in self._every()) == 1
+        """Return whether exactly one section has a level and a label."""
+        return sum(1 for _ in self._matching(lambda name: (name.level, name.label) == (level, label))) == 1
 
-    def _every(self) -> Iterator[tuple[Node, Name]]:
+    def _matching(self, condition: Callable[[Name], bool]) -> Iterator[Node]:
         for document, names in enumerate(self._names):
-            yield from (((document, section), name) for section, name in enumerate(names))
+            yield from ((document, section) for section, name in enumerate(names) if condition(name))
 
     @cached_property
     def _spelt(self) -> dict[str, list[Node]]:
         found: dict[str, list[Node]] = defaultdict(list)
-        for node, name in self._every():
-            if name.spelt:
-                found[name.spelt].append(node)
+        for document, section in self._matching(lambda name: bool(name.spelt)):
+            found[self._names[document][section].spelt].append((document, section))
         return found

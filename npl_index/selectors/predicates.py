@@ -32,7 +32,7 @@ _LINES = re.compile(r"(?P<first>[0-9]{1,9})\s*-\s*(?P<last>[0-9]{1,9})", re.ASCI
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """Conditions of a step besides the name; all of them must hold.
+    """Conditions of a step in addition to its name, all of which must hold.
 
     :param traits: required traits of the section's own text, as attributes of ``Traits``.
     :param versions: comparisons with the version that applies to the section.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from npl_index.errors import InvalidRequestError, SectionNotFoundError
 from npl_index.markdown.sections import SectionTree, Span
-from npl_index.selectors.explaining import Failure, shown, source_of
+from npl_index.selectors.explaining import StepFailure, shown, source_of
 from npl_index.selectors.grammar import Selector, Step
 from npl_index.selectors.matching import Scope
 from npl_index.selectors.names import Node
@@ -58,7 +58,7 @@ def select_in(scope: Scope, selector: Selector) -> tuple[Selected, ...]:
     heads = _find(scope, selector, selector.steps, range(len(scope.trees)))
     if selector.until:
         return _ranges(scope, selector, heads)
-    selected = _joined(scope, heads, selector.depth)
+    selected = _merged_matches(scope, heads, selector.depth)
     return selected if selector.lines is None else _clipped(scope, selector, selected, *selector.lines)
 
 
@@ -97,12 +97,12 @@ def _find(scope: Scope, selector: Selector, steps: Sequence[Step], trees: Iterab
     for number, step in enumerate(steps):
         nodes = scope.follow(step, context)
         if not nodes:
-            raise Failure(scope, selector, steps[: number + 1], steps[number + 1 :], context).error()
+            raise StepFailure(scope, selector, steps[: number + 1], steps[number + 1 :], context).error()
         context = nodes
     return context
 
 
-def _joined(scope: Scope, heads: Iterable[Node], depth: int | None) -> tuple[Selected, ...]:
+def _merged_matches(scope: Scope, heads: Iterable[Node], depth: int | None) -> tuple[Selected, ...]:
     """Return the matches with their selected sections; a match inside another's selection joins it."""
     shares: list[tuple[Node, set[int]]] = []
     owned: dict[Node, set[int]] = {}

@@ -14,7 +14,15 @@ from npl_index.errors import InvalidRequestError, NPLError
 from npl_index.items.agents import field_condition, has_field, in_category
 from npl_index.items.loading import Group, list_agents, load_groups, load_raw, text_of
 from npl_index.items.notation import Usage, analyse
-from npl_index.items.versioned import Change, Comparison, Source, append, compare, renew, versioned_sections
+from npl_index.items.versioned import (
+    Change,
+    Source,
+    VersionComparison,
+    append,
+    compare,
+    renew,
+    versioned_sections,
+)
 from npl_index.library.references import near_names
 from npl_mcp.core.file_view import Files
 from npl_mcp.tools.spec import ToolSpec
@@ -131,7 +139,7 @@ class VersionsReply:
     :param near: known names similar to the unknown ones.
     """
 
-    sections: tuple[Comparison, ...]
+    sections: tuple[VersionComparison, ...]
     text: str | None = None
     changes: tuple[Change, ...] | None = None
     present: tuple[str, ...] | None = None
@@ -187,7 +195,9 @@ def _sources(app: Files) -> dict[str, Source]:
     return sources
 
 
-def _appended(app: Files, text: str, prompts: list[str], sections: tuple[Comparison, ...]) -> VersionsReply:
+def _appended(
+    app: Files, text: str, prompts: list[str], sections: tuple[VersionComparison, ...]
+) -> VersionsReply:
     """Append whole prompts that are not installed."""
     installed = {row.name: row.installed_version for row in sections if row.installed_version is not None}
     bodies: list[str] = []

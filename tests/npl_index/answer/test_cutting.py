@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from npl_index.answer.cutting import cut
-from npl_index.answer.document_set import DocumentSet, Part
+from npl_index.answer.document_set import DocumentSet, SectionPart
 from npl_index.answer.frames import Stretch
 from npl_index.answer.tailoring import TailorRequest, tailor
 from npl_index.errors import DocumentTimeoutError
@@ -33,7 +33,7 @@ BLOCKS = [
 ]
 
 
-def cost(piece: Part) -> int:
+def cost(piece: SectionPart) -> int:
     """Return the tokens of a piece's text at most."""
     return estimator().upper_bound(max(piece.size))
 
@@ -183,7 +183,7 @@ def test_pieces_are_the_whole(blocks: list[str], room: int, question: str, exact
     on = wanting(document_set({"x.md": "# T\n\n" + "".join(blocks)}, counter), question)
     part = on.part((0, 1))
 
-    def price(piece: Part) -> int:
+    def price(piece: SectionPart) -> int:
         return counter.upper_bound(max(piece.size))
 
     pieces = cut(on, part, room, price)

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from npl_index.answer.document_set import DocumentSet, Unit
+from npl_index.answer.document_set import AnswerUnit, DocumentSet
 from npl_index.answer.forms import Form, Json, Markdown
-from npl_index.answer.packing import Packed, Wanted, pack
+from npl_index.answer.packing import Material, Packed, pack
 from npl_index.answer.tailoring import TailorRequest, write
 from tests.npl_index.conftest import document_set
 
@@ -34,17 +34,17 @@ def packed(
     token_budget: int | None,
     form: Form,
     most: int | None = None,
-    units: Sequence[Unit] | None = None,
+    units: Sequence[AnswerUnit] | None = None,
 ) -> Packed:
     """Pack all sections, the first one best."""
     nothing = write(TailorRequest.parse(context="nothing like it"), on, form).value
     numbers = range(1, len(on.tree(0).sections))
-    units = units or [Unit((on.part((0, number)),), 1 - number / 100) for number in numbers]
-    wanted = Wanted(units, most, (), frozenset({(0, 1)}), 4)
+    units = units or [AnswerUnit((on.part((0, number)),), 1 - number / 100) for number in numbers]
+    wanted = Material(units, most, (), frozenset({(0, 1)}), 4)
     return pack(wanted, (), on, form, nothing, token_budget, held=(), brief=True)
 
 
-def numbers(units: Sequence[Unit]) -> list[int]:
+def numbers(units: Sequence[AnswerUnit]) -> list[int]:
     return [place[1] for unit in units for place in unit.places]
 
 
@@ -68,7 +68,7 @@ def test_a_long_text_is_cut_to_what_one_may_have(form: Form) -> None:
 def test_sections_that_do_not_fit_together_are_tried_one_by_one(form: Form) -> None:
     """A section with its subsections is one unit only as long as it fits."""
     on = document_set({"garden.md": f"# Beds\n\n{_body(40)}## One\n\n{_body(40)}## Two\n\n{_body(600)}"})
-    family = [Unit(tuple(on.part((0, number), chosen=True) for number in (1, 2, 3)), 1.0)]
+    family = [AnswerUnit(tuple(on.part((0, number), chosen=True) for number in (1, 2, 3)), 1.0)]
     assert packed(on, 3_000, form, units=family).kept == family
     found = packed(on, 500, form, units=family)
     assert numbers(found.kept)[:2] == [1, 2]

@@ -9,7 +9,7 @@ from itertools import product
 import pytest
 
 from npl_index.answer.cutting import cut
-from npl_index.answer.document_set import DocumentSet, Part
+from npl_index.answer.document_set import DocumentSet, SectionPart
 from npl_index.answer.forms import Form, Json, Markdown
 from npl_index.answer.tailoring import TailorRequest, write
 from npl_index.answer.values import Tailored, Written
@@ -23,7 +23,7 @@ PLAIN = (
 )
 
 
-def cost(piece: Part) -> int:
+def cost(piece: SectionPart) -> int:
     """Return the tokens of a piece's text at most."""
     return estimator().upper_bound(max(piece.size))
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from npl_index.errors import InvalidRequestError, NPLError, SectionNotFoundError
-from npl_index.markdown.sections import Lines, Section, SectionTree, Span, parse_sections
+from npl_index.markdown.sections import DocumentText, Section, SectionTree, Span, parse_sections
 from npl_index.markdown.traits import Traits
 from npl_index.selectors.grammar import MAX_LENGTH, compile_selector
 from npl_index.selectors.selection import Selected, select
@@ -125,7 +125,7 @@ def build(name: str, nodes: Sequence[tuple[int, str]]) -> SectionTree:
         for i, level in enumerate(levels)
     )
     title = 1 if levels.count(1) == 1 and levels[1] == 1 else None
-    return SectionTree(name, sections, Lines(lambda: ""), "", "commonmark", title)
+    return SectionTree(name, sections, DocumentText(lambda: ""), "", "commonmark", title)
 
 
 def assert_exact(tree: SectionTree, document: str | None = None) -> None:
