@@ -11,7 +11,8 @@ import os
 import posixpath
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import sha256
@@ -21,7 +22,7 @@ from urllib.parse import quote
 
 import yaml
 
-from npl_index.errors import DocumentNotFoundError
+from npl_index.errors import DocumentNotFoundError, NPLError
 from npl_index.library.catalog import Root
 from npl_index.library.documents import Document, DocumentRef, Fingerprint, Found, Library
 from npl_index.library.files import read_below
@@ -134,14 +135,18 @@ class Skill:
 def skills(library: Library) -> tuple[Skill, ...]:
     """Return the skills below the user's roots, and the bundled one unless these have one of its name."""
     found: dict[str, Skill] = {}
-    for root in library.searched:
-        for one in _below(library.roots, root.path):
-            found.setdefault(one.place, one)
+    with suppress(NPLError):  # no Markdown at all
+        for one in _made(library.find(DocumentRef()) if library.searched else ()):
+            place = one.place
+            if place in found:  # in another root
+                place = f"{one.files[0].found.root.label}/{place}"
+            found[place] = replace(one, place=place)
     bundled = Root(str(skills_folder()), _BUNDLED)
+    walk = Roots([bundled], library.limits).walk(os.path.realpath(bundled.path), None, (".md",))
     names = {one.name for one in found.values()}
-    for one in _below(Roots([bundled], library.limits), bundled.path, f"{_BUNDLED}/"):
+    for one in _made((main for _, main in walk), f"{_BUNDLED}/"):
         if one.name not in names:
-            found.setdefault(one.place, one)
+            found[one.place] = one
     return tuple(sorted(found.values(), key=lambda one: one.place))
 
 
@@ -150,24 +155,24 @@ def served(library: Library) -> tuple[Skill, ...]:
     return tuple(one for one in skills(library) if not one.problems)
 
 
-def _below(roots: Roots, folder: str, lead: str = "") -> Iterator[Skill]:
-    """Yield the skills below a folder.
+def _made(documents: Iterable[Found], lead: str = "") -> Iterator[Skill]:
+    """Yield the skills whose ``SKILL.md`` is among some documents.
 
     :param lead: what precedes their places.
     """
-    for _, main in sorted(roots.walk(folder, None, (SKILL.lower(),)), key=lambda one: one[1].path):
-        if posixpath.basename(main.path) != SKILL:
+    for main in documents:
+        inside, _, name = main.path.rpartition("/")
+        if name != SKILL:
             continue
-        inside = posixpath.dirname(main.path)
         start = f"{inside}/" if inside else ""
         own = [SKILL, *(path for path in _files(posixpath.join(main.root.path, inside)) if path != SKILL)]
-        founds = [replace(main, path=start + path) for path in own]
-        files = tuple(
-            SkillFile(path, found, _status(found).st_size) for path, found in zip(own, founds, strict=True)
-        )
-        place = lead + (inside or posixpath.basename(main.root.path))
-        fields, problems = _read(files, posixpath.basename(place))
-        yield Skill(place, fields, files, tuple(problems))
+        with suppress(OSError):  # removed in the meantime
+            founds = [replace(main, path=start + path) for path in own]
+            sizes = [_status(found).st_size for found in founds]
+            files = tuple(map(SkillFile, own, founds, sizes))
+            place = lead + (inside or posixpath.basename(main.root.path))
+            fields, problems = _read(files, posixpath.basename(place))
+            yield Skill(place, fields, files, tuple(problems))
 
 
 def _files(folder: str) -> Iterator[str]:

@@ -116,7 +116,7 @@ def draft(app: App, ref: DocumentRef) -> Iterator[Outcome]:
     """
     relations = Relations(app, app.gather(ref))
     with Trial.of(app, ref) as trial:
-        for document, question, rest in islice(_linked(relations), MOST_DRAFTED):
+        for document, question, rest in islice(linked(relations), MOST_DRAFTED):
             path = place_of(relations.gathered.founds[document])
             whole = trial.read(path)
             trial.write(path, rest.encode())
@@ -124,7 +124,7 @@ def draft(app: App, ref: DocumentRef) -> Iterator[Outcome]:
             trial.write(path, whole)
 
 
-def _linked(relations: Relations) -> Iterator[tuple[int, Question, str]]:
+def linked(relations: Relations) -> Iterator[tuple[int, Question, str]]:
     """Yield documents, questions, and the documents' texts without these; every question once."""
     asked: set[str] = set()
     for document in relations.documents:

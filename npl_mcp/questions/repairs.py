@@ -27,13 +27,17 @@ from npl_mcp.core.relations import Relations, place_of
 from npl_mcp.core.section_edits import Target
 from npl_mcp.questions.files import question_files, save_question
 from npl_mcp.questions.format import Question
+from npl_mcp.questions.proposing import linked
 from npl_mcp.questions.running import Asked, Outcome, answered
 from npl_mcp.questions.trial import Trial
 from npl_mcp.stores.base.errors import ConflictError
 from npl_mcp.tools.responses import as_dict
 
-MOST_KEYWORDS = 24
-"""Words that a page gets; the index counts the first 300 characters or so."""
+MOST_KEYWORDS = 40
+"""Words that a page gets; the index counts the first 1,024 characters of a page's names."""
+
+MOST_SENTENCES = 100
+"""Sentences around links that no repair may harm."""
 
 LONG = 1_000
 """Characters of a section that may be split."""
@@ -43,6 +47,7 @@ _DEEPEST = 6
 _FIELD = "keywords"
 _FENCE = re.compile(r" {0,3}(?:```|~~~)")
 _PROSE = re.compile(r"[^\s#|>\-*+<]")
+_ADDED = re.compile(r"(#+ [^()]*) \(([^()]*)\)")
 _UNSAFE = re.compile(r"[\[\]{}\",:#&*!|>'%@`]")
 
 
@@ -120,24 +125,29 @@ class _Search:
         every = {one.places[0][1] for one in self.asked[: self._ours] if one.places}
         return sorted(every, key=lambda file: (-len(self.missed(file)), file))
 
-    def tried(self, path: str, repair: Repair) -> Repair | None:
+    def tried(self, path: str, repair: Repair, missed: Question | None) -> Repair | None:
         """Return a repair with its effects if it helps; the copy then keeps it.
 
         :param path: absolute path of the file.
+        :param missed: the question that it has to bring into its first answer.
         """
         data, new = self.trial.read(path), dict(repair.renamed)
-        self.trial.write(path, repair.apply(data.decode("utf-8-sig")).encode())
-        asked = []
-        for one in self.asked:
-            question = one.outcome.question
+
+        def again(question: Question) -> Asked:
             answers = tuple(new.get(answer, answer) for answer in question.answers)
-            asked.append(answered(self.trial.app, replace(question, answers=answers)))
+            return answered(self.trial.app, replace(question, answers=answers))
+
+        self.trial.write(path, repair.apply(data.decode("utf-8-sig")).encode())
+        if missed is not None and not again(missed).outcome.passed:
+            self.trial.write(path, data)
+            return None
+        asked = [again(one.outcome.question) for one in self.asked]
         pairs = [(a.outcome, b.outcome) for a, b in zip(self.asked, asked, strict=True)]
         gained = tuple(b.question.text for a, b in pairs if b.passed and not a.passed)
         lost = tuple(b.question.text for a, b in pairs if a.passed and not b.passed)
         closer = tuple(b.question.text for a, b in pairs if not b.held and _rank(b) < _rank(a))
         # Words of questions that a page answers help others about it, which nobody has written down.
-        if lost or not (gained or repair.kind == "keywords"):
+        if lost:
             self.trial.write(path, data)
             return None
         self.asked = asked
@@ -149,9 +159,12 @@ def propose(
 ) -> Iterator[Repair]:
     """Yield repairs for missed questions; each is tried together with those before it.
 
-    :param others: questions that are not repaired, and that no repair may harm.
+    :param others: questions that are not repaired, and that no repair may harm. Sentences around links among
+        the documents are others as well: they speak for questions that nobody has written down.
     """
     relations = Relations(app, app.gather(ref))
+    sentences = [question for _, question, _ in linked(relations)]
+    others = (*others, *sentences[:: len(sentences) // MOST_SENTENCES + 1])
     founds = zip(relations.gathered.files, relations.gathered.founds, strict=True)
     paths = {file: place_of(found) for file, found in founds}
     anchors = {one.anchor.lower() for number in relations.documents for one in relations.references(number)}
@@ -159,27 +172,27 @@ def propose(
         search = _Search(trial, questions, others, anchors)
         for file in search.files():
             path, digest = paths[file], digest_of(trial.read(paths[file]))
-            for repair in _candidates(search, file, path):
-                found = search.tried(path, repair)
+            for repair, missed in _candidates(search, file, path):
+                found = search.tried(path, repair, missed)
                 if found is not None:
                     yield replace(found, digest=digest)
 
 
-def _candidates(search: _Search, file: str, path: str) -> Iterator[Repair]:
-    """Yield repairs of a file, each for its state when it is asked for."""
+def _candidates(search: _Search, file: str, path: str) -> Iterator[tuple[Repair, Question | None]]:
+    """Yield repairs of a file, each made for its present state, with the question that needs it."""
 
     def text() -> str:
         return search.trial.read(path).decode("utf-8-sig")
 
     repair = _keywords(file, text(), [one.outcome.question for one in search.of(file)])
     if repair is not None:
-        yield repair
+        yield repair, None
     for make in (_split, _heading):
         for missed in [one.outcome.question.text for one in search.missed(file)]:
             now = next((one for one in search.missed(file) if one.outcome.question.text == missed), None)
             repair = now and make(search, now, text())
-            if repair is not None:
-                yield repair
+            if now is not None and repair is not None:
+                yield repair, now.outcome.question
 
 
 def _rank(outcome: Outcome) -> float:
@@ -241,10 +254,11 @@ def _heading(search: _Search, asked: Asked, text: str) -> Repair | None:
     known = set(terms(section.name))
     written = extract_keywords(asked.outcome.question.text).written
     words = [one.shown for one in written if known.isdisjoint(one.terms)][:_HEADING_WORDS]
-    bare, _, inside = line.rstrip(" #)").partition(" (")
-    words = [*filter(None, inside.split(", ")), *words]
-    if len(words) > _MOST_HEADING_WORDS or line == (after := f"{bare} ({', '.join(words)})"):
+    added = _ADDED.fullmatch(line.rstrip(" #"))
+    bare, inside = (added[1], added[2].split(", ")) if added else (line.rstrip(" #"), [])
+    if not words or len(inside) + len(words) > _MOST_HEADING_WORDS:
         return None
+    after = f"{bare} ({', '.join([*inside, *words])})"
     steps = steps_of(parse_sections(text.replace(line, after, 1).encode(), tree.name))
     below = tree.subtree(section.index)
     renamed = {
