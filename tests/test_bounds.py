@@ -54,9 +54,9 @@ CASES: Mapping[str, tuple[str, Sequence[tuple[Content, str]]]] = {
     "client": (
         ".mcp.json",
         [
-            ("[" + "[]," * 340_000 + "[]]", "stands in no object"),
+            ("[" + "[]," * 340_000 + "[]]", "is not in an object"),
             ("[" + "[]," * 5_000_000 + "[]]", "larger than 1,048,576 bytes"),
-            ("[" * 900_000, "it is no JSON"),
+            ("[" * 900_000, "it is not JSON"),
         ],
     ),
     "front matter": (
@@ -100,7 +100,7 @@ CASES: Mapping[str, tuple[str, Sequence[tuple[Content, str]]]] = {
     "picture": (INPUT, [(png(1, 50_000_000), "pixels"), (png(50_000_000, 1), "pixels")]),
     "pattern": (INPUT, [("*a" * 1_000_000, "64 wildcards"), ("a/" * 1_000_000, "64 segments")]),
     "selector": (INPUT, [("a" * 5_000_000, "4096 characters"), ("a > " * 1_000, "32")]),
-    "git": (".git", [(with_pipe, "git waits for what is not a regular file")]),
+    "git": (".git", [(with_pipe, "git waits for a pipe or a device")]),
 }
 
 

@@ -36,7 +36,7 @@ LOOKS = 20
 """Files whose state a call compares, besides those that it reads: a comparison takes some microseconds."""
 
 _ENTRY_BYTES = 200
-_PIECE = re.compile(r"\[lines=[^\]]*\]$")
+_PIECE = re.compile(r"\[lines=[0-9]{1,9}-[0-9]{1,9}\]$")
 
 Place = tuple[str, str]
 """Path of a root, and of a document below it."""

@@ -20,15 +20,13 @@ from itertools import combinations
 from typing import Any
 from urllib.parse import quote
 
-import yaml
-
 from npl_index.errors import DocumentNotFoundError, NPLError
 from npl_index.library.catalog import Root
 from npl_index.library.documents import Document, DocumentRef, Fingerprint, Found, Library
 from npl_index.library.files import read_below
 from npl_index.library.references import MARKDOWN_SUFFIXES, has_suffix, near_names
 from npl_index.library.roots import Roots
-from npl_index.markdown.front_matter import find_front_matter
+from npl_index.markdown.front_matter import MAX_YAML, find_front_matter, typed_values
 from npl_index.markdown.links import references
 from npl_index.markdown.newlines import with_line_feeds
 from npl_mcp.config.settings import skills_folder
@@ -48,21 +46,6 @@ ALIKE = 80
 _NAME = re.compile(r"(?!.*--)[a-z0-9]([a-z0-9-]{0,62}[a-z0-9])?")
 _MOST_DESCRIPTION = 1024
 _BUNDLED = "npl"
-
-
-class _Loader(yaml.SafeLoader):
-    """Reads YAML as JSON can hold it: no times, and no aliases, with which a few bytes become gigabytes."""
-
-    def compose_node(self, parent: Any, index: Any) -> Any:
-        if self.check_event(yaml.AliasEvent):
-            raise yaml.YAMLError("an alias")
-        return super().compose_node(parent, index)
-
-
-_Loader.yaml_implicit_resolvers = {
-    first: [one for one in some if one[0] != "tag:yaml.org,2002:timestamp"]
-    for first, some in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,11 +184,12 @@ def _read(files: Sequence[SkillFile], folder: str) -> tuple[dict[str, Any], list
     except (OSError, UnicodeDecodeError):
         return {}, [(1, f"{SKILL} cannot be read as UTF-8")]
     _, front = find_front_matter(text)
+    if len(front) > MAX_YAML:
+        return {}, [(1, f"the front matter has more than {MAX_YAML:,} characters")]
     try:
-        fields = yaml.load(front, _Loader)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        return {}, [(mark.line + 2 if mark else 1, "the front matter is no YAML that JSON can hold")]
+        fields = typed_values(front)
+    except ValueError as error:
+        return {}, [(error.args[0] + 1, "the front matter is not YAML with values of JSON")]
     if not isinstance(fields, dict) or not all(isinstance(key, str) for key in fields):
         return {}, [(1, f"{SKILL} begins without front matter: give name and description")]
     problems = []

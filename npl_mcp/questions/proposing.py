@@ -32,8 +32,8 @@ MOST_DRAFTED = 200
 _MOST_CALLS = 5_000
 _PAGE = 500
 _FEWEST_WORDS, _MOST_WORDS = 6, 40
-_LINES = re.compile(r"\[(?:lines|depth)=[^\]]*\]")
-_LINK = re.compile(r"!?\[([^\[\]]*)\](?:\([^()]*(?:\([^()]*\))?[^()]*\)|\[[^\]]*\])")
+_LINES = re.compile(r"\[(?:lines|depth)=[0-9-]{1,20}\]")
+_LINK = re.compile(r"!?\[([^\[\]]*)\](?:\([^()]*(?:\([^()]*\)[^()]*)?\)|\[[^\[\]]*\])")
 _SENTENCE = re.compile(r"[^\s](?:[^.!?]|[.!?](?!\s))*(?:[.!?](?=\s)|\Z)")
 _MARKS = re.compile(r"^(?:[-*+>|]|\d+\.|:::\S*)\s+|[*|]+|<[^<>]*>|\{[^{}]*\}")
 

@@ -39,6 +39,11 @@ ALLOWED = {
         """(_TEMPLATES / f"{kind.lower().replace(' ', '_')}.md").read_text""": OWN
     },
     "npl_mcp/projects/directive.py": {"source.read_bytes": OWN},
+    "npl_mcp/questions/testing.py": {"Path(path).read_bytes": "the user named it on the command line"},
+    "npl_mcp/questions/trial.py": {
+        "path.read_bytes": "in a folder of its own that it just made",
+        "path.write_bytes": "likewise",
+    },
     "npl_mcp/tools/spec.py": {"EXAMPLES.read_text": OWN},
     "npl_mcp/server/apps.py": {"_ICON.read_bytes": OWN},
     "npl_mcp/dev/demo.py": {"path.read_text": "this repository's, for whoever tries it"},

@@ -386,7 +386,7 @@ def test_a_start_says_how_to_get_a_token(stopped: Path) -> None:
     """And that the home folder is not served because a server was started there."""
     started = run(stopped, "start", NPL_MCP_TOKEN=TOKEN)
     *_, serves, token = started.stdout.splitlines()
-    assert serves.startswith("no --root: only the bundled reference is served")
+    assert serves.startswith("no --root: the server has only the bundled reference")
     assert serves in (stopped / "data" / "server.log").read_text(encoding="utf-8")
     assert token.startswith("callers of the port need a token: npl-mcp token add")
 

@@ -141,7 +141,10 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     ("words", "problem"),
     [
         (("add", "a", "--domains", "chatt"), "there is no domain 'chatt'"),
-        (("add", "a", "--domains", "review"), "the domain review tells of artifact; add artifact"),
+        (
+            ("add", "a", "--domains", "review"),
+            "answers of the domain review contain data of artifact; add artifact",
+        ),
         (("add", "a", "--expires", "soon"), "write 90m, 12h, 30d or 8w"),
         (("add", "a", "--expires", "0d"), "write 90m, 12h, 30d or 8w"),
         (("revoke", "a"), "there is no token of 'a'"),
