@@ -60,6 +60,9 @@ MAX_NEW_FOLDERS = 32
 MAX_LOG_BYTES = 256 * 1024 * 1024
 """Maximum bytes of a log that is imported."""
 
+MAX_LOG_LINES = 1_000_000
+"""Maximum lines of it; an import of a thousand takes some 35 ms."""
+
 MAX_CURSORS = 10_000
 """Maximum cursors of a session that are imported."""
 
@@ -214,10 +217,10 @@ def _session(project: str, path: str) -> WorklogSession | None:
             usable = checks.line(name, "session_id") == name
             changed = folder.state().st_mtime
             if log is not None:
-                os.close(folder.open(LOG))
+                usable = usable and log.st_size <= MAX_LOG_BYTES and _lines(folder) <= MAX_LOG_LINES
     except (OSError, InvalidRequestError):
-        usable, log = False, None
-    if not usable or (log is not None and log.st_size > MAX_LOG_BYTES):
+        usable = False
+    if not usable:
         logger.warning("worklog %r cannot be imported: its name, its size or its permissions", name)
         return None
     archived = above != SESSIONS
@@ -273,6 +276,12 @@ def _entry_rows(
         for name in rows.JSON_COLUMNS:
             row[name] = checks.maybe(checks.json_text, row[name], name, LONGEST_LINE)
         yield {"session_number": number, **row}
+
+
+def _lines(folder: Folder) -> int:
+    """Return the number of lines of a log."""
+    with os.fdopen(folder.open(LOG), "rb") as file:
+        return sum(part.count(b"\n") for part in iter(partial(file.read, 1 << 20), b""))
 
 
 def _raw_lines(folder: Folder) -> Iterator[bytes]:

@@ -344,14 +344,20 @@ def test_a_line_that_is_no_entry_is_skipped(raw: bytes) -> None:
     assert parse_line(raw) is None
 
 
+@pytest.mark.parametrize(
+    ("start", "size"),
+    [(b"", 256 * 1024 * 1024 + 1), (b"{}\n" * 1_000_001, 3_000_003)],
+    ids=["bytes", "lines"],
+)
 def test_a_worklog_too_large_is_not_taken_in(
-    store: Worklogs, project: Path, caplog: pytest.LogCaptureFixture
+    store: Worklogs, project: Path, caplog: pytest.LogCaptureFixture, start: bytes, size: int
 ) -> None:
-    """A sparse file of over 256 MiB is named in the log and left as it is."""
+    """A file of over 256 MiB, or of over a million lines, is named in the log and left as it is."""
     folder = sessions(project) / "s1"
     folder.mkdir(parents=True)
     with (folder / "worklog.jsonl").open("wb") as file:
-        file.truncate(256 * 1024 * 1024 + 1)
+        file.write(start)
+        file.truncate(size)
     with caplog.at_level(logging.WARNING, "npl_mcp"):
         assert store.import_folder(str(project)) == Imported()
     assert "'s1' cannot be imported" in caplog.text
