@@ -1,7 +1,7 @@
 """Agent skills below the roots: folders with a ``SKILL.md``, the digests of their files, and their problems.
 
-The format is that of https://agentskills.io/specification; SEP-2640 of the Model Context Protocol says how a
-server serves them.
+The format is that of https://agentskills.io/specification; SEP-2640 of the Model Context Protocol defines how
+servers serve skills.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ from npl_mcp.config.settings import skills_folder
 SKILL = "SKILL.md"
 SCHEME = "skill"
 
-MOST_FILES, MOST_BYTES = 512, 16 << 20
+MAX_FILES, MAX_BYTES = 512, 16 << 20
 """Limits of one skill in SEP-2640."""
 
-MOST_LINES = 500
-"""Lines of a ``SKILL.md`` that the format recommends at most; the rest belongs in further files."""
+MAX_LINES = 500
+"""Lines of a ``SKILL.md`` that the format recommends; longer texts belong in further files."""
 
-ALIKE = 80
-"""Similarity in percent from which two descriptions leave open which skill is meant."""
+MAX_SIMILARITY = 80
+"""Similarity in percent from which two descriptions do not distinguish their skills."""
 
 _NAME = re.compile(r"(?!.*--)[a-z0-9]([a-z0-9-]{0,62}[a-z0-9])?")
-_MOST_DESCRIPTION = 1024
+_MAX_DESCRIPTION = 1024
 _BUNDLED = "npl"
 
 
@@ -52,9 +52,9 @@ _BUNDLED = "npl"
 class SkillFile:
     """A file of a skill.
 
-    :param path: below the skill's folder.
-    :param found: where it is.
-    :param size: in bytes.
+    :param path: path below the folder of the skill.
+    :param found: location of the file.
+    :param size: size in bytes.
     """
 
     path: str
@@ -63,13 +63,13 @@ class SkillFile:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of its bytes, as SEP-2640 writes it."""
+        """SHA-256 of its content, in the form of SEP-2640."""
         state = Fingerprint.of(self.found.absolute, _status(self.found))
         return _digest(self.found.root.path, self.found.path, state)
 
     @property
     def media_type(self) -> str:
-        """Its type, by its name."""
+        """Its media type, by its name."""
         kind = (
             "text/markdown"
             if has_suffix(self.path, MARKDOWN_SUFFIXES)
@@ -78,21 +78,21 @@ class SkillFile:
         return kind or "application/octet-stream"
 
     def read(self) -> bytes:
-        """Return its bytes.
+        """Return the content of the file.
 
-        :raises OSError: it cannot be read.
+        :raises OSError: the file cannot be read.
         """
-        return read_below(self.found.root.path, self.found.path, MOST_BYTES)[0]
+        return read_below(self.found.root.path, self.found.path, MAX_BYTES)[0]
 
 
 @dataclass(frozen=True, slots=True)
 class Skill:
     """A skill.
 
-    :param place: path of its folder below its root, which leads to it in addresses.
-    :param fields: its front matter, as JSON can hold it.
-    :param files: ``SKILL.md`` first.
-    :param problems: why it is not served, with lines; nothing for a sound one.
+    :param place: path of its folder below its root, a part of its address.
+    :param fields: its front matter as JSON.
+    :param files: its files, ``SKILL.md`` first.
+    :param problems: lines with the reasons why it is not served; empty for a valid skill.
     """
 
     place: str
@@ -102,12 +102,12 @@ class Skill:
 
     @property
     def is_bundled(self) -> bool:
-        """It comes with this program."""
+        """Whether it is part of this program."""
         return self.place.startswith(f"{_BUNDLED}/")
 
     @property
     def name(self) -> str:
-        """The name of its folder, which is the skill's."""
+        """The name of the skill, which is that of its folder."""
         return self.place.rpartition("/")[2]
 
     def uri(self, path: str = SKILL) -> str:
@@ -116,52 +116,53 @@ class Skill:
 
 
 def skills(library: Library) -> tuple[Skill, ...]:
-    """Return the skills below the user's roots, and the bundled one unless these have one of its name."""
+    """Return the skills below the user's roots, and the bundled ones with other names."""
     found: dict[str, Skill] = {}
-    with suppress(NPLError):  # no Markdown at all
-        for one in _made(library.find(DocumentRef()) if library.searched else ()):
-            place = one.place
+    with suppress(NPLError):  # the roots have no Markdown
+        for skill in _skills_among(library.find(DocumentRef()) if library.searched else ()):
+            place = skill.place
             if place in found:  # in another root
-                place = f"{one.files[0].found.root.label}/{place}"
-            found[place] = replace(one, place=place)
+                place = f"{skill.files[0].found.root.label}/{place}"
+            found[place] = replace(skill, place=place)
     bundled = Root(str(skills_folder()), _BUNDLED)
     walk = Roots([bundled], library.limits).walk(os.path.realpath(bundled.path), None, (".md",))
-    names = {one.name for one in found.values()}
-    for one in _made((main for _, main in walk), f"{_BUNDLED}/"):
-        if one.name not in names:
-            found[one.place] = one
-    return tuple(sorted(found.values(), key=lambda one: one.place))
+    names = {skill.name for skill in found.values()}
+    for skill in _skills_among((main for _, main in walk), f"{_BUNDLED}/"):
+        if skill.name not in names:
+            found[skill.place] = skill
+    return tuple(sorted(found.values(), key=lambda skill: skill.place))
 
 
 def served(library: Library) -> tuple[Skill, ...]:
     """Return the skills without problems."""
-    return tuple(one for one in skills(library) if not one.problems)
+    return tuple(skill for skill in skills(library) if not skill.problems)
 
 
-def _made(documents: Iterable[Found], lead: str = "") -> Iterator[Skill]:
+def _skills_among(documents: Iterable[Found], lead: str = "") -> Iterator[Skill]:
     """Yield the skills whose ``SKILL.md`` is among some documents.
 
-    :param lead: what precedes their places.
+    :param lead: prefix of their places.
     """
     for main in documents:
         inside, _, name = main.path.rpartition("/")
         if name != SKILL:
             continue
         start = f"{inside}/" if inside else ""
-        own = [SKILL, *(path for path in _files(posixpath.join(main.root.path, inside)) if path != SKILL)]
+        paths = _regular_files(posixpath.join(main.root.path, inside))
+        own = [SKILL, *(path for path in paths if path != SKILL)]
         with suppress(OSError):  # removed in the meantime
             founds = [replace(main, path=start + path) for path in own]
             sizes = [_status(found).st_size for found in founds]
             files = tuple(map(SkillFile, own, founds, sizes))
             place = lead + (inside or posixpath.basename(main.root.path))
-            fields, problems = _read(files, posixpath.basename(place))
+            fields, problems = _read_fields(files, posixpath.basename(place))
             yield Skill(place, fields, files, tuple(problems))
 
 
-def _files(folder: str) -> Iterator[str]:
-    """Yield the paths of the regular files below a folder, without hidden ones and links, sorted."""
+def _regular_files(folder: str) -> Iterator[str]:
+    """Yield the sorted paths of the regular files below a folder, without hidden files and links."""
     for path, folders, names in os.walk(folder):
-        folders[:] = sorted(one for one in folders if not one.startswith("."))
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):
             whole = posixpath.join(path, name)
             if not name.startswith(".") and not os.path.islink(whole) and os.path.isfile(whole):  # noqa: PTH113, PTH114
@@ -174,11 +175,11 @@ def _status(found: Found) -> os.stat_result:
 
 @lru_cache(4096)
 def _digest(root: str, path: str, _: Fingerprint) -> str:
-    return f"sha256:{sha256(read_below(root, path, MOST_BYTES)[0]).hexdigest()}"
+    return f"sha256:{sha256(read_below(root, path, MAX_BYTES)[0]).hexdigest()}"
 
 
-def _read(files: Sequence[SkillFile], folder: str) -> tuple[dict[str, Any], list[tuple[int, str]]]:
-    """Return the front matter of a skill, and what keeps it from being served."""
+def _read_fields(files: Sequence[SkillFile], folder: str) -> tuple[dict[str, Any], list[tuple[int, str]]]:
+    """Return the front matter of a skill, and the reasons why it is not served."""
     try:
         text = with_line_feeds(files[0].read().decode("utf-8-sig"))
     except (OSError, UnicodeDecodeError):
@@ -191,63 +192,60 @@ def _read(files: Sequence[SkillFile], folder: str) -> tuple[dict[str, Any], list
     except ValueError as error:
         return {}, [(error.args[0] + 1, "the front matter is not YAML with values of JSON")]
     if not isinstance(fields, dict) or not all(isinstance(key, str) for key in fields):
-        return {}, [(1, f"{SKILL} begins without front matter: give name and description")]
+        return {}, [(1, f"{SKILL} has no front matter: add name and description")]
     problems = []
     name, description = fields.get("name"), fields.get("description")
     if not isinstance(name, str) or _NAME.fullmatch(name) is None:
         problems.append((2, "name has to be 1 to 64 lower-case letters, digits and single hyphens"))
     elif name != folder:
-        problems.append((2, f"name is {name!r}, and the folder {folder!r}: make them equal"))
-    if not isinstance(description, str) or not 0 < len(description.strip()) <= _MOST_DESCRIPTION:
-        problems.append((2, f"description has to be a text of 1 to {_MOST_DESCRIPTION:,} characters"))
-    if len(files) > MOST_FILES or sum(one.size for one in files) > MOST_BYTES:
-        problems.append(
-            (1, f"clients accept at most {MOST_FILES} files and {MOST_BYTES >> 20} MiB of a skill")
-        )
+        problems.append((2, f"name is {name!r}, but the folder is {folder!r}: make them equal"))
+    if not isinstance(description, str) or not 0 < len(description.strip()) <= _MAX_DESCRIPTION:
+        problems.append((2, f"description has to be a text of 1 to {_MAX_DESCRIPTION:,} characters"))
+    if len(files) > MAX_FILES or sum(file.size for file in files) > MAX_BYTES:
+        problems.append((1, f"clients accept at most {MAX_FILES} files and {MAX_BYTES >> 20} MiB of a skill"))
     return fields, problems
 
 
 def check(library: Library) -> Iterator[tuple[str, int, str]]:
-    """Yield file, line and problem of the skills below the user's roots."""
-    every = [one for one in skills(library) if not one.is_bundled]
-    for one in every:
-        file = f"{one.place}/{SKILL}"
-        yield from ((file, line, problem) for line, problem in one.problems)
-        there = {posixpath.normpath(each.path) for each in one.files}
-        folders = {posixpath.dirname(path) for path in there}
-        for each in one.files:
+    """Yield the problems of the skills below the user's roots, each with file and line."""
+    every = [skill for skill in skills(library) if not skill.is_bundled]
+    for skill in every:
+        file = f"{skill.place}/{SKILL}"
+        yield from ((file, line, problem) for line, problem in skill.problems)
+        present = {posixpath.normpath(each.path) for each in skill.files}
+        folders = {posixpath.dirname(path) for path in present}
+        for each in skill.files:
             if not has_suffix(each.path, MARKDOWN_SUFFIXES):
                 continue
             text = with_line_feeds(each.read().decode("utf-8", "replace"))
             for link in references(text):
                 target = posixpath.normpath(posixpath.join(posixpath.dirname(each.path), link.path))
-                if link.path and target not in there and target not in folders:
-                    yield f"{one.place}/{each.path}", link.line + 1, f"no file of the skill is {link.path!r}"
+                if link.path and target not in present and target not in folders:
+                    yield f"{skill.place}/{each.path}", link.line + 1, f"the skill has no file {link.path!r}"
             lines = text.count("\n")
-            if each.path == SKILL and lines > MOST_LINES:
-                yield file, 1, f"{lines:,} lines: move parts to further files, {MOST_LINES} are enough"
-    names = Counter(one.name for one in every)
-    for one in every:
-        if names[one.name] > 1:
-            yield f"{one.place}/{SKILL}", 2, f"{names[one.name]} skills are called {one.name!r}"
-    yield from _alike([one for one in every if not one.problems])
+            if each.path == SKILL and lines > MAX_LINES:
+                yield file, 1, f"{lines:,} lines: move parts to further files; {MAX_LINES} lines are enough"
+    names = Counter(skill.name for skill in every)
+    for skill in every:
+        if names[skill.name] > 1:
+            yield f"{skill.place}/{SKILL}", 2, f"{names[skill.name]} skills have the name {skill.name!r}"
+    yield from _similar([skill for skill in every if not skill.problems])
 
 
-def _alike(every: Sequence[Skill]) -> Iterator[tuple[str, int, str]]:
-    from rapidfuzz import fuzz, utils  # only this check needs them, and they are slow to import
+def _similar(every: Sequence[Skill]) -> Iterator[tuple[str, int, str]]:
+    from rapidfuzz import fuzz, utils  # slow imports, which only this check needs
 
-    for one, other in combinations(every, 2):
-        texts = one.fields["description"], other.fields["description"]
-        alike = fuzz.token_set_ratio(*texts, processor=utils.default_process)
-        if alike >= ALIKE:
-            problem = f"the description is nearly that of {other.place}: say when which one is meant"
-            yield f"{one.place}/{SKILL}", 3, problem
+    for skill, other in combinations(every, 2):
+        texts = skill.fields["description"], other.fields["description"]
+        if fuzz.token_set_ratio(*texts, processor=utils.default_process) >= MAX_SIMILARITY:
+            problem = f"the description is nearly that of {other.place}: say when to use which skill"
+            yield f"{skill.place}/{SKILL}", 3, problem
 
 
 class SkillDocuments:
-    """Skills as documents: ``skill:NAME``, or the address of a skill, is all Markdown of it.
+    """Skills as documents: ``skill:NAME``, or the address of a skill, stands for all its Markdown.
 
-    :param library: finds and reads their files.
+    :param library: library with their files.
     """
 
     SCHEME = SCHEME
@@ -258,35 +256,35 @@ class SkillDocuments:
     def find(self, ref: DocumentRef) -> tuple[Found, ...]:
         """Find the Markdown of a skill.
 
-        :raises DocumentNotFoundError: no skill is called so; carries similar names.
+        :raises DocumentNotFoundError: no skill has the name; ``near`` has similar names.
         """
-        found = self._called((ref.file or "").partition(":")[2])
+        found = self._markdown_of((ref.file or "").partition(":")[2])
         if not found:
-            near = near_names(ref.file or "", (f"{SCHEME}:{one.name}" for one in served(self._library)))
+            near = near_names(ref.file or "", (f"{SCHEME}:{skill.name}" for skill in served(self._library)))
             raise DocumentNotFoundError(f"there is no skill {ref.file!r}", near=near)
         return found
 
     def find_called(self, name: str) -> tuple[Found, ...]:
         """Find the ``SKILL.md`` of a skill with a name."""
-        return self._called(name)[:1]
+        return self._markdown_of(name)[:1]
 
-    def _called(self, name: str) -> tuple[Found, ...]:
+    def _markdown_of(self, name: str) -> tuple[Found, ...]:
         wanted = name.removeprefix("//").removesuffix(f"/{SKILL}")
-        for one in served(self._library):
-            if wanted in (one.name, one.place):
-                return tuple(each.found for each in one.files if has_suffix(each.path, MARKDOWN_SUFFIXES))
+        for skill in served(self._library):
+            if wanted in (skill.name, skill.place):
+                return tuple(file.found for file in skill.files if has_suffix(file.path, MARKDOWN_SUFFIXES))
         return ()
 
     def is_set(self, ref: DocumentRef) -> bool:
         """Return whether a skill has several Markdown files."""
-        return len(self._called((ref.file or "").partition(":")[2])) > 1
+        return len(self._markdown_of((ref.file or "").partition(":")[2])) > 1
 
     def holds(self, text: str) -> bool:  # noqa: ARG002
         """Return ``False``: no name has a comma."""
         return False
 
     def aliases(self, found: Found) -> tuple[str, ...]:  # noqa: ARG002
-        """Return no further names: the files are those of the library."""
+        """Return an empty tuple: the files have the names of the library."""
         return ()
 
     def stat(self, found: Found) -> Fingerprint:
@@ -298,17 +296,17 @@ class SkillDocuments:
         return self._library.read(found)
 
     def apart(self) -> None:
-        """Return no reader for other processes: skills are small."""
+        """Return ``None``: skills are too small for other processes."""
         return
 
 
 def file_at(library: Library, uri: str) -> SkillFile:
     """Return the file of a skill at an address without its scheme.
 
-    :raises DocumentNotFoundError: no skill has it.
+    :raises DocumentNotFoundError: no skill has such a file.
     """
-    for one in served(library):
-        for each in one.files:
-            if uri == f"{one.place}/{each.path}":
-                return each
+    for skill in served(library):
+        for file in skill.files:
+            if uri == f"{skill.place}/{file.path}":
+                return file
     raise DocumentNotFoundError(f"no skill has a file {uri[:200]!r}")

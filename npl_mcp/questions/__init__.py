@@ -1,1 +1,1 @@
-"""Questions that a set of documents has to answer: their files, and what the first answer to each holds."""
+"""Questions that documents must answer: question files, and the outcome of each first answer."""

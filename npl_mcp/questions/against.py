@@ -1,10 +1,11 @@
-"""What got worse since a git revision: questions that were held, and lost sentences of their answers."""
+"""Comparison with a git revision: questions with a worse outcome, and lost sentences of their answers."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from npl_index.library.documents import DocumentRef
 from npl_mcp.core.app import App
@@ -13,11 +14,11 @@ from npl_mcp.questions.format import Question
 from npl_mcp.questions.running import Asked, Difference, answered, compare
 from npl_mcp.questions.trial import Trial
 
-ALIKE = 70
-"""Similarity in percent from which two sentences say the same in other words."""
+MIN_SIMILARITY = 70
+"""Similarity in percent of two sentences with the same meaning."""
 
-_SHORTEST = 3
-"""Fewest words of a sentence."""
+_MIN_WORDS = 3
+"""Words of the shortest sentence."""
 
 _SENTENCE = re.compile(r"(?<=[.!?:;])\s+|\n\s*\n|\n(?=\s*(?:[-*+|>#]|\d+\.))")
 
@@ -25,28 +26,33 @@ _SENTENCE = re.compile(r"(?<=[.!?:;])\s+|\n\s*\n|\n(?=\s*(?:[-*+|>#]|\d+\.))")
 def against(
     app: App, questions: Sequence[Question], ref: DocumentRef, revision: str
 ) -> tuple[Difference, ...]:
-    """Ask the documents of a git revision and those of now, and return what differs.
+    """Ask the documents of a git revision and the present ones, and return the differences.
 
-    A question of the revision is asked with the selectors that it had there.
+    A question of the revision is asked with its former selectors.
 
-    :raises InvalidRequestError: a root lies in no git repository, or it has no such revision.
+    :param questions: present questions.
+    :param ref: documents to ask.
+    :param revision: branch, tag or commit of git.
+    :raises InvalidRequestError: a root is not in a git repository, or the repository has no such revision.
     """
     with Trial.at(app, revision) as trial:
-        there = {one.text: one for file in question_files(trial.app) for one in file.questions}
-        known = [there.get(one.text, replace(one, line=None)) for one in questions]
-        before = [answered(trial.app, one, ref) for one in known]
-    after = [answered(app, one, ref) for one in questions]
-    differences = compare([one.outcome for one in before], [one.outcome for one in after])
-    told = {one.after.question.text: one for one in differences if one.after}
+        former = {
+            question.text: question for file in question_files(trial.app) for question in file.questions
+        }
+        known = [former.get(question.text, replace(question, line=None)) for question in questions]
+        before = [answered(trial.app, question, ref) for question in known]
+    after = [answered(app, question, ref) for question in questions]
+    changed = compare([asked.outcome for asked in before], [asked.outcome for asked in after])
+    differences = {pair.after.question.text: pair for pair in changed if pair.after}
     for old, new in zip(before, after, strict=True):
-        lost = gone(old, new) if old.outcome.passed and new.outcome.passed else ()
+        lost = lost_sentences(old, new) if old.outcome.passed and new.outcome.passed else ()
         if lost:
-            told[new.outcome.question.text] = Difference(old.outcome, new.outcome, lost)
-    return tuple(sorted(told.values(), key=lambda one: (not one.worse, one.better)))
+            differences[new.outcome.question.text] = Difference(old.outcome, new.outcome, lost)
+    return tuple(sorted(differences.values(), key=lambda pair: (not pair.worse, pair.better)))
 
 
-def gone(old: Asked, new: Asked) -> tuple[str, ...]:
-    """Return the sentences of an answer that the right sections have lost and not replaced by others."""
+def lost_sentences(old: Asked, new: Asked) -> tuple[str, ...]:
+    """Return the sentences of an answer that the right sections lost without replacing them."""
     lost = _missing(sentences(old.shown), sentences(new.right))
     added = _missing(sentences(new.right), sentences(old.right)) if lost else []
     return tuple(lost) if len(added) < len(lost) else ()
@@ -55,13 +61,12 @@ def gone(old: Asked, new: Asked) -> tuple[str, ...]:
 def _missing(some: Sequence[str], others: Sequence[str]) -> list[str]:
     from rapidfuzz import fuzz, process
 
-    new = [one for one in some if one not in set(others)]
-    return [
-        one for one in new if process.extractOne(one, others, scorer=fuzz.ratio, score_cutoff=ALIKE) is None
-    ]
+    options: dict[str, Any] = {"scorer": fuzz.ratio, "score_cutoff": MIN_SIMILARITY}
+    new = [sentence for sentence in some if sentence not in set(others)]
+    return [sentence for sentence in new if process.extractOne(sentence, others, **options) is None]
 
 
 def sentences(text: str) -> list[str]:
     """Return the sentences and list items of a text on one line each, without headings."""
     parts = (" ".join(part.split()) for part in _SENTENCE.split(text))
-    return [one for one in parts if not one.startswith("#") and len(one.split()) >= _SHORTEST]
+    return [part for part in parts if not part.startswith("#") and len(part.split()) >= _MIN_WORDS]

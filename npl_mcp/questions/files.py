@@ -22,7 +22,7 @@ from npl_mcp.stores.base.folder import QUESTION_FOLDER, private_folder
 from npl_mcp.tools.responses import as_dict
 
 DEFAULT_NAME = f"data folder:{QUESTION_SUFFIXES[0]}"
-"""The file of questions that are saved without a name."""
+"""File for questions that are saved without a name."""
 
 _DATA = "data folder"
 
@@ -31,9 +31,11 @@ _DATA = "data folder"
 class QuestionFile:
     """A question file.
 
-    :param name: its path below a root, or ``data folder:NAME``.
-    :param digest: of its content, for :func:`save_question`.
-    :param writable: :func:`save_question` may change it.
+    :param name: path below a root, or ``data folder:NAME``.
+    :param questions: valid questions, in order.
+    :param problems: problems of the others, in order.
+    :param digest: digest of the content, for :func:`save_question`.
+    :param writable: whether :func:`save_question` may change it.
     """
 
     name: str
@@ -49,8 +51,8 @@ class QuestionFile:
 
 
 def question_files(app: App) -> tuple[QuestionFile, ...]:
-    """Return the question files that a caller sees, those of the data folder last."""
-    return tuple(_read(app, name, found) for name, found in _found(app))
+    """Return the question files that a caller may see; the files of the data folder come last."""
+    return tuple(_read_file(app, name, found) for name, found in _found_files(app))
 
 
 def save_question(
@@ -58,16 +60,16 @@ def save_question(
 ) -> QuestionFile:
     """Add, replace or remove a question.
 
-    :param name: of the file, which is made if it is a new one of the data folder.
-    :param question: the new one; ``None`` removes.
-    :param line: of the question that is replaced or removed; ``None`` adds one at the end.
-    :param expect: digest of the file as it was read.
-    :raises NotAllowedError: files below the roots are only read.
-    :raises InvalidRequestError: there is no such file or question, or the question cannot be written.
-    :raises ConflictError: the file has changed since it was read.
+    :param name: name of the file; a new file is created only in the data folder.
+    :param question: new question; ``None`` removes the old one.
+    :param line: line of the question to replace or remove; ``None`` adds a question at the end.
+    :param expect: digest of the file; only this state is changed.
+    :raises NotAllowedError: files below the roots may not be changed.
+    :raises InvalidRequestError: there is no such file or question, or the question is invalid.
+    :raises ConflictError: the file has changed.
     :raises StorageError: the file cannot be written.
     """
-    found = dict(_found(app)).get(name)
+    found = dict(_found_files(app)).get(name)
     label, _, file = name.partition(":")
     if found is None and label == _DATA and _is_plain(file) and app.sight.roots is None:
         found = _in_data(app).found(file)
@@ -91,7 +93,7 @@ def save_question(
         folder.change(last, name, edit)
     else:
         folder.create(last, name, edit(b""))
-    return _read(app, name, found)
+    return _read_file(app, name, found)
 
 
 def _is_plain(file: str) -> bool:
@@ -102,15 +104,15 @@ def _in_data(app: App) -> SharedFolder:
     return SharedFolder(os.path.realpath(app.settings.data_folder), QUESTION_FOLDER)
 
 
-def _found(app: App) -> Iterator[tuple[str, Found]]:
-    """Yield the files with their names; a limited caller does not see those of the data folder."""
+def _found_files(app: App) -> Iterator[tuple[str, Found]]:
+    """Yield the files with their names; a caller with limited roots does not see the data folder."""
     roots = app.library.roots
     below = [
         found
         for root in app.library.searched
         for _, found in roots.walk(os.path.realpath(root.path), None, QUESTION_SUFFIXES)
     ]
-    below = sorted(set(below), key=lambda one: one.path)
+    below = sorted(set(below), key=lambda file: file.path)
     yield from zip(roots.names(below), below, strict=True)
     if app.sight.roots is None:
         folder = _in_data(app)
@@ -119,7 +121,7 @@ def _found(app: App) -> Iterator[tuple[str, Found]]:
                 yield f"{_DATA}:{name}", folder.found(name)
 
 
-def _read(app: App, name: str, found: Found) -> QuestionFile:
+def _read_file(app: App, name: str, found: Found) -> QuestionFile:
     writable = name.startswith(f"{_DATA}:") or _is_writable(app, found, name)
     try:
         data = read_below(found.root.path, found.path, app.settings.limits.max_bytes)[0]

@@ -10,8 +10,8 @@
 
     - nowhere
 
-A heading of level 2 is a question. Its list items are selectors; any one of these sections answers it. The
-single item ``nowhere`` says that no section does. What stands above the first question is free text.
+A heading of level 2 is a question. Its list items are selectors; each of these sections answers it. The
+single item ``nowhere`` means that no section does. The text above the first question is free.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ _EXPECTED = f"expected a list item with a selector or {NOWHERE!r}: - limits > ##
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question, and what answers it.
+    """A question with its answers.
 
-    :param text: as a user asks it, one line.
-    :param answers: selectors; a question without any is answered nowhere.
-    :param line: of its heading in the file, from 1.
+    :param text: text of the question, one line.
+    :param answers: selectors of sections that answer it; empty if no section does.
+    :param line: line of its heading in the file, from 1.
     """
 
     text: str
@@ -56,16 +56,17 @@ class Question:
 
     def written(self) -> str:
         """Return its Markdown."""
-        items = "\n".join(f"- {one}" for one in self.answers or (NOWHERE,))
+        items = "\n".join(f"- {selector}" for selector in self.answers or (NOWHERE,))
         return f"## {self.text}\n\n{items}\n"
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What cannot be read in a question file.
+    """An invalid place in a question file.
 
-    :param line: from 1.
-    :param column: from 1.
+    :param line: number of the line, from 1.
+    :param column: number of the column, from 1.
+    :param message: description of the problem.
     """
 
     line: int
@@ -82,8 +83,8 @@ class Problem:
 class Questions:
     """The content of a question file.
 
-    :param questions: those that can be read, in order.
-    :param problems: the others, in order.
+    :param questions: valid questions, in order.
+    :param problems: problems of the others, in order.
     """
 
     questions: tuple[Question, ...]
@@ -91,7 +92,7 @@ class Questions:
 
 
 def read_questions(data: bytes) -> Questions:
-    """Read a question file; what cannot be read becomes a problem with its place."""
+    """Read a question file; an invalid place becomes a problem."""
     try:
         tree = parse_sections(data, "questions")
     except DocumentError as error:
@@ -111,17 +112,17 @@ def read_questions(data: bytes) -> Questions:
             problem = f"expected a question of 1 to {MAX_HEADING - 1:,} characters"
             wrong.append(Problem(line, 1, problem))
         elif text in found:
-            wrong.append(Problem(line, 4, f"the question is asked in line {found[text].line} already"))
+            wrong.append(Problem(line, 4, f"line {found[text].line} has the same question"))
         elif not wrong:
             found[text] = Question(text, answers, line)
         problems += wrong
-    return Questions(tuple(found.values()), tuple(sorted(problems, key=lambda one: one.line)))
+    return Questions(tuple(found.values()), tuple(sorted(problems, key=lambda problem: problem.line)))
 
 
 def _answers(tree: SectionTree, section: Section, problems: list[Problem]) -> tuple[str, ...]:
-    """Return the selectors in the list below a question; none for ``nowhere``.
+    """Return the selectors in the list below a question; empty for ``nowhere``.
 
-    :param problems: list to which unreadable lines are added.
+    :param problems: list to which invalid lines are added.
     """
     items: dict[int, str] = {}
     for number in range(section.heading_lines.stop, section.own.stop):
@@ -146,24 +147,25 @@ def _answers(tree: SectionTree, section: Section, problems: list[Problem]) -> tu
         problems.append(Problem(section.heading_lines.start + 1, 1, _EXPECTED))
     nowhere = [number for number, text in items.items() if text == NOWHERE]
     if nowhere and len(items) > 1:
-        problem = f"{NOWHERE!r} stands alone below its question"
+        problem = f"{NOWHERE!r} has to be the only item below its question"
         problems.append(Problem(nowhere[0] + 1, tree.line(nowhere[0]).find(NOWHERE) + 1, problem))
     return () if nowhere else tuple(items.values())
 
 
 def with_question(data: bytes, question: Question | None, line: int | None = None) -> bytes:
-    """Add, replace or remove a question; all other lines stay.
+    """Add, replace or remove a question; all other lines stay unchanged.
 
-    :param question: the new one; ``None`` removes.
-    :param line: of the question that is replaced or removed, from 1; ``None`` adds one at the end.
-    :raises InvalidRequestError: no question stands in the line, or the new one cannot be written.
+    :param data: content of a question file.
+    :param question: new question; ``None`` removes the old one.
+    :param line: line of the question to replace or remove, from 1; ``None`` adds a question at the end.
+    :raises InvalidRequestError: the line has no question, or the new question is invalid.
     """
     tree = parse_sections(data, "questions")
     start, stop = len(data.rstrip()), len(data)
     if line is not None:
-        here = [one for one in tree.sections if one.level and one.heading_lines.start + 1 == line]
+        here = [part for part in tree.sections if part.level and part.heading_lines.start + 1 == line]
         if not here:
-            raise InvalidRequestError(f"no question stands in line {line}", parameter="line")
+            raise InvalidRequestError(f"line {line} has no question", parameter="line")
         start, stop = here[0].own_bytes.start, here[0].own_bytes.stop
     new = "" if question is None else question.written()
     if question is not None and stop < len(data):
@@ -174,7 +176,7 @@ def with_question(data: bytes, question: Question | None, line: int | None = Non
     changed = data[:start] + (text.replace(b"\n", b"\r\n") if b"\r\n" in data else text) + data[stop:]
     if question is not None:
         wanted = (question.text, question.answers)
-        known = ((one.text, one.answers) for one in read_questions(changed).questions)
+        known = ((read.text, read.answers) for read in read_questions(changed).questions)
         if wanted not in known:
             hint = "write one line, and a selector for each section; no question twice"
             raise InvalidRequestError(f"{question.text[:80]!r} cannot be written as a question", hint=hint)
@@ -183,4 +185,4 @@ def with_question(data: bytes, question: Question | None, line: int | None = Non
 
 def written(questions: Iterable[Question], title: str) -> str:
     """Return a new question file."""
-    return "\n".join([f"# {title}\n", *(one.written() for one in questions)])
+    return "\n".join([f"# {title}\n", *(question.written() for question in questions)])

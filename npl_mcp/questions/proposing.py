@@ -1,4 +1,4 @@
-"""Questions that nobody has written yet: from the log of calls, and from links among the documents."""
+"""Proposals of questions: from the log of calls, and from links among the documents."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from npl_mcp.tools.calls import calls_list
 from npl_mcp.tools.responses import as_dict
 
 AGAIN = timedelta(minutes=2)
-"""Time in which a second question of a caller means that the answer to the first one was not enough."""
+"""Time within which a second question of a caller means that the first answer was not enough."""
 
-MOST_DRAFTED = 200
-"""Questions of a draft: a minute or so."""
+MAX_DRAFT = 200
+"""Questions of a draft, about a minute."""
 
-_MOST_CALLS = 5_000
+_MAX_CALLS = 5_000
 _PAGE = 500
-_FEWEST_WORDS, _MOST_WORDS = 6, 40
+_MIN_WORDS, _MAX_WORDS = 6, 40
 _LINES = re.compile(r"\[(?:lines|depth)=[0-9-]{1,20}\]")
 _LINK = re.compile(r"!?\[([^\[\]]*)\](?:\([^()]*(?:\([^()]*\)[^()]*)?\)|\[[^\[\]]*\])")
 _SENTENCE = re.compile(r"[^\s](?:[^.!?]|[.!?](?!\s))*(?:[.!?](?=\s)|\Z)")
@@ -40,11 +40,11 @@ _MARKS = re.compile(r"^(?:[-*+>|]|\d+\.|:::\S*)\s+|[*|]+|<[^<>]*>|\{[^{}]*\}")
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A question that users ask and no file has.
+    """A question of users that no file has.
 
-    :param question: with the sections that may answer it; someone has to look at them.
+    :param question: question with sections that may answer it; a person has to check them.
     :param why: ``asked again``, ``found nothing``, ``absent`` or ``weak``.
-    :param calls: how often it was asked.
+    :param calls: number of calls with the question.
     """
 
     question: Question
@@ -58,11 +58,11 @@ class Proposal:
 
 
 def from_calls(app: App, ref: DocumentRef | None = None) -> tuple[Proposal, ...]:
-    """Return questions of the call log whose answers were not enough, the most frequent first.
+    """Return questions of the call log with insufficient answers, the most frequent first.
 
-    The log has questions only if the server keeps contexts.
+    The log has questions only if the server logs contexts.
 
-    :param ref: the documents that are asked now.
+    :param ref: documents to ask now.
     """
     found: dict[str, Proposal] = {}
     following: dict[str, CallEntry] = {}
@@ -84,11 +84,11 @@ def from_calls(app: App, ref: DocumentRef | None = None) -> tuple[Proposal, ...]
             outcome = ask_one(app, Question(text, answers), ref)
             if outcome.verdict != "held":
                 found[text] = Proposal(outcome.question, outcome.verdict)
-    return tuple(sorted(found.values(), key=lambda one: -one.calls))
+    return tuple(sorted(found.values(), key=lambda proposal: -proposal.calls))
 
 
 def _logged(app: App) -> Iterator[CallEntry]:
-    for offset in range(0, _MOST_CALLS, _PAGE):
+    for offset in range(0, _MAX_CALLS, _PAGE):
         page = calls_list(app, tool="npl_load_tailored", limit=_PAGE, offset=offset)
         yield from page.items
         if offset + len(page.items) >= page.total:
@@ -96,27 +96,27 @@ def _logged(app: App) -> Iterator[CallEntry]:
 
 
 def _is_second(first: CallEntry, second: CallEntry) -> bool:
-    """Return whether a call asks again what the one before has not answered."""
+    """Return whether a call repeats the question of the call before it in other words."""
     apart = datetime.fromisoformat(second.created_at) - datetime.fromisoformat(first.created_at)
     followed = any(offer.followed_by is not None for offer in first.offers or ())
     return bool(second.context) and second.context != first.context and apart <= AGAIN and not followed
 
 
 def _selector(taken: str) -> str:
-    """Return the selector of a section that the log names with its file."""
+    """Return the selector of a section in the log, which has its file as well."""
     file, colon, selector = taken.partition(": ")
     selector = _LINES.sub("", selector if colon else taken)
     return f"{document_name(file)} {selector}" if colon and selector.startswith("#") else selector
 
 
 def draft(app: App, ref: DocumentRef) -> Iterator[Outcome]:
-    """Ask the sentences around links for the sections that they link to.
+    """Ask the sentences around links, each for the target of its link, and yield the outcomes.
 
-    While it is asked, the sentence is left out of the index.
+    The index does not have the sentence while it is asked.
     """
     relations = Relations(app, app.gather(ref))
     with Trial.of(app, ref) as trial:
-        for document, question, rest in islice(linked(relations), MOST_DRAFTED):
+        for document, question, rest in islice(linked(relations), MAX_DRAFT):
             path = place_of(relations.gathered.founds[document])
             whole = trial.read(path)
             trial.write(path, rest.encode())
@@ -125,41 +125,41 @@ def draft(app: App, ref: DocumentRef) -> Iterator[Outcome]:
 
 
 def linked(relations: Relations) -> Iterator[tuple[int, Question, str]]:
-    """Yield documents, questions, and the documents' texts without these; every question once."""
+    """Yield documents with a question and the document's text without it; each question once."""
     asked: set[str] = set()
     for document in relations.documents:
         source = relations.parsed(document).tree.source
         for reference in relations.references(document):
-            answer = _answer(relations, document, reference)
+            answer = _target_selector(relations, document, reference)
             found = None if answer is None else _sentence(source, reference)
             if answer is None or found is None:
                 continue
             start, stop = found
             text = " ".join(_MARKS.sub(" ", _LINK.sub(r"\1", source[start:stop])).split())
             words = len(text.split())
-            if _FEWEST_WORDS <= words <= _MOST_WORDS and len(text) < MAX_HEADING and text not in asked:
+            if _MIN_WORDS <= words <= _MAX_WORDS and len(text) < MAX_HEADING and text not in asked:
                 asked.add(text)
                 yield document, Question(text, (answer,)), source[:start] + source[stop:]
 
 
-def _answer(relations: Relations, document: int, reference: Reference) -> str | None:
-    """Return the selector of what a link of a document leads to in another one."""
+def _target_selector(relations: Relations, document: int, reference: Reference) -> str | None:
+    """Return the selector of a link's target in another document; ``None`` without such a target."""
     place = relations.place(document, reference)
     target = None if place is None else relations.target(place)
     if target is None or target == document:
         return None
     name = document_name(relations.gathered.files[target])
     parsed = relations.parsed(target)
-    sections = [one for one in parsed.tree.sections if one.level]
+    sections = [section for section in parsed.tree.sections if section.level]
     if not reference.anchor:
         return qualified(name, "")
-    anchors = dict(zip(slugs(one.name for one in sections), sections, strict=True))
+    anchors = dict(zip(slugs(section.name for section in sections), sections, strict=True))
     section = anchors.get(reference.anchor.lower())
     return None if section is None else qualified(name, parsed.step(section.index))
 
 
 def _sentence(source: str, reference: Reference) -> tuple[int, int] | None:
-    """Return where the sentence with a link begins and ends in its paragraph; links in headings have none."""
+    """Return start and end of the sentence with a link; ``None`` for links in headings."""
     lines = source.split("\n")
     first = last = reference.line
     while first and lines[first - 1].strip() and not lines[first].lstrip().startswith(("-", "*", "|", "#")):

@@ -1,9 +1,9 @@
-"""Repairs of documents that miss questions: each is tried on the index before it is proposed.
+"""Repairs of documents with missed questions. Each repair is tried on the index before it is proposed.
 
-Three kinds, the smallest first: words of the questions that a page answers become keywords in its front
-matter, which count for all its sections; a long section is split where the words of the question stand; a
-heading gets the words that it lacks. A repair is kept if no question loses its answer by it. The second and
-the third kind have to bring a missed question into its first answer as well.
+There are three kinds, the smallest first: words of the questions that a page answers become keywords in its
+front matter, which count for all its sections; a long section is split at the paragraph with the words of the
+question; a heading gets missing words. A repair is proposed only if no question loses its answer. The second
+and the third kind must also bring a missed question into its first answer.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ from npl_mcp.questions.trial import Trial
 from npl_mcp.stores.base.errors import ConflictError
 from npl_mcp.tools.responses import as_dict
 
-MOST_KEYWORDS = 40
-"""Words that a page gets; the index counts the first 1,024 characters of a page's names."""
+MAX_KEYWORDS = 40
+"""Keywords of a page; the index counts the first 1,024 characters of a page's names."""
 
-MOST_SENTENCES = 100
-"""Sentences around links that no repair may harm."""
+MAX_SENTENCES = 100
+"""Sentences around links that repairs must not harm."""
 
-LONG = 1_000
-"""Characters of a section that may be split."""
+MIN_SPLIT = 1_000
+"""Characters of the shortest section that may be split."""
 
-_HEADING_WORDS, _MOST_HEADING_WORDS = 3, 5
-_DEEPEST = 6
+_HEADING_WORDS, _MAX_HEADING_WORDS = 3, 5
+_MAX_LEVEL = 6
 _FIELD = "keywords"
 _FENCE = re.compile(r" {0,3}(?:```|~~~)")
 _PROSE = re.compile(r"[^\s#|>\-*+<]")
@@ -55,15 +55,15 @@ _UNSAFE = re.compile(r"[\[\]{}\",:#&*!|>'%@`]")
 class Repair:
     """A change of one file.
 
-    :param file: its name in answers.
-    :param kind: what it changes.
-    :param before: what stands there; of front matter all of it.
-    :param after: what stands there afterwards.
-    :param gained: questions that are held with it and not without.
-    :param closer: questions that it brings closer to their first answer.
-    :param lost: questions that are held without it and not with it.
-    :param digest: of the file, before any repair.
-    :param renamed: selectors of questions that it changes, old and new.
+    :param file: name of the file in answers.
+    :param kind: kind of the repair.
+    :param before: text to replace; the whole front matter for keywords.
+    :param after: new text.
+    :param gained: questions that are held only with the repair.
+    :param closer: questions with a better rank, but still not held.
+    :param lost: questions that are held only without the repair.
+    :param digest: digest of the file before all repairs.
+    :param renamed: old and new selectors of questions that the repair changes.
     """
 
     file: str
@@ -82,23 +82,23 @@ class Repair:
         return found
 
     def apply(self, text: str) -> str:
-        """Return a file with the change.
+        """Return the text of a file with the repair.
 
-        :raises InvalidRequestError: it lacks an earlier change.
+        :raises InvalidRequestError: the text lacks an earlier repair.
         """
         if self.before not in text:
-            problem = f"a change of {self.file} builds on one that was not chosen"
+            problem = f"a change of {self.file} needs another change that was not chosen"
             raise InvalidRequestError(problem, parameter="fix", hint="choose the changes above it as well")
         return text.replace(self.before, self.after, 1)
 
 
 class _Search:
-    """A copy with the repairs so far, and what its answers hold.
+    """A copy of the documents with the repairs so far, and the outcomes of all questions.
 
-    :param trial: the copy.
-    :param questions: those to be repaired.
-    :param others: further questions, which must not lose their sections.
-    :param anchors: of all links; headings with these are not changed.
+    :param trial: copy of the documents.
+    :param questions: questions to repair.
+    :param others: further questions, which must not lose their answers.
+    :param anchors: anchors of all links; their headings are not changed.
     """
 
     def __init__(
@@ -109,27 +109,27 @@ class _Search:
         anchors: Collection[str],
     ) -> None:
         self.trial, self.anchors = trial, anchors
-        self.asked = [answered(trial.app, one) for one in (*questions, *others)]
+        self.asked = [answered(trial.app, question) for question in (*questions, *others)]
         self._ours = len(questions)
 
     def of(self, file: str) -> list[Asked]:
-        """Return the questions that a file answers; the first of several sections counts."""
-        return [one for one in self.asked[: self._ours] if one.places and one.places[0][1] == file]
+        """Return the questions that a file answers; the first of several right sections counts."""
+        return [asked for asked in self.asked[: self._ours] if asked.places and asked.places[0][1] == file]
 
     def missed(self, file: str) -> list[Asked]:
-        """Return the questions that a file answers and that are not held."""
-        return [one for one in self.of(file) if not one.outcome.held and not one.outcome.wrong]
+        """Return the questions that a file answers but that are not held."""
+        return [asked for asked in self.of(file) if not asked.outcome.held and not asked.outcome.wrong]
 
     def files(self) -> list[str]:
-        """Return the files that answer questions, those that miss most first."""
-        every = {one.places[0][1] for one in self.asked[: self._ours] if one.places}
+        """Return the files that answer questions; files with most missed questions come first."""
+        every = {asked.places[0][1] for asked in self.asked[: self._ours] if asked.places}
         return sorted(every, key=lambda file: (-len(self.missed(file)), file))
 
     def tried(self, path: str, repair: Repair, missed: Question | None) -> Repair | None:
-        """Return a repair with its effects if it helps; the copy then keeps it.
+        """Return a repair with its effects and keep it in the copy; ``None`` if it does not help.
 
         :param path: absolute path of the file.
-        :param missed: the question that it has to bring into its first answer.
+        :param missed: question whose first answer the repair has to mend; ``None`` for keywords.
         """
         data, new = self.trial.read(path), dict(repair.renamed)
 
@@ -141,12 +141,12 @@ class _Search:
         if missed is not None and not again(missed).outcome.passed:
             self.trial.write(path, data)
             return None
-        asked = [again(one.outcome.question) for one in self.asked]
+        asked = [again(former.outcome.question) for former in self.asked]
         pairs = [(a.outcome, b.outcome) for a, b in zip(self.asked, asked, strict=True)]
         gained = tuple(b.question.text for a, b in pairs if b.passed and not a.passed)
         lost = tuple(b.question.text for a, b in pairs if a.passed and not b.passed)
         closer = tuple(b.question.text for a, b in pairs if not b.held and _rank(b) < _rank(a))
-        # Words of questions that a page answers help others about it, which nobody has written down.
+        # Keywords are kept even without a gain: they help further questions, which no file has.
         if lost:
             self.trial.write(path, data)
             return None
@@ -159,15 +159,17 @@ def propose(
 ) -> Iterator[Repair]:
     """Yield repairs for missed questions; each is tried together with those before it.
 
-    :param others: questions that are not repaired, and that no repair may harm. Sentences around links among
-        the documents are others as well: they speak for questions that nobody has written down.
+    :param questions: questions to repair.
+    :param ref: documents to repair.
+    :param others: questions that repairs must not harm. Sentences around links among the documents
+        join them: they stand for questions that no file has.
     """
     relations = Relations(app, app.gather(ref))
     sentences = [question for _, question, _ in linked(relations)]
-    others = (*others, *sentences[:: len(sentences) // MOST_SENTENCES + 1])
+    others = (*others, *sentences[:: len(sentences) // MAX_SENTENCES + 1])
     founds = zip(relations.gathered.files, relations.gathered.founds, strict=True)
     paths = {file: place_of(found) for file, found in founds}
-    anchors = {one.anchor.lower() for number in relations.documents for one in relations.references(number)}
+    anchors = {link.anchor.lower() for number in relations.documents for link in relations.references(number)}
     with Trial.of(app, ref) as trial:
         search = _Search(trial, questions, others, anchors)
         for file in search.files():
@@ -179,17 +181,19 @@ def propose(
 
 
 def _candidates(search: _Search, file: str, path: str) -> Iterator[tuple[Repair, Question | None]]:
-    """Yield repairs of a file, each made for its present state, with the question that needs it."""
+    """Yield possible repairs of a file, each for its present text, with the question that needs it."""
 
     def text() -> str:
         return search.trial.read(path).decode("utf-8-sig")
 
-    repair = _keywords(file, text(), [one.outcome.question for one in search.of(file)])
+    repair = _add_keywords(file, text(), [asked.outcome.question for asked in search.of(file)])
     if repair is not None:
         yield repair, None
-    for make in (_split, _heading):
-        for missed in [one.outcome.question.text for one in search.missed(file)]:
-            now = next((one for one in search.missed(file) if one.outcome.question.text == missed), None)
+    for make in (_split_section, _extend_heading):
+        for missed in [asked.outcome.question.text for asked in search.missed(file)]:
+            now = next(
+                (asked for asked in search.missed(file) if asked.outcome.question.text == missed), None
+            )
             repair = now and make(search, now, text())
             if now is not None and repair is not None:
                 yield repair, now.outcome.question
@@ -199,13 +203,14 @@ def _rank(outcome: Outcome) -> float:
     return outcome.rank or float("inf")
 
 
-def _keywords(file: str, text: str, questions: Sequence[Question]) -> Repair | None:
-    """Give a page the words of the questions that it answers."""
+def _add_keywords(file: str, text: str, questions: Sequence[Question]) -> Repair | None:
+    """Add the words of the questions that a page answers to its keywords."""
     front, _ = divide(text)
     known = texts_of(front.partition("\n")[2], (_FIELD,)) if front else []
-    written = [word.shown.lower() for one in questions for word in extract_keywords(one.text).written]
+    keywords = (extract_keywords(question.text) for question in questions)
+    written = [word.shown.lower() for found in keywords for word in found.written]
     words = [*known, *(" ".join(_UNSAFE.sub(" ", word).split()) for word in written)]
-    named = list(dict.fromkeys(filter(None, words)))[: max(MOST_KEYWORDS, len(known))]
+    named = list(dict.fromkeys(filter(None, words)))[: max(MAX_KEYWORDS, len(known))]
     if named == known:
         return None
     end = "\r\n" if "\r\n" in text else "\n"
@@ -218,11 +223,11 @@ def _keywords(file: str, text: str, questions: Sequence[Question]) -> Repair | N
     return Repair(file, "keywords", front, front[:closing] + line + front[closing:])
 
 
-def _split(_: _Search, asked: Asked, text: str) -> Repair | None:
-    """Put a heading before the paragraph of a long section that has most words of a question."""
-    tree, section = _section(asked, text)
+def _split_section(_: _Search, asked: Asked, text: str) -> Repair | None:
+    """Insert a heading before the paragraph of a long section with most words of a question."""
+    tree, section = _right_section(asked, text)
     own = range(section.heading_lines.stop, section.own.stop)
-    if not 0 < section.level < _DEEPEST or sum(len(tree.line(number)) for number in own) < LONG:
+    if not 0 < section.level < _MAX_LEVEL or sum(len(tree.line(number)) for number in own) < MIN_SPLIT:
         return None
     words = extract_keywords(asked.outcome.question.text).written
     wanted = {term for word in words for term in word.terms}
@@ -244,33 +249,33 @@ def _split(_: _Search, asked: Asked, text: str) -> Repair | None:
     return Repair(asked.places[0][1], "split", line, f"{heading}{end}{end}{line}")
 
 
-def _heading(search: _Search, asked: Asked, text: str) -> Repair | None:
-    """Give the heading of the right section the words of a question that it lacks."""
-    tree, section = _section(asked, text)
+def _extend_heading(search: _Search, asked: Asked, text: str) -> Repair | None:
+    """Add missing words of a question to the heading of the right section."""
+    tree, section = _right_section(asked, text)
     line, file = tree.line(section.heading_lines.start), asked.places[0][1]
     alone = f"\n{text}\n".replace("\r", "").count(f"\n{line}\n") == 1
     if not section.level or not line.startswith("#") or not alone or slug(section.name) in search.anchors:
         return None
     known = set(terms(section.name))
     written = extract_keywords(asked.outcome.question.text).written
-    words = [one.shown for one in written if known.isdisjoint(one.terms)][:_HEADING_WORDS]
+    words = [word.shown for word in written if known.isdisjoint(word.terms)][:_HEADING_WORDS]
     added = _ADDED.fullmatch(line.rstrip(" #"))
     bare, inside = (added[1], added[2].split(", ")) if added else (line.rstrip(" #"), [])
-    if not words or len(inside) + len(words) > _MOST_HEADING_WORDS:
+    if not words or len(inside) + len(words) > _MAX_HEADING_WORDS:
         return None
     after = f"{bare} ({', '.join([*inside, *words])})"
     steps = steps_of(parse_sections(text.replace(line, after, 1).encode(), tree.name))
     below = tree.subtree(section.index)
     renamed = {
         selector: qualified(document_name(file), steps[index])
-        for one in search.asked
-        for selector, where, index in one.places
+        for other in search.asked
+        for selector, where, index in other.places
         if where == file and index in below and section.name.lower() in selector.lower()
     }
     return Repair(file, "heading", line, after, renamed=tuple(renamed.items()))
 
 
-def _section(asked: Asked, text: str) -> tuple[SectionTree, Section]:
+def _right_section(asked: Asked, text: str) -> tuple[SectionTree, Section]:
     """Return the first right section of a question in the present text of its file."""
     _, file, index = asked.places[0]
     tree = parse_sections(text.encode(), document_name(file).rpartition("/")[2])
@@ -278,14 +283,14 @@ def _section(asked: Asked, text: str) -> tuple[SectionTree, Section]:
 
 
 def write_repairs(app: App, repairs: Sequence[Repair]) -> None:
-    """Write repairs into the files, and their new selectors into the question files.
+    """Write repairs to the files, and their new selectors to the question files.
 
-    :raises NotAllowedError: a file must not be changed.
+    :raises NotAllowedError: a file may not be changed.
     :raises ConflictError: a file has changed since the repairs were proposed.
     :raises StorageError: a file cannot be written.
     """
-    for file in dict.fromkeys(one.file for one in repairs):
-        own = [one for one in repairs if one.file == file]
+    for file in dict.fromkeys(repair.file for repair in repairs):
+        own = [repair for repair in repairs if repair.file == file]
         target = Target.of(app, DocumentRef(file=file))
         folder, name = target.place(app)
 
@@ -299,7 +304,7 @@ def write_repairs(app: App, repairs: Sequence[Repair]) -> None:
             return mark + text.encode()
 
         folder.change(name, target.label, edit)
-    renamed = dict(pair for one in repairs for pair in one.renamed)
+    renamed = dict(pair for repair in repairs for pair in repair.renamed)
 
     def now(selector: str) -> str:
         while selector in renamed:

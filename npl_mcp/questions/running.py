@@ -1,4 +1,4 @@
-"""What the first answer to a question holds. The answer is made as ``npl_load_tailored`` makes it."""
+"""Outcomes of questions. The answer to a question is the first answer of ``npl_load_tailored``."""
 
 from __future__ import annotations
 
@@ -22,23 +22,24 @@ from npl_mcp.questions.format import Question
 from npl_mcp.tools.npl import found_in
 from npl_mcp.tools.responses import ENVELOPE, as_dict
 
-ABOVE = 3
-"""Sections that are named because they stood above the right one."""
+MAX_ABOVE = 3
+"""Named sections with a better rank than the right one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What the first answer to a question holds.
+    """The outcome of a question's first answer.
 
-    :param question: with the selectors of the sections that answer it.
-    :param held: one of these sections is in the text of the answer; for ``nowhere``, the answer has no text.
-    :param rank: of the best of these sections, from 1; ``None`` if none of them is ranked.
-    :param tokens: of the whole answer as it is sent.
-    :param verdict: ``held``, ``weak`` or ``absent``: what the answer says of its evidence.
+    :param question: question with the selectors of its right sections.
+    :param held: whether a right section is in the text of the answer; for ``nowhere``, whether the answer has
+        no text.
+    :param rank: rank of the best right section, from 1; ``None`` if no right section is ranked.
+    :param tokens: tokens of the whole answer as it is sent.
+    :param verdict: verdict of the answer: ``held``, ``weak`` or ``absent``.
     :param absent: words of the question that no section has.
-    :param above: selectors of the best sections that stood above the right one, or that were handed over
-        although nothing answers the question.
-    :param wrong: for each selector of the question that selects nothing, why.
+    :param above: selectors of the best sections with a better rank than the right one, or of sections in the
+        answer to a question without right sections.
+    :param wrong: selectors of the question that select nothing, with the reasons.
     """
 
     question: Question
@@ -52,7 +53,7 @@ class Outcome:
 
     @property
     def passed(self) -> bool:
-        """It is held, and all selectors of the question select something."""
+        """Whether a right section is held, and all selectors of the question are valid."""
         return self.held and not self.wrong
 
     def as_dict(self) -> dict[str, Any]:
@@ -62,7 +63,7 @@ class Outcome:
 
     @classmethod
     def of_dict(cls, stored: Mapping[str, Any]) -> Outcome:
-        """Return what :meth:`as_dict` was made from."""
+        """Return an outcome from the result of :meth:`as_dict`."""
         asked = stored["question"]
         question = Question(asked["text"], tuple(asked["answers"]), asked.get("line"))
         lists = {name: tuple(stored[name]) for name in ("absent", "above", "wrong")}
@@ -71,10 +72,10 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A question that two runs answer differently.
+    """A question with different outcomes in two runs.
 
-    :param before: its outcome in the first run, if it was asked.
-    :param after: its outcome in the second run, if it was asked.
+    :param before: outcome in the first run, if the question was asked.
+    :param after: outcome in the second run, if the question was asked.
     :param lost: sentences of the first answer that the right sections no longer have.
     """
 
@@ -84,13 +85,13 @@ class Difference:
 
     @property
     def worse(self) -> bool:
-        """It passed before, and does not now, or its answer has lost sentences."""
+        """Whether the question passed only in the first run, or its answer lost sentences."""
         passed = bool(self.before and self.before.passed and self.after)
         return passed and bool(self.lost or (self.after and not self.after.passed))
 
     @property
     def better(self) -> bool:
-        """It passes now, and did not before."""
+        """Whether the question passed only in the second run."""
         return bool(self.before and not self.before.passed and self.after and self.after.passed)
 
     def as_dict(self) -> dict[str, Any]:
@@ -99,11 +100,11 @@ class Difference:
 
 
 def ask(app: App, questions: Iterable[Question], ref: DocumentRef | None = None) -> Iterator[Outcome]:
-    """Ask questions one after another; whoever stops iterating cancels the rest.
+    """Ask questions one after another; the end of the iteration cancels the others.
 
-    :param ref: the documents that are asked, by default those of a call without ``file``.
+    :param ref: documents to ask; by default those of a call without ``file``.
     :raises DocumentNotFoundError: there are no documents.
-    :raises DocumentError: they cannot be used.
+    :raises DocumentError: a document cannot be read.
     """
     for question in questions:
         yield ask_one(app, question, ref)
@@ -115,11 +116,12 @@ def ask_one(app: App, question: Question, ref: DocumentRef | None = None) -> Out
 
 
 class Asked(NamedTuple):
-    """An outcome with the texts that it is about.
+    """An outcome with its texts.
 
-    :param shown: what the answer holds of the right sections.
-    :param right: the right sections whole.
-    :param places: for each section that a selector names: the selector, the file, the number of the section.
+    :param outcome: the outcome.
+    :param shown: parts of the right sections in the answer.
+    :param right: whole right sections.
+    :param places: selector, file and section number of each right section.
     """
 
     outcome: Outcome
@@ -129,21 +131,21 @@ class Asked(NamedTuple):
 
 
 def answered(app: App, question: Question, ref: DocumentRef | None = None) -> Asked:
-    """Ask one question, and return the texts as well; see :func:`ask`."""
+    """Ask one question and return the outcome with its texts; see :func:`ask`."""
     call = app.unchanging(lambda: _asked(app, question, ref or DocumentRef()))
     return waited(call, app.settings.patience)
 
 
 def compare(before: Iterable[Outcome], after: Iterable[Outcome]) -> tuple[Difference, ...]:
-    """Return the questions that two runs answer differently, those that got worse first."""
-    old = {one.question.text: one for one in before}
-    new = {one.question.text: one for one in after}
+    """Return the questions with different outcomes in two runs; worse ones come first."""
+    old = {outcome.question.text: outcome for outcome in before}
+    new = {outcome.question.text: outcome for outcome in after}
     pairs = (Difference(old.get(text), new.get(text)) for text in {**new, **old})
-    changed = (one for one in pairs if _plain(one.before) != _plain(one.after))
-    return tuple(sorted(changed, key=lambda one: (not one.worse, one.better)))
+    changed = (pair for pair in pairs if _without_line(pair.before) != _without_line(pair.after))
+    return tuple(sorted(changed, key=lambda pair: (not pair.worse, pair.better)))
 
 
-def _plain(outcome: Outcome | None) -> Outcome | None:
+def _without_line(outcome: Outcome | None) -> Outcome | None:
     return outcome and replace(outcome, question=replace(outcome.question, line=None))
 
 
@@ -176,9 +178,9 @@ def _outcome(
     rank = next((number for number, place in enumerate(places, 1) if place in right), None)
     if question.answers:
         held = any(_overlaps(part.lines.start, part.lines.stop, right.get(part.place, ())) for part in shown)
-        above = places[: min(ABOVE, rank - 1)] if rank else places[:ABOVE]
+        above = places[: min(MAX_ABOVE, rank - 1)] if rank else places[:MAX_ABOVE]
     else:
-        held, above = not shown, [part.place for part in shown][:ABOVE]
+        held, above = not shown, [part.place for part in shown][:MAX_ABOVE]
     return Outcome(
         question=question,
         held=held,
@@ -196,7 +198,7 @@ def _overlaps(start: int, stop: int, spans: Sequence[Any]) -> bool:
 
 
 def _right(documents: DocumentSet, question: Question) -> tuple[list[tuple[str, Selected]], tuple[str, ...]]:
-    """Return what the selectors of a question select, and why others select nothing."""
+    """Return the right sections of a question with their selectors, and the problems of other selectors."""
     scope = documents.scope()
     selected: list[tuple[str, Selected]] = []
     wrong: list[str] = []
@@ -209,10 +211,10 @@ def _right(documents: DocumentSet, question: Question) -> tuple[list[tuple[str, 
 
 
 def _selected(scope: Scope, text: str) -> tuple[Selected, ...]:
-    """Return what a selector selects; the beginning of a name is not enough, since it may be another's."""
+    """Return the sections of a selector with complete names: a beginning may be that of another name."""
     selector = compile_selector(text)
     found, last = select_in(scope, selector), selector.steps[-1].name
     heads = heads_in(scope, selector)
     if last is not None and not scope.called(heads, last):
-        raise SectionNotFoundError("no section is called so; it is only the beginning of a name")
+        raise SectionNotFoundError("no section has this name; it is only the beginning of a name")
     return found

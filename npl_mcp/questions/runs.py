@@ -1,4 +1,4 @@
-"""Runs of questions in the background, and the results of the last ones."""
+"""Runs of questions in the background, and their stored results."""
 
 from __future__ import annotations
 
@@ -24,29 +24,30 @@ from npl_mcp.stores.base.folder import FILE, FOLDER, QUESTION_FOLDER, private_fo
 from npl_mcp.stores.base.paging import now
 from npl_mcp.tools.responses import as_dict
 
-KEPT = 50
-"""Runs that are kept, and most bytes of their file."""
+MAX_RUNS = 50
+"""Stored runs."""
 
-MOST_BYTES = 64 * 1024 * 1024
+MAX_BYTES = 64 * 1024 * 1024
+"""Bytes of the file of runs."""
 
 RUNNING, DONE, CANCELLED = "running", "done", "cancelled"
 
 _FILE = "runs.jsonl"
-_PATIENCE = 10
-"""Seconds to wait for another process that writes the file."""
+_LOCK_SECONDS = 10
+"""Time to wait for another process that writes the file."""
 
 
 @dataclass(slots=True)
 class Run:
-    """Questions that were asked one after another.
+    """A run of questions, which are asked one after another.
 
-    :param id: when it began; ids only grow.
-    :param file: the question file; empty for all of them.
-    :param total: questions to ask.
+    :param id: time of its start; ids only grow.
+    :param file: name of the question file; empty for all files.
+    :param total: number of questions.
     :param owner: name of the token that started it; empty without tokens.
-    :param version: of npl.
-    :param state: ``running``, ``done``, ``cancelled``, or why it failed.
-    :param outcomes: in the order of the questions.
+    :param version: version of npl.
+    :param state: ``running``, ``done``, ``cancelled``, or the reason of its failure.
+    :param outcomes: outcomes in the order of the questions.
     """
 
     id: str
@@ -59,19 +60,20 @@ class Run:
 
     @property
     def held(self) -> int:
-        """Questions that passed."""
-        return sum(one.passed for one in self.outcomes)
+        """Number of questions that passed."""
+        return sum(outcome.passed for outcome in self.outcomes)
 
     @property
     def reciprocal_rank(self) -> float | None:
-        """Mean of 1 / rank over the questions that some section answers, 0 to 1."""
-        ranks = [1 / one.rank if one.rank else 0.0 for one in self.outcomes if one.question.answers]
+        """Mean of 1 / rank over the questions with right sections, from 0 to 1."""
+        answerable = (outcome for outcome in self.outcomes if outcome.question.answers)
+        ranks = [1 / outcome.rank if outcome.rank else 0.0 for outcome in answerable]
         return fmean(ranks) if ranks else None
 
     @property
     def tokens(self) -> int | None:
         """Mean tokens of an answer."""
-        return round(fmean(one.tokens for one in self.outcomes)) if self.outcomes else None
+        return round(fmean(outcome.tokens for outcome in self.outcomes)) if self.outcomes else None
 
     def as_dict(self) -> dict[str, Any]:
         """Return its fields as JSON holds them."""
@@ -80,12 +82,15 @@ class Run:
 
     @classmethod
     def of_dict(cls, stored: dict[str, Any]) -> Run:
-        """Return what :meth:`as_dict` was made from."""
-        return cls(**{**stored, "outcomes": [Outcome.of_dict(one) for one in stored["outcomes"]]})
+        """Return a run from the result of :meth:`as_dict`."""
+        return cls(**{**stored, "outcomes": [Outcome.of_dict(part) for part in stored["outcomes"]]})
 
 
 class Runs:
-    """The runs of one server: finished ones in a file of its data folder, the others in memory."""
+    """The runs of one server: finished runs in a file of its data folder, the others in memory.
+
+    :param folder: data folder of the server.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -94,17 +99,17 @@ class Runs:
     def all(self, owner: str | None = None) -> list[Run]:
         """Return the runs, newest first.
 
-        :param owner: whose runs; ``None`` for all.
+        :param owner: owner of the runs; ``None`` for all runs.
         """
         every = [*(run for run, _ in self._going.values()), *self._stored()]
         by_id = {run.id: run for run in reversed(every)}
-        return [by_id[one] for one in sorted(by_id, reverse=True) if owner in (None, by_id[one].owner)]
+        return [by_id[key] for key in sorted(by_id, reverse=True) if owner in (None, by_id[key].owner)]
 
     def start(self, app: App, questions: Sequence[Question], file: str, owner: str) -> Run:
-        """Begin to ask questions; called on the event loop.
+        """Start a run; to be called on the event loop.
 
         :param app: the caller's view of the documents.
-        :raises InvalidRequestError: a run of this owner is going on, or there are no questions.
+        :raises InvalidRequestError: a run of this owner is in progress, or there are no questions.
         """
         if not questions:
             raise InvalidRequestError("there are no questions to run", hint="write some")
@@ -116,7 +121,7 @@ class Runs:
         return run
 
     def cancel(self, id: str) -> None:
-        """Stop a run after the question that is being asked."""
+        """Stop a run after its present question."""
         if id in self._going:
             self._going[id][0].state = CANCELLED
 
@@ -136,7 +141,7 @@ class Runs:
     def _stored(self) -> list[Run]:
         try:
             with Folder.opened(self._folder, QUESTION_FOLDER) as folder:
-                lines = folder.read(_FILE, MOST_BYTES)[0].splitlines()
+                lines = folder.read(_FILE, MAX_BYTES)[0].splitlines()
         except FileNotFoundError:
             return []
         except OSError as error:
@@ -148,10 +153,10 @@ class Runs:
             private_folder(self._folder)
             with (
                 Folder.opened(self._folder, QUESTION_FOLDER, make=True, mode=FOLDER) as folder,
-                folder.locked(_PATIENCE),
+                folder.locked(_LOCK_SECONDS),
             ):
-                runs = [*self._stored(), run][-KEPT:]
-                lines = (json.dumps(one.as_dict(), ensure_ascii=False) + "\n" for one in runs)
+                runs = [*self._stored(), run][-MAX_RUNS:]
+                lines = (json.dumps(stored.as_dict(), ensure_ascii=False) + "\n" for stored in runs)
                 folder.replace(_FILE, "".join(lines).encode("utf-8", "replace"), mode=FILE)
         except OSError as error:
             raise _refused(error) from error

@@ -1,4 +1,4 @@
-"""The work of ``npl-load test``: asks the questions of some folders, and says what came of it."""
+"""Tests of documents by their questions, for ``npl-load test``, with reports."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from npl_mcp.questions.running import Difference, Outcome, ask
 from npl_mcp.tools.responses import as_dict
 
 MISSED, UNREADABLE = 1, 2
-"""Exit codes: a question is missed, or got worse; a question file cannot be read, or there is none."""
+"""Exit codes: a question is missed or got worse; a question file is invalid or missing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tested:
-    """What came of a test.
+    """The result of a test.
 
-    :param outcomes: by the name of the question file.
-    :param problems: what cannot be read, with file, line and column.
-    :param differences: since a revision; ``None`` if nothing was compared.
+    :param outcomes: outcomes by name of the question file.
+    :param problems: invalid places of question files, with line and column.
+    :param differences: differences from a revision; ``None`` without a comparison.
     """
 
     outcomes: dict[str, tuple[Outcome, ...]]
@@ -41,7 +41,7 @@ class Tested:
     @property
     def every(self) -> tuple[Outcome, ...]:
         """All outcomes."""
-        return tuple(one for some in self.outcomes.values() for one in some)
+        return tuple(outcome for outcomes in self.outcomes.values() for outcome in outcomes)
 
     @property
     def code(self) -> int:
@@ -49,46 +49,47 @@ class Tested:
         if self.problems:
             return UNREADABLE
         if self.differences is not None:
-            return MISSED if any(one.worse for one in self.differences) else 0
-        return 0 if all(one.passed for one in self.every) else MISSED
+            return MISSED if any(pair.worse for pair in self.differences) else 0
+        return 0 if all(outcome.passed for outcome in self.every) else MISSED
 
     def as_dict(self) -> dict[str, Any]:
-        """Return its fields as JSON holds them, and sums."""
-        held = sum(one.passed for one in self.every)
-        differences = self.differences and [one.as_dict() for one in self.differences]
+        """Return its fields and sums as JSON."""
+        held = sum(outcome.passed for outcome in self.every)
+        differences = self.differences and [pair.as_dict() for pair in self.differences]
         return {**as_dict(self), "differences": differences, "held": held, "asked": len(self.every)}
 
     def lines(self) -> Iterator[str]:
-        """Yield a report for people: a line for each question, and more for one that is missed."""
+        """Yield a report for people: a line for each question, with more lines for a missed one."""
         for file, outcomes in self.outcomes.items():
-            yield f"{file}: {sum(one.passed for one in outcomes)} of {len(outcomes)} held"
-            for one in outcomes:
-                rank = "-" if one.rank is None else str(one.rank)
-                state = "held" if one.passed else "MISS"
-                yield f"  {state}  rank {rank:>3}  {one.tokens:>4} tokens  {one.question.text}"
-                yield from (f"        {line}" for line in (() if one.passed else _reasons(file, one)))
+            yield f"{file}: {sum(outcome.passed for outcome in outcomes)} of {len(outcomes)} held"
+            for outcome in outcomes:
+                rank = "-" if outcome.rank is None else str(outcome.rank)
+                state = "held" if outcome.passed else "MISS"
+                yield f"  {state}  rank {rank:>3}  {outcome.tokens:>4} tokens  {outcome.question.text}"
+                yield from (f"        {line}" for line in (() if outcome.passed else _reasons(file, outcome)))
         yield from self.problems
         if self.differences is not None:
-            worse = [one for one in self.differences if one.worse and one.after]
-            yield f"{len(worse)} worse, {sum(one.better for one in self.differences)} better than before"
+            worse = [pair for pair in self.differences if pair.worse and pair.after]
+            yield f"{len(worse)} worse, {sum(pair.better for pair in self.differences)} better than before"
             for difference in worse:
                 assert difference.after is not None
                 yield f"  WORSE {difference.after.question.text}"
                 yield from (f"        lost: {sentence}" for sentence in difference.lost)
 
     def junit(self) -> str:
-        """Return a report that programs for continuous integration read."""
+        """Return a JUnit report for continuous integration."""
         top = ElementTree.Element("testsuites", name="npl-load test")
-        worse = {one.after.question.text: one for one in self.differences or () if one.worse and one.after}
+        pairs = (pair for pair in self.differences or () if pair.worse)
+        worse = {pair.after.question.text: pair for pair in pairs if pair.after}
         for file, outcomes in self.outcomes.items():
-            failures = [bool(_failure(file, one, self.differences, worse)) for one in outcomes]
+            failures = [bool(_failure(file, outcome, self.differences, worse)) for outcome in outcomes]
             counts = {"tests": str(len(outcomes)), "failures": str(sum(failures))}
             suite = ElementTree.SubElement(top, "testsuite", {"name": file, **counts})
-            for one in outcomes:
-                case = ElementTree.SubElement(suite, "testcase", classname=file, name=one.question.text)
+            for outcome in outcomes:
+                case = ElementTree.SubElement(suite, "testcase", classname=file, name=outcome.question.text)
                 case.set("file", file)
-                case.set("line", str(one.question.line or 1))
-                if text := _failure(file, one, self.differences, worse):
+                case.set("line", str(outcome.question.line or 1))
+                if text := _failure(file, outcome, self.differences, worse):
                     ElementTree.SubElement(case, "failure", message=text.split("\n")[0]).text = text
         for problem in self.problems:
             counts = {"tests": "1", "errors": "1"}
@@ -100,65 +101,67 @@ class Tested:
 
 
 def _failure(
-    file: str, one: Outcome, differences: Sequence[Difference] | None, worse: dict[str, Difference]
+    file: str, outcome: Outcome, differences: Sequence[Difference] | None, worse: dict[str, Difference]
 ) -> str:
     if differences is None:
-        return "" if one.passed else "\n".join(_reasons(file, one))
-    found = worse.get(one.question.text)
-    lines = [*_reasons(file, one), *(f"lost: {sentence}" for sentence in found.lost)] if found else []
+        return "" if outcome.passed else "\n".join(_reasons(file, outcome))
+    found = worse.get(outcome.question.text)
+    lines = [*_reasons(file, outcome), *(f"lost: {sentence}" for sentence in found.lost)] if found else []
     return "\n".join(lines)
 
 
-def _reasons(file: str, one: Outcome) -> Iterator[str]:
-    """Yield why a question is missed."""
-    answers = ", ".join(one.question.answers) or "nowhere"
-    yield f"{file}:{one.question.line or 1}: expected {answers}"
-    yield from (f"wrong selector: {wrong}" for wrong in one.wrong)
-    if one.absent:
-        yield f"no section has: {', '.join(one.absent)}"
-    if one.above and not one.held:
-        yield f"{'above' if one.question.answers else 'in the answer'}: {'; '.join(one.above)}"
+def _reasons(file: str, outcome: Outcome) -> Iterator[str]:
+    """Yield the reasons why a question is missed."""
+    answers = ", ".join(outcome.question.answers) or "nowhere"
+    yield f"{file}:{outcome.question.line or 1}: expected {answers}"
+    yield from (f"wrong selector: {wrong}" for wrong in outcome.wrong)
+    if outcome.absent:
+        yield f"no section has: {', '.join(outcome.absent)}"
+    if outcome.above and not outcome.held:
+        yield f"{'above' if outcome.question.answers else 'in the answer'}: {'; '.join(outcome.above)}"
 
 
 class Testing:
-    """Questions and the documents that are asked.
+    """Questions with the documents to ask.
 
-    :param app: has the roots.
-    :param paths: question files; by default those below the roots and in the data folder.
-    :param ref: the documents that are asked.
+    :param app: application with the roots.
+    :param paths: paths of question files; by default those below the roots and in the data folder.
+    :param ref: documents to ask.
     """
 
     def __init__(self, app: App, paths: Sequence[str], ref: DocumentRef) -> None:
         self._app, self._ref = app, ref
         every = question_files(app)
-        self._files = [_given(path) for path in paths] if paths else list(every)
-        texts = {one.text for file in self._files for one in file.questions}
-        self._others = [one for file in every for one in file.questions if one.text not in texts]
+        self._files = [_file_at(path) for path in paths] if paths else list(every)
+        texts = {question.text for question in self.questions}
+        known = (question for file in every for question in file.questions)
+        self._others = [question for question in known if question.text not in texts]
 
     @property
     def questions(self) -> list[Question]:
         """The questions of all files."""
-        return [one for file in self._files for one in file.questions]
+        return [question for file in self._files for question in file.questions]
 
     def test(self, revision: str | None = None) -> Tested:
         """Ask all questions.
 
-        :param revision: of git; what got worse since then is told.
-        :raises InvalidRequestError: a root lies in no git repository, or it has no such revision.
+        :param revision: git revision to compare with.
+        :raises InvalidRequestError: a root is not in a git repository, or the repository has no such
+            revision.
         """
-        outcomes = {one.name: tuple(ask(self._app, one.questions, self._ref)) for one in self._files}
+        outcomes = {file.name: tuple(ask(self._app, file.questions, self._ref)) for file in self._files}
         problems = [
-            f"{file.name}:{one.line}:{one.column}: {one.message}"
+            f"{file.name}:{problem.line}:{problem.column}: {problem.message}"
             for file in self._files
-            for one in file.problems
+            for problem in file.problems
         ]
         if not self._files:
-            problems.append("there is no question file: name one questions.md or NAME.questions.md")
+            problems.append("there is no question file: create questions.md or NAME.questions.md")
         differences = revision and against(self._app, self.questions, self._ref, revision)
         return Tested(outcomes, tuple(problems), differences or (None if revision is None else ()))
 
     def repairs(self) -> list[Repair]:
-        """Return repairs for the questions that are missed."""
+        """Return repairs for missed questions."""
         return list(propose(self._app, self.questions, self._ref, self._others))
 
     def write(self, repairs: Sequence[Repair]) -> None:
@@ -166,7 +169,7 @@ class Testing:
         write_repairs(self._app, repairs)
 
     def draft(self) -> list[Outcome]:
-        """Return questions from the links among the documents, asked."""
+        """Return the outcomes of questions from the links among the documents."""
         return list(draft(self._app, self._ref))
 
     def from_calls(self) -> tuple[Proposal, ...]:
@@ -174,7 +177,7 @@ class Testing:
         return from_calls(self._app, self._ref)
 
 
-def _given(path: str) -> QuestionFile:
+def _file_at(path: str) -> QuestionFile:
     try:
         read = read_questions(Path(path).read_bytes())
     except OSError as error:
@@ -184,10 +187,10 @@ def _given(path: str) -> QuestionFile:
 
 @contextmanager
 def testing(settings: Settings, paths: Sequence[str], file: str | None) -> Iterator[Testing]:
-    """Give the questions and the documents of a command.
+    """Yield the questions and the documents of a command.
 
-    :param paths: of question files.
-    :param file: the documents that are asked, as the tools take it; by default all below the roots.
+    :param paths: paths of question files.
+    :param file: documents to ask, in the form of the tools; by default all below the roots.
     :raises InvalidRequestError: a question file cannot be read.
     """
     app = App(settings)
@@ -199,14 +202,14 @@ def testing(settings: Settings, paths: Sequence[str], file: str | None) -> Itera
 
 def drafted(outcomes: Sequence[Outcome]) -> str:
     """Return a question file of a draft."""
-    return written((one.question for one in outcomes), "Questions from links among the documents")
+    return written((outcome.question for outcome in outcomes), "Questions from links among the documents")
 
 
 def proposed(proposals: Iterable[Proposal]) -> str:
-    """Return a question file of proposals; comments say where they come from."""
+    """Return a question file of proposals; comments give their origins."""
     parts = ["# Questions from calls"]
-    for one in proposals:
-        times = f"{one.calls} call{'s' * (one.calls != 1)}"
-        head, _, rest = one.question.written().partition("\n\n")
-        parts.append(f"{head}\n\n<!-- {one.why}, {times}; check what answers it -->\n{rest.rstrip()}")
+    for proposal in proposals:
+        times = f"{proposal.calls} call{'s' * (proposal.calls != 1)}"
+        head, _, rest = proposal.question.written().partition("\n\n")
+        parts.append(f"{head}\n\n<!-- {proposal.why}, {times}; check the answers -->\n{rest.rstrip()}")
     return "\n\n".join(parts) + "\n"

@@ -1,4 +1,4 @@
-"""A copy of documents in a temporary folder, in which changes are tried on the index."""
+"""Copies of documents in a temporary folder, to try changes on the index."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ GIT_SECONDS = 60.0
 
 
 class Trial:
-    """Documents in a folder of its own, and the application that serves them; a context manager.
+    """A copy of documents with its own application; a context manager.
 
-    :param app: the application whose settings apply.
-    :param files: the contents, by absolute path; those below no root are left out.
+    :param app: application with the settings and the roots.
+    :param files: contents by absolute path; files outside all roots are left out.
     """
 
     def __init__(self, app: App, files: Mapping[str, bytes]) -> None:
         self._folder = TemporaryDirectory(prefix="npl-trial-")
         top = Path(self._folder.name)
-        # The last segment labels a root in answers, so it stays.
+        # Answers label a root by its last segment, so the copy has the same.
         self._roots = {
             root.path: top / str(number) / Path(root.path).name
             for number, root in enumerate(app.library.roots)
         }
         for path, data in files.items():
             self.write(path, data)
-        roots = tuple(one for one in self._roots.values() if one.is_dir())
+        roots = tuple(root for root in self._roots.values() if root.is_dir())
         settings = replace(
             app.settings,
             roots=roots or (top,),
@@ -48,15 +48,15 @@ class Trial:
 
     @classmethod
     def of(cls, app: App, ref: DocumentRef) -> Trial:
-        """Return a copy of documents as they are now; only files are copied."""
-        founds = (one for one in app.documents.find(ref) if not one.root.path.endswith(":"))
-        return cls(app, {place_of(one): app.documents.read(one).data for one in founds})
+        """Return a copy of the present documents; only files are copied."""
+        founds = (found for found in app.documents.find(ref) if not found.root.path.endswith(":"))
+        return cls(app, {place_of(found): app.documents.read(found).data for found in founds})
 
     @classmethod
     def at(cls, app: App, revision: str) -> Trial:
-        """Return the Markdown below the roots as it was in a git revision, question files included.
+        """Return the Markdown below the roots in a git revision, including question files.
 
-        :raises InvalidRequestError: a root lies in no repository, or it has no such revision.
+        :raises InvalidRequestError: a root is not in a repository, or the repository has no such revision.
         """
         files: dict[str, bytes] = {}
         for root in app.library.searched:
@@ -66,7 +66,7 @@ class Trial:
         return cls(app, files)
 
     def path(self, original: str) -> Path | None:
-        """Return where the copy of a file is; ``None`` for a file below no root."""
+        """Return the path of a file's copy; ``None`` for a file outside all roots."""
         for root, copy in self._roots.items():
             if original.startswith(os.path.join(root, "")):  # noqa: PTH118
                 return copy / os.path.relpath(original, root)

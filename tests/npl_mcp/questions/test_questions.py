@@ -90,7 +90,7 @@ This is no list.
         (7, 1), (11, 1), (15, 12), (17, 4), (23, 3), (26, 1),
     ]  # fmt: skip
     assert "expected a list item" in read.problems[0].message
-    assert "line 1 already" in read.problems[3].message
+    assert "line 1 has the same question" in read.problems[3].message
 
 
 def test_bytes_that_are_no_text_are_a_problem() -> None:

@@ -135,7 +135,7 @@ def test_sections_of_a_skill_come_by_its_name(root: Path, settings: Settings, ca
 
 # File, its text, and what the check says of it.
 WRONG = {
-    "no front matter": ("a/SKILL.md", "# A\n", "a/SKILL.md:1: SKILL.md begins without front matter"),
+    "no front matter": ("a/SKILL.md", "# A\n", "a/SKILL.md:1: SKILL.md has no front matter"),
     "not YAML": ("a/SKILL.md", "---\nname: a\nb: [\n---\n", "a/SKILL.md:"),
     "a name of capitals": (
         "A/SKILL.md",
@@ -146,7 +146,7 @@ WRONG = {
     "a dead link": (
         "a/SKILL.md",
         "---\nname: a\ndescription: x\n---\n\nSee [this](gone.md).\n",
-        "a/SKILL.md:6: no file of the skill is 'gone.md'",
+        "a/SKILL.md:6: the skill has no file 'gone.md'",
     ),
     "too long": (
         "a/SKILL.md",
@@ -156,7 +156,7 @@ WRONG = {
     "another of this name": (
         "more/pdf/SKILL.md",
         "---\nname: pdf\ndescription: Something else.\n---\n",
-        "more/pdf/SKILL.md:2: 2 skills are called 'pdf'",
+        "more/pdf/SKILL.md:2: 2 skills have the name 'pdf'",
     ),
     "a description like another": (
         "a/SKILL.md",

@@ -263,4 +263,4 @@ def test_questions_come_from_calls(
         out = run("--from-calls")[1]
         if "ferret" in out:
             break
-    assert "## ferret insurance\n\n<!-- asked again, 1 call; check what answers it -->" in out
+    assert "## ferret insurance\n\n<!-- asked again, 1 call; check the answers -->" in out
