@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from npl_index.errors import InvalidRequestError, NPLError
 from npl_index.library.files import read_below
@@ -19,7 +18,6 @@ from npl_mcp.documents.folders import SharedFolder
 from npl_mcp.questions.format import Problem, Question, read_questions, with_question
 from npl_mcp.stores.base.errors import ConflictError
 from npl_mcp.stores.base.folder import QUESTION_FOLDER, private_folder
-from npl_mcp.tools.responses import as_dict
 
 DEFAULT_NAME = f"data folder:{QUESTION_SUFFIXES[0]}"
 """File for questions that are saved without a name."""
@@ -43,11 +41,6 @@ class QuestionFile:
     problems: tuple[Problem, ...]
     digest: str
     writable: bool
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return its fields as JSON holds them."""
-        found: dict[str, Any] = as_dict(self)
-        return found
 
 
 def question_files(app: App) -> tuple[QuestionFile, ...]:

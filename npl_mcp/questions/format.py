@@ -19,13 +19,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from npl_index.errors import DocumentError, InvalidRequestError, SelectorSyntaxError
 from npl_index.markdown.headings import MAX_HEADING
 from npl_index.markdown.sections import Section, SectionTree, parse_sections
 from npl_index.selectors.grammar import compile_selector
-from npl_mcp.tools.responses import as_dict
 
 NOWHERE = "nowhere"
 
@@ -49,11 +47,6 @@ class Question:
     answers: tuple[str, ...] = ()
     line: int | None = None
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return its fields as JSON holds them."""
-        found: dict[str, Any] = as_dict(self)
-        return found
-
     def written(self) -> str:
         """Return its Markdown."""
         items = "\n".join(f"- {selector}" for selector in self.answers or (NOWHERE,))
@@ -72,11 +65,6 @@ class Problem:
     line: int
     column: int
     message: str
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return its fields as JSON holds them."""
-        found: dict[str, Any] = as_dict(self)
-        return found
 
 
 @dataclass(frozen=True, slots=True)

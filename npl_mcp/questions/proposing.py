@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import islice
-from typing import Any
 
 from npl_index.library.documents import DocumentRef
 from npl_index.library.references import document_name
@@ -21,7 +20,6 @@ from npl_mcp.questions.running import Outcome, ask_one
 from npl_mcp.questions.trial import Trial
 from npl_mcp.stores.calls import CallEntry
 from npl_mcp.tools.calls import calls_list
-from npl_mcp.tools.responses import as_dict
 
 AGAIN = timedelta(minutes=2)
 """Time within which a second question of a caller means that the first answer was not enough."""
@@ -50,11 +48,6 @@ class Proposal:
     question: Question
     why: str
     calls: int = 1
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return its fields as JSON holds them."""
-        found: dict[str, Any] = as_dict(self)
-        return found
 
 
 def from_calls(app: App, ref: DocumentRef | None = None) -> tuple[Proposal, ...]:

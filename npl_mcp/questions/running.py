@@ -56,14 +56,9 @@ class Outcome:
         """Whether a right section is held, and all selectors of the question are valid."""
         return self.held and not self.wrong
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return its fields as JSON holds them."""
-        found: dict[str, Any] = as_dict(self)
-        return found
-
     @classmethod
     def of_dict(cls, stored: Mapping[str, Any]) -> Outcome:
-        """Return an outcome from the result of :meth:`as_dict`."""
+        """Return an outcome from the result of :func:`as_dict`."""
         asked = stored["question"]
         question = Question(asked["text"], tuple(asked["answers"]), asked.get("line"))
         lists = {name: tuple(stored[name]) for name in ("absent", "above", "wrong")}

@@ -75,14 +75,9 @@ class Run:
         """Mean tokens of an answer."""
         return round(fmean(outcome.tokens for outcome in self.outcomes)) if self.outcomes else None
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return its fields as JSON holds them."""
-        found: dict[str, Any] = as_dict(self)
-        return found
-
     @classmethod
     def of_dict(cls, stored: dict[str, Any]) -> Run:
-        """Return a run from the result of :meth:`as_dict`."""
+        """Return a run from the result of :func:`as_dict`."""
         return cls(**{**stored, "outcomes": [Outcome.of_dict(part) for part in stored["outcomes"]]})
 
 
@@ -156,7 +151,7 @@ class Runs:
                 folder.locked(_LOCK_SECONDS),
             ):
                 runs = [*self._stored(), run][-MAX_RUNS:]
-                lines = (json.dumps(stored.as_dict(), ensure_ascii=False) + "\n" for stored in runs)
+                lines = (json.dumps(as_dict(stored), ensure_ascii=False) + "\n" for stored in runs)
                 folder.replace(_FILE, "".join(lines).encode("utf-8", "replace"), mode=FILE)
         except OSError as error:
             raise _refused(error) from error

@@ -12,6 +12,7 @@ from npl_mcp.questions.format import Question
 from npl_mcp.questions.running import Outcome, compare
 from npl_mcp.questions.runs import DONE, RUNNING, Run, runs_of
 from npl_mcp.tools.errors import ErrorCode
+from npl_mcp.tools.responses import as_dict
 from npl_mcp.web.plots import Plot, plot
 from npl_mcp.web.routing import Action, Data, Page, Shown
 from npl_mcp.web.tables import Column, Table, paged
@@ -44,7 +45,7 @@ async def questions(visit: Visit) -> Data:
     page = paged(visit, sorted(rows, key=_badness), COLUMNS, SHOWN)
     return {
         **page,
-        "files": [{"name": one.name, "problems": [each.as_dict() for each in one.problems]} for one in files],
+        "files": [{"name": one.name, "problems": as_dict(one.problems)} for one in files],
         "runs": [_summary(run) for run in runs],
         "_plots": plots(runs),
         "_table": Table(visit, COLUMNS, page),

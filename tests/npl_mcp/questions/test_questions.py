@@ -17,6 +17,7 @@ from npl_mcp.questions.format import Question, read_questions, with_question
 from npl_mcp.questions.running import Outcome, ask, ask_one, compare
 from npl_mcp.stores.base.errors import ConflictError, NotAllowedError
 from npl_mcp.tools.npl import npl_load_tailored
+from npl_mcp.tools.responses import as_dict
 from tests.conftest import Call
 
 LIMITS = """# Limits
@@ -159,7 +160,7 @@ def test_an_outcome_says_where_the_right_section_is(app: App) -> None:
     assert "limits > ## Upload:" in wrong.wrong[0]
     shown = ask_one(app, Question("How large may an upload be?"))
     assert (shown.held, shown.above) == (False, ("limits.md > ## Upload size",))
-    assert Outcome.of_dict(missed.as_dict()) == missed
+    assert Outcome.of_dict(as_dict(missed)) == missed
 
 
 def test_an_outcome_is_that_of_the_tool(app: App) -> None:
