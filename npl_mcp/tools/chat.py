@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from npl_index.errors import MissingRequestError
@@ -15,6 +15,7 @@ from npl_mcp.core.waiting import waits, when_new
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.database import Transaction
 from npl_mcp.stores.base.paging import LARGEST_PAGE, Page, Slice
+from npl_mcp.stores.base.values import filled
 from npl_mcp.stores.changes import Topic
 from npl_mcp.stores.chat import feed, inbox, messages, rooms, todos
 from npl_mcp.stores.chat.feed import Event
@@ -22,8 +23,40 @@ from npl_mcp.stores.chat.inbox import MarkedRead, Notification
 from npl_mcp.stores.chat.messages import Message, Reaction, Share
 from npl_mcp.stores.chat.rooms import NewRoom, Room, RoomDetails, RoomState
 from npl_mcp.stores.chat.todos import Claim, ListedTodo, Todo, TodoUpdate
+from npl_mcp.tools.naming import NamedDocument, documents_named
 from npl_mcp.tools.parameters import ActorIfOwn, Check, Name, RowId, ShortName, Text, Wait, Whole
 from npl_mcp.tools.spec import ToolSpec
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimReply(Claim):
+    """The result of a claim.
+
+    :param claimed: whether there was something to claim.
+    :param todo: what was claimed.
+    :param documents: the documents that its description names, at most five.
+    """
+
+    documents: tuple[NamedDocument, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sent(Message):
+    """A message that was sent.
+
+    :param event_id: its event.
+    :param room_id: the room.
+    :param persona: who sent it.
+    :param message: the text.
+    :param mentions: members it mentions, in order of first appearance.
+    :param notifications: sent to each of them but the sender; of a handoff to who gets it, of an
+        acknowledgement to who handed over.
+    :param unknown_mentions: what it mentions that is no member.
+    :param documents: the documents that an acknowledged handoff names, at most five.
+    """
+
+    documents: tuple[NamedDocument, ...] | None = None
+
 
 Blockers = Annotated[list[int] | None, Check(checks.row_ids, todos.MOST_BLOCKERS)]
 
@@ -81,7 +114,7 @@ def chat_send_message(
         str | None, "handoff, or ack of the one replied to", Check(checks.choice, messages.KINDS)
     ] = None,
     to: Annotated[Name | None, "Who gets a handoff"] = None,
-) -> Message:
+) -> Sent:
     """Send a message; @name notifies a member, @all everybody.
 
     :param reply_to_id: id of the event that the message answers.
@@ -92,7 +125,9 @@ def chat_send_message(
     :raises ClosedError: the room or its session is archived, or the handoff was acknowledged.
     """
     with app.database.write() as tx:
-        return messages.send(tx, room_id, persona, message, reply_to_id, kind or "message", to)
+        sent = messages.send(tx, room_id, persona, message, reply_to_id, kind or "message", to)
+        handed = feed.some(tx, room_id, [reply_to_id]) if kind == "ack" and reply_to_id else ()
+    return filled(Sent, sent, documents=documents_named(app, handed[0].data["message"]) if handed else None)
 
 
 def chat_react(
@@ -178,7 +213,7 @@ async def chat_claim_todo(
     room_id: Annotated[RowId | None, "Without event_id: the todo you hold, or its oldest ready one"] = None,
     lease: Annotated[int | None, "Seconds; claim again to renew", Check(todos.lease_seconds)] = None,
     wait: Wait = 0,
-) -> Claim:
+) -> ClaimReply:
     """Claim a todo, so that nobody else does it.
 
     :param event_id: id of the todo.
@@ -216,7 +251,8 @@ async def chat_claim_todo(
         due=lambda tx: todos.lease_end(tx, event_id=event_id, room_id=room_id),
     )
     if isinstance(made, Claim):
-        return made
+        documents = made.todo and documents_named(app, made.todo.description)
+        return filled(ClaimReply, made, documents=documents)
     raise made
 
 

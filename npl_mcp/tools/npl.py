@@ -30,6 +30,7 @@ from npl_mcp.core.document_sets import NotIndexedError
 from npl_mcp.core.section_edits import EditedSection, Operation, may_edit, update_section
 from npl_mcp.core.waiting import waits
 from npl_mcp.tools.changed import told_changes
+from npl_mcp.tools.naming import question_in
 from npl_mcp.tools.parameters import CommaList, Unlisted
 from npl_mcp.tools.responses import ENVELOPE
 from npl_mcp.tools.section_index import IndexReply, IndexRequest, section_index
@@ -233,6 +234,7 @@ async def npl_load_tailored(
 ) -> Written[Tailored]:
     """Find the Markdown sections that answer a question. Words are compared, not meanings.
 
+    :param context: the question; ``todo:12`` or ``cr:KEY-1`` is the question of a todo or a change request.
     :param token_budget: maximum tokens of the answer; 0 for no limit. The default, 450 or that of the server,
         applies to a context or topics; selectors alone return their whole sections.
     :param sections: the same as ``selectors``.
@@ -247,7 +249,7 @@ async def npl_load_tailored(
     """
     ref = DocumentRef.parse(file, resource_type, item)
     request = TailorRequest.parse(
-        context=context,
+        context=question_in(app, context),
         topics=topics,
         selectors=[*(selectors or ()), *(sections or ())],
         token_budget=token_budget,

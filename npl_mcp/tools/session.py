@@ -25,6 +25,7 @@ from npl_mcp.stores.timeline import SessionNews, Timeline
 from npl_mcp.stores.transcript import transcript
 from npl_mcp.stores.worklog.rows import WorklogSession
 from npl_mcp.stores.worklog.store import called
+from npl_mcp.tools.naming import NamedDocument, documents_named
 from npl_mcp.tools.parameters import Check, Name, ShortName, Wait, Whole
 from npl_mcp.tools.spec import ToolSpec
 
@@ -59,6 +60,7 @@ class SessionView:
     :param reviews: newest reviews of these artifacts, at most 200.
     :param worklog: worklog of this project with the same id.
     :param web_url: address of its page, if the server has pages.
+    :param documents: the documents that its title and the task of its worklog name, at most five.
     """
 
     session: Session
@@ -67,6 +69,7 @@ class SessionView:
     reviews: Sequence[ReviewEntry]
     worklog: WorklogSession | None
     web_url: str | None
+    documents: tuple[NamedDocument, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +114,8 @@ def session_get(app: App, session_id: Name) -> SessionView:
         found, rooms, artifacts = session.content(tx, session_id)
         reviews = reviews_of(tx, Slice(session.SHOWN, 0), session_id=found.id).items
         log = called(tx, app.project, found.id)
-    return SessionView(found, rooms, artifacts, reviews, log, _web_url(app, found.id))
+    documents = documents_named(app, f"{found.title}\n{log and log.task}")
+    return SessionView(found, rooms, artifacts, reviews, log, _web_url(app, found.id), documents)
 
 
 def session_export(app: App, session_id: Name) -> SessionText:
