@@ -103,6 +103,7 @@ class Settings:
     :param environment: search places in variables, by variable.
     :param vocabulary_folders: folders where other programs keep vocabularies.
     :param cloned_roots: whether a project's file gave the roots; its author may not allow changes to them.
+    :param own_url: whether ``web_url`` is the address of this server alone.
     :param warm_up: whether the core files are indexed and the vocabulary is loaded in the background.
     :param listening: address and callers of the HTTP server.
     :param roots: serve the Markdown below this folder (repeatable; the first has priority).
@@ -153,6 +154,7 @@ class Settings:
     environment: Mapping[str, Path] = field(default_factory=dict)
     vocabulary_folders: tuple[Path, ...] = ()
     cloned_roots: bool = False
+    own_url: bool = False
     warm_up: bool = True
     roots: tuple[Path, ...] = project_flag("root", "NPL_ROOTS", kinds.PATHS, ())
     write: bool = server_flag("write", "NPL_WRITE", kinds.SWITCH, False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter, deque
 from collections.abc import Callable, Hashable, Mapping
 from functools import partial
@@ -42,6 +43,7 @@ class Turns:
         self._running: Counter[Hashable] = Counter()
         # Callers in the order of their turns.
         self._waiting: dict[Hashable, deque[anyio.Event]] = {}
+        self._moved = 0.0
 
     async def begin(self, caller: Hashable) -> None:
         """Wait for a turn of the caller, which lasts until :meth:`end`."""
@@ -67,6 +69,11 @@ class Turns:
         self._running += Counter()  # drops callers without running calls
         self._admit()
 
+    @property
+    def blocked(self) -> float:
+        """Seconds for which no waiting call has got a turn."""
+        return time.monotonic() - self._moved if self._waiting else 0.0
+
     def _admit(self) -> None:
         while self._free and self._waiting:
             key = min(self._waiting, key=self._running.__getitem__)
@@ -74,6 +81,7 @@ class Turns:
                 return
             self._free -= 1
             self._running[key] += 1
+            self._moved = time.monotonic()
             turns = self._waiting.pop(key)
             turns.popleft().set()
             if turns:
@@ -90,6 +98,11 @@ class WorkerLane:
     def __init__(self, size: int, *, short: bool = False) -> None:
         self._short, self._turns, self._threads = short, Turns(size), anyio.CapacityLimiter(size)
 
+    @property
+    def blocked(self) -> float:
+        """See :attr:`Turns.blocked`."""
+        return self._turns.blocked
+
     async def run(self, work: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
         """Run a function in a thread at the caller's turn; return its result."""
         caller = CALLER.get()
@@ -101,6 +114,11 @@ class WorkerLane:
             return await anyio.to_thread.run_sync(partial(work, *given, **named), limiter=self._threads)
         finally:
             self._turns.end(key)
+
+
+def blocked(seconds: float) -> list[str]:
+    """Return the lanes of the running event loop in which no waiting call has got a turn for a time."""
+    return [name for name, one in (_OPEN.get(None) or {}).items() if one.blocked > seconds]
 
 
 _OPEN: RunVar[dict[str, WorkerLane]] = RunVar("npl-lanes")

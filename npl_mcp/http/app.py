@@ -23,7 +23,7 @@ from npl_mcp import __version__
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.app import App
 from npl_mcp.core.calls import CALLER_KEY, FOLDER_HEADER, FOLDER_KEY
-from npl_mcp.core.lanes import lane
+from npl_mcp.core.lanes import blocked, lane
 from npl_mcp.http.guard import Guard
 from npl_mcp.http.identities import Identities
 from npl_mcp.http.kept import Kept
@@ -100,6 +100,9 @@ def create_app(settings: Settings, policy: Policy) -> Guard:
 async def _readiness(ready: Kept[bool], _: Request) -> Response:
     """Report whether calls that need the database can be answered; the reason reveals no contents."""
     problem = "it does not answer in time"
+    if hanging := blocked(BLOCKED_SECONDS):
+        text = f"not ready: calls have waited for {BLOCKED_SECONDS:g} s: {', '.join(hanging)}"
+        return Refusal(503, ErrorCode.OPERATION_FAILED, text, SOON).response
     try:
         with anyio.move_on_after(READY_SECONDS):
             await ready.get()
@@ -107,6 +110,10 @@ async def _readiness(ready: Kept[bool], _: Request) -> Response:
     except StoreError as error:
         problem = str(error)
     return Refusal(503, ErrorCode.DATABASE_ERROR, f"not ready: {problem}", SOON).response
+
+
+BLOCKED_SECONDS = 5.0
+"""Seconds after which calls that get no turn make a server not ready."""
 
 
 async def _call(server: FastMCP[Any], request: Request) -> Response:

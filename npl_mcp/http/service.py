@@ -30,7 +30,8 @@ from npl_mcp.config.server_state import (
     running_server,
 )
 from npl_mcp.config.settings import Listening, Settings, search_places
-from npl_mcp.stores.base.errors import StorageError
+from npl_mcp.stores.base.errors import StorageError, StoreError
+from npl_mcp.stores.base.opening import database_of
 from npl_mcp.stores.data_folder import Stores
 
 LOG = "server.log"
@@ -97,6 +98,26 @@ def check(settings: Settings) -> None:
             f"{listening.host} can be reached from other machines, so callers need a token",
             hint="make some with npl-mcp token add, set NPL_MCP_TOKEN, or listen on 127.0.0.1",
         )
+
+
+def check_project(settings: Settings) -> None:
+    """Refuse to share a database with servers of another project; the first one to start stores its own.
+
+    :raises InvalidRequestError: the database stores another project.
+    """
+    if settings.database_url is None:
+        return
+    project = str(settings.worklog_project)
+    # While the database is away, the server waits for it.
+    with suppress(StoreError), closing(database_of(settings.data_folder, settings.database_url)) as database:
+        with database.write() as tx:
+            known = tx.value("SELECT project FROM deployment") or project
+            tx.insert("deployment", "project", "project", project=known)
+        if known != project:
+            raise InvalidRequestError(
+                f"the database is for the project {known}, and this server is for {project}",
+                hint=f"set NPL_PROJECT={known}",
+            )
 
 
 def has_tokens(settings: Settings) -> bool:

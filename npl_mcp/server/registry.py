@@ -180,7 +180,7 @@ class BoundTool(Tool):
         body: dict[str, Any] = {}
         structured, call = settings.structured or self.has_page, CURRENT.get()
         if written is None or structured:
-            body = as_seen(as_dict(Reply(data=data)), self._spec, sight())
+            body = as_seen(as_dict(Reply(data=data)), self._spec, sight(), settings)
         if written is None:
             asked = call is not None and call.arguments.get("format")  # then the tool has handled it
             models = not asked and self._app.form(None) == "markdown"

@@ -11,6 +11,7 @@ from functools import cache
 from typing import Any
 
 from npl_index.errors import NotFoundError
+from npl_mcp.config.settings import Settings
 from npl_mcp.stores.access import Identity, Sight
 from npl_mcp.stores.base.errors import ArtifactNotFoundError, NotAllowedError, SessionNotFoundError
 from npl_mcp.tools.domains import domain_of
@@ -132,10 +133,16 @@ def acting(spec: ToolSpec, arguments: dict[str, Any], identity: Identity) -> dic
     return arguments
 
 
-def as_seen(body: Any, spec: ToolSpec, sight: Sight) -> Any:
-    """Return an answer without fields of domains that the caller may not see."""
+REPLICA = frozenset({"file_path", "meta_path"})
+"""Fields that name places of one replica."""
+
+
+def as_seen(body: Any, spec: ToolSpec, sight: Sight, settings: Settings) -> Any:
+    """Return an answer without fields of hidden domains, and of a single replica."""
     fields = FIELDS.get(domain_of(spec) or "", {})
     hidden = {name for name, domain in fields.items() if not sees_domain(domain, sight)}
+    if settings.database_url is not None:
+        hidden |= REPLICA | ({"web_url"} if settings.own_url else set())
     return _without(body, hidden) if hidden else body
 
 

@@ -28,7 +28,7 @@ COMMANDS = Commands()
 
 @COMMANDS.add(
     "token add",
-    argument("name", help="owner of the token; its calls act under this name and no other"),
+    argument("names", nargs="+", metavar="NAME", help="owner of a token; its calls act under this name only"),
     # Each dest differs from those of the settings, which it would override.
     option("--domains", "NAMES", "see only these domains of tools", dest="sees", type=words),
     switch("--read-only", help="change nothing"),
@@ -38,11 +38,13 @@ COMMANDS = Commands()
     option("--expires", "TIME", "lifetime, e.g. 12h, 30d or 8w; by default unlimited"),
 )
 def _add_token(given: argparse.Namespace, settings: Settings) -> Outcome:
-    """Create a token and print it, once."""
+    """Create a token for each name and print it, once."""
     sight, lifetime = _sight(given), _lifetime(given.expires)
     details = {"read_only": given.read_only, "lifetime": lifetime, "pushes": _pushes(given)}
     with stores_of(settings) as stores:
-        return Outcome(stores.access.add(given.name, sight, **details))
+        made = {name: stores.access.add(name, sight, **details) for name in given.names}
+    lines = made.values() if len(made) == 1 else (f"{name} {token}" for name, token in made.items())
+    return Outcome("\n".join(lines))
 
 
 @COMMANDS.add("token list", JSON)

@@ -164,11 +164,11 @@ class PostgresEngine(Engine):
             raise
         return raw
 
-    def is_alive(self, raw: Any) -> bool:
+    def is_alive(self, raw: Any, seconds: float = 0) -> bool:
         """Return whether the server is silent; on an idle connection it only announces its end."""
         with selectors.DefaultSelector() as selector:
             selector.register(raw.fileno(), selectors.EVENT_READ)
-            return not selector.select(0)
+            return not selector.select(seconds)
 
     def is_idle(self, raw: Any) -> bool:
         """Return whether a connection is sound and in no transaction."""
@@ -357,8 +357,10 @@ class _Commits(Commits):
         elif now - self._heard > DOUBT_SECONDS:
             # A silently lost connection is as quiet as one without notifications.
             self._raw.execute("SELECT 1")
-        elif not list(self._raw.notifies(timeout=seconds, stop_after=1)):
-            return False
+        elif self._engine.is_alive(self._raw, seconds):
+            return False  # the driver needs several times the processor time to find that out
+        else:
+            list(self._raw.notifies(timeout=0))
         self._heard = now
         return True  # after the first two calls, earlier commits are unknown
 

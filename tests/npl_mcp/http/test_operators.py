@@ -1,0 +1,59 @@
+"""What those who run several servers on one database rely on."""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+from pathlib import Path
+
+import anyio
+import pytest
+
+from npl_mcp.core.lanes import HEAVY_WORKERS, blocked, lane
+from npl_mcp.http import app as http_app
+from tests import engines
+from tests.npl_mcp.http.http_server import call, command, environment, serving
+
+
+def test_a_lane_without_turns_is_named() -> None:
+    """While calls wait for one that hangs, and no longer."""
+
+    async def script() -> None:
+        end = threading.Event()
+        async with anyio.create_task_group() as group:
+            for _ in range(3 * HEAVY_WORKERS):
+                group.start_soon(lane("heavy").run, end.wait)
+            await anyio.sleep(0.1)
+            await lane("light").run(lambda: None)
+            assert blocked(0.01) == ["heavy"]
+            assert blocked(http_app.BLOCKED_SECONDS) == []
+            end.set()
+        assert blocked(0.0) == []
+
+    anyio.run(script)
+
+
+@pytest.mark.engine("postgres")
+def test_a_server_of_another_project_does_not_start(tmp_path: Path) -> None:
+    """The error names the project of the others; answers name no place of one server."""
+    variables = engines.environment(tmp_path / "data")
+    project = str(tmp_path / "project")
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.mkdir()
+    second.mkdir()
+    with serving(first, **variables, NPL_PROJECT=project) as server:
+        given = {"name": "plan", "artifact_type": "text", "filename": "a.md", "content": "# A\n"}
+        made = call(server, "artifact_create", given).data["data"]
+        room = call(server, "chat_create_room", {"name": "den", "members": ["ann"]}).data["data"]
+        assert {"file_path", "meta_path", "web_url"}.isdisjoint({*made, *room})
+        other = subprocess.run(
+            command(),
+            cwd=second,
+            env=environment(second, **variables, NPL_MCP_PORT="0"),
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert other.returncode == 2
+        assert f"set NPL_PROJECT={project}" in other.stderr
