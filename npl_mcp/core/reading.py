@@ -13,7 +13,7 @@ from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
-from typing import Protocol
+from typing import Any
 from zlib import crc32
 
 from cachetools import LRUCache
@@ -23,10 +23,8 @@ from npl_index.answer.values import Tailored
 from npl_index.errors import DocumentError, NotFoundError, NPLError
 from npl_index.library.documents import Fingerprint, Found
 from npl_index.markdown.sections import SectionTree, Span
-from npl_index.ranking.indexing import IndexedDocument
 from npl_index.selectors.grammar import compile_selector
 from npl_index.selectors.selection import select
-from npl_mcp.core.sources import Sources
 
 CALLERS = 256
 CALLER_BYTES = 64 * 1024
@@ -40,19 +38,6 @@ _PIECE = re.compile(r"\[lines=[0-9]{1,9}-[0-9]{1,9}\]$")
 
 Place = tuple[str, str]
 """Path of a root, and of a document below it."""
-
-
-class Documents(Protocol):
-    """What a memory needs of an application."""
-
-    @property
-    def documents(self) -> Sources:
-        """The documents."""
-        ...
-
-    def indexed_document(self, found: Found, fingerprint: Fingerprint) -> IndexedDocument:
-        """Return a document's index."""
-        ...
 
 
 @dataclass
@@ -109,7 +94,7 @@ class Reader:
         self._lock, self._readers, self._turn = threading.RLock(), readers, 0
         self._held: LRUCache[Place, Held] = LRUCache(CALLER_BYTES, lambda held: held.nbytes)
 
-    def changes(self, app: Documents, founds: Sequence[Found] = ()) -> list[Change]:
+    def changes(self, app: Any, founds: Sequence[Found] = ()) -> list[Change]:
         """Return the sections that have changed, of the documents that are looked at.
 
         :param founds: documents with known states; other files are looked at in turn.
@@ -125,7 +110,7 @@ class Reader:
             looked = (*stored, *(*files[self._turn :], *files[: self._turn])[:LOOKS])
             return [change for one, now in looked for change in self._changed(app, one, now)]
 
-    def _changed(self, app: Documents, held: Held, now: Found) -> Iterable[Change]:
+    def _changed(self, app: Any, held: Held, now: Found) -> Iterable[Change]:
         try:
             state = app.documents.stat(now)
             if state == held.state:
@@ -149,9 +134,7 @@ class Reader:
                 else:
                     one.held.sections.pop(one.selector, None)
 
-    def remember(
-        self, app: Documents, founds: Sequence[Found], documents: DocumentSet, answer: Tailored
-    ) -> None:
+    def remember(self, app: Any, founds: Sequence[Found], documents: DocumentSet, answer: Tailored) -> None:
         """Remember the sections of an answer.
 
         :param founds: where its documents are.
@@ -175,7 +158,7 @@ class Reader:
                     del held.sections[next(iter(held.sections))]
                 self._held[held.place] = held
 
-    def own_edit(self, app: Documents, file: str, selector: str) -> None:
+    def own_edit(self, app: Any, file: str, selector: str) -> None:
         """Take the caller's own edit of a section as told."""
         with self._lock:
             for held in [one for one in self._held.values() if file in one.names]:

@@ -27,15 +27,7 @@ from npl_mcp.config.server_state import ServerState
 from npl_mcp.config.settings import Listening, Settings
 from npl_mcp.http.app import create_app
 from npl_mcp.http.policy import ENDING, STREAM_KEY, Policy, names
-from npl_mcp.http.service import (
-    check,
-    check_project,
-    describe_server,
-    has_tokens,
-    hold,
-    needs_token,
-    write_state,
-)
+from npl_mcp.http.service import check, describe_server, has_tokens, hold, needs_token, write_state
 from npl_mcp.server.server import quiet_libraries
 from npl_mcp.server.startup import allow_files, prepare_process
 from npl_mcp.stores.base.errors import StorageError, StoreError
@@ -135,7 +127,6 @@ def serve(settings: Settings, announce: Callable[[ServerState], None], flags: st
     """
     listening = settings.listening
     check(settings)
-    check_project(settings)
     quiet_libraries()
     prepare_process()
     allow_files(2 * MAX_CONNECTIONS)
@@ -145,10 +136,8 @@ def serve(settings: Settings, announce: Callable[[ServerState], None], flags: st
         token = listening.token or (own_token if needs_token(listening) else None)
         guarded = token is not None or _closed(settings)
         state = describe_server(_url(listening, port), listening.socket, own_token, guarded)
-        # No browser reaches a socket.
-        web = "off" if state.url is None else settings.web
-        own_url = settings.web_url is None
-        settings = replace(settings, web=web, web_url=settings.web_url or state.url, own_url=own_url)
+        web, named = settings.web if state.url else "off", settings.web_url  # no browser reaches a socket
+        settings = replace(settings, web=web, web_url=named or state.url, own_url=named is None)
         state = state._replace(pages=settings.page_url, serves=settings.serves, flags=flags)
         policy = Policy(
             names(listening, port),

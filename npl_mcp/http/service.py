@@ -93,6 +93,7 @@ def check(settings: Settings) -> None:
         if not re.fullmatch(r"[A-Za-z][\w+.-]*://[^\s/?#]+", one):
             problem = f"--allow-origin or NPL_MCP_ORIGINS: {one[:64]!r} cannot be used"
             raise InvalidRequestError(problem, hint="write e.g. https://tools.example")
+    _check_project(settings)
     if _is_public(listening) and token is None and not has_tokens(settings):
         raise InvalidRequestError(
             f"{listening.host} can be reached from other machines, so callers need a token",
@@ -100,7 +101,7 @@ def check(settings: Settings) -> None:
         )
 
 
-def check_project(settings: Settings) -> None:
+def _check_project(settings: Settings) -> None:
     """Refuse to share a database with servers of another project; the first one to start stores its own.
 
     :raises InvalidRequestError: the database stores another project.

@@ -34,15 +34,12 @@ def _is_served(settings: Settings) -> bool:
 @contextmanager
 def _libraries(settings: Settings) -> Iterator[Libraries]:
     if _is_served(settings):
-        with closing(connect("http", _ignore)) as connection:
+        # Nothing replaces the server, so there is nothing to note.
+        with closing(connect("http", lambda _: None)) as connection:
             yield Libraries(ServedLibraries(connection), settings.limits)
         return
     with stores_of(settings) as stores:
         yield Libraries(stores.library, settings.limits)
-
-
-def _ignore(_: str) -> None:
-    """Ignore a note: nothing replaces the server."""
 
 
 def _library_ref(name: str, example: str) -> LibraryRef:
