@@ -384,10 +384,7 @@ def _ranked(documents: DocumentSet, hit: Hit) -> RankedSection:
         selector=documents.selector((hit.document, hit.section), own=True),
         title=section.title,
         start_line=section.own.start + 1,
-        score=round(hit.score.total, 4),
-        name=round(hit.score.name, 4),
-        content=round(hit.score.content, 4),
-        topic=round(hit.score.topic, 4),
+        **hit.score.rounded(),
         file=documents.path(hit.document) if documents.several else None,
     )
 

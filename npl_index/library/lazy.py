@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -21,5 +21,6 @@ class LazySequence(Sequence[T]):
     def __len__(self) -> int:
         return self._size
 
-    def __getitem__(self, index: int) -> T:  # type: ignore[override]
-        return self._at(range(self._size)[index])
+    def __getitem__(self, index: Any) -> Any:
+        places = range(self._size)[index]
+        return self._at(places) if isinstance(places, int) else tuple(map(self._at, places))

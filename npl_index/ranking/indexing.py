@@ -6,8 +6,8 @@ import re
 import time
 from abc import ABC, abstractmethod
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Collection as Collection_
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from itertools import chain
@@ -45,17 +45,17 @@ class ParsedDocument:
     """One document and its sections.
 
     :param document: the document; one from the index has no bytes, and its text is read at its first use.
-    :param known_steps: returns the stored :attr:`steps`, if there are any.
+    :param known_steps: the stored :attr:`steps`, if there are any.
     """
 
     document: Document
     tree: SectionTree
-    known_steps: Callable[[], tuple[str, ...]] | None = field(default=None, kw_only=True, compare=False)
+    known_steps: tuple[str, ...] | None = field(default=None, kw_only=True, compare=False)
 
     @cached_property
     def steps(self) -> tuple[str, ...]:
         """The part of each section's selector after the document's name."""
-        return steps_of(self.tree) if self.known_steps is None else self.known_steps()
+        return self.known_steps or steps_of(self.tree)
 
     def step(self, section: int) -> str:
         """Return the part of a section's selector after the document's name; ``""`` for the document."""

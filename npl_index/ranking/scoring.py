@@ -196,6 +196,11 @@ class Score(NamedTuple):
     content: float
     topic: float
 
+    def rounded(self) -> dict[str, Any]:
+        """Return the numbers to four places by their names in answers, where the total is ``score``."""
+        names = ("score", *self._fields[1:])
+        return {name: round(part, 4) for name, part in zip(names, self, strict=True)}
+
 
 class Hit(NamedTuple):
     """A matching section.

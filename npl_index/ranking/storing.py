@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from functools import cache
 from operator import attrgetter
-from typing import Any, overload
 
 from npl_index.library.documents import Document
+from npl_index.library.lazy import LazySequence
 from npl_index.markdown.sections import DocumentText, Section, SectionTree, Span, decoded
 from npl_index.markdown.traits import Traits
 from npl_index.ranking.indexing import ParsedDocument
@@ -42,52 +43,29 @@ def restore_sections(
     :param read: returns the bytes when the text is needed.
     """
     name, front, dialect, title, doubtful, rows, steps = json.loads(zlib.decompress(packed))
-    lines = DocumentText(lambda: decoded(read(), name))
-    tree = SectionTree(name, _StoredSections(rows), lines, front, dialect, title, tuple(doubtful))
-    return ParsedDocument(known(name), tree, known_steps=lambda: tuple(steps))
+    text = DocumentText(lambda: decoded(read(), name))
 
+    @cache
+    def section(number: int) -> Section:
+        level, heading, shown, version, *spans, parent, children, traits, whole_traits = rows[number]
+        heading_lines, own, whole, own_bytes, whole_bytes = (Span(*pair) for pair in spans)
+        return Section(
+            number,
+            level,
+            heading,
+            shown,
+            version,
+            heading_lines,
+            own,
+            whole,
+            own_bytes,
+            whole_bytes,
+            parent,
+            tuple(children),
+            Traits(*traits),
+            Traits(*whole_traits),
+        )
 
-class _StoredSections(Sequence[Section]):
-    """Sections that are built one by one.
-
-    :param rows: from :func:`dump_sections`.
-    """
-
-    def __init__(self, rows: Sequence[Any]) -> None:
-        self._rows = rows
-        self._built: dict[int, Section] = {}
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    @overload
-    def __getitem__(self, index: int) -> Section: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> tuple[Section, ...]: ...
-
-    def __getitem__(self, index: int | slice) -> Section | tuple[Section, ...]:
-        numbers = range(len(self))[index]
-        return self._at(numbers) if isinstance(numbers, int) else tuple(map(self._at, numbers))
-
-    def _at(self, number: int) -> Section:
-        if number not in self._built:
-            level, heading, name, version, *spans, parent, children, traits, whole_traits = self._rows[number]
-            heading_lines, own, whole, own_bytes, whole_bytes = (Span(*pair) for pair in spans)
-            self._built[number] = Section(
-                number,
-                level,
-                heading,
-                name,
-                version,
-                heading_lines,
-                own,
-                whole,
-                own_bytes,
-                whole_bytes,
-                parent,
-                tuple(children),
-                Traits(*traits),
-                Traits(*whole_traits),
-            )
-        return self._built[number]
+    sections = LazySequence(len(rows), section)
+    tree = SectionTree(name, sections, text, front, dialect, title, tuple(doubtful))
+    return ParsedDocument(known(name), tree, known_steps=tuple(steps))
