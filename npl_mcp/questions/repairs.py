@@ -2,8 +2,8 @@
 
 There are three kinds, the smallest first: words of the questions that a page answers become keywords in its
 front matter, which count for all its sections; a long section is split at the paragraph with the words of the
-question; a heading gets missing words. A repair is proposed only if no question loses its answer. The second
-and the third kind must also bring a missed question into its first answer.
+question; a heading gets missing words. A repair is kept if no question loses its answer and a missed one gains
+its own. Keywords are also kept if they only bring a question closer to its answer.
 """
 
 from __future__ import annotations
@@ -121,9 +121,9 @@ class _Search:
         return [asked for asked in self.of(file) if not asked.outcome.held and not asked.outcome.wrong]
 
     def files(self) -> list[str]:
-        """Return the files that answer questions; files with most missed questions come first."""
+        """Return the files with missed questions; those with most of them come first."""
         every = {asked.places[0][1] for asked in self.asked[: self._ours] if asked.places}
-        return sorted(every, key=lambda file: (-len(self.missed(file)), file))
+        return sorted(filter(self.missed, every), key=lambda file: (-len(self.missed(file)), file))
 
     def tried(self, path: str, repair: Repair, missed: Question | None) -> Repair | None:
         """Return a repair with its effects and keep it in the copy; ``None`` if it does not help.
@@ -146,8 +146,7 @@ class _Search:
         gained = tuple(b.question.text for a, b in pairs if b.passed and not a.passed)
         lost = tuple(b.question.text for a, b in pairs if a.passed and not b.passed)
         closer = tuple(b.question.text for a, b in pairs if not b.held and _rank(b) < _rank(a))
-        # Keywords are kept even without a gain: they help further questions, which no file has.
-        if lost:
+        if lost or not (gained or closer):
             self.trial.write(path, data)
             return None
         self.asked = asked
