@@ -27,7 +27,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     folder = tmp_path_factory.mktemp("hostile")
     docs = folder / "docs"
     docs.mkdir()
-    with serving(folder, "--root", str(docs), "--log-calls", "contexts") as server:
+    with serving(folder, "--root", str(docs), "--log-calls", "contexts", "--write") as server:
 
         def ask(tool: str, **given: Any) -> Any:
             return call(server, tool, given).data.get("data")

@@ -20,7 +20,7 @@ IN_A_COLUMN = 50
 """Change requests of one status on the board; the table has all."""
 
 
-SHOWN = 200
+SHOWN = 50
 """Rows of a page of the table."""
 
 COLUMNS = (
@@ -205,8 +205,8 @@ DECLARED = (
     Page("/changes", changes, "changes.html", "cr", "Changes"),
     Page("/changes/{key}", change, "change.html", "cr"),
     Page("/changes/{key}/edit", edit, TEMPLATE, "cr"),
-    Action("/changes/move", move),
-    Action("/changes/new", create),
+    Action("/board/move", move),
+    Action("/board/new", create),
     Action("/changes/{key}/section", save_section),
     Action("/changes/{key}/attributes", save_attributes),
 )
