@@ -258,6 +258,10 @@ class Collection(ABC):
         """Return the number of a document's sections with a heading."""
         return self.sections(document).headings
 
+    def heading_counts(self) -> Sequence[int]:
+        """Return the number of headings of each document, counted for all of them together."""
+        return [self.headings(document) for document in range(len(self.documents))]
+
     def size_of(self, document: int, section: int) -> int:
         """Return the bytes of a section's own text; 0 for a bare heading."""
         return int(self.sections(document).sizes[section])

@@ -100,7 +100,7 @@ def measured(app: App, gathered: Gathered) -> list[Measure]:
     """Return the size of each document."""
     collection = gathered.collection
     if len(gathered.founds) > (MAX_WHILE_INDEXING if gathered.missing else MAX_MEASURED):
-        return [Measure(collection.headings(number)) for number in range(len(gathered.founds))]
+        return list(map(Measure, collection.heading_counts()))
     _, counts = app.counting(collection, app.clock("the folder"))
     result = []
     for number, parsed in enumerate(collection.documents):

@@ -23,6 +23,7 @@ def test_a_folder_is_shown_while_it_is_read(tmp_path: Path) -> None:
         folder = visitor.json("/documents/docs:")["folder"]
         while "missing_files" in folder:
             assert folder["files"] + folder["missing_files"] == FILES
+            assert folder["sections"] == folder["files"]
             folder = visitor.json("/documents/docs:")["folder"]
         assert (folder["files"], folder["total"]) == (FILES, FILES)
         assert "files are ready" not in visitor.open("/documents/docs:").text
