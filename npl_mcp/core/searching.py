@@ -25,6 +25,14 @@ from npl_index.ranking.scoring import LIMIT, SCORE_CUTOFF, Query, rank
 from npl_mcp.core.app import App, Gathered
 from npl_mcp.core.document_sets import NotIndexedError
 from npl_mcp.core.progress import end_if_abandoned
+from npl_mcp.core.queries import (
+    NO_CONDITIONS,
+    Conditions,
+    normalised,
+    pattern_of,
+    phrases_of,
+    words_of,
+)
 from npl_mcp.core.waiting import hurried
 from npl_mcp.documents.cr_documents import FoundRequest
 from npl_mcp.stores.base.errors import StoreError
@@ -57,20 +65,13 @@ AT_A_TIME = 4
 SNIPPET = 160
 """Characters of a snippet."""
 
-_WORD = re.compile(r"\w[\w.+#@/-]*")
-_PHRASE = re.compile(r"""["“]([^"“”]+)["”]""")
-_MARKUP = str.maketrans("", "", "`*")
 _EXACT_WEIGHT = 0.5
 """Weight of a word as spelt, relative to its stem, in the choice of a line."""
 
 _ALL = 0.99
-_MAX_WORDS = 8
-"""Words of a question that are compared with rows; each costs a scan of all rows."""
-
 _MAX_LINE_WORDS = 6
 """Words and stems for the choice of a section's line."""
 
-_MIN_LENGTH = 3
 _MAX_TEXT = 20_000
 """Characters of a text that are searched for a snippet."""
 
@@ -129,6 +130,7 @@ class SearchResult:
     :param keywords: keywords of the question.
     :param phrases: quoted phrases of the question.
     :param words: words that are compared with rows.
+    :param conditions: conditions of hits.
     :param counts: number of hits of each kind.
     :param capped: kinds of which only the best hits were counted.
     :param missing: number of files that are not indexed yet.
@@ -141,6 +143,7 @@ class SearchResult:
     keywords: Keywords
     phrases: Sequence[str]
     words: Sequence[str]
+    conditions: Conditions = NO_CONDITIONS
     counts: dict[str, int] = field(default_factory=dict)
     capped: list[str] = field(default_factory=list)
     missing: int = 0
@@ -160,32 +163,22 @@ class SearchResult:
         self.absent = {word: tuple(dict.fromkeys(near)) for word, near in absent.items()}
 
 
-def phrases_of(query: str) -> list[str]:
-    """Return the quoted phrases, normalised for comparison."""
-    return [phrase for quoted in _PHRASE.findall(query) if (phrase := _normalised(quoted))]
-
-
-def _normalised(text: str) -> str:
-    return " ".join(text.translate(_MARKUP).split()).casefold()
-
-
-def words_of(query: str) -> list[str]:
-    """Return the phrases and words that are compared with rows."""
-    found = dict.fromkeys(word.strip("./-").lower() for word in _WORD.findall(query))
-    long = [word for word in found if len(word) >= _MIN_LENGTH or not word.isascii()]
-    return list(dict.fromkeys([*phrases_of(query), *(long or found)]))[:_MAX_WORDS]
-
-
 async def search(
-    app: App, query: str, kinds: Sequence[str], wanted: Sequence[str] = (), ref: DocumentRef | None = None
+    app: App,
+    query: str,
+    kinds: Sequence[str],
+    wanted: Sequence[str] = (),
+    ref: DocumentRef | None = None,
+    conditions: Conditions = NO_CONDITIONS,
 ) -> SearchResult:
     """Search for a question.
 
     :param kinds: kinds of :data:`KINDS` that the caller may see.
     :param wanted: kinds to search; empty means all.
     :param ref: the only documents to search.
+    :param conditions: conditions of hits.
     """
-    found = SearchResult(app, extract_keywords(query), phrases_of(query), words_of(query))
+    found = SearchResult(app, extract_keywords(query), phrases_of(query), words_of(query), conditions)
     store = app.stores.searching
     if ref is not None:
         found.hits = _section_hits(found, "document", {ref: await app.gathered(ref)})
@@ -280,10 +273,15 @@ class _Section(NamedTuple):
         except StoreError:  # damaged since it was indexed
             return False
 
+    def meets(self, conditions: Conditions) -> bool:
+        """Return whether it meets the conditions of a search."""
+        unwanted, path = conditions.unwanted, self.documents.path(self.document)
+        return conditions.allow_path(path) and not (unwanted and self.spells(unwanted))
+
     def holds(self, phrase: str) -> bool:
         """Return whether it contains a phrase verbatim."""
         try:
-            text = _normalised(f"{self.names}\n{self.text}")
+            text = normalised(f"{self.names}\n{self.text}")
         except StoreError:
             return False
         return re.search(rf"(?<!\w){re.escape(phrase)}(?!\w)", text) is not None
@@ -331,6 +329,7 @@ def _section_hits(
             and (section.section or gathered.collection.size_of(section.document, 0))
             # If the question has only identifiers, a match of their parts alone does not count.
             and (not names or ranking.hits[number].score.content)
+            and section.meets(found.conditions)
         ]
         if not any(map(any, holders.values())) and evidence(ranking.coverage).verdict == "absent":
             # A section with a word or two of such a question is a chance match, if another word is nowhere.
@@ -380,10 +379,8 @@ def _terms(phrase: str) -> tuple[str, ...]:
 
 
 def _exact_words(keywords: Keywords) -> re.Pattern[str]:
-    """Return a pattern for the words as spelt, ignoring case."""
-    words = [word.shown for word in keywords.written]
-    bounded = (rf"(?<!\w){re.escape(word)}(?!\w)" if word.isascii() else re.escape(word) for word in words)
-    return re.compile("|".join(bounded), re.IGNORECASE)
+    """Return a pattern for some words as spelt, ignoring case."""
+    return pattern_of([word.shown for word in keywords.written])
 
 
 def _exact_first(
@@ -432,9 +429,11 @@ def _section_hit(found: _Section, kind: str, words: Sequence[str]) -> SearchHit:
 
 def _row_hits(found: SearchResult, kind: str, matches: Sequence[Match]) -> list[Made]:
     end_if_abandoned()
-    found.count(kind, len(matches))
     if len(matches) >= MOST:
         found.capped.append(kind)
+    allowed = found.conditions.allow_record
+    matches = [match for match in matches if allowed(f"{match.row.get('title', '')} {match.text}")]
+    found.count(kind, len(matches))
     return [partial(_row_hit, kind, match, found.words) for match in matches]
 
 

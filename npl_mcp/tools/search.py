@@ -17,7 +17,8 @@ from npl_index.library.documents import DocumentRef
 from npl_index.tokens.counting import TokenCounter
 from npl_mcp.core.app import App
 from npl_mcp.core.places import Crumb, places_of
-from npl_mcp.core.searching import KINDS, SearchHit, newest, snippet, words_of
+from npl_mcp.core.queries import Conditions, words_of
+from npl_mcp.core.searching import KINDS, SearchHit, newest, snippet
 from npl_mcp.core.searching import search as find
 from npl_mcp.core.waiting import waits
 from npl_mcp.stores.base import checks
@@ -99,6 +100,8 @@ async def search(
     resource_type: Annotated[str | None, Unlisted] = None,
     item: Annotated[str | None, Unlisted] = None,
     format: Annotated[Format, Unlisted] = None,
+    path: Annotated[list[str] | None, Unlisted] = None,
+    without: Annotated[list[str] | None, Unlisted] = None,
 ) -> Hits | Written[Hits]:
     """Search documents, then messages and other records; one line a hit. "Phrases" and identifiers match as
     written.
@@ -111,6 +114,8 @@ async def search(
     :param limit: maximum number of hits; 8 by default.
     :param offset: number of hits to skip.
     :param file: the only documents to search, in the form of ``npl_load_tailored``.
+    :param path: parts of the path of the documents to search.
+    :param without: words that no hit has.
     :returns: a page of hits.
     :raises MissingRequestError: the query is empty.
     :raises InvalidRequestError: a kind is unknown, or another argument is invalid.
@@ -124,9 +129,11 @@ async def search(
     named = (kind.strip() for kind in (kinds or "").split(","))
     wanted = checks.choices([kind for kind in named if kind], "kinds", tuple(KINDS))
     ref = DocumentRef.parse(file, resource_type, item)
+    conditions = Conditions(tuple(path or ()), tuple(without or ()))
 
     async def found() -> Hits:
-        every = await find(app, text, visible_kinds(app), wanted, None if ref == DocumentRef() else ref)
+        only = None if ref == DocumentRef() else ref
+        every = await find(app, text, visible_kinds(app), wanted, only, conditions)
         absent = {} if every.missing else every.absent or {}  # missing files may have the words
         items = [made() for made in islice(every.hits, page.offset, page.offset + page.limit)]
         return Hits(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Tab
 
@@ -40,8 +40,15 @@ def test_the_first_page_shows_what_is_new(tab: Tab) -> None:
 
 
 def test_nothing_is_said_where_nothing_fits(tab: Tab) -> None:
+    """What is nowhere is named, with near words that lead on."""
     page = tab.open("/search?q=zzzxqv")
-    expect(page.get_by_text("Nothing fits.")).to_be_visible()
+    expect(page.get_by_text("Nothing found.")).to_be_visible()
+    expect(page.get_by_text("No section has zzzxqv")).to_be_visible()
+    expect(page.locator(".hits")).to_have_count(0)
+    page = tab.open("/search?q=capstam")
+    tab.check()
+    tab.follow(page.locator(".said").get_by_role("link", name="capstan", exact=False))
+    expect(page.get_by_text("Oil the capstan <i>now</i>.")).to_be_visible()
     tab.open("/search")
     tab.open("/search?q=a&kind=none", status=400)
 
@@ -53,3 +60,59 @@ def test_a_slash_leads_to_the_box(scripted: Tab) -> None:
     with scripted.arriving():
         page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="Search", level=1)).to_be_visible()
+
+
+def test_a_document_is_one_row(tab: Tab) -> None:
+    """With its sections below; each leads to its place, and the words are marked in title and text."""
+    page = tab.open("/search?q=siphon+lifts+water&kind=document")
+    row = page.locator(".hits > li").filter(has=page.get_by_role("link", name="siphons.md"))
+    expect(row).to_have_count(1)
+    assert row.get_by_role("listitem").count() > 2
+    expect(row.locator("mark").first).to_be_visible()
+    tab.check()
+    tab.follow(row.get_by_role("listitem").nth(1).get_by_role("link"))
+    expect(page.get_by_role("heading", name="Siphons").first).to_be_visible()
+
+
+def titles(page: Page) -> list[str]:
+    return page.locator(".hits a").all_inner_texts()
+
+
+def test_operators_narrow_what_is_found(tab: Tab) -> None:
+    """A path, a kind, a word that must not be there, and a phrase."""
+    everything = titles(tab.open("/search?q=capstan"))
+    assert len(everything) > 4
+    page = tab.open("/search?q=capstan+path%3Acapstan.md")
+    assert titles(page) == ["Capstan"]
+    page = tab.open("/search?q=capstan+kind%3Amessage")
+    expect(page.locator(".hits .kind")).to_have_text(["message"])
+    page = tab.open("/search?q=capstan+-anchor+-oil+-oiled")
+    expect(page.get_by_text("lifts the anchor")).to_have_count(0)
+    expect(page.get_by_text("Oil the capstan")).to_have_count(0)
+    assert 0 < len(titles(page)) < len(everything)
+    page = tab.open("/search?q=%22capstan+sticks%22")
+    assert page.locator(".hits > li").first.inner_text().count("capstan sticks") == 1
+    page = tab.open("/search?q=path%3Acapstan")
+    expect(page.get_by_text("Type a question or some words.")).to_be_visible()
+
+
+def test_results_come_while_a_person_types(scripted: Tab) -> None:
+    """The box keeps its focus and its text; the address leads back to the same."""
+    page = scripted.open("/search?q=capstan")
+    box = page.get_by_role("searchbox")
+    box.fill("")
+    box.press_sequentially("siphon lifts")
+    expect(page.get_by_role("link", name="siphons.md")).to_be_visible()
+    expect(box).to_be_focused()
+    expect(box).to_have_value("siphon lifts")
+    page.wait_for_url("**q=siphon+lifts")
+    scripted.check()
+    page.reload()
+    expect(page.get_by_role("link", name="siphons.md")).to_be_visible()
+
+
+def test_arrows_walk_the_results(scripted: Tab) -> None:
+    page = scripted.open("/search?q=capstan")
+    page.locator(".hits a").first.focus()
+    page.keyboard.press("ArrowDown")
+    expect(page.locator(".hits a").nth(1)).to_be_focused()

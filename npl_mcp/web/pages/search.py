@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
+from npl_mcp.core.queries import pattern_of, phrases_of, words_of
 from npl_mcp.web.marking import marked, sought
 from npl_mcp.web.pages.documents import to_document
 from npl_mcp.web.routing import Data, Page
@@ -22,17 +25,52 @@ TITLES = {
 }
 """What kinds of hits are called."""
 
+_OPERATOR = re.compile(r"""(?<!\S)(?:(kind|path):("[^"]*"|\S+)|-("[^"]+"|[^\W\d_]\w[\w-]*))""")
+
 
 async def search(visit: Visit) -> Data:
-    """Return what fits a question."""
+    """Return a page of hits: those with the words as typed first, and one row a document."""
     query, kinds = visit.text("q"), visit.texts("kind")
-    if not query:
-        return {"query": "", "_titles": TITLES, "_kinds": kinds, "_hits": [], "items": [], "total": 0}
-    given = {"limit": visit.number("limit", SHOWN), "offset": visit.number("offset")}
-    found = await visit.call("search", query=query, kinds=",".join(kinds) or None, **given)
-    terms = sought(query)
-    hits = [{**hit, "href": leads(hit), "marked": marked(hit["text"], terms)} for hit in found["items"]]
-    return {"query": query, **found, "_titles": TITLES, "_kinds": kinds, "_hits": hits}
+    words, named = conditions_of(query)
+    shown: Data = {"query": query, "_titles": TITLES, "_kinds": [*kinds, *named["kind"]]}
+    if not words:
+        return {**shown, "items": [], "total": 0}
+    found = await visit.call(
+        "search",
+        query=words,
+        kinds=",".join(shown["_kinds"]) or None,
+        path=named["path"] or None,
+        without=named["without"] or None,
+        limit=visit.number("limit", SHOWN),
+        offset=visit.number("offset"),
+    )
+    near = found.get("near", {})
+    links = {}
+    for word in found.get("absent", ()):
+        others = {one.casefold(): one for one in near.get(word, ())}.values()
+        links[word] = [(one, address("/search", q=query.replace(word, one))) for one in others]
+    return {**shown, **found, "_rows": partial(_rows, found["items"], words), "_near": links}
+
+
+def conditions_of(query: str) -> tuple[str, dict[str, list[str]]]:
+    """Return the words of a query, and its operators: ``kind:message``, ``path:guides``, ``-word``."""
+    named: dict[str, list[str]] = {"kind": [], "path": [], "without": []}
+    for name, value, word in _OPERATOR.findall(query):
+        named[name or "without"].append((value or word).strip('"'))
+    return " ".join(_OPERATOR.sub(" ", query).split()), named
+
+
+def _rows(hits: Sequence[Mapping[str, Any]], words: str) -> list[Data]:
+    """Return rows of hits, each with the sections of one document; written beside the event loop."""
+    terms, exact = sought(words), pattern_of(phrases_of(words) or words_of(words))
+    rows: dict[object, Data] = {}
+    for number, hit in enumerate(hits):
+        key = (hit["kind"], hit["file"]) if hit.get("selector") else number
+        row = rows.setdefault(key, {**hit, "exact": False, "hits": []})
+        row["exact"] = row["exact"] or bool(exact.search(f"{hit['title']}\n{hit['text']}"))
+        shown = {"title": marked(hit["title"], terms), "text": marked(hit["text"], terms), "href": leads(hit)}
+        row["hits"].append({**hit, **shown})
+    return sorted(rows.values(), key=lambda row: not row["exact"])
 
 
 def leads(hit: Mapping[str, Any]) -> str:

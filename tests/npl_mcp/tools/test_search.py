@@ -13,7 +13,8 @@ from fastmcp import Client
 from mcp.types import TextContent
 
 from npl_mcp.config.settings import Settings
-from npl_mcp.core.searching import KINDS, SNIPPET, snippet, words_of
+from npl_mcp.core.queries import words_of
+from npl_mcp.core.searching import KINDS, SNIPPET, snippet
 from npl_mcp.server.server import create_server
 from tests import engines
 from tests.conftest import Call, calls
@@ -294,3 +295,16 @@ def test_absent_words_have_fields(call: Call) -> None:
     assert data["items"] == []
     assert set(data["absent"]) == {"kafka", "zookeeper", "rebalance", "terraform", "bluetooth", "prunning"}
     assert data["near"]["prunning"] == ["Prune"]
+
+
+def test_conditions_narrow_hits_and_their_number(filled: Call) -> None:
+    """Parts of the path and words that no hit has, in documents and records; records have no path."""
+    every = found(filled, "shears", limit=50)
+    only = found(filled, "shears", path=["grd-001"])
+    assert only["counts"] == {"cr": every["counts"]["cr"]}
+    assert only["total"] == len(only["items"]) < every["total"]
+    without = found(filled, "shears", without=["oiled", "blunt", "photo"], limit=50)
+    missing = {kind: every["counts"][kind] - without["counts"].get(kind, 0) for kind in every["counts"]}
+    assert missing["worklog"] == missing["cr"] == missing["artifact"] == 1
+    assert missing["message"] == 0
+    assert without["total"] == sum(without["counts"].values()) == len(without["items"])

@@ -131,7 +131,7 @@ def test_what_was_not_searched_is_said(site: Site) -> None:
 
 def test_hits_lead_to_pages(site: Site) -> None:
     page = site.get("all", "/search?q=capstan").body.decode()
-    hits = page.partition("<ol")[2]
+    hits = page.partition('<ul class="list hits"')[2]
     links = [part.partition('"')[0] for part in hits.split('href="')[1:]]
     assert len(links) == site.data("all", "/search.json?q=capstan")["total"]
     for link in links:
