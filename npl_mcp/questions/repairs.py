@@ -2,8 +2,8 @@
 
 There are three kinds, the smallest first: words of the questions that a page answers become keywords in its
 front matter, which count for all its sections; a long section is split at the paragraph with the words of the
-question; a heading gets missing words. A repair is kept if no question loses its answer and a missed one gains
-its own. Keywords are also kept if they only bring a question closer to its answer.
+question; a heading gets missing words. A repair is kept if no question loses its answer and a missed one
+gains its own. Keywords are also kept if they only bring a question closer to its answer.
 """
 
 from __future__ import annotations

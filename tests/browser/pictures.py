@@ -22,8 +22,7 @@ from tests.npl_mcp.http.http_server import serving
 CORPUS = Path(__file__).parents[2] / "corpus"
 
 PAGES = {
-    "ask": "/ask?context=write+a+fence+with+an+example&file=npl/fences*,npl/prefix*&budget=600"
-    "&matching=1&form=markdown",
+    "ask": "/ask?context=write+a+fence+with+an+example&file=npl/fences*,npl/prefix*&budget=600&form=markdown",
     "document": "/documents/npl/fences.md",
     "session": "/sessions/quay-3",
     "changes": "/changes",

@@ -42,12 +42,20 @@ def test_a_row_begins_with_its_question(tab: Tab, asked: Site) -> None:
     tab.check()
     assert any(one.startswith("where is the capstan oiled now") for one in found)
     expect(page.get_by_text("median").first).to_be_visible()
-    expect(page.get_by_role("img", name="Tokens saved")).to_be_visible()
     taken = page.locator("details", has_text="siphons.md: ").filter(has_text="## Part").first
     taken.locator("summary").click()
     expect(taken.get_by_text("siphons > ## Part").first).to_be_visible()
+    tab.follow(page.get_by_role("link", name="Figures"))
+    expect(page.get_by_role("img", name="Tokens saved")).to_be_visible()
     page.get_by_text("The same as a table").click()
     tab.check()
+
+
+def test_questions_are_on_the_first_screen(tab: Tab, asked: Site) -> None:
+    page = tab.open("/calls?show=questions")
+    box = page.locator("#rows tbody tr").first.bounding_box()
+    assert box is not None
+    assert box["y"] + 40 < 800
 
 
 def test_what_went_wrong_is_chosen(tab: Tab, asked: Site) -> None:

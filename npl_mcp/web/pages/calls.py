@@ -31,7 +31,7 @@ CHOSEN = {
 COLUMNS = (
     Column("context", "Question"),
     Column("tool", "Tool", "minor"),
-    Column("found", "Found", "number"),
+    Column("found", "Found", "number minor"),
     Column("used", "Tokens", "number"),
     Column("micros", "ms", "number"),
     Column("who", "Caller", "minor"),
@@ -69,6 +69,7 @@ async def calls(visit: Visit) -> Data:
         "span": span,
         "sessions": traces(listed["items"]) if by_session else None,
         "_show": given["chosen"] or "",
+        "_figures": visit.flag("figures"),
         "_chosen": CHOSEN,
         "_table": Table(visit, COLUMNS, listed),
         "_opened": opened,
