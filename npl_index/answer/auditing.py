@@ -1,6 +1,6 @@
-"""What an answer took, what it left, and why: every section of the documents, with its score and its state.
+"""Audit of an answer: every section of the documents with its score and its state.
 
-The states come from the ranking and the packing that the answer itself is made from.
+The states come from the ranking and the packing of the answer itself.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from npl_index.selectors.grammar import compile_selector
 from npl_index.selectors.selection import select_in
 
 TAKEN, CUT, NO_ROOM, BELOW, KNOWN = "taken", "cut", "no_room", "below", "known"
-"""States of a section: whole in the answer; a piece of it; wanted, and there was no room; it matches, and is
-not worth its tokens; the caller has it. What matches nothing has none."""
+"""States of a section: completely in the answer; partly in the answer; wanted, but without room; matching,
+but not worth its tokens; excluded by the caller. Other sections have no state."""
 
-MOST_MATCHES = 500
-"""Matching sections that are listed apart; hits are fewer, but a selector may choose a whole file."""
+MAX_MATCHES = 500
+"""Maximum matching sections in a list; hits are fewer, but a selector may match a whole file."""
 
 
 @dataclass(frozen=True, slots=True)
 class AuditRequest:
-    """What of the documents is shown.
+    """The shown part of the documents.
 
-    :param opened: names of files whose sections are shown, beside those with a match.
+    :param opened: names of files whose sections are shown, in addition to those with a match.
     :param matching: only files with a match.
-    :param section: selector of one section that is shown whole.
-    :param offset: rows left out; a file is a row, and each section of one that is open.
-    :param limit: rows at most.
-    :param matches: list all sections that match as well, best first.
+    :param section: selector of one section to show completely.
+    :param offset: rows to skip; each file is a row, and each section of an open file.
+    :param limit: maximum number of rows.
+    :param matches: also list all matching sections, best first.
     """
 
     opened: tuple[str, ...] = ()
@@ -55,9 +55,9 @@ class AuditRequest:
 class Piece:
     """Some lines of a section that are in the answer.
 
-    :param start_line: the first, from 1.
-    :param end_line: the line after the last one.
-    :param text: as the answer has it, under its heading.
+    :param start_line: first line, from 1.
+    :param end_line: line after the last one.
+    :param text: the text in the answer, under its heading.
     """
 
     start_line: int
@@ -79,16 +79,16 @@ class AuditedSection:
     :param rank: its place in the ranking, from 1; ``None`` if it is not ranked.
     :param score: 0 to 1.
     :param name: part of the score for heading and heading path.
-    :param content: share of the question's words that heading, path and text hold.
-    :param topic: part for topics.
-    :param taken_tokens: of what of it is in the answer.
-    :param chosen: a selector asked for it.
-    :param file: its document, where it stands alone.
+    :param content: share of the question's words in heading, path and text.
+    :param topic: part of the score for topics.
+    :param taken_tokens: tokens of its text in the answer.
+    :param chosen: true if a selector matches it.
+    :param file: its document, outside a list of files.
     :param path: headings above it, in a match.
-    :param held: words of the question that it has in text, heading path or file name, in a match.
+    :param held: words of the question in its text, heading path or file name, in a match.
     :param missing: the other words of the question, in a match.
-    :param pieces: what of it is in the answer, in a match.
-    :param line: its line that holds most words of the question, in a match that is not in the answer.
+    :param pieces: its pieces in the answer, in a match.
+    :param line: its line with most words of the question, in a match outside the answer.
     """
 
     selector: str
@@ -117,11 +117,11 @@ class AuditedFile:
     """A document.
 
     :param file: its name in answers.
-    :param tokens: of all its sections.
-    :param sections: how many it has, the text before the first heading included.
-    :param states: how many of them are in each state.
-    :param open: its sections are shown.
-    :param continued: some were shown on the page before.
+    :param tokens: tokens of all its sections.
+    :param sections: number of its sections, the text before the first heading included.
+    :param states: number of its sections by state.
+    :param open: whether its sections are shown.
+    :param continued: whether the previous page shows some of them.
     :param rows: its sections of this page.
     """
 
@@ -136,11 +136,11 @@ class AuditedFile:
 
 @dataclass(frozen=True, slots=True)
 class OpenedSection:
-    """One section whole, beside what was taken of it.
+    """One complete section, with its pieces in the answer.
 
     :param text: its own text.
-    :param end_line: the line after its last one.
-    :param pieces: what of it is in the answer.
+    :param end_line: line after its last one.
+    :param pieces: its pieces in the answer.
     """
 
     section: AuditedSection
@@ -151,13 +151,13 @@ class OpenedSection:
 
 @dataclass(frozen=True, slots=True)
 class AnswerAudited:
-    """The answer in one form, exactly as it is sent.
+    """The answer in one form, exactly as sent.
 
-    :param text: all of it.
-    :param tokens: of all of it; the budget bounds these.
-    :param content_tokens: of the sections' texts alone.
-    :param sections: what it consists of, most relevant first.
-    :param request_more: what to ask for next, by selector.
+    :param text: the whole text.
+    :param tokens: tokens of the whole text, which the budget limits.
+    :param content_tokens: tokens of the sections' texts.
+    :param sections: its sections, most relevant first.
+    :param request_more: selectors for the next request.
     """
 
     text: str
@@ -169,30 +169,29 @@ class AnswerAudited:
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """An answer and what it was made from.
+    """An answer and its material.
 
-    :param file: what the answer calls the documents.
-    :param form: whose packing the states tell.
-    :param answers: by form.
-    :param states: how many sections are in each state.
-    :param tokens: of those, by state.
-    :param weights: of the parts of a score.
-    :param keywords: of the context.
-    :param items: files of this page, in their order.
+    :param file: name of the documents in the answer.
+    :param form: form whose packing gives the states.
+    :param answers: answers by form.
+    :param states: number of sections by state.
+    :param tokens: tokens of these sections by state.
+    :param weights: weights of the parts of a score.
+    :param keywords: keywords of the context.
+    :param items: files of this page, in order.
     :param total: rows on all pages.
     :param offset: rows before this page.
     :param limit: rows of a page.
-    :param documents: how many files there are.
-    :param token_counter: how tokens were counted.
-    :param opened: the section that was asked for.
-    :param matches: all sections that match, where they are asked for: those that selectors ask for, then the
-        others by rank.
+    :param documents: number of files.
+    :param token_counter: name of the token counter.
+    :param opened: the requested section.
+    :param matches: all matching sections, if requested: matches of selectors, then the others by rank.
     :param verdict: ``held``, ``weak`` or ``absent``; see :class:`~npl_index.ranking.coverage.Evidence`.
-    :param absent: words of the question that no section has.
-    :param held: words of the question that the best section has.
-    :param not_found: for each selector that selects nothing, why.
-    :param unreadable: files that were left out, and why.
-    :param missing_files: how many files are not indexed yet; ask again for them.
+    :param absent: words of the question without any section.
+    :param held: words of the question in the best section.
+    :param not_found: reasons for selectors without a match.
+    :param unreadable: reasons for omitted files.
+    :param missing_files: number of files that are not indexed yet; ask again for them.
     """
 
     file: str
@@ -228,11 +227,11 @@ def audit(
     weights: Weights = DEFAULT_WEIGHTS,
     companions: Companions,
 ) -> Audit:
-    """Answer a request, and say what became of each section; nothing of it is remembered.
+    """Answer a request, with the state of each section; the request is not recorded.
 
-    :param forms: in which it is answered, by name.
-    :param form: the name of the one whose packing is told.
-    :raises SectionNotFoundError: a selector selects nothing.
+    :param forms: forms of the answer, by name.
+    :param form: name of the form whose packing gives the states.
+    :raises SectionNotFoundError: a selector matches nothing.
     """
     found = find(request, documents, weights)
     made = {name: answer(request, found, documents, one, companions) for name, one in forms.items()}
@@ -266,7 +265,7 @@ def audit(
 
 
 def _words(request: TailorRequest, found: Findings) -> tuple[Word, ...]:
-    """Return the words of the question and its topics, each once."""
+    """Return the different words of the question and its topics."""
     topics = (word for topic in request.topics for word in extract_keywords(topic).written)
     return tuple({word.terms: word for word in (*found.keywords.written, *topics)}.values())
 
@@ -279,7 +278,7 @@ def _answer(documents: DocumentSet, made: Answered) -> AnswerAudited:
 
 
 class _View:
-    """The documents as an answer sees them."""
+    """The documents with the states of their sections in an answer."""
 
     def __init__(
         self, documents: DocumentSet, found: Findings, made: Answered, words: tuple[Word, ...]
@@ -307,7 +306,7 @@ class _View:
         self._by_document = by_document
 
     def sums(self) -> tuple[Counter[str], Counter[str]]:
-        """Return how many sections are in each state, and their tokens."""
+        """Return the numbers of sections by state, and their tokens by state."""
         tokens: Counter[str] = Counter()
         for place, state in self._states.items():
             tokens[state] += self._tokens(place)
@@ -317,13 +316,13 @@ class _View:
         return self._documents.counts(place[0]).last(place[1])
 
     def matches(self) -> tuple[AuditedSection, ...]:
-        """Return the sections that have a state, best first."""
+        """Return the sections with a state, best first."""
         ranked = sorted(self._scores, key=lambda place: self._scores[place][0])
         every = dict.fromkeys((*self._chosen, *ranked, *sorted(self._states)))
-        return tuple(map(self._match, islice(every, MOST_MATCHES)))
+        return tuple(map(self._match, islice(every, MAX_MATCHES)))
 
     def _match(self, place: Place) -> AuditedSection:
-        """Return a section with what of the question it has, and what of it is in the answer."""
+        """Return a section with the question's words in it, and its pieces in the answer."""
         tree, pieces = self._documents.tree(place[0]), self._pieces_of(place)
         path = tuple(tree.sections[one].title for one in tree.ancestors(place[1])[1:])
         text = "\n".join((self._documents.path(place[0]), *path, self._documents.text(place)))
@@ -346,7 +345,7 @@ class _View:
         )
 
     def page(self, asked: AuditRequest) -> tuple[tuple[AuditedFile, ...], int]:
-        """Return the files of a page, and how many rows there are on all pages."""
+        """Return the files of a page, and the number of rows on all pages."""
         wanted = self._by_document.keys() | (() if asked.matching else self._named(asked.opened))
         every = sorted(wanted) if asked.matching else range(len(self._documents.collection.documents))
         end, last = 0, asked.offset + asked.limit
@@ -361,14 +360,14 @@ class _View:
         return tuple(files), end
 
     def _named(self, names: Items[str]) -> set[int]:
-        """Return the documents that answers call by one of some names."""
+        """Return the documents with one of some names in answers."""
         if not names:
             return set()
         every = range(len(self._documents.collection.documents))
         return {document for document in every if self._documents.path(document) in names}
 
     def _shown_sections(self, document: int) -> Sequence[int]:
-        """Return the sections of a document that are rows: all but an empty beginning."""
+        """Return the sections of a document that are rows, without an empty first one."""
         size = self._documents.collection.sections(document).size
         before = (document, 0) in self._states or self._documents.collection.size_of(document, 0) > 0
         return range(0 if before else 1, size)
@@ -404,7 +403,7 @@ class _View:
         )
 
     def opened(self, selector: str) -> OpenedSection:
-        """Return the section that a selector of a row selects."""
+        """Return the section of a row's selector."""
         selected = select_in(self._documents.scope(), compile_selector(selector))[0]
         place = selected.tree, selected.head
         own = self._documents.tree(place[0]).sections[place[1]].own
