@@ -69,14 +69,14 @@ class Piece:
 class AuditedSection:
     """A section's own text, up to the next heading.
 
-    :param selector: selects it, and no other in any set of documents: it begins with the path of the file.
-    :param title: its heading; for the text before the first heading the title in the front matter, or the
+    :param selector: its selector, with the path of the file, so that it is unique in any set of documents.
+    :param title: its heading; for the text before the first heading, the title in the front matter or the
         document's name.
-    :param level: of the heading, 0 for the text before the first one.
+    :param level: level of the heading, 0 for the text before the first one.
     :param start_line: first line in the file, from 1.
-    :param tokens: of its text.
-    :param state: see the module; ``None`` if nothing wants it.
-    :param rank: its place in the ranking, from 1; ``None`` if it is not ranked.
+    :param tokens: tokens of its text.
+    :param state: its state, see the module; ``None`` without a match.
+    :param rank: its rank, from 1; ``None`` if it is not ranked.
     :param score: 0 to 1.
     :param name: part of the score for heading and heading path.
     :param content: share of the question's words in heading, path and text.
