@@ -16,7 +16,7 @@ from npl_index.errors import NPLError
 from npl_mcp import __version__
 from npl_mcp.cli.commands import config, doctor, indexes, library, stores, token
 from npl_mcp.cli.terminal.arguments import JSON, Commands, Program, argument
-from npl_mcp.cli.terminal.display import USAGE, Display, Outcome, run_program
+from npl_mcp.cli.terminal.display import USAGE, CommandResult, Display, run_program
 from npl_mcp.cli.terminal.options import add_options, settings_of
 from npl_mcp.cli.terminal.progress_line import Progress
 from npl_mcp.config.argument_types import path
@@ -111,7 +111,7 @@ def _anywhere(words: Sequence[str]) -> Iterator[str]:
 def _run_command(given: argparse.Namespace, settings: Settings, display: Display) -> int:
     try:
         with Progress(given.parser.prog.removeprefix(f"{NAME} ")):
-            done: Outcome = given.run(given, settings)
+            done: CommandResult = given.run(given, settings)
     except NPLError as error:
         display.note(given.parser.told(str(error), getattr(error, "parameter", None)))
         return USAGE
@@ -128,12 +128,12 @@ def _run_command(given: argparse.Namespace, settings: Settings, display: Display
     ),
     JSON,
 )
-def _directive(given: argparse.Namespace, _: Settings) -> Outcome:
+def _directive(given: argparse.Namespace, _: Settings) -> CommandResult:
     """Create the missing files of directive/; existing files stay unchanged."""
     done = scaffold(given.folder)
     lines = [*(f"written: {path}" for path in done.made), *(f"kept:    {path}" for path in done.kept)]
     lines.append(f"{len(done.made)} files written, {len(done.kept)} kept")
-    return Outcome("\n".join(lines), {"written": done.made, "kept": done.kept})
+    return CommandResult("\n".join(lines), {"written": done.made, "kept": done.kept})
 
 
 PROGRAM = Program(

@@ -23,7 +23,7 @@ from npl_mcp.core.calls import FOLDER_HEADER, HTTP, UNIX, Caller
 from npl_mcp.http.identities import Identities, owner
 from npl_mcp.stores.base.errors import StoreError
 from npl_mcp.tools.errors import ErrorCode
-from npl_mcp.tools.responses import Failure, as_dict, encode
+from npl_mcp.tools.responses import FailedReply, as_dict, encode
 from npl_mcp.web.browsers import (
     SIGN_IN,
     is_from_elsewhere,
@@ -72,7 +72,7 @@ class Refusal:
     @property
     def response(self) -> Response:
         """The envelope as an answer."""
-        text = encode(as_dict(Failure(error=self.message, error_code=self.code.value)))
+        text = encode(as_dict(FailedReply(error=self.message, error_code=self.code.value)))
         return Response(text, self.status, self.headers, "application/json")
 
     async def end(self, scope: Scope, receive: Receive, send: Send, *, begun: bool) -> None:

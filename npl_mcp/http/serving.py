@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from npl_mcp import __version__
 from npl_mcp.cli.terminal.arguments import JSON, SHELL, ProgramParser, add, switch
-from npl_mcp.cli.terminal.display import USAGE, Display, Outcome, run_program
+from npl_mcp.cli.terminal.display import USAGE, CommandResult, Display, run_program
 from npl_mcp.cli.terminal.options import add_options, settings_of
 from npl_mcp.config.child_processes import inherited_environment, keep_absolute_path
 from npl_mcp.config.clients import http_snippets
@@ -309,7 +309,9 @@ def _status(settings: Settings, display: Display, *, as_json: bool) -> int:
     state = running_server(settings.data_folder)
     if state is None:
         none = {"state": "not running", "data_folder": str(settings.data_folder)}
-        display.outcome(Outcome(f"not running\ndata folder: {settings.data_folder}", none), as_json=as_json)
+        display.outcome(
+            CommandResult(f"not running\ndata folder: {settings.data_folder}", none), as_json=as_json
+        )
         return NOT_RUNNING
     uptime = int(max(0.0, time.time() - state.since))
     rows: dict[str, object] = {
@@ -326,7 +328,7 @@ def _status(settings: Settings, display: Display, *, as_json: bool) -> int:
     told = {**rows, "uptime": _duration(uptime), "token": token}
     text = "\n".join(f"{name.replace('_', ' ')}: {value}" for name, value in told.items() if value)
     data = {**rows, "uptime_seconds": uptime, "token_needed": state.guarded}
-    return display.outcome(Outcome(text, data), as_json=as_json)
+    return display.outcome(CommandResult(text, data), as_json=as_json)
 
 
 def _duration(seconds: int) -> str:

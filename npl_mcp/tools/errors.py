@@ -37,7 +37,7 @@ from npl_mcp.stores.base.errors import (
     StoreError,
     TooLargeError,
 )
-from npl_mcp.tools.responses import Failure
+from npl_mcp.tools.responses import FailedReply
 
 logger = logging.getLogger(__name__)
 
@@ -119,7 +119,7 @@ def code_of(kind: type[BaseException]) -> ErrorCode:
     return next((CODES[base] for base in kind.__mro__ if base in CODES), ErrorCode.INTERNAL_ERROR)
 
 
-def translate(error: BaseException, tool: str) -> Failure:
+def translate(error: BaseException, tool: str) -> FailedReply:
     """Return the reply for an exception.
 
     Expected errors keep their text. For a defect, the reply has only a general text; the traceback goes to
@@ -134,7 +134,7 @@ def translate(error: BaseException, tool: str) -> Failure:
         first_line = error.message.partition("\n")[0][:_MAX_LOG_LINE]
         logger.log(level, "%s: %s: %s", tool[:_MAX_NAME], code.value, first_line)
         parameter = error.parameter if isinstance(error, InvalidRequestError) else None
-        return Failure(
+        return FailedReply(
             error=shortened(str(error)),
             error_code=code.value,
             parameter=parameter and parameter[:_MAX_NAME],
@@ -144,7 +144,7 @@ def translate(error: BaseException, tool: str) -> Failure:
         problem = f"the file system answered: {error.strerror or type(error).__name__}"
     else:
         problem = f"{tool} failed because of a defect in this server; its log has the details"
-    return Failure(error=problem, error_code=code.value)
+    return FailedReply(error=problem, error_code=code.value)
 
 
 def shortened(text: str, limit: int = MAX_ERROR_BYTES - 100) -> str:

@@ -37,7 +37,7 @@ ENVELOPE = '{"success":true,"data":', "}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
+class FailedReply:
     """The envelope of a failure.
 
     :param success: always false.

@@ -27,7 +27,7 @@ from npl_mcp.config.settings import Settings
 from npl_mcp.core.app import App
 from npl_mcp.core.calls import ADMITTED_KEY
 from npl_mcp.tools.errors import ErrorCode
-from npl_mcp.tools.responses import Failure, Reply, as_dict, encode
+from npl_mcp.tools.responses import FailedReply, Reply, as_dict, encode
 from npl_mcp.web.browsers import (
     FORM_KEY,
     NAME_COOKIE,
@@ -301,15 +301,15 @@ class Site:
         """Return what says why there is no page."""
         status = error.status
         if as_json:
-            return await _json(Failure(error=error.message, error_code=error.code.value), status)
+            return await _json(FailedReply(error=error.message, error_code=error.code.value), status)
         return await self.shown(visit, "error.html", {"message": error.message, "status": status}, status)
 
 
-async def _json(body: Reply[Any] | Failure, status: int = 200) -> Response:
+async def _json(body: Reply[Any] | FailedReply, status: int = 200) -> Response:
     return Response(await beside(_written, body), status, media_type="application/json")
 
 
-def _written(body: Reply[Any] | Failure) -> str:
+def _written(body: Reply[Any] | FailedReply) -> str:
     return encode(as_dict(body))
 
 

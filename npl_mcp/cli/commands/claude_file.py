@@ -10,7 +10,7 @@ from typing import Any
 from npl_index.library.files import Folder, read_path
 from npl_mcp.cli.terminal.arguments import Commands, option, switch
 from npl_mcp.cli.terminal.display import EXIT_CODES, NOT_THERE, Display
-from npl_mcp.cli.transports.connecting import Connection, connected
+from npl_mcp.cli.transports.connecting import ServerConnection, connected
 
 CURRENT, CHANGED, BEHIND, LOST = 0, 1, 2, 3
 """Exit codes: nothing to do, file changed, newer prompts available, source not found."""
@@ -33,7 +33,7 @@ COMMANDS = Commands()
     switch("--json", help="print the versions as JSON"),
 )
 @connected
-def _init_claude(given: Namespace, connection: Connection, display: Display) -> int:
+def _init_claude(given: Namespace, connection: ServerConnection, display: Display) -> int:
     """Put versioned prompts into CLAUDE.md and keep them up to date."""
     target: str = given.target
     if not target or "\0" in target:
@@ -55,7 +55,7 @@ def _init_claude(given: Namespace, connection: Connection, display: Display) -> 
 
 
 def _update(
-    given: Namespace, connection: Connection, display: Display, before: str, names: Sequence[str]
+    given: Namespace, connection: ServerConnection, display: Display, before: str, names: Sequence[str]
 ) -> int:
     if not names:
         display.text("No sections to update\n")
@@ -73,7 +73,7 @@ def _update(
     return _apply(given, display, data, report, f"Updated {len(report)} section(s) in {given.target}")
 
 
-def _append(given: Namespace, connection: Connection, display: Display, before: str) -> int:
+def _append(given: Namespace, connection: ServerConnection, display: Display, before: str) -> int:
     """Append the prompts to the file."""
     data = connection.ask("survey_versions", text=before, prompts=given.prompts or [])
     for name in data.get("unknown", ()):

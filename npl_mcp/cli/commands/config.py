@@ -8,14 +8,14 @@ from operator import attrgetter
 from npl_index.choices import Weights
 from npl_index.errors import escaped
 from npl_mcp.cli.terminal.arguments import JSON, Commands
-from npl_mcp.cli.terminal.display import Outcome
+from npl_mcp.cli.terminal.display import CommandResult
 from npl_mcp.config.settings import SETTINGS, Settings, given_settings
 
 COMMANDS = Commands()
 
 
 @COMMANDS.add("config show", JSON)
-def _show(given: argparse.Namespace, settings: Settings) -> Outcome:
+def _show(given: argparse.Namespace, settings: Settings) -> CommandResult:
     """Show every setting with its source: flag, variable, npl.toml or default."""
     sources = given_settings(flags=vars(given))
     rows = []
@@ -28,7 +28,7 @@ def _show(given: argparse.Namespace, settings: Settings) -> Outcome:
     shown = [(str(row["name"]), _cell(row["value"]), str(row["source"])) for row in rows]
     widths = [max(len(row[column]) for row in shown if len(row[column]) <= 40) for column in (0, 1)]
     table = (f"{name:{widths[0]}}  {value:{widths[1]}}  {source}" for name, value, source in shown)
-    return Outcome("\n".join(table), rows)
+    return CommandResult("\n".join(table), rows)
 
 
 def _json_value(value: object) -> object:

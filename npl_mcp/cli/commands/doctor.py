@@ -25,7 +25,7 @@ from npl_index.tokens.counting import base_vocabulary
 from npl_index.tokens.exact import best_counter, vocabulary_files
 from npl_mcp import __version__
 from npl_mcp.cli.terminal.arguments import JSON, Commands
-from npl_mcp.cli.terminal.display import PROBLEMS, Display, Outcome
+from npl_mcp.cli.terminal.display import PROBLEMS, CommandResult, Display
 from npl_mcp.cli.terminal.options import settings_of
 from npl_mcp.cli.transports.addresses import parse_address
 from npl_mcp.cli.transports.base import TransportError
@@ -82,7 +82,7 @@ def _doctor(given: argparse.Namespace, display: Display) -> int:
         if finding.fix:
             lines.append(f"{'':<{width + 11}}{finding.fix}")
     lines.append(f"problems: {states.count(PROBLEM)}, warnings: {states.count(WARNING)}")
-    display.outcome(Outcome("\n".join(lines), data), as_json=given.json)
+    display.outcome(CommandResult("\n".join(lines), data), as_json=given.json)
     return 0 if sound else PROBLEMS
 
 

@@ -17,7 +17,7 @@ from typing import Any
 from npl_mcp.cli.commands.load_options import ROOT
 from npl_mcp.cli.commands.targets import STANDARD_INPUT, targets_of
 from npl_mcp.cli.terminal.arguments import JSON, Commands, UsageError, option
-from npl_mcp.cli.terminal.display import Display, Outcome
+from npl_mcp.cli.terminal.display import CommandResult, Display
 from npl_mcp.cli.transports.connecting import connect
 
 OPERATIONS = ("replace", "append", "prepend", "delete", "create")
@@ -36,7 +36,7 @@ COMMANDS = Commands()
     JSON,
     tool="npl_update_section",
 )
-def _edit(given: Namespace, display: Display) -> Outcome:
+def _edit(given: Namespace, display: Display) -> CommandResult:
     """Change or delete a section of a Markdown file, or create one."""
     if given.via not in (None, "auto", "direct"):
         given.parser.error("argument --via: the file is changed in this process; leave it out")
@@ -61,7 +61,7 @@ def _edit(given: Namespace, display: Display) -> Outcome:
             content=_content(given, display),
             expect=given.expect,
         )
-    return Outcome(_edit_text(data, given.operation), data)
+    return CommandResult(_edit_text(data, given.operation), data)
 
 
 def _content(given: Namespace, display: Display) -> str:

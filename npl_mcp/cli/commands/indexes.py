@@ -11,7 +11,7 @@ from npl_index.index.database import NAME, IndexDatabase
 from npl_index.index.upkeep import IndexedRoot, problems, roots
 from npl_index.library.documents import DocumentRef
 from npl_mcp.cli.terminal.arguments import JSON, Commands, argument
-from npl_mcp.cli.terminal.display import Outcome, counted
+from npl_mcp.cli.terminal.display import CommandResult, counted
 from npl_mcp.config.argument_types import path
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.app import App
@@ -27,7 +27,7 @@ COMMANDS = Commands()
     argument("folders", nargs="*", type=path, metavar="FOLDER", help="folders; by default the roots"),
     JSON,
 )
-def _index(given: argparse.Namespace, settings: Settings) -> Outcome:
+def _index(given: argparse.Namespace, settings: Settings) -> CommandResult:
     """Index folders ahead, so that servers with these roots need not."""
     for folder in given.folders:
         if not folder.is_dir():
@@ -59,7 +59,7 @@ def _index(given: argparse.Namespace, settings: Settings) -> Outcome:
     }
     found = f"{files:,} files with {sections:,} sections"
     text = f"{found}: {built:,} indexed{before}, {seconds:.1f} s; stored in {settings.data_folder}"
-    return Outcome(text, data, gathered.unreadable)
+    return CommandResult(text, data, gathered.unreadable)
 
 
 @COMMANDS.add(
@@ -67,7 +67,7 @@ def _index(given: argparse.Namespace, settings: Settings) -> Outcome:
     argument("step", nargs="?", choices=STEPS, metavar="|".join(STEPS), help=_STEPS),
     JSON,
 )
-def _cache(given: argparse.Namespace, settings: Settings) -> Outcome:
+def _cache(given: argparse.Namespace, settings: Settings) -> CommandResult:
     """Show the folders in the index."""
     database = IndexDatabase(settings.data_folder)
     try:
@@ -93,7 +93,7 @@ def _cache(given: argparse.Namespace, settings: Settings) -> Outcome:
             for root in every
         ]
         data = {"file": str(settings.data_folder / NAME), "bytes": size, "folders": rows, "problems": found}
-        return Outcome(text, data, found)
+        return CommandResult(text, data, found)
     finally:
         database.close()
 

@@ -12,7 +12,7 @@ from npl_index.errors import DocumentNotFoundError, InvalidRequestError
 from npl_mcp.cli.commands.served_libraries import ServedLibraries
 from npl_mcp.cli.commands.stores import stores_of
 from npl_mcp.cli.terminal.arguments import JSON, Commands, argument, count, option, switch
-from npl_mcp.cli.terminal.display import Outcome
+from npl_mcp.cli.terminal.display import CommandResult
 from npl_mcp.cli.transports.connecting import connect
 from npl_mcp.config.argument_types import path
 from npl_mcp.config.settings import Settings
@@ -68,7 +68,7 @@ def _library_ref(name: str, example: str) -> LibraryRef:
     switch("--force", help="replace files that others pushed meanwhile; the output names them"),
     JSON,
 )
-def _push(given: argparse.Namespace, settings: Settings) -> Outcome:
+def _push(given: argparse.Namespace, settings: Settings) -> CommandResult:
     """Make the Markdown of a folder the next revision of a library, merged with later pushes of others.
 
     With NPL_MCP_URL and NPL_MCP_TOKEN a server pushes; the token needs the right (token add --push).
@@ -84,7 +84,7 @@ def _push(given: argparse.Namespace, settings: Settings) -> Outcome:
     data = {"library": name, "revision": done.push.number, **asdict(done.push.difference), **also}
     lines = [_pushed(name, done.push, dry=given.dry_run)]
     lines += [f"{word} by others: {', '.join(paths)}" for word, paths in also.items() if paths]
-    return Outcome("\n".join(lines), data)
+    return CommandResult("\n".join(lines), data)
 
 
 def _user() -> str | None:
@@ -116,7 +116,7 @@ def _change_counts(added: int, changed: int, removed: int) -> str:
     switch("--force", help="also replace files that were changed in the folder"),
     JSON,
 )
-def _pull(given: argparse.Namespace, settings: Settings) -> Outcome:
+def _pull(given: argparse.Namespace, settings: Settings) -> CommandResult:
     """Write the files of a library into a folder."""
     ref = _library_ref(given.name, "docs or docs@12")
     with _libraries(settings) as libraries:
@@ -125,16 +125,16 @@ def _pull(given: argparse.Namespace, settings: Settings) -> Outcome:
     kept = f", {len(done.kept):,} not replaced" if done.kept else ""
     name, number = done.revision.library, done.revision.number
     text = f"{top_of(name, number)}: {what}, {done.same:,} unchanged{kept}"
-    return Outcome(text, {**asdict(done), "library": name, "revision": number}, done.kept)
+    return CommandResult(text, {**asdict(done), "library": name, "revision": number}, done.kept)
 
 
 @COMMANDS.add("library list", JSON)
-def _list_libraries(_: argparse.Namespace, settings: Settings) -> Outcome:
+def _list_libraries(_: argparse.Namespace, settings: Settings) -> CommandResult:
     """List the libraries."""
     with stores_of(settings) as stores:
         found = stores.library.list()
     text = "\n".join(map(_library_line, found)) or "there is no library"
-    return Outcome(text, [asdict(revision) for revision in found])
+    return CommandResult(text, [asdict(revision) for revision in found])
 
 
 @COMMANDS.add(
@@ -143,7 +143,7 @@ def _list_libraries(_: argparse.Namespace, settings: Settings) -> Outcome:
     option("--limit", "N", f"maximum number of revisions, by default {LOG}", type=count, default=LOG),
     JSON,
 )
-def _log(given: argparse.Namespace, settings: Settings) -> Outcome:
+def _log(given: argparse.Namespace, settings: Settings) -> CommandResult:
     """Show the revisions of a library, newest first."""
     ref = _library_ref(given.name, "docs")
     if ref.number is not None:
@@ -152,7 +152,7 @@ def _log(given: argparse.Namespace, settings: Settings) -> Outcome:
         )
     with stores_of(settings) as stores:
         found = stores.library.log(ref.library, given.limit)
-    return Outcome("\n".join(map(_revision_line, found)), [asdict(revision) for revision in found])
+    return CommandResult("\n".join(map(_revision_line, found)), [asdict(revision) for revision in found])
 
 
 def _library_line(latest: LibraryRevision) -> str:

@@ -20,7 +20,7 @@ from npl_mcp.cli.commands.groups import TYPES, read_groups
 from npl_mcp.cli.commands.load_options import AS_JSON, DEPTH, FILTER, FORMAT, SELECT
 from npl_mcp.cli.terminal.arguments import VIA, Command, Commands, Program, option, switch
 from npl_mcp.cli.terminal.display import NOT_THERE, Display, run_command
-from npl_mcp.cli.transports.connecting import Connection, connected
+from npl_mcp.cli.transports.connecting import ServerConnection, connected
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -32,7 +32,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 @connected
-def _load_items(given: Namespace, connection: Connection, display: Display) -> int:
+def _load_items(given: Namespace, connection: ServerConnection, display: Display) -> int:
     """Print items by section, or whole with one header for all.
 
     :returns: the exit code: 0, or with ``--strict`` 1 if an item is missing.

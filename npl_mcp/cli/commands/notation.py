@@ -10,8 +10,8 @@ from typing import Any
 
 from npl_index.errors import escaped
 from npl_mcp.cli.terminal.arguments import JSON, Commands, option, switch
-from npl_mcp.cli.terminal.display import USAGE, Display, Outcome
-from npl_mcp.cli.transports.connecting import Connection, connected
+from npl_mcp.cli.terminal.display import USAGE, CommandResult, Display
+from npl_mcp.cli.transports.connecting import ServerConnection, connected
 
 MAX_MATCHES = 3
 
@@ -26,7 +26,7 @@ COMMANDS = Commands()
     JSON,
 )
 @connected
-def _notation(given: Namespace, connection: Connection, display: Display) -> Outcome | int:
+def _notation(given: Namespace, connection: ServerConnection, display: Display) -> CommandResult | int:
     """Count the NPL notations in a text."""
     source = f"file {given.file}" if given.file else "standard input"
     try:
@@ -41,7 +41,7 @@ def _notation(given: Namespace, connection: Connection, display: Display) -> Out
         display.say("Error: Must provide content, --file, or - for stdin")
         return 1
     data = connection.ask("survey_notation", text=text, matches=MAX_MATCHES if given.matches else 0)
-    return Outcome(_usage_text(data), data)
+    return CommandResult(_usage_text(data), data)
 
 
 def _usage_text(data: Mapping[str, Any]) -> str:

@@ -10,7 +10,7 @@ from npl_index.errors import InvalidRequestError, escaped
 from npl_index.items.agents import search_expression
 from npl_mcp.cli.terminal.arguments import Commands, option, switch
 from npl_mcp.cli.terminal.display import USAGE, Display, FailedCallError
-from npl_mcp.cli.transports.connecting import Connection, connected
+from npl_mcp.cli.transports.connecting import ServerConnection, connected
 
 NO_MATCH = "No agents found matching the specified criteria"
 NO_AGENTS = "No agents found in search paths"
@@ -20,14 +20,14 @@ COMMANDS = Commands()
 
 @COMMANDS.add("schema", option("item", "NAME"))
 @connected
-def _schema(given: Namespace, connection: Connection, display: Display) -> int:
+def _schema(given: Namespace, connection: ServerConnection, display: Display) -> int:
     """Print the SQL of a schema."""
     return _print_content(connection.call("items_raw", kind="schema", name=given.item), given, display)
 
 
 @COMMANDS.add("init")
 @connected
-def _init(given: Namespace, connection: Connection, display: Display) -> int:
+def _init(given: Namespace, connection: ServerConnection, display: Display) -> int:
     """Print the core reference, npl.md."""
     return _print_content(connection.call("items_raw", kind="init"), given, display)
 
@@ -44,7 +44,7 @@ def _init(given: Namespace, connection: Connection, display: Display) -> int:
     switch("--definition", help="append the NPL that the agent needs"),
 )
 @connected
-def _agent(given: Namespace, connection: Connection, display: Display) -> int:
+def _agent(given: Namespace, connection: ServerConnection, display: Display) -> int:
     """Print an agent, or list agents."""
     if given.list:
         return _list_agents(given, connection, display)
@@ -67,7 +67,7 @@ def _print_content(reply: Mapping[str, Any], given: Namespace, display: Display)
     return USAGE
 
 
-def _list_agents(given: Namespace, connection: Connection, display: Display) -> int:
+def _list_agents(given: Namespace, connection: ServerConnection, display: Display) -> int:
     """List agents; an invalid condition is reported and matches no agent."""
     try:
         expression = search_expression(given.search) if given.search else None

@@ -14,7 +14,7 @@ from npl_mcp.cli.commands.load_options import BUDGET, DEPTH, FILTER, OUTPUT, SEL
 from npl_mcp.cli.commands.targets import read_targets
 from npl_mcp.cli.terminal.arguments import Commands, Run, count, option, repeated
 from npl_mcp.cli.terminal.display import Display
-from npl_mcp.cli.transports.connecting import Connection, connect
+from npl_mcp.cli.transports.connecting import ServerConnection, connect
 
 BETWEEN = "\n\n* * *\n\n"
 
@@ -25,7 +25,7 @@ _ATTRIBUTES["definition-list"] = "has_definitions"
 COMMANDS = Commands()
 
 
-def _with_targets(run: Callable[[Namespace, Connection, Display], None]) -> Run:
+def _with_targets(run: Callable[[Namespace, ServerConnection, Display], None]) -> Run:
     """Return the runner of a command whose documents need their own connection."""
 
     @wraps(run)
@@ -44,7 +44,7 @@ def _with_targets(run: Callable[[Namespace, Connection, Display], None]) -> Run:
     return command
 
 
-def run_items(given: Namespace, connection: Connection, display: Display) -> int:
+def run_items(given: Namespace, connection: ServerConnection, display: Display) -> int:
     """Print the sections of each item and return the exit code; a failure does not stop the others."""
     if given.index and given.selectors:
         given.parser.error("--index prints headings and --select their text: use one of them")
@@ -71,7 +71,7 @@ def run_items(given: Namespace, connection: Connection, display: Display) -> int
     return code
 
 
-def _item_reply(given: Namespace, connection: Connection, where: Mapping[str, str]) -> dict[str, Any]:
+def _item_reply(given: Namespace, connection: ServerConnection, where: Mapping[str, str]) -> dict[str, Any]:
     """Return the reply about one item: its headings, or the selected sections."""
     if given.index:
         asked: dict[str, Any] = {"filter": _conditions(given) or None}
@@ -147,7 +147,7 @@ def _branches(headings: Sequence[Mapping[str, Any]], indent: str) -> Iterator[st
     tool="content_tailored",
 )
 @_with_targets
-def _tailored(given: Namespace, connection: Connection, display: Display) -> None:
+def _tailored(given: Namespace, connection: ServerConnection, display: Display) -> None:
     """Load only the sections that a task needs, within a token budget."""
     if not any(text.strip() for text in (*given.words, *(given.topics or ()), *(given.selectors or ()))):
         given.parser.error("the request is empty: give a task, --topic or --select")
@@ -194,7 +194,7 @@ def _print_answer(data: Any, given: Namespace, display: Display) -> None:
     tool="npl_section_index",
 )
 @_with_targets
-def _index(given: Namespace, connection: Connection, display: Display) -> None:
+def _index(given: Namespace, connection: ServerConnection, display: Display) -> None:
     """List the sections of files with their sizes."""
     data = connection.ask(
         "npl_section_index",
@@ -216,7 +216,7 @@ def _index(given: Namespace, connection: Connection, display: Display) -> None:
     tool="search",
 )
 @_with_targets
-def _search(given: Namespace, connection: Connection, display: Display) -> None:
+def _search(given: Namespace, connection: ServerConnection, display: Display) -> None:
     """List the sections that contain words, one line a section."""
     if not any(word.strip() for word in given.words):
         given.parser.error("the query is empty: all words are paths or blank")

@@ -8,7 +8,7 @@ from typing import Any
 
 from npl_index.errors import DocumentNotFoundError, NotFoundError
 from npl_mcp.cli.terminal.display import FailedCallError
-from npl_mcp.cli.transports.connecting import Connection
+from npl_mcp.cli.transports.connecting import ServerConnection
 from npl_mcp.stores.base.values import filled
 from npl_mcp.stores.library.store import (
     Difference,
@@ -32,7 +32,7 @@ class ServedLibraries(LibraryStore):
     :param connection: connection to the server.
     """
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: ServerConnection) -> None:
         self._connection = connection
         self._states: dict[tuple[str, int], Files] = {}
         self._coming: dict[str, int] = {}

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from npl_mcp.cli.terminal.arguments import JSON, Commands, option
-from npl_mcp.cli.terminal.display import Outcome, counted
+from npl_mcp.cli.terminal.display import CommandResult, counted
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.file_view import Files
 from npl_mcp.core.skills import check, skills
@@ -16,7 +16,7 @@ COMMANDS = Commands()
 
 
 @COMMANDS.add("skill check", option("words", "DIR", "folders with skills", nargs="*"), JSON)
-def _check(given: Namespace, _: object) -> Outcome:
+def _check(given: Namespace, _: object) -> CommandResult:
     """Check front matter, sizes, links, names and descriptions of skills; exit with 1 on a problem."""
     roots = tuple(Path(word).resolve() for word in given.words or ["."])
     for root in roots:
@@ -27,4 +27,4 @@ def _check(given: Namespace, _: object) -> Outcome:
     lines = [f"{one['file']}:{one['line']}: {one['problem']}" for one in found]
     count = sum(not one.is_bundled for one in skills(library))
     text = f"{count} skill{'s' * (count != 1)}, {counted(lines)}"
-    return Outcome(text, found, lines)
+    return CommandResult(text, found, lines)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from npl_index.errors import InvalidRequestError
 from npl_mcp.cli.terminal.arguments import JSON, Commands, argument
-from npl_mcp.cli.terminal.display import Outcome, counted
+from npl_mcp.cli.terminal.display import CommandResult, counted
 from npl_mcp.config.argument_types import filled, path
 from npl_mcp.config.settings import Settings
 from npl_mcp.core.maintenance import back_up, check
@@ -33,31 +33,31 @@ def stores_of(settings: Settings) -> closing[Stores]:
 
 
 @COMMANDS.add("backup", argument("folder", type=path, help="a new folder; use it with --data-dir"))
-def _backup(given: argparse.Namespace, settings: Settings) -> Outcome:
+def _backup(given: argparse.Namespace, settings: Settings) -> CommandResult:
     """Copy the database and the artifacts; servers may run meanwhile."""
     with stores_of(settings) as stores:
         report = back_up(stores, given.folder)
     text = f"database and {report.revisions} revisions copied to {given.folder}"
-    return Outcome(text, problems=report.problems)
+    return CommandResult(text, problems=report.problems)
 
 
 @COMMANDS.add("check", JSON)
-def _check(_: argparse.Namespace, settings: Settings) -> Outcome:
+def _check(_: argparse.Namespace, settings: Settings) -> CommandResult:
     """Check every row, every reference and every file."""
     with stores_of(settings) as stores:
         report = check(stores)
     data = {"ok": not report.problems, "revisions": report.revisions, "problems": report.problems}
     text = f"database and {report.revisions} revisions checked: {counted(report.problems)}"
-    return Outcome(text, data, report.problems)
+    return CommandResult(text, data, report.problems)
 
 
 @COMMANDS.add("migrate")
-def _migrate(_: argparse.Namespace, settings: Settings) -> Outcome:
+def _migrate(_: argparse.Namespace, settings: Settings) -> CommandResult:
     """Migrate the database to this version; servers do the same when they open it."""
     with stores_of(settings) as stores:
         before, after = stores.database.migrate()
     was = "is" if before == after else f"was {before or 'empty'}, now is"
-    return Outcome(f"the schema {was} {after}")
+    return CommandResult(f"the schema {was} {after}")
 
 
 @COMMANDS.add(
@@ -65,7 +65,7 @@ def _migrate(_: argparse.Namespace, settings: Settings) -> Outcome:
     argument("source", type=filled, help=f"the source: {PLACES}"),
     argument("target", type=filled, help=f"the target: {PLACES}"),
 )
-def _copy(given: argparse.Namespace, settings: Settings) -> Outcome:
+def _copy(given: argparse.Namespace, settings: Settings) -> CommandResult:
     """Copy all stores to another database and compare the rows."""
     with ExitStack() as stack:
         source = stack.enter_context(_stores_at("source", given.source, settings))
@@ -75,7 +75,7 @@ def _copy(given: argparse.Namespace, settings: Settings) -> Outcome:
         if not source.database.is_made():
             raise InvalidRequestError(f"source {given.source} has no database", hint=f"name {PLACES}")
         rows, revisions = copy_stores(source, target)
-    return Outcome(f"{rows:,} rows and {revisions:,} revisions copied and compared")
+    return CommandResult(f"{rows:,} rows and {revisions:,} revisions copied and compared")
 
 
 def _stores_at(name: str, place: str, settings: Settings) -> closing[Stores]:
@@ -99,19 +99,19 @@ def _location(stores: Stores) -> tuple[Path, str]:
     argument("session_id", nargs="?", type=filled, metavar="session", help="by default the current session"),
     argument("folder", nargs="?", type=path, help="target; by default .npl/sessions/ID"),
 )
-def _export(given: argparse.Namespace, settings: Settings) -> Outcome:
+def _export(given: argparse.Namespace, settings: Settings) -> CommandResult:
     """Write a session's worklog to files."""
     place = str(settings.worklog_project)
     if given.session_id is not None:
         checks.line(given.session_id, "session_id")
     with stores_of(settings) as stores, stores.database.read() as tx:
-        return Outcome(f"written to {files.export(tx, place, given.session_id, given.folder)}")
+        return CommandResult(f"written to {files.export(tx, place, given.session_id, given.folder)}")
 
 
 @COMMANDS.add("worklog import")
-def _import(_: argparse.Namespace, settings: Settings) -> Outcome:
+def _import(_: argparse.Namespace, settings: Settings) -> CommandResult:
     """Import the worklogs of .npl/sessions that the database does not have."""
     with stores_of(settings) as stores:
         done = files.import_folder(stores.database, str(settings.worklog_project))
     skipped = f"; {done.skipped_lines} lines are not entries" if done.skipped_lines else ""
-    return Outcome(f"{done.sessions} sessions with {done.entries} entries imported{skipped}")
+    return CommandResult(f"{done.sessions} sessions with {done.entries} entries imported{skipped}")

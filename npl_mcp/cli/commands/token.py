@@ -12,7 +12,7 @@ from typing import Any
 from npl_index.errors import InvalidRequestError
 from npl_mcp.cli.commands.stores import stores_of
 from npl_mcp.cli.terminal.arguments import JSON, Commands, argument, option, repeated, switch
-from npl_mcp.cli.terminal.display import Outcome
+from npl_mcp.cli.terminal.display import CommandResult
 from npl_mcp.config.argument_types import path, words
 from npl_mcp.config.settings import Settings
 from npl_mcp.stores.access import Identity, Sight, TokenEntry
@@ -37,30 +37,30 @@ COMMANDS = Commands()
     repeated("--push", "NAME", "allow pushes to this library", dest="pushes"),
     option("--expires", "TIME", "lifetime, e.g. 12h, 30d or 8w; by default unlimited"),
 )
-def _add_token(given: argparse.Namespace, settings: Settings) -> Outcome:
+def _add_token(given: argparse.Namespace, settings: Settings) -> CommandResult:
     """Create a token for each name and print it, once."""
     sight, lifetime = _sight(given), _lifetime(given.expires)
     details = {"read_only": given.read_only, "lifetime": lifetime, "pushes": _pushes(given)}
     with stores_of(settings) as stores:
         made = {name: stores.access.add(name, sight, **details) for name in given.names}
     lines = made.values() if len(made) == 1 else (f"{name} {token}" for name, token in made.items())
-    return Outcome("\n".join(lines))
+    return CommandResult("\n".join(lines))
 
 
 @COMMANDS.add("token list", JSON)
-def _list_tokens(_: argparse.Namespace, settings: Settings) -> Outcome:
+def _list_tokens(_: argparse.Namespace, settings: Settings) -> CommandResult:
     """List the tokens with their owners and permissions."""
     with stores_of(settings) as stores:
         entries = stores.access.list()
-    return Outcome(_token_table(entries), [_token_row(entry) for entry in entries])
+    return CommandResult(_token_table(entries), [_token_row(entry) for entry in entries])
 
 
 @COMMANDS.add("token revoke", argument("name", help="owner of the token"))
-def _revoke_token(given: argparse.Namespace, settings: Settings) -> Outcome:
+def _revoke_token(given: argparse.Namespace, settings: Settings) -> CommandResult:
     """Revoke a token; servers refuse it within seconds."""
     with stores_of(settings) as stores:
         stores.access.revoke(given.name)
-    return Outcome(f"revoked: {given.name}")
+    return CommandResult(f"revoked: {given.name}")
 
 
 def _sight(given: argparse.Namespace) -> Sight:

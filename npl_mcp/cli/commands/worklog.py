@@ -12,7 +12,7 @@ from typing import Any
 from npl_index.errors import escaped
 from npl_mcp.cli.terminal.arguments import JSON, VIA, Commands, Program, Run, option, switch, whole_number
 from npl_mcp.cli.terminal.display import Display, FailedCallError, run_command
-from npl_mcp.cli.transports.connecting import Connection, connected
+from npl_mcp.cli.transports.connecting import ServerConnection, connected
 
 NO_SESSION = 1
 """Exit code without a session, or if ``--data`` is not JSON."""
@@ -34,12 +34,12 @@ def main(words: Sequence[str] | None = None) -> int:
     return run_command(PROGRAM, words)
 
 
-def _on_session(run: Callable[[Namespace, Connection, Display], int | None]) -> Run:
+def _on_session(run: Callable[[Namespace, ServerConnection, Display], int | None]) -> Run:
     """Return the runner of a command that reports failures by :func:`_failed`."""
 
     @connected
     @wraps(run)
-    def command(given: Namespace, connection: Connection, display: Display) -> int | None:
+    def command(given: Namespace, connection: ServerConnection, display: Display) -> int | None:
         try:
             return run(given, connection, display)
         except FailedCallError as refused:
@@ -58,7 +58,7 @@ def _failed(reply: Mapping[str, Any], given: Namespace, display: Display) -> int
 
 @COMMANDS.add("init", option("--id", "ID", dest="session_id"), option("--task", "TEXT"), tool="worklog_open")
 @_on_session
-def _init(given: Namespace, connection: Connection, display: Display) -> None:
+def _init(given: Namespace, connection: ServerConnection, display: Display) -> None:
     """Start a session and print its id."""
     data = connection.ask("worklog_open", session_id=given.session_id, task=given.task)
     if not data["new"]:
@@ -68,7 +68,7 @@ def _init(given: Namespace, connection: Connection, display: Display) -> None:
 
 @COMMANDS.add("current")
 @_on_session
-def _current(_: Namespace, connection: Connection, display: Display) -> int:
+def _current(_: Namespace, connection: ServerConnection, display: Display) -> int:
     """Print the id of the current session."""
     data = connection.ask("worklog_current")
     if "session_id" not in data:
@@ -90,7 +90,7 @@ def _current(_: Namespace, connection: Connection, display: Display) -> int:
     tool="worklog_log",
 )
 @_on_session
-def _log(given: Namespace, connection: Connection, display: Display) -> int:
+def _log(given: Namespace, connection: ServerConnection, display: Display) -> int:
     """Append an entry."""
     try:
         data = json.loads(given.data) if given.data else None
@@ -120,7 +120,7 @@ def _log(given: Namespace, connection: Connection, display: Display) -> int:
     tool="worklog_read",
 )
 @_on_session
-def _read_entries(given: Namespace, connection: Connection, display: Display) -> int:
+def _read_entries(given: Namespace, connection: ServerConnection, display: Display) -> int:
     """Print the entries that an agent has not read yet."""
     # Each page is printed at once: the server has marked it as read, and the next page may fail.
     entries: list[dict[str, Any]] = []
@@ -171,7 +171,7 @@ def _print_json(value: object, display: Display) -> None:
 
 @COMMANDS.add("status", _SESSION, JSON)
 @_on_session
-def _status(given: Namespace, connection: Connection, display: Display) -> None:
+def _status(given: Namespace, connection: ServerConnection, display: Display) -> None:
     """Describe a session."""
     data = connection.ask("worklog_status", session_id=given.session_id or None)
     session = {name: _former_value(data, name) for name in SESSION}
@@ -195,7 +195,7 @@ def _session_lines(session: Mapping[str, Any]) -> Iterator[str]:
 
 @COMMANDS.add("list", switch("--all", help="also archived sessions, with their names for --session"), JSON)
 @_on_session
-def _list_sessions(given: Namespace, connection: Connection, display: Display) -> None:
+def _list_sessions(given: Namespace, connection: ServerConnection, display: Display) -> None:
     """List the sessions, the newest first; * marks the current one."""
     sessions = connection.ask("worklog_sessions", archived=given.all)["sessions"]
     if given.json:
@@ -219,7 +219,7 @@ def _session_name(session: Mapping[str, Any]) -> str:
 
 @COMMANDS.add("close", switch("--archive", help="also move the session to the archive"), _SESSION)
 @_on_session
-def _close(given: Namespace, connection: Connection, display: Display) -> None:
+def _close(given: Namespace, connection: ServerConnection, display: Display) -> None:
     """Close a session for good."""
     session = given.session_id or None
     data = connection.ask("worklog_close", archive=given.archive, session_id=session)
@@ -234,7 +234,7 @@ def _close(given: Namespace, connection: Connection, display: Display) -> None:
     tool="worklog_export",
 )
 @_on_session
-def _export(given: Namespace, connection: Connection, display: Display) -> None:
+def _export(given: Namespace, connection: ServerConnection, display: Display) -> None:
     """Write a session to files, in .npl/sessions or FOLDER."""
     data = connection.ask("worklog_export", session_id=given.session_id, folder=given.folder)
     display.text(f"written to {data['folder']}\n")
@@ -242,7 +242,7 @@ def _export(given: Namespace, connection: Connection, display: Display) -> None:
 
 @COMMANDS.add("import")
 @_on_session
-def _import(_: Namespace, connection: Connection, display: Display) -> None:
+def _import(_: Namespace, connection: ServerConnection, display: Display) -> None:
     """Import the sessions of .npl/sessions that the database does not have."""
     data = connection.ask("worklog_import")
     display.text(f"{data['sessions']} sessions with {data['entries']} entries imported\n")

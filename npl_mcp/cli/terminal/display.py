@@ -57,7 +57,7 @@ class FailedCallError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CommandResult:
     """The result of a command.
 
     :param text: text for people, without the last line end.
@@ -126,7 +126,7 @@ class Display:
 
             self.text(yaml.safe_dump(value, allow_unicode=True, sort_keys=False))
 
-    def outcome(self, done: Outcome, *, as_json: bool) -> int:
+    def outcome(self, done: CommandResult, *, as_json: bool) -> int:
         """Write the result of a command and return the exit code; problems go to standard error."""
         for problem in done.problems:
             self.note(problem)
@@ -217,7 +217,7 @@ def run_command(program: Program, words: Sequence[str] | None) -> int:
             done = given.run(given, display)
         except FailedCallError as refused:
             return display.failed(refused.reply, given.parser)
-        return display.outcome(done, as_json=given.json) if isinstance(done, Outcome) else done or 0
+        return display.outcome(done, as_json=given.json) if isinstance(done, CommandResult) else done or 0
 
     return run_program(program.name, command)
 

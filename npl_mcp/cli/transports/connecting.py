@@ -22,7 +22,7 @@ from npl_mcp.config.settings import Settings, search_places
 from npl_mcp.tools.domains import tool_named
 
 
-class Connection:
+class ServerConnection:
     """A connection to the tools through one transport.
 
     :param transport: transport of the calls.
@@ -71,7 +71,7 @@ class Connection:
 
 def connect(
     via: str | None, note: Callable[[str], object], roots: Sequence[str] = (), *, must_see: bool = False
-) -> Connection:
+) -> ServerConnection:
     """Return a connection to the tools.
 
     :param via: value of ``--via``.
@@ -94,21 +94,21 @@ def connect(
     if settings.via == "stdio":
         from npl_mcp.cli.transports.stdio import StdioTransport
 
-        return Connection(StdioTransport(settings.roots if own else ()), None, note)
+        return ServerConnection(StdioTransport(settings.roots if own else ()), None, note)
     if settings.via == "http" and must_see:
         raise UsageError("--root is for this process: a running server searches its own roots; drop --via")
     insists = settings.via == "http"
     server = None if settings.via == "direct" or (own and not insists) else _server(settings, insists=insists)
     if server is not None:
-        return Connection(server, None if insists else settings, note)
+        return ServerConnection(server, None if insists else settings, note)
     if insists:
         hint = "start it with npl-mcp-server start, or use --via direct to run without it"
         note(f"a server of this data folder is not running; {hint}")
         raise SystemExit(EXIT_CODES["UNAVAILABLE"])
-    return Connection(InProcess(settings), None, note)
+    return ServerConnection(InProcess(settings), None, note)
 
 
-def connected(run: Callable[[Namespace, Connection, Display], Any]) -> Run:
+def connected(run: Callable[[Namespace, ServerConnection, Display], Any]) -> Run:
     """Return the runner of a command that needs a connection to the tools."""
 
     @wraps(run)
