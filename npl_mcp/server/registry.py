@@ -29,7 +29,7 @@ from npl_mcp.core.waiting import Awaited, Long, Patience, step
 from npl_mcp.server.arguments import MOST_ENTRIES, strict
 from npl_mcp.server.retries import once
 from npl_mcp.stores.requests import PARAMETER, Request
-from npl_mcp.tools.access import acting, actors, as_seen, domains_needed
+from npl_mcp.tools.access import REPLICA, acting, actors, as_seen, domains_needed
 from npl_mcp.tools.errors import invalid_arguments
 from npl_mcp.tools.markdown import as_markdown
 from npl_mcp.tools.parameters import unlisted
@@ -312,9 +312,11 @@ def _reply_schema(function: Callable[..., object]) -> dict[str, Any]:
     returned = value_type(inspect.signature(function, eval_str=True).return_annotation)
     schema = TypeAdapter(Reply[returned]).json_schema(mode="validation")  # type: ignore[valid-type]
     for part in (schema, *schema.get("$defs", {}).values()):
-        # Fields that are None are left out of answers.
+        # Fields that are None are left out of answers, and so are places of one replica.
         part["required"] = [
-            name for name in part.get("required", ()) if not _nullable(part["properties"][name])
+            name
+            for name in part.get("required", ())
+            if not _nullable(part["properties"][name]) and name not in REPLICA
         ]
     return schema
 

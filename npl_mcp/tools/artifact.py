@@ -47,7 +47,7 @@ class RevisionContent(RevisionOrigin):
     """A revision of an artifact with its file.
 
     :param filename: name of the file, as given.
-    :param file_path: absolute path of the file.
+    :param file_path: absolute path of the file; absent on a shared database.
     :param metadata: description: front matter and notes.
     :param content: text of the file.
     :param file_content: file in base64, if it is not text or base64 was requested.

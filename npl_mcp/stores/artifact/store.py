@@ -54,8 +54,8 @@ class RevisionName:
 class Stored(RevisionName):
     """A stored revision.
 
-    :param file_path: absolute path of its file.
-    :param meta_path: absolute path of its description.
+    :param file_path: absolute path of its file; absent on a shared database.
+    :param meta_path: absolute path of its description; absent on a shared database.
     """
 
     file_path: str
@@ -84,7 +84,7 @@ class Revision(RevisionOrigin):
     :param filename: name of its file, as given.
     :param size: bytes of its content.
     :param digest: BLAKE2b of its content, 16 bytes, in hex.
-    :param file_path: absolute path of its file.
+    :param file_path: absolute path of its file; absent on a shared database.
     :param metadata: text of its description.
     """
 

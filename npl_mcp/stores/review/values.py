@@ -171,7 +171,7 @@ class AnnotatedRevision:
     :param image: picture with marks and a legend, sent besides this text, for a picture.
     :param annotated_revision_id: row id of the revision with the marked picture.
     :param annotated_revision_num: number of that revision.
-    :param file_path: absolute path of its file.
+    :param file_path: absolute path of its file; absent on a shared database.
     :param reviewer_files: comments and overall comment of each reviewer, numbered as in the copy.
     :param total_comments: number of comments in all reviews.
     :param reviewers: personas, in the order of their first reviews.
