@@ -18,6 +18,9 @@ from npl_mcp.web.visits import Visit
 SHOWN = 100
 """Artifacts of a page, and revisions in the list of one."""
 
+RECENT_REVIEWS = 500
+"""Reviews whose states the list of artifacts shows."""
+
 LINES = 1_000
 """Lines of a text on a page."""
 
@@ -28,7 +31,12 @@ async def artifacts(visit: Visit) -> Data:
     page = await visit.call(
         "artifact_list", limit=SHOWN, offset=visit.number("offset"), archived=archived or None
     )
-    return {**page, "archived": archived}
+    reviews: dict[int, list[Any]] = {}
+    if visit.sees("review"):
+        for one in (await visit.call("review_list", limit=RECENT_REVIEWS))["items"]:
+            reviews.setdefault(one["artifact_id"], []).append(one)
+    items = [{**one, "reviews": reviews.get(one["id"], [])} for one in page["items"]]
+    return {**page, "items": items, "archived": archived}
 
 
 async def artifact(visit: Visit) -> Data:

@@ -110,6 +110,7 @@ const fresh = (wait) => {
     const parts = [...document.querySelectorAll("[data-fresh]")].map((part) => part.id);
     if (parts.length && !document.hidden && !typing) await renew(location.href, parts);
     if (!document.querySelector("[data-stream]")) fresh(4000);
+document.addEventListener("visibilitychange", () => fresh(0));
   }, wait);
 };
 const day = (row) => row.querySelector("time")?.dateTime.slice(0, 10);
