@@ -9,8 +9,10 @@ gains its own. Keywords are also kept if they only bring a question closer to it
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, Literal
 
 from npl_index.errors import InvalidRequestError
@@ -21,11 +23,9 @@ from npl_index.markdown.front_matter import divide, texts_of, values, with_value
 from npl_index.markdown.links import slug
 from npl_index.markdown.sections import Section, SectionTree, parse_sections
 from npl_index.ranking.analysis import extract_keywords, terms
-from npl_index.selectors.writing import qualified, steps_of
 from npl_mcp.core.app import App
 from npl_mcp.core.relations import Relations, place_of
 from npl_mcp.core.section_edits import Target
-from npl_mcp.questions.files import question_files, save_question
 from npl_mcp.questions.format import Question
 from npl_mcp.questions.proposing import linked
 from npl_mcp.questions.running import Asked, Outcome, answered
@@ -36,13 +36,16 @@ from npl_mcp.tools.responses import as_dict
 MAX_KEYWORDS = 40
 """Keywords of a page; the index counts the first 1,024 characters of a page's names."""
 
+COMMON = 0.25
+"""Share of the documents above which a term is common."""
+
 MAX_SENTENCES = 100
 """Sentences around links that repairs must not harm."""
 
 MIN_SPLIT = 1_000
 """Characters of the shortest section that may be split."""
 
-_HEADING_WORDS, _MAX_HEADING_WORDS = 3, 5
+_HEADING_WORDS, _MAX_HEADING_WORDS = 4, 6
 _MAX_LEVEL = 6
 _FIELD = "keywords"
 _FENCE = re.compile(r" {0,3}(?:```|~~~)")
@@ -63,7 +66,6 @@ class Repair:
     :param closer: questions with a better rank, but still not held.
     :param lost: questions that are held only without the repair.
     :param digest: digest of the file before all repairs.
-    :param renamed: old and new selectors of questions that the repair changes.
     """
 
     file: str
@@ -74,7 +76,6 @@ class Repair:
     closer: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
     digest: str = ""
-    renamed: tuple[tuple[str, str], ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Return its fields as JSON holds them."""
@@ -99,6 +100,7 @@ class _Search:
     :param questions: questions to repair.
     :param others: further questions, which must not lose their answers.
     :param anchors: anchors of all links; their headings are not changed.
+    :param common: terms of many documents; as keywords they would lift a page for any question.
     """
 
     def __init__(
@@ -107,8 +109,9 @@ class _Search:
         questions: Sequence[Question],
         others: Sequence[Question],
         anchors: Collection[str],
+        common: Set[str],
     ) -> None:
-        self.trial, self.anchors = trial, anchors
+        self.trial, self.anchors, self.common = trial, anchors, common
         self.asked = [answered(trial.app, question) for question in (*questions, *others)]
         self._ours = len(questions)
 
@@ -131,17 +134,12 @@ class _Search:
         :param path: absolute path of the file.
         :param missed: question whose first answer the repair has to mend; ``None`` for keywords.
         """
-        data, new = self.trial.read(path), dict(repair.renamed)
-
-        def again(question: Question) -> Asked:
-            answers = tuple(new.get(answer, answer) for answer in question.answers)
-            return answered(self.trial.app, replace(question, answers=answers))
-
+        data = self.trial.read(path)
         self.trial.write(path, repair.apply(data.decode("utf-8-sig")).encode())
-        if missed is not None and not again(missed).outcome.passed:
+        if missed is not None and not answered(self.trial.app, missed).outcome.passed:
             self.trial.write(path, data)
             return None
-        asked = [again(former.outcome.question) for former in self.asked]
+        asked = [answered(self.trial.app, former.outcome.question) for former in self.asked]
         pairs = [(a.outcome, b.outcome) for a, b in zip(self.asked, asked, strict=True)]
         gained = tuple(b.question.text for a, b in pairs if b.passed and not a.passed)
         lost = tuple(b.question.text for a, b in pairs if a.passed and not b.passed)
@@ -169,8 +167,12 @@ def propose(
     founds = zip(relations.gathered.files, relations.gathered.founds, strict=True)
     paths = {file: place_of(found) for file, found in founds}
     anchors = {link.anchor.lower() for number in relations.documents for link in relations.references(number)}
+    texts = (relations.parsed(number).tree.source for number in relations.documents)
+    holders = Counter(chain.from_iterable(set(terms(text)) for text in texts))
+    many = max(2, COMMON * len(relations.documents))
+    common = {term for term, count in holders.items() if count > many}
     with Trial.of(app, ref) as trial:
-        search = _Search(trial, questions, others, anchors)
+        search = _Search(trial, questions, others, anchors, common)
         for file in search.files():
             path, digest = paths[file], digest_of(trial.read(paths[file]))
             for repair, missed in _candidates(search, file, path):
@@ -185,7 +187,7 @@ def _candidates(search: _Search, file: str, path: str) -> Iterator[tuple[Repair,
     def text() -> str:
         return search.trial.read(path).decode("utf-8-sig")
 
-    repair = _add_keywords(file, text(), [asked.outcome.question for asked in search.of(file)])
+    repair = _add_keywords(search, file, text())
     if repair is not None:
         yield repair, None
     for make in (_split_section, _extend_heading):
@@ -202,12 +204,13 @@ def _rank(outcome: Outcome) -> float:
     return outcome.rank or float("inf")
 
 
-def _add_keywords(file: str, text: str, questions: Sequence[Question]) -> Repair | None:
-    """Add the words of the questions that a page answers to its keywords."""
+def _add_keywords(search: _Search, file: str, text: str) -> Repair | None:
+    """Add the words of the questions that a page answers to its keywords, except common words."""
     front, _ = divide(text)
     known = texts_of(front.partition("\n")[2], (_FIELD,)) if front else []
-    keywords = (extract_keywords(question.text) for question in questions)
-    written = [word.shown.lower() for found in keywords for word in found.written]
+    keywords = (extract_keywords(asked.outcome.question.text).written for asked in search.of(file))
+    rare = (word for found in keywords for word in found if search.common.isdisjoint(word.terms))
+    written = [word.shown.lower() for word in rare]
     words = [*known, *(" ".join(_UNSAFE.sub(" ", word).split()) for word in written)]
     named = list(dict.fromkeys(filter(None, words)))[: max(MAX_KEYWORDS, len(known))]
     if named == known:
@@ -249,7 +252,10 @@ def _split_section(_: _Search, asked: Asked, text: str) -> Repair | None:
 
 
 def _extend_heading(search: _Search, asked: Asked, text: str) -> Repair | None:
-    """Add missing words of a question to the heading of the right section."""
+    """Add missing words of a question to the heading of the right section, in brackets.
+
+    Selectors of the heading without these words still select it.
+    """
     tree, section = _right_section(asked, text)
     line, file = tree.line(section.heading_lines.start), asked.places[0][1]
     alone = f"\n{text}\n".replace("\r", "").count(f"\n{line}\n") == 1
@@ -263,15 +269,7 @@ def _extend_heading(search: _Search, asked: Asked, text: str) -> Repair | None:
     if not words or len(inside) + len(words) > _MAX_HEADING_WORDS:
         return None
     after = f"{bare} ({', '.join([*inside, *words])})"
-    steps = steps_of(parse_sections(text.replace(line, after, 1).encode(), tree.name))
-    below = tree.subtree(section.index)
-    renamed = {
-        selector: qualified(document_name(file), steps[index])
-        for other in search.asked
-        for selector, where, index in other.places
-        if where == file and index in below and section.name.lower() in selector.lower()
-    }
-    return Repair(file, "heading", line, after, renamed=tuple(renamed.items()))
+    return Repair(file, "heading", line, after)
 
 
 def _right_section(asked: Asked, text: str) -> tuple[SectionTree, Section]:
@@ -282,7 +280,7 @@ def _right_section(asked: Asked, text: str) -> tuple[SectionTree, Section]:
 
 
 def write_repairs(app: App, repairs: Sequence[Repair]) -> None:
-    """Write repairs to the files, and their new selectors to the question files.
+    """Write repairs to the files.
 
     :raises NotAllowedError: a file may not be changed.
     :raises ConflictError: a file has changed since the repairs were proposed.
@@ -303,15 +301,3 @@ def write_repairs(app: App, repairs: Sequence[Repair]) -> None:
             return mark + text.encode()
 
         folder.change(name, target.label, edit)
-    renamed = dict(pair for repair in repairs for pair in repair.renamed)
-
-    def now(selector: str) -> str:
-        while selector in renamed:
-            selector = renamed[selector]
-        return selector
-
-    for questions in question_files(app) if renamed else ():
-        for question in questions.questions:
-            answers = tuple(map(now, question.answers))
-            if answers != question.answers:
-                save_question(app, questions.name, replace(question, answers=answers), question.line)

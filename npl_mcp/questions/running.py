@@ -206,10 +206,19 @@ def _right(documents: DocumentSet, question: Question) -> tuple[list[tuple[str, 
 
 
 def _selected(scope: Scope, text: str) -> tuple[Selected, ...]:
-    """Return the sections of a selector with complete names: a beginning may be that of another name."""
+    """Return the sections of a selector with complete names: a beginning may be that of another name.
+
+    A heading may have more words in brackets than the selector.
+    """
     selector = compile_selector(text)
     found, last = select_in(scope, selector), selector.steps[-1].name
     heads = heads_in(scope, selector)
-    if last is not None and not scope.called(heads, last):
+    names = (scope.trees[tree].sections[index].name for tree, index in heads)
+    if last is not None and not scope.called(heads, last) and not all(_extends(name, last) for name in names):
         raise SectionNotFoundError("no section has this name; it is only the beginning of a name")
     return found
+
+
+def _extends(name: str, beginning: str) -> bool:
+    longer, short = name.casefold(), beginning.casefold()
+    return longer.startswith(f"{short} (") or (short[-1:] == ")" and longer.startswith(f"{short[:-1]}, "))

@@ -108,7 +108,6 @@ def _repair_lines(repairs: Sequence[Repair]) -> list[str]:
         lines += [f"   + {line}" for line in new if line != "---"]
         lines += [f"   held: {text}" for text in repair.gained]
         lines += [f"   closer: {text}" for text in repair.closer]
-        lines += [f"   selector: {old} becomes {new}" for old, new in repair.renamed]
     return lines
 
 
