@@ -17,17 +17,22 @@ _MAX_WORDS = 8
 
 _MIN_LENGTH = 3
 
+MAX_WAIT = 8.0
+"""Seconds that a search waits for the index of documents: a folder of some hundred files is answered."""
+
 
 @dataclass(frozen=True)
 class Conditions:
-    """Conditions that every hit meets.
+    """Conditions that every hit meets, and the time for the search.
 
     :param path: parts of the path of its document, ignoring case; other records have no path.
     :param without: words and phrases that it does not contain.
+    :param seconds: maximum wait for the index of documents.
     """
 
     path: Sequence[str] = ()
     without: Sequence[str] = ()
+    seconds: float = MAX_WAIT
 
     @cached_property
     def unwanted(self) -> re.Pattern[str] | None:

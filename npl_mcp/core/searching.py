@@ -56,9 +56,6 @@ _SETS = {
 }
 """The sets of documents by kind of hit."""
 
-_SECONDS = {"document": 8.0}
-"""Seconds that a search waits for an index, if not one: enough for a folder of some hundred files."""
-
 AT_A_TIME = 4
 """Hits in documents per hit of another kind: at least half a page, and no kind is hidden."""
 
@@ -186,7 +183,8 @@ async def search(
     # Change requests that the caller may see are not hits of kind document as well, so they are always
     # listed.
     searched = [kind for kind in _SETS if kind in kinds and (not wanted or kind in wanted or kind == "cr")]
-    sets = {kind: await _sets(found, _SETS[kind], _SECONDS.get(kind, 1.0)) for kind in searched}
+    waits = {"document": conditions.seconds}
+    sets = {kind: await _sets(found, _SETS[kind], waits.get(kind, 1.0)) for kind in searched}
     left_out = {found.absolute for gathered in sets.get("cr", {}).values() for found in gathered.founds}
     finders: Mapping[str, Callable[[str], Iterable[Made]]] = {
         "document": lambda kind: _section_hits(found, kind, sets[kind], left_out),

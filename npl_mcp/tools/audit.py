@@ -5,6 +5,7 @@ The page Ask calls these tools by name. Clients that show pages in a chat window
 
 from __future__ import annotations
 
+import time
 from typing import Annotated
 
 from annotated_types import Ge, Le
@@ -15,7 +16,8 @@ from npl_index.answer.tailoring import TailorRequest
 from npl_index.answer.values import Written
 from npl_index.library.documents import DocumentRef
 from npl_mcp.core.app import App
-from npl_mcp.core.waiting import waits
+from npl_mcp.core.places import HURRY
+from npl_mcp.core.waiting import hurried, waits
 from npl_mcp.tools.npl import Count, File, Format, Item, Kind, companions, found_in
 from npl_mcp.tools.responses import ENVELOPE
 from npl_mcp.tools.spec import ToolSpec
@@ -62,7 +64,8 @@ async def npl_audit(
         default_budget=app.settings.token_budget,
     )
     asked = AuditRequest(tuple(open or ()), matching, section, offset, limit, matches)
-    return await _audited(app, ref, request, asked, format)
+    # A person sees what is ready.
+    return await hurried(_audited(app, ref, request, asked, format), time.monotonic(), HURRY)
 
 
 async def _audited(

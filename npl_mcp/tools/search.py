@@ -17,7 +17,7 @@ from npl_index.library.documents import DocumentRef
 from npl_index.tokens.counting import TokenCounter
 from npl_mcp.core.app import App
 from npl_mcp.core.places import Crumb, places_of
-from npl_mcp.core.queries import Conditions, words_of
+from npl_mcp.core.queries import MAX_WAIT, Conditions, words_of
 from npl_mcp.core.searching import KINDS, SearchHit, newest, snippet
 from npl_mcp.core.searching import search as find
 from npl_mcp.core.waiting import waits
@@ -102,6 +102,7 @@ async def search(
     format: Annotated[Format, Unlisted] = None,
     path: Annotated[list[str] | None, Unlisted] = None,
     without: Annotated[list[str] | None, Unlisted] = None,
+    seconds: Annotated[float, Unlisted] = MAX_WAIT,
 ) -> Hits | Written[Hits]:
     """Search documents, then messages and other records; one line a hit. "Phrases" and identifiers match as
     written.
@@ -116,6 +117,7 @@ async def search(
     :param file: the only documents to search, in the form of ``npl_load_tailored``.
     :param path: parts of the path of the documents to search.
     :param without: words that no hit has.
+    :param seconds: maximum wait for the index of documents.
     :returns: a page of hits.
     :raises MissingRequestError: the query is empty.
     :raises InvalidRequestError: a kind is unknown, or another argument is invalid.
@@ -129,7 +131,7 @@ async def search(
     named = (kind.strip() for kind in (kinds or "").split(","))
     wanted = checks.choices([kind for kind in named if kind], "kinds", tuple(KINDS))
     ref = DocumentRef.parse(file, resource_type, item)
-    conditions = Conditions(tuple(path or ()), tuple(without or ()))
+    conditions = Conditions(tuple(path or ()), tuple(without or ()), seconds)
 
     async def found() -> Hits:
         only = None if ref == DocumentRef() else ref

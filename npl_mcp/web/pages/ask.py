@@ -161,9 +161,15 @@ def _problem(error: CallError, asked: Asked) -> Data:
     """Return the field of the form that cannot be used, and what might be meant."""
     field = {"token_budget": "budget"}.get(error.parameter or "", error.parameter)
     if field is None:
-        field = "file" if asked.file and asked.file in error.message else "selectors"
+        others = "selectors" if asked.selectors else "context"
+        field = "file" if asked.file and asked.file in error.message else others
     message, _, near = error.message.partition("; near: ") if field == "file" else (error.message, "", "")
-    return {"field": field, "message": message, "near": near.split(", ") if near else []}
+    return {
+        "field": field,
+        "message": message,
+        "waits": "being indexed" in message,
+        "near": near.split(", ") if near else [],
+    }
 
 
 def audited(visit: Visit, asked: Asked, audit: Any, view: str) -> Data:

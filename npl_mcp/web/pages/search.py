@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from npl_mcp.core.places import HURRY
 from npl_mcp.core.queries import pattern_of, phrases_of, words_of
 from npl_mcp.web.marking import marked, sought
 from npl_mcp.web.pages.documents import to_document
@@ -41,6 +42,7 @@ async def search(visit: Visit) -> Data:
         kinds=",".join(shown["_kinds"]) or None,
         path=named["path"] or None,
         without=named["without"] or None,
+        seconds=HURRY,
         limit=visit.number("limit", SHOWN),
         offset=visit.number("offset"),
     )

@@ -220,3 +220,22 @@ def test_who_sees_less_is_shown_less(tmp_path: Path) -> None:
         assert shown["audit"]["documents"] == 1
         assert "shut" not in json.dumps(shown)
         assert page(running, "/ask.json", {"context": "a"}, Authorization=f"Bearer {other}").status == 404
+
+
+def test_a_large_folder_is_answered_from_what_is_ready(tmp_path: Path) -> None:
+    """Until all of it is indexed the page says so and looks again by itself; its form is there all the time."""
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    for number in range(3_000):
+        (docs / f"n{number}.md").write_text(f"# Plum {number}\n\nPlums of {number}.\n", encoding="utf-8")
+    with serving(tmp_path, "--root", str(docs)) as running:
+        for _ in range(600):
+            answer = page(running, "/ask", {"context": "plums"})
+            shown = Shown(answer)
+            assert shown.fields("/ask")["context"] == "plums"
+            waits = "being indexed" in shown.text or "not indexed yet" in shown.text
+            assert (b"data-poll" in answer.body) == waits
+            if not waits:
+                break
+        data = page(running, "/ask.json", {"context": "plums"}).data["data"]
+        assert data["audit"]["documents"] == 3_000
