@@ -32,8 +32,8 @@ from npl_mcp.tools.spec import ToolSpec
 class ClaimReply(Claim):
     """The result of a claim.
 
-    :param claimed: whether there was something to claim.
-    :param todo: what was claimed.
+    :param claimed: whether a todo was claimed.
+    :param todo: the claimed todo.
     :param documents: the documents that its description names, at most five.
     """
 
@@ -46,12 +46,12 @@ class Sent(Message):
 
     :param event_id: its event.
     :param room_id: the room.
-    :param persona: who sent it.
+    :param persona: persona that sent it.
     :param message: the text.
     :param mentions: members it mentions, in order of first appearance.
     :param notifications: sent to each of them but the sender; of a handoff to who gets it, of an
         acknowledgement to who handed over.
-    :param unknown_mentions: what it mentions that is no member.
+    :param unknown_mentions: mentioned names that are not members.
     :param documents: the documents that an acknowledged handoff names, at most five.
     """
 
@@ -214,7 +214,7 @@ async def chat_claim_todo(
     lease: Annotated[int | None, "Seconds; claim again to renew", Check(todos.lease_seconds)] = None,
     wait: Wait = 0,
 ) -> ClaimReply:
-    """Claim a todo, so that nobody else does it.
+    """Claim a todo for yourself.
 
     :param event_id: id of the todo.
     :param lease: seconds that the claim holds, by default 600; claim again to renew.

@@ -29,7 +29,7 @@ class NamedDocument:
     """A document that a text names.
 
     :param selector: selects it.
-    :param tokens: of the whole document.
+    :param tokens: tokens of the whole document.
     """
 
     selector: str

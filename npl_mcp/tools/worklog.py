@@ -132,7 +132,7 @@ async def worklog_read(
     :param peek: keep the cursor, so that the entries stay unread.
     :param since: return the entries after this number instead.
     :param session_id: id of the session; by default the current one.
-    :param wait: seconds to wait for a new entry if there is none, from 0 to 60.
+    :param wait: seconds to wait for a new entry, from 0 to 60.
     :returns: entries that an agent had not seen.
     :raises SessionNotFoundError: there is no such session, or no current one.
     """

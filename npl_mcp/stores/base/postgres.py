@@ -467,7 +467,7 @@ _LIMITS = (
 
 _REFUSALS = (
     ("password|authentication", "the server refuses the user or the password of NPL_DATABASE_URL"),
-    ("pg_hba", "the server lets nobody in from here"),
+    ("pg_hba", "the server refuses connections from here"),
     ("role", "the server does not know the user of NPL_DATABASE_URL"),
     ("does not exist", "the server has no database of that name"),
 )
@@ -475,7 +475,7 @@ _REFUSALS = (
 # By the first characters of the SQLSTATE.
 _REASONS: tuple[tuple[str, str, str | None, Callable[..., DatabaseError]], ...] = (
     ("55P03", "it was locked by another program for too long; try again", None, BusyError),
-    ("40", "somebody else changed the same; try again", None, BusyError),
+    ("40", "another writer changed the same rows; try again", None, BusyError),
     ("57014", "the server ended a statement that took too long; try again", None, BusyError),
     ("53100", "the server's disk is full", "make room there, then try again", DatabaseError),
     ("53300", "the server has no connection left", _MORE, FullError),
