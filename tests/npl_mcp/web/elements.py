@@ -27,8 +27,8 @@ ATTRIBUTES = _words(
     "readonly scope colspan rowspan open start min max step multiple list size maxlength spellcheck alt",
     "width height download pattern inputmode form low high optimum loading",
     "data-copy data-stream data-tree data-leaf data-auto data-time data-keep formaction formnovalidate",
-    "data-poll data-renews data-swap data-swapped data-sets data-fresh data-ends data-stays data-draft data-news",
-    "data-reply data-quote data-guard data-later data-line form",
+    "data-renews data-swap data-swapped data-sets data-fresh data-ends data-stays data-draft data-news",
+    "data-poll data-reply data-quote data-guard data-later data-line form",
 )
 
 LEADING = _words("href src action formaction data-stream")

@@ -223,7 +223,7 @@ def test_who_sees_less_is_shown_less(tmp_path: Path) -> None:
 
 
 def test_a_large_folder_is_answered_from_what_is_ready(tmp_path: Path) -> None:
-    """Until all of it is indexed the page says so and looks again by itself; its form is there all the time."""
+    """Until all of it is indexed the page says so and looks again; its form is there all the time."""
     docs = tmp_path / "docs"
     docs.mkdir()
     for number in range(3_000):
