@@ -35,8 +35,8 @@ INTRODUCED_SECONDS = 1.0
 class KnowCaller(Middleware):
     """Sets the caller before any other middleware handles a message.
 
-    :param domains: of the server's tools.
-    :param app: provides the documents.
+    :param domains: the domains of the server's tools.
+    :param app: the provider of the documents.
     """
 
     def __init__(self, domains: Sequence[str], app: App) -> None:
@@ -75,7 +75,7 @@ class KnowCaller(Middleware):
 def caller_of(request: Any) -> Caller:
     """Return the caller, as identified by the connection and the message.
 
-    :param request: FastMCP's context of a request; ``None`` outside of one.
+    :param request: FastMCP's context of a request; ``None`` outside a request.
     """
     if not request:
         return CALLER.get() or Caller()
@@ -124,7 +124,7 @@ class Seen(Transform):
         return [one for one in found if _is_shown(one)]
 
     async def _one(self, name: str, call_next: Any, *, version: VersionSpec | None = None) -> Any:
-        """Return the component of a name or an address if the caller sees it."""
+        """Return the component with a name or an address if the caller sees it."""
         found = await call_next(name, version=version)
         return found if found is not None and _is_shown(found) else None
 
@@ -145,5 +145,5 @@ def _is_shown(component: FastMCPComponent) -> bool:
 def _shows_pages() -> bool:
     try:
         return get_context().client_supports_extension(UI_EXTENSION_ID)
-    except RuntimeError:  # a call outside of the protocol
+    except RuntimeError:  # a call outside the protocol
         return False

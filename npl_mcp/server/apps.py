@@ -1,4 +1,4 @@
-"""Pages for chat windows (MCP Apps, SEP-1865), for clients that announce that they show such pages."""
+"""Pages for chat windows (MCP Apps, SEP-1865), for clients that announce support."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ICON = Path(__file__).parents[1] / "web" / "static" / "npl.svg"
 
 
 def icon() -> Icon:
-    """Return the icon of the server in hosts; as data, since few servers have pages."""
+    """Return the server's icon for hosts, as a data URL: few servers have pages."""
     data = base64.b64encode(_ICON.read_bytes()).decode()
     return Icon(src=f"data:image/svg+xml;base64,{data}", mime_type="image/svg+xml", sizes=["any"])
 

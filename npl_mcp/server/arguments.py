@@ -22,7 +22,7 @@ from npl_mcp.server.messages import MOST_VALUES, excess
 from npl_mcp.tools.parameters import CommaList
 
 MOST_ENTRIES = 1_000
-"""Maximum entries of a list, and keys of an object, if a tool examines each; no tool takes more."""
+"""Maximum entries of a list or keys of an object that a tool examines one by one."""
 
 
 def from_text(text: str, kind: type) -> object:

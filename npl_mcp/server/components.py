@@ -1,7 +1,7 @@
-"""Prompts and templates of resources that call a function with what a client sent.
+"""Prompts and resource templates that call a function with the client's arguments.
 
-FastMCP's own examine the function's signature and compile a validator for it, which takes half of the time
-that a server takes to build.
+FastMCP's own classes examine the function's signature and compile a validator for it. That takes half of
+the time of building a server.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class CallingPrompt(Prompt):
     def of(cls, function: Callable[[Given], Awaitable[str]], **fields: Any) -> CallingPrompt:
         """Return the prompt of a function.
 
-        :param fields: fields of the prompt, as FastMCP names them.
+        :param fields: FastMCP's fields of the prompt.
         """
         prompt = cls(**fields)
         prompt._function = function
@@ -46,7 +46,7 @@ class CallingTemplate(ResourceTemplate):
     def of(cls, function: Callable[[Given], Awaitable[ResourceResult]], **fields: Any) -> CallingTemplate:
         """Return the template of a function.
 
-        :param fields: fields of the template, as FastMCP names them.
+        :param fields: FastMCP's fields of the template.
         """
         template = cls(parameters={}, **fields)
         template._function = function

@@ -1,4 +1,4 @@
-"""Documents as resources: every ``file`` of a tool, whole or one section of it, and a map of all.
+"""Documents as resources: every ``file`` of a tool, as a whole or by section, and a map of all documents.
 
 Single documents have only templates: a list of all files would be long, and tools find sections better.
 Hidden documents are reported as not found, as in tools.
@@ -37,7 +37,7 @@ SECTION = f"{FILE}#{{selector*}}"
 def add_documents(server: FastMCP[Any], app: App) -> None:
     """Add the documents and skills that callers see to a server.
 
-    :param app: finds and reads them on request.
+    :param app: the server's view, which finds and reads them on request.
     """
     read = _reader(app)
 
@@ -53,7 +53,7 @@ def add_documents(server: FastMCP[Any], app: App) -> None:
     add_skills(server, app)
     # A selector is not a path: "Setup/.." selects nothing and reads nothing.
     security = ResourceSecurity(exempt_params=frozenset({"selector"}))
-    # The first matching template is used, and that of whole files also matches addresses with a fragment.
+    # The first matching template is used. The template of whole files also matches addresses with a fragment.
     for template, name, description in (
         (SECTION, "section", "A section of a document, by its selector, percent-encoded"),
         (FILE, "document", "A Markdown file, an item, artifact:12, cr:KEY-1 or lib:docs/a.md"),
@@ -81,9 +81,9 @@ def _reader(app: App) -> Callable[[Given], Awaitable[ResourceResult]]:
 
 
 def _text(app: App, path: str | None, selector: str | None) -> str:
-    """Return the text of a document or of a selected section, as far as the caller sees it.
+    """Return the text of a document or of a selected section that the caller may see.
 
-    :param path: ``None`` for the map of all documents.
+    :param path: the document's path; ``None`` for the map of all documents.
     :raises NPLError: the document or section does not exist, or cannot be used.
     """
     app, ref = seen(app), DocumentRef.parse(path)

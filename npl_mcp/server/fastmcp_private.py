@@ -1,6 +1,6 @@
 """Private parts of FastMCP and the SDK that this server needs; no other module uses them.
 
-``tests/npl_mcp/server/test_fastmcp_private.py`` fails when one of these changes.
+``tests/npl_mcp/server/test_fastmcp_private.py`` fails when one of these parts changes.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ INTRODUCTION_KEPT = 300_000
 
 
 def sdk_server(server: FastMCP[Any]) -> Server[Any]:
-    """Return the SDK's server inside of FastMCP's.
+    """Return the SDK's server inside FastMCP's.
 
-    The SDK's session manager needs it. FastMCP's own HTTP application makes that manager without a way to set
-    the longest body (the SDK's 4 MiB are less than an artifact) or the number of sessions.
+    The SDK's session manager needs it. FastMCP's own HTTP application creates that manager with fixed limits
+    on bodies (4 MiB, less than an artifact) and sessions.
     """
     inside: Server[Any] = server._mcp_server
     return inside
 
 
 def skip_header_parameters(server: FastMCP[Any]) -> None:
-    """Tell the SDK that no tool has parameters that are also sent as HTTP headers.
+    """Tell the SDK that no tool has parameters in HTTP headers.
 
-    Otherwise it lists all tools before each call over HTTP to look for such parameters.
+    Otherwise the SDK lists all tools before each call over HTTP to look for such parameters.
     """
     server._mcp_server.get_tool_input_schema = lambda _: None
 
@@ -69,7 +69,7 @@ def shorten_errors(server: FastMCP[Any]) -> None:
 
 
 def declare_extension(server: FastMCP[Any], identifier: str) -> None:
-    """Name an extension in the handshake of older versions of the protocol; the SDK removes all there."""
+    """Name an extension in the handshake of older protocol versions; the SDK removes all extensions there."""
 
     async def declare(ctx: Any, call_next: Any) -> Any:
         result = await call_next(ctx)
@@ -81,8 +81,9 @@ def declare_extension(server: FastMCP[Any], identifier: str) -> None:
 
 
 def keep_lists(server: FastMCP[Any]) -> None:
-    """Set the cache times of results that do not change while the server runs. FastMCP has only one time for
-    all results, and documents change at any time.
+    """Set the cache times of results that do not change while the server runs.
+
+    FastMCP has only one time for all results, and documents change at any time.
     """
     fixed = dict.fromkeys(("tools/list", "resources/templates/list"), CacheHint(LIST_KEPT))
     server._mcp_server.cache_hints = {**fixed, "server/discover": CacheHint(INTRODUCTION_KEPT)}
@@ -105,7 +106,7 @@ class Sessions(StreamableHTTPSessionManager):
         transport = super()._admit_session(requestor)
         own: Any = transport
         refuse = getattr(own, "_create_error_response", None)
-        if refuse is not None:  # no session in a place where none may begin
+        if refuse is not None:  # no new session is allowed here
             own._create_error_response = lambda text, *how, **to: refuse(shortened(text, 200), *how, **to)
         return transport
 

@@ -1,4 +1,4 @@
-"""The instructions that a client gets when it connects."""
+"""The server's instructions for a connecting client."""
 
 from __future__ import annotations
 
@@ -42,18 +42,18 @@ count more. Counting tokens would delay the start.
 """
 
 MOST_ENTRIES = 4_000
-"""Maximum entries of folders that are scanned in all, about twenty milliseconds."""
+"""Maximum scanned folder entries in total, about twenty milliseconds."""
 
 _FEW = 4
-_SAMPLE = 96  # maximum files whose first lines are read, about ten milliseconds
+_SAMPLE = 96  # maximum files with their first lines read, about ten milliseconds
 _BEGINNING = 4_096
 _SECONDS = 30.0
 
 
 def introduction(domains: Collection[str], served: str = "") -> str | None:
-    """Return instructions for a server with some domains; ``None`` without any to give.
+    """Return the instructions for a server with the given domains; ``None`` if no text applies.
 
-    :param served: see :func:`what_is_served`.
+    :param served: the sentence of :func:`what_is_served`.
     """
     others = ", ".join(text for domain, text in ALSO.items() if domain in domains)
     parts = [FIRST, *filter(None, [served])] if "npl" in domains else []
@@ -64,7 +64,7 @@ def introduction(domains: Collection[str], served: str = "") -> str | None:
 
 @ttl_cache(VIEWS, _SECONDS)
 def what_is_served(app: App) -> str:
-    """Return a sentence about the documents that a caller sees, from names and the beginnings of some files.
+    """Return a sentence about the caller's visible documents, from names and the beginnings of some files.
 
     It does not depend on the index: the sentence is the same for the same files, and its cost is bounded for
     any number of files.
@@ -97,7 +97,7 @@ def _beginning(found: Found) -> list[str]:
 
 
 def _fitting(texts: Sequence[str], room: int) -> list[str]:
-    """Return the first texts that fit."""
+    """Return the first texts that fit into the room."""
     return [text for text, used in zip(texts, accumulate(map(_width, texts)), strict=True) if used <= room]
 
 

@@ -29,17 +29,17 @@ class PlainFormatter(logging.Formatter):
 
 
 class _PlainQueueHandler(logging.handlers.QueueHandler):
-    """Queues records as they are; the base class formats them, which only other processes need."""
+    """Queues records unchanged; the base class formats them, which only other processes need."""
 
     def prepare(self, record: logging.LogRecord) -> logging.LogRecord:
-        """Return the record as it is."""
+        """Return the record unchanged."""
         return record
 
 
 def set_up_log(level: str) -> None:
     """Log to standard error from now on; the queue is flushed at exit.
 
-    :param level: the lowest level that is written.
+    :param level: the lowest written level.
     """
     lines: queue.SimpleQueue[object] = queue.SimpleQueue()
     writer = logging.StreamHandler(sys.stderr)
@@ -48,5 +48,5 @@ def set_up_log(level: str) -> None:
     listener.start()
     atexit.register(listener.stop)
     logging.basicConfig(level=level, handlers=[_PlainQueueHandler(lines)])
-    # It logs each rule that it tries on each line.
+    # This library logs each rule that it tries on each line.
     logging.getLogger("markdown_it").setLevel(logging.INFO)

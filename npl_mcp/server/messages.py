@@ -1,9 +1,8 @@
 """Limits of a message, checked on its bytes before any parser runs, and the id of its request.
 
-A parser allocates 64 bytes of memory and more for the three bytes ``[],``, and the validation of arguments
-walks through all of it. So values and levels are counted first. The counts come from searches through the
-whole message, which cost next to nothing compared with parsing; no code here handles long messages character
-by character.
+A parser allocates 64 bytes or more for the three bytes ``[],``, and the validation of arguments visits every
+value. So values and levels are counted first, by searches through the whole message: these cost next to
+nothing compared with parsing. No code here handles long messages character by character.
 """
 
 from __future__ import annotations
@@ -12,8 +11,8 @@ import re
 from itertools import accumulate
 
 MOST_VALUES = 32_768
-"""Maximum values in one message: stores take 64 Ki characters of JSON, and no list needs two characters an
-entry.
+"""Maximum values in one message: stores accept 64 Ki characters of JSON, and every list entry needs more than
+two characters.
 """
 
 DEEPEST = 64
@@ -32,11 +31,11 @@ _LAST_ID = re.compile(rb"[{,]\s*" + _ID + rb"(?:,\s*" + _OTHER + rb"){0,2}\}\s*$
 
 
 def excess(message: bytes | bytearray) -> str | None:
-    """Return the limit that a message exceeds; ``None`` if it exceeds none.
+    """Return the limit that a message exceeds; ``None`` if it is within all limits.
 
     :param message: JSON, or invalid input.
     """
-    # Nearly every message ends here: it is within limits even if all its commas were outside of strings.
+    # Nearly every message ends here: it is within limits even if all its commas were outside strings.
     commas = message.count(b",")
     openings = message.count(b"[") + message.count(b"{")
     if commas + openings <= MOST_VALUES and openings <= DEEPEST:
@@ -57,7 +56,7 @@ def identity(message: bytes | bytearray) -> int | str | None:
 
     Clients write it before or after the parameters; the text in between is not searched.
 
-    :param message: its bytes, or the first and the last of them.
+    :param message: the request's bytes, or its first and last bytes.
     """
     found = _FIRST_ID.match(message) or _LAST_ID.search(message[-LONGEST_END:])
     if found is None:
@@ -67,7 +66,7 @@ def identity(message: bytes | bytearray) -> int | str | None:
 
 
 def _pieces(message: bytes | bytearray) -> list[bytes]:
-    """Return the parts outside and inside of strings, alternating; escapes become NUL, which JSON does not
+    """Return the parts outside and inside strings, alternating; escapes become NUL, which JSON does not
     allow.
     """
     return bytes(message).replace(b"\\\\", b"\0").replace(b'\\"', b"\0").split(b'"', 4 * MOST_VALUES)

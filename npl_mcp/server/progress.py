@@ -1,7 +1,7 @@
 """Progress notifications for running requests.
 
-Every request that takes longer than a second is reported to a client that sent a token; tools need no code
-for it. Work with known parts, such as indexing, reports them through ``PROGRESS``.
+A client that sent a token gets notifications for every request longer than a second; tools need no code for
+that. Work with known parts, such as indexing, reports them through ``PROGRESS``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
 from npl_mcp.core.progress import PROGRESS
 
 FIRST = 1.0
-"""Seconds until the first notification of a request, and minimum seconds between two."""
+"""Seconds until the first notification of a request, and minimum seconds between two notifications."""
 
 LONGEST = 10.0
 """Maximum seconds between two notifications of a request with unknown parts, after 1, 2, 4, 8 and 16: clients
@@ -94,6 +94,6 @@ class _Teller:
 
     async def _tell(self, value: float, total: float | None, message: str) -> None:
         self._last = value
-        # A disconnected client needs no answer either, but its request is completed all the same.
+        # A disconnected client needs no answer either, but its request still runs to its end.
         with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
             await self._client.report_progress(value, total, message)

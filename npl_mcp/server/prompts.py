@@ -1,7 +1,7 @@
-"""Prompts and agents as prompts of the protocol, which people choose: those of the program and the user's.
+"""Prompts and agents as prompts of the protocol, for people's menus: the bundled ones and the user's.
 
 A prompt is an item of that kind or a file in the folder ``prompts/`` of a search root; an agent is an item.
-Front matter may say what it asks for::
+Front matter may declare arguments::
 
     ---
     description: Plan a bed
@@ -10,8 +10,8 @@ Front matter may say what it asks for::
     ---
     Plan a bed of {plant}.
 
-What somebody says for an argument stands in place of its name in braces; where a prompt declares none, what
-it is about (``task``) comes after its text.
+The value of an argument replaces its name in braces. The only argument of a prompt without declared arguments
+is ``task``, which follows the prompt's text.
 """
 
 from __future__ import annotations
@@ -64,11 +64,11 @@ _NAMED = re.compile(r"\{([^{}\n]+)\}")
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A prompt as it is on disk.
+    """A prompt on disk.
 
     :param description: one line about it.
-    :param arguments: descriptions of its arguments, by name; empty if it declares none.
-    :param text: without its front matter.
+    :param arguments: the descriptions of its declared arguments, by name.
+    :param text: the text without its front matter.
     """
 
     description: str
@@ -79,7 +79,7 @@ class Template:
     def of(cls, name: str, text: str) -> Template:
         """Parse a file's text.
 
-        :param name: the description if the text has none.
+        :param name: the description of a text without one.
         """
         fields, text = front_matter(text), divide(text)[1]
         heading = _HEADING.search(text)
@@ -108,7 +108,7 @@ class Template:
 def add_prompts(server: FastMCP[Any], app: App) -> None:
     """Add the prompts and agents that callers see to a server.
 
-    :param app: finds and reads them on request.
+    :param app: the server's view, which finds and reads them on request.
     """
     server.add_provider(Prompts(app))
 
@@ -139,7 +139,7 @@ class Prompts(Provider):
 
 
 class FilePrompt(Prompt):
-    """A prompt of a file."""
+    """A prompt from a file."""
 
     _template: Template = PrivateAttr()
 
@@ -155,7 +155,7 @@ class FilePrompt(Prompt):
         return prompt
 
     async def render(self, arguments: dict[str, Any] | None = None) -> str:
-        """Return its text with the given values."""
+        """Return the prompt's text with the given values."""
         given = {name: str(value) for name, value in (arguments or {}).items()}
         if absent := [name for name in self._template.arguments if name not in given]:
             raise ValidationError(f"{self.name!r} needs {', '.join(absent)}", log_level=logging.DEBUG)
@@ -163,9 +163,9 @@ class FilePrompt(Prompt):
 
 
 def found_prompts(app: App) -> dict[str, Found]:
-    """Return the files of prompts by their names; of equal names the user's own comes first.
+    """Return the files of prompts by name; the user's own prompt wins over others with its name.
 
-    :raises DocumentTooLargeError: there are more than the limits allow.
+    :raises DocumentTooLargeError: the prompts exceed the limits.
     """
     library = app.library
     own = dict(_in_roots(app))
@@ -178,7 +178,7 @@ def found_prompts(app: App) -> dict[str, Found]:
 
 
 def _in_roots(app: App) -> Iterator[tuple[str, Found]]:
-    """Yield the prompts of the folders of search roots; of equal names the first root's comes last."""
+    """Yield the prompts in the search roots' folders; of equal names, the first root's comes last."""
     roots = app.library.roots
     for root in reversed([root for root in roots if not root.npl]):
         folder = resolve(root.path, FOLDER)
@@ -188,8 +188,9 @@ def _in_roots(app: App) -> Iterator[tuple[str, Found]]:
 
 
 def _every(app: App) -> tuple[FilePrompt, ...]:
-    """Return the prompts of a menu; if the server has other documents, bundled prompts are found by name
-    only.
+    """Return the prompts of a menu.
+
+    On a server with other documents, bundled prompts are found by name only.
     """
     bundled, given = str(corpus_folder().resolve()), real_paths(app.settings.roots)
     hidden = bundled if given and not lies_in(bundled, given) else None

@@ -1,4 +1,4 @@
-"""What resources and prompts share: the kind of their texts, and failures as errors of the protocol."""
+"""The media type of resources and prompts, and the conversion of failures to errors of the protocol."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MARKDOWN = "text/markdown"
 def protocol_errors(kind: type[FastMCPError] = ResourceError) -> Iterator[None]:
     """Turn expected failures into errors of the protocol with the same text; the log gets no traceback.
 
-    :param kind: raised where the caller's arguments are not to blame; the protocol has a code for each kind.
+    :param kind: the error for failures other than wrong arguments; the protocol has a code for each kind.
     """
     try:
         yield

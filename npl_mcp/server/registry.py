@@ -57,7 +57,7 @@ class BoundTool(Tool):
     def bind(cls, spec: ToolSpec, app: App) -> BoundTool:
         """Create the tool that FastMCP lists and calls.
 
-        :param spec: the declaration.
+        :param spec: the tool's declaration.
         :param app: the function's first argument.
         """
         arguments, schema = _arguments(spec.function)
@@ -83,7 +83,7 @@ class BoundTool(Tool):
 
     @property
     def spec(self) -> ToolSpec:
-        """Its declaration."""
+        """The tool's declaration."""
         return self._spec
 
     @property
@@ -102,9 +102,10 @@ class BoundTool(Tool):
         return self.model_copy(update={"parameters": schema})
 
     async def run(self, arguments: dict[str, Any]) -> ToolResult:
-        """Validate the arguments, call the function, wrap its result.
+        """Validate the arguments, call the function, and wrap its result.
 
-        :raises ToolError: caused by the :class:`NPLError` to report; FastMCP logs no traceback of it.
+        :raises ToolError: the call failed; its cause is the :class:`NPLError` to report, and FastMCP logs no
+            traceback of it.
         """
         call = CURRENT.get()
         if call is not None:
@@ -172,8 +173,8 @@ class BoundTool(Tool):
     def _result(self, data: object, arguments: Mapping[str, Any]) -> ToolResult:
         """Serialise the answer.
 
-        :param arguments: validated.
-        :raises TooLargeAnswerError: it exceeds the maximum bytes of an answer.
+        :param arguments: the validated arguments.
+        :raises TooLargeAnswerError: the answer exceeds the maximum bytes.
         """
         settings = self._app.settings
         written = data.text if isinstance(data, Written) else None
@@ -221,7 +222,7 @@ async def _ended(awaited: Awaited, patience: Patience) -> None:
 
 
 def _json(body: dict[str, Any]) -> str:
-    """Return what :func:`encode` returns, in a fifth of the time."""
+    """Return the same text as :func:`encode`, in a fifth of the time."""
     try:
         return to_json(body).decode()
     except PydanticSerializationError:  # a lone surrogate
@@ -235,10 +236,10 @@ def register_all(server: FastMCP[Any], app: App, specs: tuple[ToolSpec, ...]) ->
 
 
 def _annotations(spec: ToolSpec) -> ToolAnnotations:
-    """Return what differs from the protocol's defaults: a tool writes, destroys, is not idempotent, and deals
-    with the whole world, which none does here: all of it is on this machine or in the database.
+    """Return the annotations that differ from the protocol's defaults.
 
-    For a tool that only reads, the second and the third mean nothing.
+    By default a tool writes, destroys, is not idempotent and reaches the open world. Every tool here stays on
+    this machine or in the database. Destruction and idempotence have no meaning for a tool that only reads.
     """
     if spec.read_only:
         return ToolAnnotations(read_only_hint=True, open_world_hint=False)
@@ -312,7 +313,7 @@ def _reply_schema(function: Callable[..., object]) -> dict[str, Any]:
     returned = value_type(inspect.signature(function, eval_str=True).return_annotation)
     schema = TypeAdapter(Reply[returned]).json_schema(mode="validation")  # type: ignore[valid-type]
     for part in (schema, *schema.get("$defs", {}).values()):
-        # Fields that are None are left out of answers, and so are places of one replica.
+        # Answers omit fields that are None, and the places of a single replica.
         part["required"] = [
             name
             for name in part.get("required", ())

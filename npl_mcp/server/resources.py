@@ -1,7 +1,7 @@
-"""Resources and prompts: the files of ``directive/``, and its templates as prompts too.
+"""Resources and prompts of Directive: the files of ``directive/``, and its templates also as prompts.
 
-Clients show both to people; they make no list of tools longer. Clients from before there were tools call
-those of Directive as methods of the protocol, which are served as well.
+Clients show both to people, outside the list of tools. Clients older than tools call those of Directive as
+methods of the protocol; the server has these methods too.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from npl_mcp.tools.errors import ErrorCode
 from npl_mcp.web.calling import call, text_of
 
 MISSING = 1001
-"""Error code of a method when a file or a template is not there."""
+"""Error code of a method for a missing file or template."""
 
 RESOURCES = {
     "spec_template": (template_of("spec"), "What is wanted, and how anyone can tell that it is there"),
@@ -48,7 +48,7 @@ PROMPTS = {
     "impact": "Write the impact analysis",
     "tdr": "Write the technical design review",
 }
-"""What each prompt asks for, by the kind of its template."""
+"""The order of each prompt, by the kind of its template."""
 
 _FILES = {
     **{name: path for name, (path, _) in RESOURCES.items()},
@@ -60,7 +60,7 @@ _FILES = {
 def add_directive(server: FastMCP[Any], app: App) -> None:
     """Add the files of ``directive/`` below the search roots to a server, as resources, prompts and methods.
 
-    :param app: finds and reads them, when they are asked for.
+    :param app: the server's view, which finds and reads them on request.
     """
     for name, (path, description) in RESOURCES.items():
         server.add_resource(
@@ -97,20 +97,20 @@ def add_directive(server: FastMCP[Any], app: App) -> None:
 
 
 class HideMissing(Transform):
-    """Lists only those resources and prompts whose files are there.
+    """Lists only resources and prompts with existing files.
 
-    :param app: looks for them.
+    :param app: the server's view, which looks for the files.
     """
 
     def __init__(self, app: App) -> None:
         self._app = app
 
     async def _listed(self, components: Sequence[Any]) -> Sequence[Any]:
-        """Return the components whose files are there, and those of other domains."""
+        """Return the components with existing files, and those of other domains."""
         present = await lane("light").run(self._present)
         return [one for one in components if NAME not in one.tags or _FILES[one.name] in present]
 
-    # FastMCP gives the argument by its position.
+    # FastMCP passes the argument by position.
     list_resources = list_prompts = _listed  # type: ignore[assignment]
 
     def _present(self) -> frozenset[str]:
@@ -121,7 +121,7 @@ class HideMissing(Transform):
 
 
 class DirectiveMethods(ServerExtension):
-    """The tools of Directive as methods of the protocol; they answer without an envelope."""
+    """The tools of Directive as methods of the protocol, with answers outside the envelope."""
 
     identifier = "npl/directive"
 
@@ -134,7 +134,7 @@ class DirectiveMethods(ServerExtension):
 
 
 class _Arguments(RequestParams):
-    """Arguments as they are; the tool checks them."""
+    """Unchecked arguments; the tool checks them."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -152,7 +152,7 @@ def _method(
             code = MISSING if body["error_code"] == ErrorCode.NOT_FOUND else INVALID_PARAMS
             raise MCPError(code=code, message=body["error"])
         data: dict[str, Any] = body["data"]
-        # Its clients know a list by this name.
+        # The clients of these methods know a list by this name.
         return {**data, "files": data["items"]} if "items" in data else data
 
     return answer

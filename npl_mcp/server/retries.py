@@ -1,8 +1,7 @@
 """Safe retries: a call with the ``request_id`` of an earlier one changes nothing and gets the same answer.
 
-The answer is stored in the transaction of the write. Files have no transaction: the answer to a call that
-changes them is stored right after, so a call that is killed in between may be repeated; ``expect`` then
-refuses a second edit.
+The answer is stored in the transaction of the write. Files have no transaction: the answer to a change of
+files is stored right after it. A kill in between allows a second execution; ``expect`` then refuses the edit.
 """
 
 from __future__ import annotations
@@ -19,12 +18,12 @@ from npl_mcp.tools.responses import as_dict, encode
 
 
 class _AnsweredError(Exception):
-    """The call was made before."""
+    """An earlier call has an answer already."""
 
 
 @coroutine
 def once(database: Database, request: Request, call: Waiting[object]) -> Generator[Awaited, None, object]:
-    """Make a call unless it was made before; return its answer.
+    """Make a call unless it has an answer already; return its answer.
 
     :raises InvalidRequestError: the ``request_id`` belongs to another call.
     """
@@ -37,7 +36,7 @@ def once(database: Database, request: Request, call: Waiting[object]) -> Generat
         with database.read() as tx:
             check(tx)
         while True:
-            # An equal call may have been made meanwhile, so the check is repeated before the first write.
+            # An equal call may have finished meanwhile, so the check is repeated before the first write.
             with database.joined(check):
                 outcome = step(call)
                 if not isinstance(outcome, Awaited):

@@ -69,7 +69,7 @@ WARM_UP_DELAY = 0.05
 class ReportCalls(Middleware):
     """Measures each call from its arrival to its answer, and reports it.
 
-    :param reports: receives finished calls.
+    :param reports: the receiver of finished calls.
     """
 
     def __init__(self, reports: Reports) -> None:
@@ -95,12 +95,12 @@ class ReportCalls(Middleware):
         return result
 
 
-# Verbs of read-only requests; these never get a writing tool as a suggestion.
+# Verbs of read-only requests, which never get a writing tool as a suggestion.
 _READING = re.compile(
     r"(?:\b|_)(?:check|count|fetch|find|get|list|look|read|search|show|view)", re.IGNORECASE
 )
 
-# Tools that overwrite existing data and say so: a writing request may mean them.
+# Tools that overwrite existing data and say so: possible targets of a writing request.
 _UPDATING = re.compile(r"(?:\b|_)update_")
 
 
@@ -112,7 +112,7 @@ class ErrorReplies(Middleware):
 
     :param names: the suggested name, by every accepted name.
     :param tools: the tool of each of these names.
-    :param structured: add structured content.
+    :param structured: whether to add structured content.
     """
 
     def __init__(self, names: Mapping[str, str], tools: Mapping[str, ToolSpec], structured: bool) -> None:
@@ -163,9 +163,9 @@ class ErrorReplies(Middleware):
 class OldNames(Middleware):
     """Accepts the former names of tools; a setting lists them instead of the new ones.
 
-    :param aliases: by old name.
+    :param aliases: the aliases, by old name.
     :param tools: the tool of each of these names.
-    :param listed: list old names instead of new ones.
+    :param listed: whether lists contain old names instead of new ones.
     """
 
     def __init__(self, aliases: Mapping[str, Alias], tools: Mapping[str, ToolSpec], listed: bool) -> None:
@@ -213,7 +213,7 @@ class OldNames(Middleware):
 
 
 def _under(tool: Tool, old: str, alias: Alias) -> Tool:
-    """Return a tool as its old name is listed."""
+    """Return a tool under its old name, as lists contain it."""
     changes: dict[str, Any] = {"name": old, "description": alias.description or tool.description}
     if alias.chosen_by is not None:
         choice = {alias.chosen_by: {"type": "string", "description": ", ".join(alias.choices)}}
@@ -227,8 +227,8 @@ def _under(tool: Tool, old: str, alias: Alias) -> Tool:
 def create_server(settings: Settings, app: App | None = None, reports: Reports | None = None) -> FastMCP[Any]:
     """Build the server; it opens nothing before it runs.
 
-    :param app: closed when the server stops; by default a new one.
-    :param reports: receives finished calls; by default they are logged as the settings say.
+    :param app: the view, closed when the server stops; by default a new one.
+    :param reports: the receiver of finished calls; by default a log as set in the settings.
     :raises InvalidRequestError: the settings name an unknown domain.
     :raises NPLError: SQLite cannot keep the index.
     """
@@ -300,7 +300,7 @@ def _warn(settings: Settings) -> None:
 def _proposals(specs: Sequence[ToolSpec], aliases: Mapping[str, Alias], old: bool) -> dict[str, str]:
     """Return the listed name for every accepted name.
 
-    :param old: old names are listed.
+    :param old: whether lists contain old names.
     """
     names = {spec.name: spec.name for spec in specs}
     if old:
@@ -313,8 +313,8 @@ def _proposals(specs: Sequence[ToolSpec], aliases: Mapping[str, Alias], old: boo
 def quiet_libraries() -> None:
     """Log the libraries' messages like all others, and by default only their errors.
 
-    They warn of clients' mistakes, which the client is told. FastMCP's own handler draws boxes and wraps
-    lines.
+    Their warnings concern clients' mistakes, which the client learns anyway. FastMCP's own handler draws
+    boxes and wraps lines.
     """
     fastmcp.settings.log_enabled = False
     level = logging.ERROR if logging.root.level == logging.WARNING else logging.NOTSET

@@ -1,6 +1,6 @@
 """Skills over MCP (SEP-2640): ``skills/list`` and ``skills/get``; their files are resources.
 
-They are served verbatim, under every version of the protocol.
+Skills are served verbatim, under every version of the protocol.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from npl_mcp.server.fastmcp_private import declare_extension
 from npl_mcp.server.protocol import protocol_errors
 
 PAGE = 100
-"""Skills of one page."""
+"""Maximum skills of a page."""
 
 
 class _Listed(PaginatedResult, CacheableResult):
@@ -43,7 +43,7 @@ class _Wanted(RequestParams):
 class SkillMethods(ServerExtension):
     """The methods of SEP-2640.
 
-    :param app: finds the skills of each caller.
+    :param app: the server's view, which finds the skills of each caller.
     """
 
     identifier = "io.modelcontextprotocol/skills"
@@ -90,7 +90,7 @@ def _entry(skill: Skill) -> dict[str, Any]:
 def add_skills(server: FastMCP[Any], app: App) -> None:
     """Add the skills that callers see to a server.
 
-    :param app: finds and reads them on request.
+    :param app: the server's view, which finds and reads them on request.
     """
     server.add_template(
         CallingTemplate.of(
@@ -115,7 +115,7 @@ def _reader(app: App) -> Callable[[Given], Awaitable[ResourceResult]]:
 
 
 def _content(app: App, path: str) -> tuple[str | bytes, str]:
-    """Return a file as it is: as text where its bytes are UTF-8, else as bytes."""
+    """Return a file's content, as text if its bytes are UTF-8, else as bytes, and its media type."""
     file = file_at(seen(app).library, path)
     data = file.read()
     try:

@@ -1,6 +1,6 @@
-"""The small list: the tools for reading, one that finds all others, and one that calls what was found.
+"""The small list: the tools for reading, a search for all other tools, and a tool that calls them.
 
-An agent pays for the tools it looks up instead of for all there are. Every tool can still be called by name.
+An agent pays only for the tools that it looks up. Every tool can still be called by name.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ CALL = "call_tool"
 
 @dataclass(frozen=True, slots=True)
 class FoundTools:
-    """Tools that fit a query.
+    """The tools that match a query.
 
-    :param tools: each as a list of tools would show it, best first.
-    :param names: of all tools, where none fits.
+    :param tools: their entries in a list of tools, best first.
+    :param names: the names of all tools, if the query has no match.
     """
 
     tools: tuple[dict[str, Any], ...]
@@ -44,12 +44,12 @@ class FoundTools:
 class SmallList(BM25SearchTransform):
     """Lists few tools and finds the others by words in their names, descriptions and parameters.
 
-    FastMCP's transform ranks; its two tools are ours, which answer in the envelope.
+    FastMCP's transform ranks. Its two tools are replaced by ours, which answer in the envelope.
 
-    :param app: passed to the two tools, which use only its settings.
-    :param domains: names of what there are tools for.
-    :param specs: all tools. Those that clients always load stay listed, and so do those with a page, which a
-        client finds in the list alone.
+    :param app: the two tools' view; they use only its settings.
+    :param domains: the names of the domains with tools.
+    :param specs: all tools. Tools that clients always load stay listed, and so do tools with a page: clients
+        look for pages only in the list.
     """
 
     def __init__(self, app: App, domains: Sequence[str], specs: Sequence[ToolSpec]) -> None:
@@ -94,14 +94,14 @@ def call_tool(
 
 
 class CallsByName(Middleware):
-    """Makes a call of ``call_tool`` the call it stands for; everything after sees only that one."""
+    """Replaces a call of ``call_tool`` with the call in its arguments; later middleware sees only that."""
 
     async def on_call_tool(
         self,
         context: MiddlewareContext[CallToolRequestParams],
         call_next: CallNext[CallToolRequestParams, ToolResult],
     ) -> ToolResult:
-        """Pass the call on; one that cannot be read is left to ``call_tool``, which says what is wrong."""
+        """Pass the call on; an unreadable one goes to ``call_tool``, which reports the mistake."""
         message = context.message
         given = message.arguments or {}
         name, arguments = given.get("name"), given.get("arguments")

@@ -1,4 +1,4 @@
-"""The start of a server's process: importing its packages fast, and its memory."""
+"""The start of a server's process: fast imports, and settings of its memory."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _COLLECTIONS = (2_000, 20, 20)
 
 @contextmanager
 def lasting() -> Iterator[None]:
-    """Import modules that stay as long as the process does, without garbage collection.
+    """Import modules for the life of the process, without garbage collection.
 
-    None of their objects ever becomes garbage. Collections during the imports take a sixth of the start-up,
-    and every later collection that walks these objects would hold up calls.
+    Their objects never become garbage. Collections during the imports take a sixth of the start-up, and later
+    collections that walk these objects would hold up calls.
     """
     gc.disable()
     try:
@@ -34,29 +34,31 @@ def lasting() -> Iterator[None]:
 
 
 def prepare_process() -> None:
-    """Set what the whole process shares, once a server begins to serve."""
-    # Whoever waits for the interpreter asks for it this often. A call that computes in a thread would else
-    # hold up the event loop, which needs several turns for each answer, by five milliseconds at each.
+    """Set process-wide options when a server begins to serve."""
+    # The switch interval of threads. The event loop needs several turns for each answer; by default, a
+    # computing thread would delay each turn by five milliseconds.
     sys.setswitchinterval(_SWITCH_SECONDS)
-    # A collection of everything walks all indexes and holds up every call meanwhile. Indexes hold no cycles,
-    # and what a call leaves is found among the young objects.
+    # A full collection walks all indexes and holds up every call meanwhile. Indexes hold no cycles, and the
+    # garbage of a call is found among the young objects.
     gc.set_threshold(*_COLLECTIONS)
     if sys.platform == "linux":
         import ctypes  # no other command needs it
 
-        # The C library learns from the first large block that is freed to keep those that follow: with
-        # artifacts of 8 MiB the process grew to twice what it used. Others do not have this function.
+        # After the first freed large block, glibc keeps later ones: with artifacts of 8 MiB, the process grew
+        # to twice its used memory. Other C libraries do not have this function.
         with suppress(AttributeError, OSError):
             ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, _LARGE_BYTES)
-            # Each thread would else take memory from an arena of its own, and what one frees no other gets:
-            # that was a tenth of a server's memory. Threads that compute take turns anyway.
+            # Otherwise each thread takes memory from its own arena, and other threads cannot reuse it: that
+            # was a tenth of a server's memory. Computing threads take turns anyway.
             ctypes.CDLL(None).mallopt(_M_ARENA_MAX, _ARENAS)
 
 
 def allow_files(most: int) -> None:
-    """Let this process have so many files and connections open, as far as the system lets it.
+    """Raise the limit on open files and connections of this process, as far as the system allows.
 
-    A common default is 1,024, and each call over HTTP that waits for something new has a connection.
+    A common default is 1,024, and each call over HTTP that waits for new entries has a connection.
+
+    :param most: the wanted limit.
     """
     with suppress(ImportError, ValueError, OSError):  # no such limits on Windows
         import resource
@@ -68,7 +70,7 @@ def allow_files(most: int) -> None:
 
 
 def new_loop() -> asyncio.AbstractEventLoop:
-    """Return the event loop of a server, for which threads that compute pause."""
+    """Return the event loop of a server; computing threads pause for it."""
     if sys.platform == "win32":
         return asyncio.new_event_loop()
     return asyncio.SelectorEventLoop(PrioritySelector())

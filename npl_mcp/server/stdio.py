@@ -1,11 +1,11 @@
-"""The protocol over standard input and output: one message a line, or one behind each header.
+"""The protocol over standard input and output: one message per line, or one after each header.
 
-The SDK's streams read lines of any length into memory and drop a message that they cannot parse. A client of
-this module stands in front of them: it bounds a message, and answers an unreadable one with an error.
+The SDK's streams read lines of any length into memory and drop a message that they cannot parse. The classes
+of this module stand in front of them: they limit a message, and answer an unreadable one with an error.
 
-Clients from before there were tools, which Directive promises to serve, write each message behind a header as
-the Language Server Protocol does (``Content-Length: N``, an empty line, N bytes), expect answers in the same
-form, and begin without a handshake. The first byte of the input tells which client it is.
+Directive promises to serve clients older than tools. These write each message after a header, like the
+Language Server Protocol (``Content-Length: N``, an empty line, N bytes), expect answers in the same form, and
+begin without a handshake. The first byte of the input distinguishes the two kinds of clients.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ _BLOCK = 1_048_576
 
 
 class UnreadableError(Exception):
-    """A message that cannot be read.
+    """An unreadable message.
 
-    :param code: of the protocol.
-    :param problem: what is wrong.
-    :param request: the id of the request, as far as it can be told.
+    :param code: the protocol's error code.
+    :param problem: the mistake in the message.
+    :param request: the id of the request; ``None`` if it is unknown.
     """
 
     def __init__(self, code: int, problem: str, request: int | str | None = None) -> None:
@@ -65,8 +65,8 @@ class UnreadableError(Exception):
 def check(content: bytes, limit: int) -> None:
     """Make sure that the SDK can parse a message.
 
-    :param limit: bytes of the longest message.
-    :raises UnreadableError: it is too long, has too many values or is not valid.
+    :param limit: the maximum bytes of a message.
+    :raises UnreadableError: the message is too long, has too many values or is not valid.
     """
     code, problem = INVALID_REQUEST, _NO_REQUEST
     if len(content) > limit:
@@ -87,11 +87,11 @@ def check(content: bytes, limit: int) -> None:
 
 
 class Lines:
-    """A client that writes and reads one message a line; the SDK takes it for both of its files.
+    """A client with one message per line; the SDK uses it as both of its files.
 
-    :param source: what the client writes.
-    :param target: what the client reads.
-    :param limit: bytes of the longest message.
+    :param source: the client's output.
+    :param target: the client's input.
+    :param limit: the maximum bytes of a message.
     """
 
     def __init__(self, source: BinaryIO, target: BinaryIO, limit: int) -> None:
@@ -107,14 +107,14 @@ class Lines:
                 await self.write(content.answer.model_dump_json(by_alias=True, exclude_unset=True) + "\n")
 
     async def write(self, message: str) -> None:
-        """Send a message and its line end; end the process where the client is gone.
+        """Send a message and its line end; end the process if the client is gone.
 
         Such a client may keep its side of standard input open.
         """
         await anyio.to_thread.run_sync(self._write, message)
 
     async def flush(self) -> None:
-        """Do nothing: a message that was written was sent."""
+        """Do nothing: every written message is sent already."""
 
     def _next(self, contents: Iterator[bytes]) -> bytes | UnreadableError | None:
         try:
@@ -127,7 +127,7 @@ class Lines:
         return content
 
     def _contents(self) -> Iterator[bytes]:
-        """Yield the bytes of each message; of one above the limit, its beginning and its end."""
+        """Yield the bytes of each message; of a message above the limit, only its beginning and end."""
         while line := self._source.readline(self._limit + 1):
             end, last = b"", line
             while (
@@ -151,12 +151,12 @@ class Lines:
 
 
 class Headers(Lines):
-    """A client that puts a header before each message; it need not shake hands."""
+    """A client with a header before each message; the handshake is optional."""
 
     def _contents(self) -> Iterator[bytes]:
-        """Yield as :class:`Lines` does.
+        """Yield messages like :class:`Lines`.
 
-        :raises UnreadableError: a header has no length. It is unknown where the next message begins.
+        :raises UnreadableError: a header has no length, so the beginning of the next message is unknown.
         """
         yield _INITIALIZED
         while (length := self._length()) is not None:
@@ -169,7 +169,7 @@ class Headers(Lines):
             yield body + end
 
     def _framed(self, message: str) -> bytes:
-        # Some of these clients count characters; in ASCII there are as many as bytes.
+        # Some of these clients count characters; in ASCII, each is one byte.
         body = json.dumps(json.loads(message), separators=(",", ":")).encode()
         return b"Content-Length: %d\r\n\r\n" % len(body) + body
 
@@ -192,12 +192,12 @@ class Headers(Lines):
 
 
 def connect(limit: int) -> Lines:
-    """Wait for the first byte of standard input; return the client that writes it.
+    """Wait for the first byte of standard input; return its client.
 
-    Programs that this one runs must not read the client's messages, and what is printed by accident must not
-    stand between two answers: standard input becomes empty, and standard output becomes standard error.
+    Child processes must not read the client's messages, and accidental prints must not come between two
+    answers: standard input becomes empty, and standard output becomes standard error.
 
-    :param limit: bytes of the longest message.
+    :param limit: the maximum bytes of a message.
     """
     source = io.BufferedReader(io.FileIO(os.dup(0), "rb"), _BLOCK)
     target = os.fdopen(os.dup(1), "wb")
