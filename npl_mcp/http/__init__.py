@@ -1,1 +1,1 @@
-"""The HTTP server: who may call, the routes, one server for a data folder, its command and its figures."""
+"""The HTTP server: admission of callers, routes, one server per data folder, its command and its metrics."""

@@ -38,8 +38,8 @@ from npl_mcp.web.app import site_of, static_files
 from npl_mcp.web.calling import CLOSED, STATUS, call, text_of
 
 MAX_SESSIONS = 1_000
-"""Sessions of the 2025-11-25 protocol that are kept; each ends after half an hour without a request, or when
-there are more and it was idle for the longest time.
+"""Maximum open sessions of the 2025-11-25 protocol. A session ends after half an hour without a request;
+above the maximum, the session with the longest idle time ends.
 """
 
 SHORT_BYTES = 16 * 1024
@@ -60,7 +60,7 @@ def create_app(settings: Settings, policy: Policy) -> Guard:
     # Single requests (2026-07-28), and sessions for clients that make a handshake (2025-11-25 and before).
     protocol = Sessions(
         sdk_server(server),
-        # The other servers of a database do not know a session, but a load balancer may choose them next.
+        # Other servers of the same database do not know a session, and a load balancer may choose them next.
         stateless=settings.database_url is not None,
         # The guard in front has checked this.
         security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
@@ -113,7 +113,7 @@ async def _readiness(ready: Kept[bool], _: Request) -> Response:
 
 
 BLOCKED_SECONDS = 5.0
-"""Seconds after which calls that get no turn make a server not ready."""
+"""Seconds of calls without a turn after which a server is not ready."""
 
 
 async def _call(server: FastMCP[Any], request: Request) -> Response:
@@ -132,7 +132,7 @@ async def _call(server: FastMCP[Any], request: Request) -> Response:
         return Response(status_code=CLOSED)
     text = text_of(result)
     if not result.is_error:
-        # Every envelope begins like this; an answer in another form is the text of Markdown files.
+        # Every envelope begins like this; any other answer is the text of Markdown files.
         kind = "application/json" if text.startswith('{"success":') else "text/markdown"
         return Response(text, media_type=kind)
     refused = {FOLDER_HEADER: "refused"} if FOLDER_KEY in (result.meta or {}) else None

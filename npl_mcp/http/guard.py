@@ -40,17 +40,17 @@ HELD_BODIES = 4
 # Delay before a call is refused: immediate retries would consume the server's time.
 BUSY_SECONDS = 0.5
 
-# The part of the greatest length that bodies of each caller may have while others fill the memory.
+# The share of the greatest length for each caller's bodies while others fill the memory.
 SMALL_BODY = 1 / 256
 
-# How many times the calls in flight there may be if each of their callers has few.
+# The factor by which calls in flight may exceed their limit if each of their callers has few.
 CROWD = 8
 
 HELD_ANSWERS = 4
-"""Maximum answers of the greatest length that may wait for their readers at one time."""
+"""Maximum answers of the greatest length that wait for their readers at one time."""
 
 LARGE_ANSWER = 1024 * 1024
-"""Bytes from which on an answer has to find room. Tools that write answer with less: once they have written,
+"""Minimum bytes of an answer that needs room in memory. Answers of writing tools are shorter: after a write,
 the caller must not be told to try again.
 """
 
@@ -65,13 +65,13 @@ CHECK_SECONDS = 4.0
 
 _LARGE_BODY = 256 * 1024
 
-# What web pages of listed origins may do, and read besides what all pages may.
+# Methods and headers for web pages of listed origins, in addition to those for all pages.
 _METHODS = ("GET", "POST", "DELETE")
 _READ = ("Mcp-Session-Id", "Retry-After", "WWW-Authenticate", FOLDER_HEADER)
 
 
 def _session_owner(caller: Caller) -> dict[str, object]:
-    """Return what tells the SDK whose a session is: one that another began is not there for a caller."""
+    """Return the owner of a caller's sessions, for the SDK: a caller does not find the sessions of others."""
     if caller.identity is None:
         return {}
     token = AccessToken(token="", client_id=caller.identity.name, scopes=[])
@@ -81,11 +81,11 @@ def _session_owner(caller: Caller) -> dict[str, object]:
 class Guard:
     """Passes a request to the application once it is allowed and complete.
 
-    A call holds a slot until its answer is sent, or until it begins to wait for new entries. Callers share
-    the slots as :class:`~npl_mcp.http.shares.Shares` says.
+    A call holds a slot until its answer is sent, or until it begins to wait for new entries.
+    :class:`~npl_mcp.http.shares.Shares` divides the slots among callers.
 
-    :param app: receives each body in one message.
-    :param identities: the tokens of single callers; ``None`` if there are none.
+    :param app: the application, which receives each body in one message.
+    :param identities: the tokens of single callers; ``None`` without such tokens.
     """
 
     def __init__(self, app: ASGIApp, policy: Policy, identities: Identities | None = None) -> None:
@@ -123,7 +123,7 @@ class Guard:
         headers = dict(scope["headers"])
         judged = await self._policy.judge(scope, headers, self._identities)
         if judged is NO_TOKEN and self._policy.is_page(scope) and is_form(scope["method"], headers):
-            # Signing in needs no token; what was typed is kept there.
+            # Signing in needs no token; that page keeps the typed text.
             scope = {**scope, "path": SIGN_IN, "raw_path": SIGN_IN.encode(), FORM_KEY: asked(scope)}
             judged = await self._policy.judge(scope, headers, self._identities)
         if isinstance(judged, Refusal):
@@ -178,9 +178,9 @@ class Guard:
             self._held.take(key, -len(body))
 
     async def _show(self, scope: Scope, receive: Receive, send: Send, body: bytes | bytearray = b"") -> None:
-        """Let a call or a page be answered, which takes a place.
+        """Have the application answer a call or a page, which takes a slot.
 
-        :param body: of the request, all of it.
+        :param body: the complete body of the request.
         """
         caller = scope[CALLER_KEY]
         if not self._places.has_room(caller.key):
@@ -196,8 +196,8 @@ class Guard:
     def _sending(self, scope: Scope, receive: Receive, send: Send, body: bytes | bytearray = b"") -> Send:
         """Return a function that sends an answer and waits until it is read.
 
-        It refuses the rest once the caller is let in no more, and a long answer for which there is no memory.
-        A page tells its reader what became of the token.
+        It refuses the rest of an answer after the caller has lost its admission, and a long answer without
+        room in memory. A page tells its reader about the token's end.
         """
         caller, is_page = scope[CALLER_KEY], self._policy.is_page(scope)
         start, checked, begun, over = None, time.monotonic(), False, False
@@ -208,12 +208,12 @@ class Guard:
                 return
             if message["type"] == "http.response.start":
                 if _has_length(message):
-                    start = message  # it goes with the body, for which there may be no room
+                    start = message  # sent with the body, which may have no room
                     return
                 if body:
                     scope["state"][STREAM_KEY] = body
             size, refusal = len(message.get("body", b"")), None
-            # What is known of tokens may be as old as that; when one ends is known.
+            # The known tokens may be as old as that; the expiry of a token is exact.
             old = time.monotonic() - checked >= SECONDS
             if not is_page and (old or not (caller.identity is None or caller.identity.is_valid())):
                 refusal, checked = None if await scope[ADMITTED_KEY]() else NO_TOKEN, time.monotonic()

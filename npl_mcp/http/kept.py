@@ -18,8 +18,8 @@ class Kept(Generic[T]):
     Concurrent callers share one refresh, and its failure: otherwise a database that is slow to fail would be
     queried by one caller after the other.
 
-    :param ask: returns it; may wait, and fail.
-    :param seconds: maximum age.
+    :param ask: the function that returns a new value; it may wait, and fail.
+    :param seconds: the maximum age of the value.
     """
 
     def __init__(self, ask: Callable[[], T], seconds: float) -> None:

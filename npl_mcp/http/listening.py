@@ -1,4 +1,4 @@
-"""Runs the HTTP application: sockets, limits on connections, and an end within two seconds."""
+"""Runs the HTTP application: sockets, limits on connections, and shutdown within two seconds."""
 
 from __future__ import annotations
 
@@ -34,22 +34,22 @@ from npl_mcp.stores.base.errors import StorageError, StoreError
 
 KEEP_ALIVE_SECONDS = 60
 GRACE_SECONDS = 1
-"""How long calls in flight may go on after the signal to end."""
+"""Maximum seconds of calls in flight after the signal to end."""
 
 LAST_SECONDS = 1.8
-"""When the process ends after that signal, whatever is in flight."""
+"""Seconds from that signal to the unconditional end of the process."""
 
 TELLING_SECONDS = 0.3
-"""How long the callers that are not answered may take to read so."""
+"""Seconds for callers without a result to read their refusal."""
 
 HEAD_SECONDS = 10
-"""How long a new connection may take to ask for something; it may have twice as long."""
+"""Seconds until a new connection must send a request; up to twice that in practice."""
 
 READ_SECONDS = 10
-"""How long a caller may take to read anything of its answer, where the system can see to it."""
+"""Maximum seconds of a caller without reading any part of its answer, on systems that can enforce it."""
 
 MAX_CONNECTIONS = 4_000
-"""A thousand callers may wait for something new, each on a connection, beside those that are answered."""
+"""Maximum open connections: a thousand callers may wait for new entries, while others are answered."""
 
 _BACKLOG = 2048
 
@@ -57,9 +57,9 @@ _BACKLOG = 2048
 class _Server(Server):
     """uvicorn's server with three callbacks.
 
-    :param ready: called once it listens.
-    :param ending: called at the first signal.
-    :param lost: asked each second whether it must end.
+    :param ready: the callback once the server listens.
+    :param ending: the callback at the first signal.
+    :param lost: the check, each second, whether the server must end.
     """
 
     def __init__(
@@ -70,10 +70,10 @@ class _Server(Server):
         self._silent: set[Any] = set()
         self._until = 0.0
         self.told = threading.Event()
-        """Set once no call in flight is without an answer."""
+        """Set once every call in flight has an answer."""
 
     async def on_tick(self, counter: int) -> bool:
-        """Return whether to end; called ten times a second."""
+        """Return whether to end; uvicorn calls this ten times a second."""
         if counter % 10 == 0 and not self.should_exit and self._lost():
             self._end()
             self.should_exit = True
@@ -85,7 +85,7 @@ class _Server(Server):
         return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End; calls that uvicorn would cut off, with a bare 500 or nothing, are answered before."""
+        """End, and first answer the calls that uvicorn would cut off with a bare 500 or nothing."""
         self._telling = asyncio.create_task(self._tell_callers())
         await super().shutdown(sockets)
 
@@ -108,7 +108,7 @@ class _Server(Server):
         self._ready()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """End in order at a signal."""
+        """Shut down in order at a signal."""
         if not self.should_exit:
             self._end()
         super().handle_exit(sig, frame)
@@ -119,11 +119,12 @@ class _Server(Server):
 
 
 def serve(settings: Settings, announce: Callable[[ServerState], None], flags: str = "{}") -> None:
-    """Serve until a signal ends it.
+    """Serve until a signal.
 
-    :param announce: called once it listens.
-    :param flags: see :class:`~npl_mcp.config.server_state.ServerState`.
-    :raises NPLError: everyone could call, an address cannot be used, or the data folder has a server already.
+    :param announce: the callback once the server listens.
+    :param flags: the flags of :class:`~npl_mcp.config.server_state.ServerState`.
+    :raises NPLError: access would be open to everyone, an address cannot be used, or the data folder has a
+        server already.
     """
     listening = settings.listening
     check(settings)
@@ -165,7 +166,7 @@ def serve(settings: Settings, announce: Callable[[ServerState], None], flags: st
         def ending() -> None:
             # Streams of calls get the time that other answers get.
             AppStatus.enable_automatic_graceful_drain = False
-            # uvicorn would log a traceback of each request it cuts off from now on.
+            # From now on, uvicorn would log a traceback of each request that it cuts off.
             logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
             # A worker thread cannot be interrupted, and Python waits for it: it may index a large file.
             threading.Thread(target=end_at_last, daemon=True).start()
@@ -181,12 +182,12 @@ def serve(settings: Settings, announce: Callable[[ServerState], None], flags: st
 
 
 def _port_of(sockets: Sequence[socket.socket]) -> int | None:
-    """Return the port that is listened on; the address of a Unix socket is a path."""
+    """Return the port of the listening socket; the address of a Unix socket is a path."""
     return next((name[1] for one in sockets if isinstance(name := one.getsockname(), tuple)), None)
 
 
 def _closed(settings: Settings) -> bool:
-    """Return whether callers need tokens of their own, as far as the database tells."""
+    """Return whether callers need tokens of their own, according to the database."""
     try:
         return has_tokens(settings)
     except StoreError:  # each request asks again
@@ -202,7 +203,7 @@ def _config(app: Any) -> Config:
         lifespan="on",
         log_config=None,
         access_log=False,
-        # Who calls is taken from the connection, never from a header.
+        # The caller's address comes from the connection, never from a header.
         proxy_headers=False,
         server_header=False,
         limit_concurrency=MAX_CONNECTIONS,
@@ -234,7 +235,7 @@ def _sockets(listening: Listening) -> Iterator[list[socket.socket]]:
 def bind_port(host: str, port: int) -> socket.socket:
     """Listen on a port.
 
-    :raises InvalidRequestError: that is not possible; says why.
+    :raises InvalidRequestError: the port cannot be used; the message gives the reason.
     """
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
@@ -255,10 +256,10 @@ def bind_port(host: str, port: int) -> socket.socket:
 
 
 def bind_path(path: Path) -> socket.socket:
-    """Listen on a Unix socket that this user alone can reach.
+    """Listen on a Unix socket that only this user can reach.
 
-    :param path: a left-over socket without a listener is replaced; nothing else is.
-    :raises InvalidRequestError: the path cannot be used; says why.
+    :param path: the socket's path; an abandoned socket there is replaced, any other file is kept.
+    :raises InvalidRequestError: the path cannot be used; the message gives the reason.
     """
     folder = path.absolute().parent
     try:
@@ -281,7 +282,7 @@ def bind_path(path: Path) -> socket.socket:
 
 
 def _reason(error: OSError) -> str:
-    """Return what the system said, without the address that Python adds."""
+    """Return the system's message, without the address that Python adds."""
     return (error.strerror or str(error)).partition(" (while")[0]
 
 

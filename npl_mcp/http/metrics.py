@@ -22,17 +22,17 @@ from npl_mcp.core.calls import Call, Reports
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
-# Otherwise each counter comes with a second one, the time it was made.
+# Otherwise each counter comes with a second one, the time of its creation.
 disable_created_metrics()  # type: ignore[no-untyped-call]
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-"""Seconds; a warm call takes one to three milliseconds."""
+"""Upper bounds in seconds; a warm call takes one to three milliseconds."""
 
 
 class Metrics(Collector):
-    """Counts the calls that ``reports`` is told about, and logs them too.
+    """Counts finished calls, and logs them.
 
-    :param app: whose cache is read.
+    :param app: the owner of the cache of indices.
     """
 
     def __init__(self, app: App) -> None:

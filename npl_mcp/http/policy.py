@@ -1,9 +1,8 @@
-"""Who may call the HTTP server.
+"""The admission of callers to the HTTP server.
 
-A page in the user's browser can reach every port of the machine: under the name of a foreign host that it
-lets point to this machine (DNS rebinding), or simply by sending a form. So a request must name the server by
-a known name (``Host``), must not come from a page (``Origin``), and must have a content type that no form can
-send (JSON).
+A page in the user's browser can reach every port of the machine: under the name of a foreign host that points
+to this machine (DNS rebinding), or simply by a form. So a request must have a known name of the server
+(``Host``), must not come from a page (``Origin``), and must have a content type that no form can send (JSON).
 """
 
 from __future__ import annotations
@@ -39,15 +38,15 @@ OPEN = ("/healthz", READY)
 """Paths that need no token."""
 
 STREAM_KEY = "npl.stream"
-"""Key of the state of a request whose answer is a stream that has begun, with its body."""
+"""Key in the state of a request with a started stream as its answer; the value is the request's body."""
 
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 
 def names(listening: Listening, port: int | None) -> frozenset[str]:
-    """Return what a ``Host`` header may say.
+    """Return the accepted values of a ``Host`` header.
 
-    :param port: the port listened on.
+    :param port: the port of the listening socket.
     """
     own = (*_LOOPBACK, f"[{listening.host}]" if ":" in listening.host else listening.host)
     bare = (*listening.hosts, *(own if port == 80 else ()))
@@ -56,12 +55,12 @@ def names(listening: Listening, port: int | None) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a request is refused.
+    """The refusal of a request.
 
-    :param status: of HTTP.
-    :param code: of the envelope.
-    :param message: what is wrong, and what to do instead.
-    :param headers: added to the answer.
+    :param status: the status code of HTTP.
+    :param code: the error code of the envelope.
+    :param message: the mistake and its remedy.
+    :param headers: additional headers of the answer.
     """
 
     status: int
@@ -127,15 +126,15 @@ NOT_JSON = Refusal(
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What a request must fulfil.
+    """The conditions of admission.
 
-    :param hosts: what ``Host`` may say; see :func:`names`.
-    :param origins: what ``Origin`` may say.
-    :param token: callers of a port must send it, where there are no tokens of single callers.
-    :param own_token: proves that the caller can read this user's files; accepted in place of any other.
-    :param body_limit: bytes of the longest body.
-    :param max_calls: calls in flight at one time; a caller that has few may have more of them.
-    :param has_pages: there are pages for people, whose browsers show who they are by a cookie.
+    :param hosts: the accepted values of ``Host``; see :func:`names`.
+    :param origins: the accepted values of ``Origin``.
+    :param token: the required token of callers of a port, without tokens of single callers.
+    :param own_token: a proof that the caller can read this user's files; accepted in place of any other.
+    :param body_limit: the maximum bytes of a body.
+    :param max_calls: the maximum calls in flight; callers with few calls may exceed it.
+    :param has_pages: whether the server has pages for people, whose browsers identify them by a cookie.
     """
 
     hosts: frozenset[str]
@@ -147,9 +146,9 @@ class Policy:
     has_pages: bool = False
 
     def foreign(self, scope: Scope, headers: Mapping[bytes, bytes]) -> Refusal | None:
-        """Return why a request is refused whoever calls: for the name of the server, or the page it is from.
+        """Return the refusal of a request for its ``Host`` or its ``Origin``, independent of the caller.
 
-        Starlette's middleware for hosts compares no ports and answers in a form of its own.
+        Starlette's middleware for hosts compares no ports and has its own form of answers.
         """
         host = headers.get(b"host", b"").decode("latin-1")
         if not _is_unix(scope) and host.lower() not in self.hosts:
@@ -166,7 +165,7 @@ class Policy:
     async def judge(
         self, scope: Scope, headers: Mapping[bytes, bytes], identities: Identities | None
     ) -> Caller | Refusal:
-        """Return who calls, or what the request is answered instead.
+        """Return the caller, or the refusal of the request.
 
         :param identities: the tokens of single callers.
         """
@@ -196,10 +195,10 @@ class Policy:
         )
 
     async def _admit(self, caller: Caller, given: bytes, identities: Identities | None) -> Caller | Refusal:
-        """Return a caller with what its token proves.
+        """Return a caller with the identity that its token proves, or the refusal.
 
-        A shared token and a socket say nothing about who acts: once there are tokens of single callers, only
-        these count, and the one that proves to be the user who runs the server.
+        A shared token and a socket do not identify an actor. Once single callers have tokens, only these
+        count, and the token that proves access to the files of the server's own user.
         """
         if hmac.compare_digest(given, self.own_token.encode()):
             return replace(caller, trusted=True)
@@ -230,13 +229,13 @@ class Policy:
 def _is_unix(scope: Scope) -> bool:
     """Return whether a request came over a Unix socket, which has no port number.
 
-    Browsers cannot reach one, and its file mode says who may call.
+    Browsers cannot reach a Unix socket, and its file mode gives access.
     """
     return scope["server"] is not None and scope["server"][1] is None
 
 
 def _to_sign_in(scope: Scope, headers: Mapping[bytes, bytes]) -> Refusal:
-    """Return where a browser is led that shows a page; programs are told what is missing."""
+    """Return the redirection of a browser to the sign-in page; for programs, the error about the token."""
     if scope["method"] != "GET" or not wants_html(headers):
         return NO_TOKEN
     if headers.get(b"sec-fetch-site") == b"cross-site" and not signed_in(headers):
@@ -247,7 +246,7 @@ def _to_sign_in(scope: Scope, headers: Mapping[bytes, bytes]) -> Refusal:
 
 
 def asked(scope: Scope) -> str:
-    """Return the address that a browser asked for."""
+    """Return the requested address."""
     query = scope["query_string"].decode("latin-1")
     return quote(scope["path"], errors="replace") + (f"?{query}" if query else "")
 

@@ -1,4 +1,4 @@
-"""One server per data folder: how it takes its place, who needs a token, and how it is stopped."""
+"""One server per data folder: its lock, its state file, the need for a token, and its end."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from npl_mcp.stores.data_folder import Stores
 LOG = "server.log"
 
 STOP_SECONDS = 6.0
-"""How long ``stop`` waits. A server ends within two seconds."""
+"""Maximum seconds that ``stop`` waits; a server ends within two seconds."""
 
 ANSWER_SECONDS = 1.0
 
@@ -47,7 +47,7 @@ _PAUSE = 0.02
 SHORTEST_TOKEN = 16
 
 FIRST_PERSON = 1_000
-"""The first user number of people; those below are of the system and its services."""
+"""The lowest user number of people; lower numbers belong to the system and its services."""
 
 _NO_SHELLS = ("nologin", "false", "sync", "true")
 
@@ -73,9 +73,9 @@ def describe_server(url: str | None, socket: Path | None, token: str, guarded: b
 
 
 def check(settings: Settings) -> None:
-    """Make sure that not everyone on a network could call, and that whoever is named can.
+    """Make sure that access is not open to a whole network, and that the configured hosts and origins work.
 
-    :raises InvalidRequestError: a token is missing; it, a host or an origin cannot be used.
+    :raises InvalidRequestError: a token is missing; or the token, a host or an origin is not valid.
     """
     listening = settings.listening
     token = listening.token
@@ -89,7 +89,7 @@ def check(settings: Settings) -> None:
             problem = f"--allow-host or NPL_MCP_HOSTS: {one[:64]!r} cannot be used"
             raise InvalidRequestError(problem, hint="write e.g. tools.example or tools.example:8765")
     for one in listening.origins:
-        # RFC 6454: scheme, host and perhaps a port; no path.
+        # RFC 6454: scheme, host and an optional port; no path.
         if not re.fullmatch(r"[A-Za-z][\w+.-]*://[^\s/?#]+", one):
             problem = f"--allow-origin or NPL_MCP_ORIGINS: {one[:64]!r} cannot be used"
             raise InvalidRequestError(problem, hint="write e.g. https://tools.example")
@@ -109,7 +109,7 @@ def _check_project(settings: Settings) -> None:
     if settings.database_url is None:
         return
     project = str(settings.worklog_project)
-    # While the database is away, the server waits for it.
+    # The server starts without its database, and waits for it.
     with suppress(StoreError), closing(database_of(settings.data_folder, settings.database_url)) as database:
         with database.write() as tx:
             known = tx.value("SELECT project FROM deployment") or project
@@ -122,7 +122,7 @@ def _check_project(settings: Settings) -> None:
 
 
 def has_tokens(settings: Settings) -> bool:
-    """Return whether there are tokens of single callers; no data folder is made to find out.
+    """Return whether single callers have tokens; this creates no data folder.
 
     :raises DatabaseError: the database cannot be read.
     """
@@ -134,9 +134,9 @@ def has_tokens(settings: Settings) -> bool:
 
 
 def needs_token(listening: Listening) -> bool:
-    """Return whether callers of the port need a token although none was given.
+    """Return whether callers of the port need a token although the settings have no token.
 
-    A port is open to every account of the machine, and the state file with its token to this one alone.
+    A port is open to every account of the machine; the state file with its token is open to this one only.
     """
     if listening.port is None or listening.no_token:
         return _is_public(listening)
@@ -150,8 +150,8 @@ def _is_public(listening: Listening) -> bool:
 def others_log_in(accounts: Iterable[tuple[int, str]], own: int) -> bool:
     """Return whether people other than this user have an account.
 
-    :param accounts: the number of each user, and what runs when it logs in.
-    :param own: number of this user.
+    :param accounts: the number of each user, and its login shell.
+    :param own: the number of this user.
     """
     return any(
         number >= FIRST_PERSON and number != own and os.path.basename(shell) not in _NO_SHELLS  # noqa: PTH119 - it is no path to use
@@ -168,7 +168,7 @@ def _others_log_in() -> bool:
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether an address or a name is reached from this machine alone."""
+    """Return whether an address or a name is reachable only from this machine."""
     if host == "localhost":
         return True
     try:
@@ -181,7 +181,7 @@ class Held:
     """A data folder's lock, while this process holds it.
 
     :param folder: the data folder.
-    :param file: its open lock file.
+    :param file: the folder's open lock file.
     """
 
     def __init__(self, folder: Path, file: int) -> None:
@@ -201,7 +201,7 @@ class Held:
                 (self._folder / STATE_FILE).unlink(missing_ok=True)
 
     def release(self) -> None:
-        """Let other servers have the folder."""
+        """Release the folder for other servers."""
         file, self._file = self._file, -1
         os.close(file)
 
@@ -210,7 +210,7 @@ class Held:
 def hold(folder: Path) -> Iterator[Held]:
     """Hold the data folder's lock, and remove its state file before and after.
 
-    :param folder: created if it does not exist.
+    :param folder: the data folder, created if it does not exist.
     :raises AlreadyRunningError: another server holds the lock.
     :raises StorageError: the folder cannot be used.
     """
@@ -238,9 +238,9 @@ def hold(folder: Path) -> Iterator[Held]:
 
 @contextmanager
 def writing_to(folder: Path) -> Iterator[None]:
-    """Turn what the system says about a data folder into a sentence.
+    """Turn the system's errors about a data folder into messages.
 
-    :raises StorageError: it cannot be written.
+    :raises StorageError: the folder cannot be written.
     """
     try:
         yield
@@ -252,13 +252,13 @@ def writing_to(folder: Path) -> Iterator[None]:
 
 
 def write_state(folder: Path, state: ServerState) -> None:
-    """Write the state file; readers see all of it or nothing, and other users cannot read it.
+    """Write the state file atomically, without access for other users.
 
     :raises StorageError: the folder cannot be used.
     """
     with writing_to(folder), Folder.opened(folder) as place:
         place.remove_temporaries()
-        # A file of this name would pass its permissions on, and the token is for this user alone.
+        # An existing file of this name would keep its permissions, and the token is only for this user.
         (folder / STATE_FILE).unlink(missing_ok=True)
         place.replace(STATE_FILE, json.dumps(state._asdict()).encode(), mode=0o600, durable=False)
 
@@ -266,8 +266,8 @@ def write_state(folder: Path, state: ServerState) -> None:
 def stop(folder: Path) -> ServerState | None:
     """Stop the server of a data folder, and wait until it has ended.
 
-    :returns: the server that was stopped; ``None`` if none ran.
-    :raises TimeoutError: it has not ended.
+    :returns: the stopped server; ``None`` if the folder had no server.
+    :raises TimeoutError: the server has not ended.
     """
     state = running_server(folder)
     if state is None:

@@ -1,4 +1,4 @@
-"""``npl-mcp-server``: runs the HTTP server, and starts, stops and shows the one of a data folder."""
+"""``npl-mcp-server``: runs the HTTP server; starts, stops and shows the server of a data folder."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _MAIN = "from npl_mcp.http.serving import main; sys.exit(main())"
 _TOKENS = "npl-mcp token add NAME prints one that lasts; npl-mcp-server config --show-token, one for this run"
 _NEW_TOKEN = "npl-mcp token add NAME prints a new one"
 _NO_FLAGS = ("command", "flag", "foreground", "data_dir")
-"""Options that say what to do, or with which server."""
+"""Options that select the command or the server."""
 _APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND
 
 COMMANDS = {
@@ -50,7 +50,7 @@ COMMANDS = {
     "completion": "print a completion script for a shell",
 }
 FORMER = {"web": "run", "unified": "run", "launcher": "start"}
-"""Programs of earlier versions, ``npl-mcp-web`` and so on, each with the command that does the same."""
+"""Programs of earlier versions, such as ``npl-mcp-web``, each with its equivalent command."""
 
 EPILOG = """\
 examples:
@@ -75,11 +75,11 @@ _OWN = {
     "config": (switch("--show-token", help="print the token"),),
     "completion": (SHELL,),
 }
-"""The options of single commands."""
+"""The options of each command."""
 
 
 def parser() -> ProgramParser:
-    """Describe the command line."""
+    """Return the parser of the command line."""
     result = ProgramParser(
         prog=NAME,
         usage=f"{NAME} [OPTION ...] [COMMAND]",
@@ -111,7 +111,7 @@ def parser() -> ProgramParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command.
 
-    :returns: the exit code: 0; 1 if it failed; 2 if something cannot be used; 3 if no server runs.
+    :returns: the exit code: 0; 1 after a failure; 2 for invalid arguments or settings; 3 without a server.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     return run_program(NAME, lambda display: _main(given, display))
@@ -163,7 +163,7 @@ def _settings(options: argparse.Namespace) -> Settings:
 
 
 def _flags(options: argparse.Namespace) -> str:
-    """Return what a server is started with, as it means the same in any folder; the token is not repeated."""
+    """Return the flags of a server, with absolute paths and without the token."""
     given = {name: value for name, value in vars(options).items() if value and name not in _NO_FLAGS}
     given.update({"token": True} if options.token else {})
     return json.dumps(given, default=lambda place: str(place.absolute()))
@@ -219,8 +219,9 @@ def _start(settings: Settings, given: Sequence[str], flags: str) -> int:
 
 
 def _started(state: ServerState, child: subprocess.Popen[bytes], flags: str) -> int:
-    """Print which server runs. A child that came second is ended: it waits for the lock, and would become the
-    server once the first one ends.
+    """Print the running server, and end the child if another server holds the lock.
+
+    Such a child waits for the lock, and would become the server after the first one's end.
     """
     if state.pid == child.pid:
         _write_running("running:", state)
@@ -231,7 +232,7 @@ def _started(state: ServerState, child: subprocess.Popen[bytes], flags: str) -> 
 
 
 def _already(state: ServerState, flags: str) -> int:
-    """Print which server runs, and fail if it was started with other flags."""
+    """Print the running server, and fail if its flags differ."""
     _write_running("already running:", state)
     theirs = json.loads(state.flags)
     others = [name for name, value in json.loads(flags).items() if theirs.get(name) != value]
@@ -270,7 +271,7 @@ def _open(settings: Settings) -> int:
 
 
 def _spawn(settings: Settings, given: Sequence[str]) -> subprocess.Popen[bytes]:
-    """Start a server that outlives this process; it gets the token where no other user can read it."""
+    """Start a server that outlives this process; its token is hidden from other users."""
     token = settings.listening.token
     with os.fdopen(os.open(settings.data_folder / service.LOG, _APPEND, 0o600), "ab") as log:
         return subprocess.Popen(
@@ -284,7 +285,7 @@ def _spawn(settings: Settings, given: Sequence[str]) -> subprocess.Popen[bytes]:
 
 
 def _without_token(given: Sequence[str]) -> list[str]:
-    """Return the arguments without the token, which everyone could read in the list of processes."""
+    """Return the arguments without the token, which would be public in the list of processes."""
     return [
         one
         for before, one in zip(("", *given), given, strict=False)
