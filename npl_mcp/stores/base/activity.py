@@ -1,4 +1,4 @@
-"""Activity over time: rows counted by time unit, with as many units as fit a picture."""
+"""Activity over time: the number of rows per time unit, for a picture with a limited number of bars."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Checks of arguments, made once, at the entry of a store.
+"""Checks of arguments, once, at the entry of a store.
 
-Every function returns the value or raises :class:`InvalidRequestError` naming the parameter. Accepted values
-can be stored by every supported database: no NUL, no lone surrogates, integers of 53 bits (the largest that
-every JSON reader keeps exact).
+Every function returns the value or raises an :class:`InvalidRequestError` with the parameter's name. Every
+supported database can store the accepted values: no NUL, no lone surrogates, integers of 53 bits (the largest
+that every JSON reader keeps exact).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TEXT = 64 * 1024
 """Maximum characters of a message, a comment or a note."""
 
 LISTED = 20
-"""Maximum names that a message lists."""
+"""Maximum names in a message."""
 
 LARGEST_ID = 2**53 - 1
 DEEPEST_JSON = 32

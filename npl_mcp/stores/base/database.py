@@ -1,14 +1,14 @@
 """The database of all stores: opened on first use, with one writer, a few readers and one transaction per
 call.
 
-Statements are SQL text with ``:name`` parameters, in the common subset of SQLite and PostgreSQL. The
-differences are in one module for each, :mod:`npl_mcp.stores.base.sqlite` and
-:mod:`npl_mcp.stores.base.postgres`, behind :class:`~npl_mcp.stores.base.engine.Engine`.
+Statements are SQL text with ``:name`` parameters, in the common subset of SQLite and PostgreSQL. Each engine
+has a module for its differences, :mod:`npl_mcp.stores.base.sqlite` and :mod:`npl_mcp.stores.base.postgres`,
+behind :class:`~npl_mcp.stores.base.engine.Engine`.
 
-Replicas that share a database are upgraded one after the other. The first new one migrates. If the migration
-only adds things that the previous version does not need, the database records that (:data:`OLDEST`), and
-replicas of that version continue until they are upgraded. Older replicas are refused, running or not: on
-PostgreSQL each transaction first checks the schema, which takes a few hundredths of a millisecond.
+Replicas of a shared database are upgraded one after the other. The first new replica migrates the database.
+If the migration only adds parts that the previous version does not need, the database records that
+(:data:`OLDEST`), and replicas of that version continue until their upgrade. Older replicas are refused, also
+running ones: on PostgreSQL each transaction first checks the schema, in a few hundredths of a millisecond.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ T = TypeVar("T")
 
 OLDEST = "0005"
 """The oldest migration whose programs may still use a database with the newest: all later migrations only add
-things that those programs do not need.
+parts that those programs do not need.
 """
 
 PAGE_CHARACTERS = 4 * 1024 * 1024
@@ -59,8 +59,8 @@ class Transaction:
     Parameters are given by keyword; a list or tuple fills ``IN :name``.
 
     :param raw: the driver's connection, for the engine.
-    :param now: its start by the database's clock, which all replicas share; UTC, ISO 8601. A transaction that
-        may write begins after the previous one has ended.
+    :param now: the transaction's start by the database's clock, which all replicas share; UTC, ISO 8601. A
+        transaction that may write begins after the end of the previous one.
     """
 
     def __init__(self, raw: Any, engine: Engine, now: str) -> None:
@@ -79,7 +79,7 @@ class Transaction:
     def some(self, sql: str, /, **values: Any) -> list[Row]:
         """Return the first rows, by column name: texts of :data:`PAGE_CHARACTERS`, but at least one row.
 
-        Further rows are not read.
+        Later rows are not read.
         """
         statement, given = self._engine.statement(sql, values)
         cursor = self.raw.cursor()
@@ -112,7 +112,7 @@ class Transaction:
     def contents(self, table: str, digests: Iterable[str]) -> dict[str, bytes]:
         """Return the undamaged contents of a table by their digests.
 
-        :param digests: at most one batch.
+        :param digests: the digests, at most one batch.
         """
         sql = f"SELECT digest, data FROM {table} WHERE digest IN :digests"
         rows = self.all(sql, digests=sorted(set(digests)))
@@ -120,15 +120,15 @@ class Transaction:
         return {row["digest"]: data for row in rows if digest_of(data := bytes(row["data"])) == row["digest"]}
 
     def run(self, sql: str, /, **values: Any) -> int:
-        """Execute a statement and return the number of rows it changed."""
+        """Execute a statement and return the number of changed rows."""
         changed: int = self.raw.execute(*self._engine.statement(sql, values)).rowcount
         return changed
 
     def insert(self, table: str, returning: str, unique: str = "", /, **values: Any) -> Any:
         """Insert a row and return some of its columns, by name.
 
-        :param returning: names of the columns.
-        :param unique: columns whose values may already be taken by another row; then nothing is inserted and
+        :param returning: the names of the columns.
+        :param unique: the columns with values that another row may already have; then nothing is inserted and
             ``None`` is returned.
         """
         conflict = f" ON CONFLICT ({unique}) DO NOTHING" if unique else ""
@@ -138,8 +138,8 @@ class Transaction:
         """Return a page of a list.
 
         :param kind: a dataclass; its fields are columns.
-        :param sql: returns the entries of ``:limit`` and ``:offset``.
-        :param total: entries of the whole list.
+        :param sql: a query for the entries of ``:limit`` and ``:offset``.
+        :param total: the number of entries in the whole list.
         """
         rows = self.some(sql, limit=part.limit, offset=part.offset, **values)
         return part.page((filled(kind, row) for row in rows), total)
@@ -174,7 +174,7 @@ class Transaction:
 
 
 def digest_of(data: bytes) -> str:
-    """Return the digest under which a content is stored, also that of documents."""
+    """Return the digest of a stored content or a document."""
     return blake2b(data, digest_size=16).hexdigest()
 
 
@@ -190,7 +190,7 @@ def json_of(text: Any, where: str) -> Any:
     """Return the value of a column that holds JSON.
 
     :param where: the row and the column, for the message.
-    :raises DatabaseError: it is not valid JSON.
+    :raises DatabaseError: the text is not valid JSON.
     """
     try:
         return json.loads(text)
@@ -202,7 +202,7 @@ class Joined(ExitStack):
     """The write transactions of a call, joined to one: it begins with the first and ends with this context.
 
     :param database: the database.
-    :param check: called with the transaction before anything is written.
+    :param check: a function of the transaction, called before the first write.
     """
 
     def __init__(self, database: Database, check: Callable[[Transaction], None]) -> None:
@@ -238,7 +238,7 @@ class Database:
     def joined(self, check: Callable[[Transaction], None]) -> Iterator[None]:
         """Join the write transactions of this context, and the reads after the first write.
 
-        :param check: called with the transaction before anything is written.
+        :param check: a function of the transaction, called before the first write.
         """
         with Joined(self, check) as joined:
             token = _JOINED.set(joined)
@@ -275,14 +275,14 @@ class Database:
     def open(self) -> None:
         """Open the database: create or migrate it, then check it. Idempotent.
 
-        :raises DatabaseError: it cannot be used; the next call tries again.
+        :raises DatabaseError: the database cannot be used; the next call tries again.
         """
         self._opened(Deadline())
 
     def migrate(self) -> tuple[str | None, str]:
-        """Open the database, which migrates it to the newest schema.
+        """Open the database, and thereby migrate it to the newest schema.
 
-        :returns: the schema before, ``None`` if it was empty, and the schema after.
+        :returns: the schema before, ``None`` for an empty database, and the schema after.
         """
         self.close()
         self.open()
@@ -293,7 +293,7 @@ class Database:
     def schema(self) -> str | None:
         """Return the schema of an existing database, ``None`` if it is empty; nothing is migrated.
 
-        :raises DatabaseError: it cannot be used.
+        :raises DatabaseError: the database cannot be used.
         """
         with self.engine.translated(), closing(self.engine.connect(Deadline(), read_only=True)) as raw:
             found = self.engine.schema(raw)
@@ -309,7 +309,7 @@ class Database:
     def check(self) -> list[str]:
         """Check structure and references.
 
-        :returns: the problems found.
+        :returns: the problems.
         :raises DatabaseError: the database cannot be read at all.
         """
         with self.read() as transaction:
@@ -318,9 +318,9 @@ class Database:
     def copy(self, target: Path) -> bool:
         """Copy the database to a file while it is in use.
 
-        :param target: the copy; must not exist.
-        :returns: whether the copy was made: only some engines support it.
-        :raises DatabaseError: it cannot be copied.
+        :param target: the copy's path, which must not exist.
+        :returns: whether there is a copy: only some engines support it.
+        :raises DatabaseError: the database cannot be copied.
         """
         self._opened(Deadline())
         return self.engine.copy(target)
@@ -336,7 +336,7 @@ class Database:
 
     @contextmanager
     def alone(self, which: int) -> Iterator[Transaction]:
-        """Begin a transaction that joins no other: 0 for one that may write, 1 for one that reads."""
+        """Begin a separate transaction: 0 for one that may write, 1 for one that reads."""
         deadline = Deadline()
         kind = self._opened(deadline)[which]
         try:
@@ -357,8 +357,7 @@ class Database:
     def _opened(self, deadline: Deadline) -> tuple[Connections, Connections]:
         kinds = self._kinds
         if kinds is None or self._mark != self.engine.mark():
-            # Opening may wait for other programs. The time that a caller waits for it counts towards its
-            # deadline.
+            # Opening may wait for other programs, and this wait counts towards the caller's deadline.
             if not self._lock.acquire(timeout=deadline.seconds):
                 raise BusyError("the database cannot be used: it is being opened; try again")
             try:
@@ -413,7 +412,7 @@ class Database:
 def _usable(found: Schema) -> bool:
     """Return whether a database can be used without a migration.
 
-    :raises DatabaseError: no migration helps: this program does not know the schema.
+    :raises DatabaseError: this program does not know the schema, so no migration helps.
     """
     if found.number in RELEASED:
         return found.number == HEAD

@@ -1,4 +1,4 @@
-"""The interface of an engine: everything that the database module needs from SQLite or PostgreSQL.
+"""The interface of an engine between the database module and SQLite or PostgreSQL.
 
 Statements are the same for all engines: SQL text with ``:name`` parameters. An engine opens connections,
 begins and ends transactions, translates errors of its driver, and creates and checks its databases.
@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from npl_mcp.stores.base.errors import DatabaseError
 
 BUSY_MILLISECONDS = 10_000
-"""Milliseconds that a call waits, for its turn in this process and for other programs together."""
+"""Milliseconds of a call's wait for its turn in this process and for other programs, together."""
 
 READERS = 4
 
@@ -41,7 +41,7 @@ class FullError(BusyError):
 
 
 def page_of(table: str) -> int:
-    """Return the number of rows that a check reads at a time; contents are long."""
+    """Return the number of rows of a page in a check; contents are long."""
     return 1 if table in _LONG else 500
 
 
@@ -80,8 +80,8 @@ class Deadline:
 class Schema(NamedTuple):
     """The schema of a database.
 
-    :param number: of its newest migration; empty if it should have one and has none.
-    :param oldest: the oldest newest migration that a program may know and still use the database.
+    :param number: the number of its newest migration; empty if it is missing.
+    :param oldest: the number of the oldest migration whose programs may still use the database.
     """
 
     number: str
@@ -91,10 +91,10 @@ class Schema(NamedTuple):
 class Table(NamedTuple):
     """A table of the stores.
 
-    :param name: its name.
-    :param columns: their names.
-    :param key: columns of its primary key.
-    :param parents: tables that its rows refer to.
+    :param name: the table's name.
+    :param columns: the names of its columns.
+    :param key: the columns of its primary key.
+    :param parents: the tables of its foreign keys.
     :param numbered: whether the database numbers its rows, by the key.
     """
 
@@ -106,12 +106,12 @@ class Table(NamedTuple):
 
 
 class TableRow(NamedTuple):
-    """A row as a check reads it.
+    """A row in a check.
 
-    :param table: where it is.
-    :param place: which it is.
-    :param row: its columns; empty if it cannot be read.
-    :param problem: what is wrong if it cannot be read.
+    :param table: the row's table.
+    :param place: the row's key or number, for messages.
+    :param row: its columns; empty for an unreadable row.
+    :param problem: the problem of an unreadable row.
     """
 
     table: str
@@ -125,7 +125,7 @@ class Commits(ABC):
 
     @abstractmethod
     def wait(self, seconds: float) -> bool:
-        """Wait; return whether there was, or may have been, a commit since the last call.
+        """Wait; return whether a commit happened, or may have happened, since the last call.
 
         :raises DatabaseError: the database cannot be used.
         """
@@ -142,17 +142,17 @@ class Engine(ABC):
     """
 
     dialect: str
-    """The name in files of SQL that are for this engine alone; see :mod:`npl_mcp.stores.base.migrating`."""
+    """The name of this engine in its own SQL files; see :mod:`npl_mcp.stores.base.migrating`."""
 
     idle_seconds: float | None = None
     """Seconds for which an unused connection stays open; ``None``: as long as the database."""
 
     full: tuple[float, FullError] | None = None
-    """The last time when the server had no connection left, by the monotonic clock, and its error."""
+    """The last time without a free connection of the server, by the monotonic clock, and its error."""
 
     @property
     def name(self) -> str:
-        """Identifier of this database, as a part of a file's name."""
+        """Identifier of this database, for a part of a file's name."""
         return ""
 
     @abstractmethod
@@ -161,35 +161,35 @@ class Engine(ABC):
 
     @property
     def operational(self) -> type[Exception]:
-        """The driver's class of errors that are not caused by the statement."""
+        """The driver's class of errors with causes other than the statement."""
         return self.driver().OperationalError  # type: ignore[no-any-return]
 
     @abstractmethod
     def exists(self) -> bool:
-        """Return whether there is a database, without making one."""
+        """Return whether the database exists; nothing is created."""
 
     def is_lost(self) -> bool:
-        """Return whether the database is missing though something is there that only it describes."""
+        """Return whether the database is missing although files exist that only it describes."""
         return False
 
     def scarcity(self) -> FullError | None:
-        """Return what the server said when it had no connection left, if that was a short time ago."""
+        """Return the server's recent error about its lack of free connections, if any."""
         at, error = self.full or (0.0, None)
         return error if time.monotonic() - at < SCARCE_SECONDS else None
 
     def mark(self) -> object:
-        """Return what connections belong to; when it is another, they must be opened again."""
+        """Return the identity of the database's file; after a change, connections must be reopened."""
         return None
 
     def prepare(self) -> bool:
-        """Make what the database lies in; return whether an empty one would mean that it was lost.
+        """Create the place of the database; return whether an empty database would be a lost one.
 
-        :raises DatabaseError: it was lost, or cannot be made.
+        :raises DatabaseError: the database was lost, or its place cannot be created.
         """
         return False
 
     def lost(self, state: str) -> DatabaseError:
-        """Return the error for a database that was lost."""
+        """Return the error for a lost database."""
         return DatabaseError(f"the database is {state}")
 
     @abstractmethod
@@ -197,33 +197,33 @@ class Engine(ABC):
         """Open a connection."""
 
     def is_alive(self, raw: Any) -> bool:  # noqa: ARG002
-        """Return whether an idle connection can be handed out, as far as that is known without asking."""
+        """Return whether an idle connection can be handed out, as far as known without a query."""
         return True
 
     @abstractmethod
     def is_idle(self, raw: Any) -> bool:
-        """Return whether a connection is sound and in no transaction."""
+        """Return whether a connection is sound and outside a transaction."""
 
     def waiting(self, raw: Any, deadline: Deadline) -> AbstractContextManager[None]:  # noqa: ARG002
-        """Let a call wait for other programs only as long as it has left."""
+        """Limit the wait of a call for other programs to its remaining time."""
         return nullcontext()
 
     @abstractmethod
     def begin(self, raw: Any, deadline: Deadline, *, read_only: bool, schema: str | None) -> str:
         """Begin a transaction; one that may write is the only one of its kind.
 
-        :param schema: number of the schema that the database had when it was opened; ``None`` for any.
-        :returns: when it began, by the database's clock.
-        :raises MigratedError: it has another one, as far as an engine looks: others may migrate it.
+        :param schema: the number of the schema when the database was opened; ``None`` for any.
+        :returns: the beginning of the transaction, by the database's clock.
+        :raises MigratedError: another program has changed the schema; not every engine looks.
         """
 
     @abstractmethod
     def commit(self, raw: Any, *, read_only: bool) -> None:
-        """Commit a transaction; when this returns, it survives whatever comes."""
+        """Commit a transaction durably: after the return, it survives a crash."""
 
     @abstractmethod
     def statement(self, sql: str, values: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
-        """Return a statement and its parameters as the driver takes them; ``IN :name`` takes a list."""
+        """Return a statement and its parameters in the driver's form; ``IN :name`` takes a list."""
 
     @contextmanager
     def translated(self) -> Iterator[None]:
@@ -235,53 +235,53 @@ class Engine(ABC):
 
     @abstractmethod
     def as_database_error(self, error: BaseException) -> DatabaseError:
-        """Return the error for one of the driver, in words that show no path and no password."""
+        """Translate an error of the driver, without paths and passwords."""
 
     def undecodable(self, raw: Any, sql: str, values: object, error: BaseException) -> str | None:  # noqa: ARG002
-        """Return which row of a query's result holds a text that is none, where an error is about that."""
+        """Return the row of a query's result with invalid UTF-8, if the error is about that."""
         return None
 
     @abstractmethod
     def schema(self, raw: Any) -> Schema | None:
-        """Return which tables a database has; ``None`` if it is empty.
+        """Return the schema of a database; ``None`` if it is empty.
 
-        :raises DatabaseError: it is another program's.
+        :raises DatabaseError: the database belongs to another program.
         """
 
     def check_content(self, raw: Any) -> None:  # noqa: B027
         """Check the structure of the database when it is opened.
 
-        :raises DatabaseError: it is damaged.
+        :raises DatabaseError: the database is damaged.
         """
 
     def before_migration(self, found: Schema) -> None:  # noqa: B027
-        """Keep what a migration might spoil."""
+        """Back up the database before a migration."""
 
     @abstractmethod
     def migration(self, deadline: Deadline) -> AbstractContextManager[Any]:
-        """Begin a transaction for migrations, on a connection of its own, while no other program writes.
+        """Begin a transaction for migrations, on a separate connection, while no other program writes.
 
         It is committed at the end, or rolled back on any error.
         """
 
     @abstractmethod
     def run_script(self, raw: Any, text: str) -> None:
-        """Execute the statements of a migration, which are written in the words of SQLite."""
+        """Execute the statements of a migration, in the dialect of SQLite."""
 
     @abstractmethod
     def finish(self, raw: Any, oldest: str) -> None:
-        """Say whose tables these are, and check what a migration may have broken.
+        """Record the owner of the tables, and check the references after a migration.
 
-        :param oldest: becomes :attr:`Schema.oldest`.
-        :raises DatabaseError: it broke references.
+        :param oldest: the new :attr:`Schema.oldest`.
+        :raises DatabaseError: the migration broke references.
         """
 
     def after_migration(self) -> None:  # noqa: B027
-        """Put right what a migration made."""
+        """Correct the results of a migration, such as permissions."""
 
     @abstractmethod
     def problems(self, transaction: Any) -> list[str]:
-        """Return what is wrong with structure and references."""
+        """Return the problems of structure and references."""
 
     @abstractmethod
     def tables(self, transaction: Any) -> list[Table]:
@@ -289,40 +289,40 @@ class Engine(ABC):
 
     @abstractmethod
     def last_number(self, transaction: Any, table: Table) -> int:
-        """Return the last number that a row of a numbered table got."""
+        """Return the highest number that a row of a numbered table has had."""
 
     @abstractmethod
     def set_last_number(self, transaction: Any, table: Table, number: int) -> None:
-        """Let the next row of a numbered table get the number after another."""
+        """Set the highest number of a numbered table; the next row gets the number after it."""
 
     @abstractmethod
     def rows(self, read: Callable[[], AbstractContextManager[Any]]) -> Iterator[TableRow]:
         """Return every row of every table.
 
-        :param read: begins a transaction of :class:`~npl_mcp.stores.base.database.Transaction`.
+        :param read: a context with a :class:`~npl_mcp.stores.base.database.Transaction`.
         """
 
     @abstractmethod
     def commits(self) -> Commits:
-        """Return what tells that somebody committed."""
+        """Return a watcher of commits."""
 
     def copy(self, target: Path) -> bool:  # noqa: ARG002
-        """Copy the database to a file of SQLite while it is used.
+        """Copy the database to a file of SQLite while it is in use.
 
-        :param target: must not exist.
-        :returns: whether the engine can do that, and did.
+        :param target: the copy's path, which must not exist.
+        :returns: whether there is a copy: only some engines support it.
         """
         return False
 
 
 class Connections:
-    """The connections of one kind to one database, handed out to one caller each.
+    """The connections of one kind to one database, each for one caller at a time.
 
-    :param engine: opens them.
-    :param most: connections that are open at once.
-    :param read_only: they can change nothing.
+    :param engine: the engine that opens them.
+    :param most: the maximum number of open connections.
+    :param read_only: whether the connections are read-only.
 
-    ``schema`` is what :meth:`Engine.begin` takes; ``others`` are the connections of the other kind.
+    ``schema`` is the parameter of :meth:`Engine.begin`; ``others`` are the connections of the other kind.
     """
 
     def __init__(self, engine: Engine, most: int, *, read_only: bool) -> None:
@@ -340,8 +340,8 @@ class Connections:
     def transaction(self, deadline: Deadline) -> Iterator[tuple[Any, str]]:
         """Begin a transaction; it is committed at the end, or rolled back on any error.
 
-        :returns: the driver's connection, and when it began.
-        :raises BusyError: there was no turn, or no lock, before the deadline.
+        :returns: the driver's connection, and the beginning of the transaction.
+        :raises BusyError: the call got no turn, or no lock, before the deadline.
         """
         engine = self._engine
         with self._connection(deadline) as raw, engine.waiting(raw, deadline):
@@ -356,9 +356,9 @@ class Connections:
                 raise
 
     def close(self, *, keeps_open: bool = False) -> None:
-        """Close the connections; those in use are closed when their callers are done.
+        """Close the connections; connections in use are closed after their callers' transactions.
 
-        :param keeps_open: close those alone that are idle now.
+        :param keeps_open: whether to close only the currently idle ones.
         """
         with self._lock:
             self._closed |= not keeps_open
@@ -389,9 +389,9 @@ class Connections:
             found[0].close()
 
     def _opened(self, deadline: Deadline) -> tuple[Any, float]:
-        """Open a connection; where the server has none left, wait until it has, or until the deadline.
+        """Open a connection; wait for a free connection of the server, until the deadline.
 
-        :returns: the connection, and when it was opened, by the monotonic clock.
+        :returns: the connection, and the time of its opening, by the monotonic clock.
         """
         while True:
             try:
@@ -433,7 +433,7 @@ class Connections:
     def _trim(self) -> None:
         with self._lock:
             self._trims = False
-            # The connection used last is at the end: a busy process keeps one, and the others go.
+            # The last used connection is at the end: a busy process keeps one, and closes the others.
             keeps = time.monotonic() - self._used < (self._engine.idle_seconds or 0)
             idle, self._idle = self._idle, self._idle[-1:] if keeps else []
             for raw, _ in idle[: len(idle) - len(self._idle)]:

@@ -4,7 +4,7 @@
 
     NPLError
     ├── NotFoundError
-    │   ├── SessionNotFoundError        a session, of worklogs too
+    │   ├── SessionNotFoundError        a session, also of worklogs
     │   ├── ArtifactNotFoundError
     │   ├── RoomNotFoundError
     │   ├── ReviewNotFoundError
@@ -13,9 +13,9 @@
     │   └── RecordNotFoundError        a revision, an event, a notification, a worklog session
     └── StoreError                     the store refuses, or cannot
         ├── AlreadyExistsError         the name is taken, or the folder is not empty
-        ├── NotAllowedError            the caller may not do that there
-        ├── ConflictError              somebody else changed the same thing in between
-        ├── ClosedError                nothing can be added: it is completed or closed
+        ├── NotAllowedError            the caller lacks the permission
+        ├── ConflictError              another writer changed the same record in between
+        ├── ClosedError                a completed or closed record accepts no additions
         ├── TooLargeError              larger than a limit
         ├── DatabaseError              the database cannot be used
         └── StorageError               a file cannot be written or read
@@ -26,23 +26,23 @@ from __future__ import annotations
 from npl_index.errors import NotFoundError, NPLError
 
 RESTORE = "stop all servers and replace the whole data folder (npl.db, npl.db-wal, npl.db-shm) with a backup"
-"""Remedy for damage: a log that belongs to another state damages a database file that is replaced alone."""
+"""Remedy for damage. A restored database file must not keep its old log, which would damage it again."""
 
 
 class SessionNotFoundError(NotFoundError):
-    """No session has the id that was given."""
+    """No session has the given id."""
 
 
 class ArtifactNotFoundError(NotFoundError):
-    """No artifact has the id that was given."""
+    """No artifact has the given id."""
 
 
 class RoomNotFoundError(NotFoundError):
-    """No room has the id that was given."""
+    """No room has the given id."""
 
 
 class ReviewNotFoundError(NotFoundError):
-    """No review has the id that was given."""
+    """No review has the given id."""
 
 
 class ProjectNotFoundError(NotFoundError):
@@ -50,7 +50,7 @@ class ProjectNotFoundError(NotFoundError):
 
 
 class ChangeNotFoundError(NotFoundError):
-    """No change request has the key that was given."""
+    """No change request has the given key."""
 
 
 class RecordNotFoundError(NotFoundError):
@@ -74,11 +74,11 @@ class ConflictError(StoreError):
 
 
 class ClosedError(StoreError):
-    """Nothing can be added, because it was completed, closed or archived."""
+    """A completed, closed or archived record accepts no additions."""
 
 
 class TooLargeError(StoreError):
-    """A content has more bytes than the settings allow."""
+    """A content exceeds the maximum bytes of the settings."""
 
 
 class DatabaseError(StoreError):

@@ -2,7 +2,7 @@
 
 ``<number>_<name>.sql`` is for all engines, in the dialect of SQLite; ``<number>_<name>.<dialect>.sql`` is for
 one engine. A released file is never edited. The table ``alembic_version`` holds the number of the newest
-migration that was run; its name comes from the program that created the first databases.
+applied migration; its name comes from the program that created the first databases.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ HEAD = RELEASED[-1]
 def migrate(engine: Engine, deadline: Deadline, oldest: str, folder: Path = MIGRATIONS) -> None:
     """Run the missing migrations of a database, while no other program writes.
 
-    :param oldest: see :attr:`~npl_mcp.stores.base.engine.Schema.oldest`.
-    :param folder: of the files.
+    :param oldest: the new :attr:`~npl_mcp.stores.base.engine.Schema.oldest`.
+    :param folder: the folder of the SQL files.
     :raises DatabaseError: a foreign key would break, or a migration fails; nothing was changed.
     """
     with engine.translated(), engine.migration(deadline) as raw:

@@ -13,8 +13,8 @@ def database_of(folder: Path, address: str | None = None, *, check: bool = True)
     """Return a database; it is opened on first use.
 
     :param folder: the data folder.
-    :param address: of a PostgreSQL database; ``None``: the database in the folder.
-    :param check: check the structure of a file when it is opened.
+    :param address: the address of a PostgreSQL database; ``None`` for the database in the folder.
+    :param check: whether to check the structure of a file when it is opened.
     """
     if address is None:
         return Database(SqliteEngine(folder / DATABASE_FILE, folder / ARTIFACT_FOLDER, check=check))

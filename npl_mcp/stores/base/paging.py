@@ -67,12 +67,12 @@ class Slice:
     def page(self, items: Iterable[T], total: int, cursor: int | None = None) -> Page[T]:
         """Return a page with this part of a list.
 
-        :param total: entries of the whole list.
+        :param total: the number of entries in the whole list.
         """
         return Page(tuple(items), total, self.limit, self.offset, cursor)
 
     def cut(self, every: Sequence[T]) -> Page[T]:
-        """Return this part of a list that is complete in memory."""
+        """Return this part of a complete list in memory."""
         return self.page(every[self.offset : self.offset + self.limit], len(every))
 
 

@@ -1,14 +1,14 @@
-"""What is particular to PostgreSQL: connecting, one writer, what its errors mean, checking.
+"""The PostgreSQL engine: connections, a single writer, errors, checks.
 
-Where SQLite has its one writer, an advisory lock is taken at the beginning of each transaction that may write
-and freed by its end, however that comes about. So nothing can be written between what a store reads and what
-it writes, and ids grow in the order in which they can be seen. Readers see one state and wait for nobody.
+Each transaction that may write holds an advisory lock from its beginning to its end, like SQLite's single
+writer. So no other write can come between a store's reads and its writes, and ids grow in the order of their
+visibility. Readers see one snapshot and never wait for writers.
 
-An id may be skipped when a transaction is rolled back; none is given twice.
+A rollback may skip an id; no id is used twice.
 
-A pooler such as PgBouncer may give each transaction another connection to the server. So a transaction sets
-what it needs to be set. Where there is a pooler, no statement is prepared, and who waits for commits asks for
-them: nobody can listen.
+A pooler such as PgBouncer may give each transaction another connection to the server. So each transaction
+repeats its settings. With a pooler, statements are not prepared, and watchers of commits poll, because a
+connection cannot listen.
 """
 
 from __future__ import annotations
@@ -43,28 +43,28 @@ from npl_mcp.stores.base.errors import DatabaseError
 from npl_mcp.stores.base.extras import how_to_install
 
 WRITERS = 0x4E504C44  # "NPLD"
-"""Key of the advisory lock that writers take; it holds for one database."""
+"""Key of the writers' advisory lock; its scope is one database."""
 
 COMMITTED = "npl_committed"
-"""Channel on which each commit is told."""
+"""Channel of the notifications about commits."""
 
 OLDEST_SERVER = 14
 IDLE_SECONDS = 5
-"""How long a transaction may do nothing: a process that stands still in one holds up all writers, who wait
-twice as long."""
+"""Maximum idle seconds of a transaction: a process that hangs in one holds up all writers, which wait twice
+as long."""
 
 SILENCE_SECONDS = 20
-"""How long an answer may take: a turn may take half of it, and no statement of a store a second. It is longer
-than a transaction may do nothing, so that who hears no answer to a commit can look whether it was done: the
-server has done it by then, or has given it up."""
+"""Maximum seconds of the server's answer: a turn may take half of it, and no statement of a store takes a
+second. It exceeds the maximum idle time of a transaction. So after a commit without an answer, a caller can
+look up the outcome: by then the server has committed or given up."""
 
 DOUBT_SECONDS = 5
-"""After how long without a word it is asked whether the connection that tells of commits still does."""
+"""Seconds of silence after which the connection with notifications of commits is tested."""
 
 LONG_SECONDS = 60
-"""How long a statement may take that reads or changes all rows: of a check, of a migration."""
+"""Maximum seconds of a statement that reads or changes all rows, in a check or a migration."""
 
-# A connection whose other end vanished without a word is given up after eleven seconds.
+# A connection to a silently vanished server is given up after eleven seconds.
 _NETWORK = {
     "keepalives": "1",
     "keepalives_idle": "5",
@@ -78,7 +78,7 @@ _NETWORK = {
 def driver() -> Any:
     """Return the driver, psycopg 3.
 
-    :raises DatabaseError: it is not installed.
+    :raises DatabaseError: the driver is not installed.
     """
     try:
         import psycopg
@@ -86,7 +86,7 @@ def driver() -> Any:
         raise DatabaseError(
             "NPL_DATABASE_URL needs a driver that is not installed", hint=how_to_install("postgres")
         ) from None
-    # What it warns of is raised as well, and it would name user and database.
+    # The driver also raises the errors of its warnings, which would reveal user and database.
     logging.getLogger("psycopg").setLevel(logging.ERROR)
     return psycopg
 
@@ -97,7 +97,7 @@ def _connection_class() -> Any:
         """Connection that gives up if the server is silent for too long."""
 
         patience: float | None = None
-        """Overrides :data:`SILENCE_SECONDS`."""
+        """Maximum seconds of silence; ``None`` for :data:`SILENCE_SECONDS`."""
 
         is_pooled = False
         """Whether each transaction may run on another connection to the server."""
@@ -113,7 +113,7 @@ def _connection_class() -> Any:
 class PostgresEngine(Engine):
     """A database of a PostgreSQL server.
 
-    :param address: ``postgresql://…``, as libpq reads it.
+    :param address: an address for libpq, ``postgresql://…``.
     :raises DatabaseError: the address is not valid.
     """
 
@@ -178,9 +178,9 @@ class PostgresEngine(Engine):
     def begin(self, raw: Any, deadline: Deadline, *, read_only: bool, schema: str | None) -> str:
         """Begin a transaction; one that may write waits for its turn among all users of the database."""
         # A statement sees what was committed before it, so the first one after the lock sees everything.
-        # What is fast to list for one room or persona is not for another, and planning takes a tenth of a
-        # millisecond. A write finds its rows by their keys; to plan it again took half of its time, while all
-        # others that write wait.
+        # A fast plan for the lists of one room or persona may be slow for another, and planning takes a tenth
+        # of a millisecond. A write finds its rows by their keys; repeated planning took half of its time,
+        # while all other writers wait.
         begun = (
             "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY; SET LOCAL plan_cache_mode = force_custom_plan;"
             if read_only
@@ -358,7 +358,7 @@ class _Commits(Commits):
             # A silently lost connection is as quiet as one without notifications.
             self._raw.execute("SELECT 1")
         elif self._engine.is_alive(self._raw, seconds):
-            return False  # the driver needs several times the processor time to find that out
+            return False  # the driver needs several times the processor time for this check
         else:
             list(self._raw.notifies(timeout=0))
         self._heard = now
@@ -412,7 +412,7 @@ _WORDS = {
 
 _WORD = re.compile(r"INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT|\b(?:INTEGER|TEXT|BLOB)\b|\) STRICT;")
 
-# A literal, which stays as it is; a cast; a parameter; a character with a meaning for the driver.
+# An unchanged literal; a cast; a parameter; a character with a meaning for the driver.
 _PARTS = re.compile(r"'[^']*'|::|:(?P<name>[a-z_][a-z0-9_]*)|%")
 
 
@@ -436,7 +436,7 @@ def _unreadable() -> DatabaseError:
 
 
 def _unreachable(text: str) -> DatabaseError:
-    """Return the error for a refused or lost connection; only its text gives the reason, without names."""
+    """Return the error for a refused or lost connection, with the reason from its text but without names."""
     said = re.sub("\"[^\"]*\"|'[^']*'", "", text.lower())
     for part, limit in _LIMITS:
         if re.search(part, said):

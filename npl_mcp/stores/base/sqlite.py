@@ -48,7 +48,7 @@ _NO_WAIT_MILLISECONDS = 50
 def weakness() -> str | None:
     """Return the defect of this SQLite; ``None`` if two connections may write and checkpoint concurrently.
 
-    In defective versions that can damage a database in WAL mode (https://sqlite.org/wal.html#walresetbug).
+    Defective versions can thereby damage a database in WAL mode (https://sqlite.org/wal.html#walresetbug).
     """
     found = driver().sqlite_version_info
     if found >= (3, 51, 3) or (3, 50, 7) <= found < (3, 51) or (3, 44, 6) <= found < (3, 45):
@@ -69,12 +69,12 @@ def remove(path: Path) -> None:
 class SqliteEngine(Engine):
     """A database in one file; its folder is created on first use.
 
-    :param path: the file.
-    :param beside: the folder of copies of artifacts, which until 0007 were the only ones: no new database is
-        created while the folder holds anything.
-    :param check: check the structure of the whole file when it is opened. A command that runs once leaves
-        that to servers: it takes time in proportion to the size of the file, and SQLite reports damage that
-        it meets.
+    :param path: the path of the file.
+    :param beside: the folder of copies of artifacts. Until 0007 the artifacts were only there, so no new
+        database is created while the folder contains files.
+    :param check: whether to check the structure of the whole file when it is opened. The check takes time in
+        proportion to the size of the file. Short commands leave it to servers; SQLite reports the damage
+        that it meets anyway.
     """
 
     dialect = "sqlite"
@@ -128,7 +128,7 @@ class SqliteEngine(Engine):
         return connect(self.path, deadline, read_only=read_only)
 
     def is_idle(self, raw: Any) -> bool:
-        """Return whether a connection is in no transaction."""
+        """Return whether a connection is outside a transaction."""
         return not raw.in_transaction
 
     @contextmanager
@@ -146,7 +146,7 @@ class SqliteEngine(Engine):
                 raw.execute(f"PRAGMA busy_timeout = {engine.BUSY_MILLISECONDS}")
 
     def begin(self, raw: Any, deadline: Deadline, *, read_only: bool, schema: str | None) -> str:  # noqa: ARG002
-        """Begin a transaction, whatever the schema; all users of the file share the clock of one machine."""
+        """Begin a transaction with any schema; all users of the file share the clock of one machine."""
         raw.execute("BEGIN" if read_only else "BEGIN IMMEDIATE")
         return now()
 
@@ -192,7 +192,7 @@ class SqliteEngine(Engine):
     def check_content(self, raw: Any) -> None:
         """Check the structure of the file.
 
-        :raises DatabaseError: it is damaged.
+        :raises DatabaseError: the file is damaged.
         """
         if not self._checks:
             return
@@ -332,7 +332,7 @@ def _holds_something(folder: Path) -> bool:
 
 
 def connect(path: Path, deadline: Deadline, *, read_only: bool) -> Any:
-    """Open a connection; transactions begin explicitly, not where the driver guesses.
+    """Open a connection; transactions begin explicitly, without the driver's guesses.
 
     :raises DatabaseError: the file belongs to another program.
     """
@@ -422,7 +422,7 @@ class _Commits(Commits):
 def copy(path: Path, target: Path) -> None:
     """Copy a database while it is in use, by SQLite's backup.
 
-    :param target: the copy; must not exist.
+    :param target: the copy's path, which must not exist.
     """
     module = driver()
     with closing(module.connect(str(path))) as source, closing(module.connect(str(target))) as copied:

@@ -17,7 +17,7 @@ def rows(read: Callable[[], AbstractContextManager[Any]], table: str) -> Iterato
     while True:
         with read() as tx:
             page = _page(tx, table, last, page_of(table))
-            # Then one by one, up to the unreadable row.
+            # The page is then read row by row, up to the unreadable one.
             while page is None and (page := _page(tx, table, last, 1)):
                 last = page[0]["_rowid"]
                 yield TableRow(table, f"row {last}", page[0])

@@ -1,4 +1,4 @@
-"""Totals stored by name, because counting takes longer the more rows there are."""
+"""Totals stored by name, because the time of counting grows with the number of rows."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ def filled(kind: type[T], source: Any, /, **more: object) -> T:
     """Create a dataclass from the equally named values of a source.
 
     :param source: a row, or another dataclass.
-    :param more: values of the other fields, and those that differ from the source's.
+    :param more: the values of all other or different fields.
     """
     values = source if isinstance(source, Mapping) else values_of(source)
     return kind(**{**{name: values[name] for name in _names(kind) if name in values}, **more})
