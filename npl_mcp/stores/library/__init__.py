@@ -1,1 +1,1 @@
-"""Libraries: Markdown of a team, with revisions."""
+"""Libraries: a team's Markdown files, with revisions."""

@@ -14,7 +14,7 @@ EVERY = f"{SCHEME}:*"
 """The name of all documents of all libraries."""
 
 LONGEST_PATH = 1_024
-"""Maximum characters of a path: four of them fit into the longest name that a call may have."""
+"""Maximum characters of a path: four paths fit into the longest name in a call."""
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 _NUMBER = re.compile(r"[1-9][0-9]{0,14}")
@@ -38,7 +38,7 @@ class LibraryRef:
     def parse(cls, text: str, parameter: str = "file") -> LibraryRef:
         """Parse a name.
 
-        :param text: with the scheme or without.
+        :param text: the name, with or without the scheme.
         :raises InvalidRequestError: the name is not valid.
         """
         head, _, path = text.removeprefix(f"{SCHEME}:").partition("/")
@@ -59,7 +59,7 @@ class LibraryRef:
 def top_of(library: str, number: int | None) -> str:
     """Return the name of a whole library.
 
-    :param number: of a revision; ``None`` for the current one.
+    :param number: the number of a revision; ``None`` for the current one.
     """
     return f"{SCHEME}:{library}" if number is None else f"{SCHEME}:{library}@{number}"
 

@@ -1,8 +1,8 @@
 """Libraries: Markdown files with revisions, numbered from 1; the highest is the current one.
 
-A revision is the state of a folder at a push. Each content is stored once, by its digest, and a file has a
-row for each range of revisions in which it was unchanged. So unchanged files cost nothing, and one range of
-an index holds the files of any revision. Nothing is ever removed.
+A revision is the state of a folder at a push. Each content is stored once, by its digest. A file has a row
+for each range of revisions without a change. So unchanged files cost nothing, and one range of an index holds
+the files of any revision. Nothing is ever removed.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from npl_mcp.stores.library.names import check_library, check_path, sound_path
 T = TypeVar("T")
 
 STILL = checks.LARGEST_ID
-"""Last revision of a file that still exists."""
+"""The last revision in the row of a file that still exists."""
 
 _AT_ONCE = 64
-"""Maximum contents in memory while they are written."""
+"""Maximum contents in memory during a write."""
 
 _NAMED = 500
 """Maximum digests of a query; SQLite takes 32,766 parameters at most."""
@@ -37,7 +37,7 @@ class LibraryFile:
     """A file of a revision.
 
     :param digest: BLAKE2b of its content, 16 bytes, in hex.
-    :param size: bytes of its content.
+    :param size: the bytes of its content.
     """
 
     digest: str
@@ -138,11 +138,12 @@ class LibraryStore:
     ) -> Push | None:
         """Create the next revision of a library, or the first; without a change no revision is created.
 
-        :param files: all its files.
-        :param expect: the number of the current revision, 0 if there is none; otherwise nothing is done.
-        :param read: returns the content of a file; called only for contents that are not stored yet.
-        :param dry_run: only return the changes.
-        :returns: ``None`` if another revision is current than expected.
+        :param files: all files of the new revision.
+        :param expect: the number of the expected current revision, 0 for a new library; with any other
+            current revision, nothing changes.
+        :param read: a function that returns a file's content; called only for contents not yet stored.
+        :param dry_run: whether to only return the changes.
+        :returns: the result; ``None`` if the current revision is not the expected one.
         :raises ConflictError: the content of a file has changed.
         """
         check_library(name)
@@ -182,7 +183,7 @@ class LibraryStore:
         return Push(number, found)
 
     def upload(self, contents: Iterable[bytes]) -> None:
-        """Store contents of files that will be pushed; those that are stored already change nothing."""
+        """Store contents for a later push; contents already stored change nothing."""
         with self._database.write() as tx:
             for data in contents:
                 tx.insert("library_content", "digest", "digest", digest=digest_of(data), data=data)
@@ -199,8 +200,9 @@ class LibraryStore:
     ) -> LibraryRevision:
         """Return a revision of a library.
 
-        :param number: ``None`` for the current one.
-        :param seen: returns whether the caller may see a library; other libraries are treated as missing.
+        :param number: the number of the revision; ``None`` for the current one.
+        :param seen: a function that returns whether the caller may see a library; hidden ones count as
+            missing.
         :raises DocumentNotFoundError: the library does not exist.
         :raises RecordNotFoundError: the revision does not exist.
         """
@@ -246,7 +248,7 @@ class LibraryStore:
     def content(self, path: str, digest: str) -> bytes:
         """Return the content of a file.
 
-        :param path: for the message.
+        :param path: the file's path, for the message.
         :raises UnreadableDocumentError: the content is damaged.
         """
         found = self.contents([digest]).get(digest)
@@ -255,14 +257,14 @@ class LibraryStore:
         return found
 
     def held(self, name: str) -> frozenset[tuple[str, str]]:
-        """Return every path that a library ever had, with the digest of each of its contents."""
+        """Return every current or former path of a library, with the digest of each of its contents."""
         with self._database.read() as tx:
             statement = "SELECT DISTINCT path, digest FROM library_file WHERE library_id = :library"
             rows = tx.all(statement, library=_id_of(tx, name))
         return frozenset((row["path"], row["digest"]) for row in rows)
 
     def list(self) -> Sequence[LibraryRevision]:
-        """Return the current revision of each library, in the order of their names."""
+        """Return the current revision of each library, in the order of the libraries' names."""
         with self._database.read() as tx:
             found = (filled(LibraryRevision, row) for row in tx.all(_CURRENT))
         return sorted(found, key=lambda revision: revision.library)
@@ -270,7 +272,7 @@ class LibraryStore:
     def log(self, name: str, limit: int | None = None) -> Sequence[LibraryRevision]:
         """Return the revisions of a library, newest first.
 
-        :param limit: maximum number.
+        :param limit: the maximum number of revisions.
         :raises DocumentNotFoundError: the library does not exist.
         """
         self.revision(name)
@@ -307,7 +309,7 @@ class LibraryStore:
 
 
 def damaged_file(path: str) -> UnreadableDocumentError:
-    """Return the error for a file whose content is damaged."""
+    """Return the error for a file with a damaged content."""
     return UnreadableDocumentError(f"{path!r} is damaged in the database", hint=RESTORE)
 
 
@@ -379,9 +381,9 @@ def _moved(tx: Transaction, name: str, number: int, moment: str) -> int:
 
 
 def _write_contents(tx: Transaction, paths: Mapping[str, str], read: Callable[[str], bytes]) -> None:
-    """Store the contents that are not stored yet.
+    """Store the contents not yet stored.
 
-    :param paths: path of a file with each content, by digest.
+    :param paths: the path of a file with each content, by digest.
     """
     left = iter([digest for part in _parts(list(paths), _NAMED) for digest in _unknown(tx, part)])
     while part := list(islice(left, _AT_ONCE)):
