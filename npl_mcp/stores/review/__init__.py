@@ -1,1 +1,1 @@
-"""Reviews of artifacts: comments, and copies that show them."""
+"""Reviews of artifacts: comments, and annotated copies."""

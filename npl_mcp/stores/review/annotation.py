@@ -19,10 +19,10 @@ from npl_mcp.stores.base.values import values_of
 
 FORMS = "write line:<n>, line:<first>-<last>, @x:<n>,y:<n> or a selector"
 PLACEHOLDER = "[Add overall review here]"
-"""Text in a reviewer's file if there is no overall comment."""
+"""Text in a reviewer's file without an overall comment."""
 
 SECONDS = 10.0
-"""Maximum seconds to parse a file, as in a set of documents."""
+"""Maximum seconds to parse a file, the same as for documents."""
 
 _LINES = re.compile(r"line:([0-9]{1,9})(?:-([0-9]{1,9}))?")
 _SPOT = re.compile(r"@x:([0-9]{1,9}),y:([0-9]{1,9})")
@@ -98,7 +98,7 @@ class Remark:
     def placed(cls, **values: Any) -> Remark:
         """Return a comment whose place is parsed from its location.
 
-        :param values: of the other fields.
+        :param values: the values of the other fields.
         :raises InvalidRequestError: the location is not valid.
         """
         places = dict.fromkeys(("first", "last", "x", "y"))
@@ -126,7 +126,7 @@ class Review:
 def parse_location(text: str) -> Lines | Spot:
     """Parse a location.
 
-    :raises InvalidRequestError: it has none of the forms, or ends before it begins.
+    :raises InvalidRequestError: the location has an unknown form, or its end precedes its beginning.
     """
     clean = checks.line(text, "location")
     lines, spot = _LINES.fullmatch(clean), _SPOT.fullmatch(clean)
@@ -142,7 +142,7 @@ def parse_location(text: str) -> Lines | Spot:
 
 
 def parse_place(text: str) -> Lines | Spot | Selector:
-    """Parse a location, or a selector, which does not begin as a location does.
+    """Parse a location or a selector; the beginnings of the two differ.
 
     :raises SelectorSyntaxError: the selector cannot be parsed.
     :raises InvalidRequestError: the location cannot be parsed.
@@ -155,7 +155,7 @@ def parse_place(text: str) -> Lines | Spot | Selector:
 def section_lines(content: bytes, filename: str, selector: Selector) -> Lines:
     """Return the lines of the selected section, without trailing blank lines.
 
-    :raises SectionNotFoundError: no section matches; names selectors that match.
+    :raises SectionNotFoundError: no section matches; the message suggests selectors.
     :raises InvalidRequestError: several sections match.
     :raises DocumentError: the file is not text, or cannot be parsed.
     """
@@ -163,7 +163,7 @@ def section_lines(content: bytes, filename: str, selector: Selector) -> Lines:
     try:
         matches = select([tree], selector)
     except SectionNotFoundError as error:
-        # Text that does not look like a heading was meant as a location.
+        # Text unlike a heading was meant as a location.
         raise SectionNotFoundError(error.message, near=error.near, hint=error.hint or FORMS) from None
     if len(matches) > 1:
         names = ", ".join(repr(tree.sections[match.head].name) for match in matches[:3])
@@ -195,8 +195,8 @@ def count_lines(text: str) -> int:
 def labels(remarks: Sequence[Remark], text: str = "") -> dict[int, str]:
     """Return a label for each remark: its persona and a number, counted in the order of the places.
 
-    :param text: labels of its footnotes are not reused.
-    :returns: label by id of the remark, in the order of the numbers.
+    :param text: the annotated text; labels of its own footnotes are not reused.
+    :returns: the label by the remark's id, in the order of the numbers.
     """
     # One match at a time: building a list at once would block other threads.
     taken = {found[1] for found in _FOOTNOTE.finditer(text) if found[2]}
@@ -217,7 +217,7 @@ def annotate(text: str, remarks: Sequence[Remark], marks: dict[int, str]) -> str
     A range is marked at its last line. All original characters are kept, including line ends; a marker in a
     code block becomes part of the code, since the result is only for reading.
 
-    :param marks: see :func:`labels`.
+    :param marks: the result of :func:`labels`.
     """
     by_id = {remark.id: remark for remark in remarks}
     placed: dict[int, list[tuple[str, Remark, Lines]]] = {}
@@ -247,10 +247,10 @@ def annotate(text: str, remarks: Sequence[Remark], marks: dict[int, str]) -> str
 def reviewer_files(
     reviews: Sequence[Review], remarks: Sequence[Remark], marks: dict[int, str]
 ) -> dict[str, str]:
-    """Return the text of each reviewer's comments, with the labels they have in the annotated copy.
+    """Return the text of each reviewer's comments, with the labels of the annotated copy.
 
-    :param reviews: those of one reviewer share one text.
-    :returns: text by reviewer, in the order of the reviews.
+    :param reviews: the reviews; those of one reviewer share one text.
+    :returns: the text by reviewer, in the order of the reviews.
     """
     by_id = {remark.id: remark for remark in remarks}
     files: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""Pictures with numbered marks at the comments, and the comments below."""
+"""Pictures with numbered marks at the commented spots, and the comments below."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MOST_PIXELS = 16_000_000
 """Maximum pixels of an input picture: a screen of 5120 x 2880 fits."""
 
 CANVAS_PIXELS = 18_000_000
-"""Maximum pixels of a result: the picture, widened so that comments are readable, and the legend."""
+"""Maximum pixels of a result: the picture, widened for readable comments, and the legend."""
 
 TURN = threading.Lock()
 """Held while a picture is drawn: picture and result take eight bytes per pixel."""
@@ -34,7 +34,7 @@ MOST_MARKS = 500
 """Maximum marks; each is placed clear of all earlier ones, so the work is quadratic."""
 
 NARROWEST = 360
-"""Minimum width of the result in pixels, so that the comments are readable."""
+"""Minimum width of the result in pixels, for readable comments."""
 
 LEGEND_ENTRIES = 60
 ENTRY_LINES = 4
@@ -51,9 +51,9 @@ class Mark:
     """A comment to draw on a picture.
 
     :param number: number of the mark and of the comment.
-    :param x: column in the picture as displayed.
-    :param y: row in the picture as displayed.
-    :param persona: author.
+    :param x: column in the displayed picture.
+    :param y: row in the displayed picture.
+    :param persona: author of the comment.
     :param comment: text of the comment.
     """
 
@@ -70,9 +70,9 @@ def picture_format(content: bytes) -> str | None:
 
 
 def picture_size(content: bytes) -> tuple[int, int]:
-    """Return width and height of a picture as displayed, in pixels; only its header is decoded.
+    """Return width and height of the displayed picture, in pixels; only its header is decoded.
 
-    :raises StoreError: it is damaged, has more than 16 million pixels, or Pillow is not installed.
+    :raises StoreError: the picture is damaged or has more than 16 million pixels, or Pillow is not installed.
     """
     image = _open(content)
     turned = _orientation(image) in _TURNED
@@ -82,8 +82,8 @@ def picture_size(content: bytes) -> tuple[int, int]:
 def draw(content: bytes, marks: Sequence[Mark]) -> bytes:
     """Draw marks on a picture and a legend below it; equal input gives equal bytes.
 
-    The result's size is known from the picture's header. The picture is decoded only after that size is
-    accepted, and while no other picture is drawn.
+    The picture's header gives the result's size. The picture is decoded only after a check of that size, and
+    while no other picture is drawn.
 
     :returns: a PNG for a PNG, a JPEG for a JPEG.
     :raises StoreError: the picture cannot be decoded, the result would be too large, or Pillow is not
@@ -172,7 +172,7 @@ def _open(content: bytes) -> Image:
 def _orientation(image: Image) -> int:
     """Return the Exif orientation of a picture; 1 if its header has none.
 
-    Pillow's own method decodes the pixels of a PNG whose orientation does not precede them.
+    Pillow's own method decodes the pixels of a PNG if they precede its orientation.
     """
     from PIL.Image import Exif
 
@@ -207,7 +207,7 @@ def _damaged(error: Exception) -> StoreError:
 
 
 def _places(marks: Sequence[Mark], size: tuple[int, int], radius: int) -> list[tuple[int, int]]:
-    """Return each mark's centre: on its spot, but inside the picture and not on another mark."""
+    """Return each mark's centre: at its spot, but inside the picture and clear of other marks."""
     width, height = size
     step = 2 * radius + 2
     places: list[tuple[int, int]] = []
@@ -249,8 +249,8 @@ def _disc(pen: ImageDraw, at: tuple[int, int], radius: int, number: str, font: F
 class _Legend:
     """The comments, below the picture.
 
-    :param width: of the result, in pixels.
-    :param top: where the legend begins.
+    :param width: the width of the result, in pixels.
+    :param top: the first row of the legend, in pixels.
     """
 
     def __init__(self, font: FreeTypeFont, letters: int, width: int, top: int) -> None:
@@ -264,7 +264,7 @@ class _Legend:
 
     @property
     def bottom(self) -> int:
-        """Pixels from the top of the picture to where it ends."""
+        """The pixels from the top of the picture to the end of the legend."""
         return self._top + self._height(self._entries)
 
     def _height(self, entries: Sequence[tuple[str, str, list[str]]]) -> int:
@@ -338,5 +338,5 @@ class _Legend:
         return plain if plain.isprintable() and plain else _BOX
 
     def _is_missing(self, sign: str) -> bool:
-        # A font draws the same box for every missing character, also for this one, which no font has.
+        # A font draws the same box for every missing character. This character is missing in every font.
         return bytes(self._font.getmask(sign)) == bytes(self._font.getmask("\U0010fffe"))

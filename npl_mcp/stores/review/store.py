@@ -1,4 +1,4 @@
-"""Reviews: comments on one revision of an artifact, and copies of it with the comments in them.
+"""Reviews: comments on one revision of an artifact, and annotated copies of it.
 
 Errors are those of :mod:`npl_mcp.stores.base.errors`, and ``InvalidRequestError`` for arguments.
 """
@@ -63,7 +63,7 @@ MOST_ANNOTATED = 4 * 1024 * 1024
 """Maximum characters of the comments in a copy of a revision."""
 
 MAKER = "npl"
-"""Author of the revisions that are annotated pictures."""
+"""Author of revisions with annotated pictures."""
 
 _NAMED = 5
 _MEDIA_TYPES = {"PNG": "image/png", "JPEG": "image/jpeg"}
@@ -72,7 +72,7 @@ _MEDIA_TYPES = {"PNG": "image/png", "JPEG": "image/jpeg"}
 def create(tx: Transaction, artifact_id: int, revision_id: int, reviewer_persona: str) -> NewReview:
     """Begin a review.
 
-    :param revision_id: row id of a revision of the artifact.
+    :param revision_id: the row id of a revision of the artifact.
     """
     revision = _revision(tx, artifact_id, revision_id)
     require_open(tx, artifact_id)
@@ -100,8 +100,8 @@ def comment(
 
     :param artifacts: the store of the files.
     :param meant: lines, a spot, or the selector of a section; its lines are resolved once.
-    :param reply_to: the comment of the same artifact that it answers.
-    :raises RecordNotFoundError: there is no such comment.
+    :param reply_to: the id of the answered comment, on the same artifact.
+    :raises RecordNotFoundError: the answered comment does not exist.
     :raises SectionNotFoundError: the selector selects nothing.
     :raises ClosedError: the review is complete.
     """
@@ -145,10 +145,10 @@ def listed(
 ) -> Page[ReviewEntry]:
     """Return reviews, newest first.
 
-    :param artifact_id: only of this artifact.
-    :param reviewer_persona: only of this reviewer.
-    :param status: only those.
-    :param session_id: only of artifacts that are linked to this session.
+    :param artifact_id: the artifact; ``None`` for any.
+    :param reviewer_persona: the reviewer; ``None`` for any.
+    :param status: the status; ``None`` for any.
+    :param session_id: the session with links to the artifacts; ``None`` for all artifacts.
     """
     where, values = conditions(
         artifact=("review.artifact_id = :artifact", artifact_id),
@@ -175,7 +175,7 @@ def settle(
     """Resolve or reopen a thread. Idempotent.
 
     :param comment_id: any comment of the thread.
-    :param persona: the one that resolves it.
+    :param persona: the persona that resolves or reopens it.
     :raises RecordNotFoundError: the review's artifact has no such comment.
     """
     review = _review(tx, review_id)
@@ -199,10 +199,10 @@ def complete(
 ) -> Completion:
     """Complete a review. Idempotent.
 
-    :param reviewer: only if the review is by this reviewer, who becomes the author of the overall comment.
-    :raises NotAllowedError: the review has another reviewer.
+    :param reviewer: the required reviewer of the review; ``None`` for any.
     :param verdict: one of :data:`VERDICTS`.
-    :raises ClosedError: it is complete, with another overall comment or verdict.
+    :raises NotAllowedError: the review has another reviewer.
+    :raises ClosedError: the review is complete, with another overall comment or verdict.
     """
     review = _review(tx, review_id)
     if reviewer not in (None, review["reviewer_persona"]):
@@ -276,7 +276,7 @@ def placed(artifacts: ArtifactStore, artifact_id: int, revision_id: int) -> Plac
     carried = tuple(_carried(artifacts, artifact_id, content, list(map(_remark, earlier))))
     size: tuple[int | None, int | None] = (None, None)
     if picture_format(content) is not None:
-        with suppress(StoreError):  # damaged or too large: the browser shows it if it can
+        with suppress(StoreError):  # damaged or too large; the browser may still show it
             size = picture_size(content)
     return Places(items, total, carried, *size)
 
@@ -308,7 +308,7 @@ def _drawn(
     remarks: Sequence[Remark],
     labelled: Mapping[int, str],
 ) -> tuple[Picture, Stored]:
-    """Return a picture with marks and a legend, and the revision it is stored as."""
+    """Return a picture with marks and a legend, and its stored revision."""
     kind = picture_format(content)
     if kind is None:
         raise StoreError(f"{revision.filename!r} cannot be annotated", hint="text in UTF-8, PNG and JPEG can")
@@ -410,7 +410,7 @@ def _review(tx: Transaction, review_id: int) -> Row:
 
 
 def _thread(tx: Transaction, comment_id: int, artifact_id: int) -> Row:
-    """Return the comment that begins the thread of a comment."""
+    """Return the first comment of a comment's thread."""
     row = tx.one(
         "SELECT thread.id, thread.resolved_at FROM review_comment"
         " JOIN review ON review.id = review_comment.review_id"
@@ -448,7 +448,7 @@ def _revision(tx: Transaction, artifact_id: int, revision_id: int) -> Row:
 
 
 def _check_room(revision_id: int, size: int) -> None:
-    """Refuse a copy with more comments than are readable in one piece."""
+    """Refuse a copy with too many comments for a reader."""
     if size > MOST_ANNOTATED:
         raise StoreError(
             f"the reviews of revision_id {revision_id} have {size:,} characters; a copy takes"
@@ -467,7 +467,7 @@ def _open(tx: Transaction, review_id: int) -> Row:
 def _check_place(place: Lines | Spot, content: bytes) -> None:
     """Check that a place lies in a file.
 
-    Spots are accepted in any file, lines only in a text. A picture that cannot be measured takes any spot.
+    Spots are accepted in any file, lines only in a text. A picture of unknown size accepts any spot.
     """
     if isinstance(place, Lines):
         count = count_lines(as_text(content) or "")

@@ -17,7 +17,7 @@ class NewReview:
     :param artifact_id: id of the artifact.
     :param revision_id: row id of the revision.
     :param revision_num: number of the revision.
-    :param reviewer_persona: persona that reviews.
+    :param reviewer_persona: persona of the reviewer.
     :param status: ``in_progress``.
     """
 
@@ -83,7 +83,7 @@ class ReviewEntry:
     :param artifact_id: id of the artifact.
     :param revision_id: row id of the revision.
     :param revision_num: number of the revision.
-    :param reviewer_persona: persona that reviews.
+    :param reviewer_persona: persona of the reviewer.
     :param created_at: time of its creation, UTC, ISO 8601.
     :param status: ``in_progress`` or ``completed``.
     :param comment_count: number of comments.
@@ -111,7 +111,7 @@ class ReviewContent:
     :param artifact_type: type of the artifact.
     :param revision_id: row id of the revision.
     :param revision_num: number of the revision.
-    :param reviewer_persona: persona that reviews.
+    :param reviewer_persona: persona of the reviewer.
     :param created_at: time of its creation, UTC, ISO 8601.
     :param status: ``in_progress`` or ``completed``.
     :param completed_at: time of its completion, UTC, ISO 8601.
