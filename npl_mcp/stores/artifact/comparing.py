@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 MOST_LINES = 2_000
-"""Maximum lines of each text that are compared one by one, between the common beginning and end. The work may
+"""Maximum lines of each text for a comparison one by one, between the common beginning and end. The work may
 be quadratic: a third of a second at this limit. Above it, everything in between counts as changed.
 """
 
@@ -22,7 +22,7 @@ CONTEXT = 3
 
 
 def cut_line(line: str) -> str:
-    """Return a line, or its beginning if it is too long to be shown."""
+    """Return a line, or the beginning of a line too long for display."""
     return line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]}…"
 
 
@@ -87,7 +87,7 @@ def compare(old: str, new: str) -> Comparison:
 
 
 def kept_lines(old: Sequence[str], new: Sequence[str]) -> dict[int, int]:
-    """Return the new numbers of the lines that two texts share, by their old ones; both count from 1."""
+    """Return the new numbers of the lines common to two texts, by their old numbers; both count from 1."""
     blocks = (block for block in _blocks(old, new) if block[0])
     return {begin + n + 1: to + n + 1 for _, begin, end, to, _ in blocks for n in range(end - begin)}
 
@@ -108,7 +108,7 @@ def _changed(
 
 
 def _blocks(before: Sequence[str], after: Sequence[str]) -> list[tuple[bool, int, int, int, int]]:
-    """Return ranges of both texts that are equal or not, in order."""
+    """Return the equal and the different ranges of both texts, in order."""
     shortest = min(len(before), len(after))
     start = next((n for n in range(shortest) if before[n] != after[n]), shortest)
     rest = shortest - start

@@ -1,6 +1,6 @@
-"""The contents of artifacts: rows, each once under its digest, and files that are copies of them.
+"""The contents of artifacts: rows, one per digest, and copies of them in files.
 
-Agents open files by path. So a file is made where a revision is stored or read; it may be removed at any
+Agents open files by path. So storing or reading a revision creates its files; they may be removed at any
 time::
 
     <folder>/<artifact>/revision-<n>-<filename>    a revision's content
@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 class Contents:
     """Storage of the contents of revisions.
 
-    :param folder: of the copies; created with the first one.
+    :param folder: the folder of the copies, created with the first one.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -37,8 +37,8 @@ class Contents:
     def paths(self, owner: int, number: int, filename: str) -> tuple[Path, Path]:
         """Return the absolute paths of the copies of a revision's content and of its description.
 
-        :param owner: id of the artifact.
-        :param number: of the revision.
+        :param owner: the id of the artifact.
+        :param number: the number of the revision.
         """
         folder = self.folder.absolute() / str(owner)
         return folder / f"revision-{number}-{filename}", folder / f"revision-{number}.meta.md"
@@ -66,8 +66,7 @@ class Contents:
         return content
 
     def read(self, tx: Transaction, artifact: Row, row: Row) -> tuple[bytes, str]:
-        """Return content and description of a revision, from their copies if these exist; else create the
-        copies.
+        """Return content and description of a revision, from their copies; create missing copies.
 
         :param artifact: the artifact's row.
         :param row: the revision's row.
@@ -91,7 +90,7 @@ class Contents:
     def copy(self, paths: tuple[Path, Path], content: bytes, meta: bytes) -> None:
         """Copy a content and its description to their files; a failure is ignored.
 
-        :param paths: see :meth:`paths`.
+        :param paths: the result of :meth:`paths`.
         """
         try:
             if not self.folder.is_dir():
@@ -110,7 +109,7 @@ class Contents:
 def _checked(row: Row) -> str:
     """Return the name of a revision for messages.
 
-    :raises DatabaseError: its file name leads elsewhere.
+    :raises DatabaseError: its stored file name is not valid.
     """
     which = f"revision {row['revision_num']} of artifact {row['artifact_id']}"
     try:

@@ -40,7 +40,7 @@ class RevisionDraft:
 def check_size(size: int, most: int) -> None:
     """Check the size of a content in bytes.
 
-    :raises TooLargeError: it exceeds the limit of the settings.
+    :raises TooLargeError: the size exceeds the limit of the settings.
     """
     if size > most:
         raise TooLargeError(
@@ -49,12 +49,12 @@ def check_size(size: int, most: int) -> None:
 
 
 def decode(file_content_base64: str, most: int) -> bytes:
-    """Decode a file's content: standard base64 with padding and nothing else, so each content has one form.
+    """Decode a file's content: only standard base64 with padding, so each content has one form.
 
-    :param most: maximum bytes of the content.
-    :raises MissingRequestError: it is empty.
-    :raises TooLargeError: it encodes more bytes; then it is not decoded.
-    :raises InvalidRequestError: it is not base64.
+    :param most: the maximum bytes of the content.
+    :raises MissingRequestError: the text is empty.
+    :raises TooLargeError: the text encodes more bytes; it is not decoded.
+    :raises InvalidRequestError: the text is not base64.
     """
     if not file_content_base64:
         raise MissingRequestError(
@@ -74,9 +74,9 @@ def decode(file_content_base64: str, most: int) -> bytes:
 def given_content(content: str | None, file_content_base64: str | None, most: int) -> bytes:
     """Return the content of a file, given as text or in base64.
 
-    :param content: the text; it is stored in UTF-8.
-    :param most: maximum bytes of decoded base64.
-    :raises MissingRequestError: neither is given, or it is empty.
+    :param content: the text, stored in UTF-8.
+    :param most: the maximum bytes of decoded base64.
+    :raises MissingRequestError: both are missing, or the given one is empty.
     :raises InvalidRequestError: both are given, or the given one is not valid.
     :raises TooLargeError: base64 encodes too many bytes.
     """
@@ -110,7 +110,7 @@ _PICTURES = (
 
 
 def picture_type(content: bytes) -> str | None:
-    """Return the type of a picture that browsers display and that holds no active content."""
+    """Return the type of a picture for browsers, without active content; ``None`` for other files."""
     return next(
         (
             kind
@@ -137,15 +137,15 @@ def _strictly_decoded(text: str) -> bytes | None:
         content = binascii.a2b_base64(written)
     except (UnicodeEncodeError, binascii.Error):
         return None
-    # Decoding skips invalid characters; only if encoding gives the same text was all of it base64.
+    # Decoding skips invalid characters. The text was valid base64 only if encoding restores it.
     return content if binascii.b2a_base64(content, newline=False) == written else None
 
 
 def check_filename(filename: str, parameter: str = "filename") -> str:
     """Check the name of a file: valid on every system, and without a path.
 
-    :raises MissingRequestError: it is empty.
-    :raises InvalidRequestError: it is not valid.
+    :raises MissingRequestError: the name is empty.
+    :raises InvalidRequestError: the name is not valid.
     """
     name = checks.line(filename, parameter, _FILENAME_CHARACTERS)
     wrong = sorted({sign for sign in name if not _fit_for_filename(sign)})
@@ -170,8 +170,8 @@ def _fit_for_filename(sign: str) -> bool:
 def description(artifact_name: str, number: int, moment: str, draft: RevisionDraft) -> bytes:
     """Write a revision's ``.meta.md``: front matter with its keys in order, then the notes.
 
-    :param number: of the revision.
-    :param moment: when it was made.
+    :param number: the number of the revision.
+    :param moment: the time of its creation.
     """
     import yaml  # only writing needs it
 

@@ -157,7 +157,7 @@ class RevisionEntry:
 def require(tx: Transaction, artifact_id: int) -> Row:
     """Return the row of table ``artifact``.
 
-    :raises ArtifactNotFoundError: no artifact has that id; names the newest.
+    :raises ArtifactNotFoundError: no artifact has that id; the message names the newest.
     """
     row = tx.one(
         "SELECT id, name, type, created_at, revision_count, archived_at FROM artifact WHERE id = :id",
@@ -176,7 +176,7 @@ def require(tx: Transaction, artifact_id: int) -> Row:
 def require_open(tx: Transaction, artifact_id: int) -> Row:
     """Return the row of an artifact that accepts revisions and reviews.
 
-    :raises ClosedError: it is archived.
+    :raises ClosedError: the artifact is archived.
     """
     row = require(tx, artifact_id)
     if row["archived_at"] is not None:
@@ -189,8 +189,8 @@ def require_open(tx: Transaction, artifact_id: int) -> Row:
 def require_revision(tx: Transaction, artifact_id: int, revision_num: int | None = None) -> Row:
     """Return the row of table ``revision``.
 
-    :param revision_num: ``None``: the highest.
-    :raises RecordNotFoundError: the revision does not exist; names the existing ones.
+    :param revision_num: the number of the revision; ``None`` for the highest.
+    :raises RecordNotFoundError: the revision does not exist; the message names the existing ones.
     """
     return _revision(tx, require(tx, artifact_id), revision_num)
 
@@ -230,7 +230,7 @@ class ArtifactStore:
         """Create an artifact with its revision 0.
 
         :param kind: the artifact's type.
-        :param session_id: a session to link it to.
+        :param session_id: the id of a session to link it to.
         """
         with self.database.write() as tx:
             number = None if session_id is None else session.require(tx, session_id)
@@ -245,8 +245,8 @@ class ArtifactStore:
         """Add a revision; it becomes the current one.
 
         :param expect: the number of the current one.
-        :param once: add nothing, and return the existing revision, if the same author stored the same content
-            before.
+        :param once: whether to return the existing revision, and add nothing, if the same author stored the
+            same content before.
         """
         with self.database.write() as tx:
             artifact = require_open(tx, artifact_id)
@@ -266,7 +266,7 @@ class ArtifactStore:
     def content(self, artifact_id: int, revision_num: int | None = None) -> tuple[Revision, bytes]:
         """Return a revision and its bytes.
 
-        :param revision_num: ``None``: the highest.
+        :param revision_num: the number of the revision; ``None`` for the highest.
         """
         with self.database.read() as tx:
             artifact = require(tx, artifact_id)
@@ -315,7 +315,7 @@ class ArtifactStore:
 
 
 def archive(tx: Transaction, artifact_id: int, archived: bool) -> ArchivedArtifact:
-    """Archive or reopen an artifact; an archived one is not listed and cannot be changed.
+    """Archive or reopen an artifact; an archived one is hidden from lists and cannot be changed.
 
     :param archived: whether to archive it.
     """
@@ -332,7 +332,7 @@ def archive(tx: Transaction, artifact_id: int, archived: bool) -> ArchivedArtifa
 def listed(tx: Transaction, part: Slice, archived: bool = False) -> Page[ArtifactEntry]:
     """Return artifacts, newest first.
 
-    :param archived: archived artifacts instead of the others.
+    :param archived: whether to return the archived artifacts instead of the others.
     """
     sql = _LIST.format(archived="NOT NULL" if archived else "NULL")
     return tx.page(ArtifactEntry, sql, read_total(tx, _TOTALS[archived]), part)
