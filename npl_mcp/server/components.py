@@ -18,7 +18,7 @@ Given = Mapping[str, Any]
 
 
 class CallingPrompt(Prompt):
-    """A prompt whose text a function returns."""
+    """A prompt with a function's result as its text."""
 
     _function: Callable[[Given], Awaitable[str]] = PrivateAttr()
 
@@ -38,7 +38,7 @@ class CallingPrompt(Prompt):
 
 
 class CallingTemplate(ResourceTemplate):
-    """A template of addresses whose content a function returns."""
+    """A template of addresses with a function's result as their content."""
 
     _function: Callable[[Given], Awaitable[ResourceResult]] = PrivateAttr()
 

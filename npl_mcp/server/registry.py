@@ -92,7 +92,7 @@ class BoundTool(Tool):
         return self._spec.app is not None
 
     def without_actors(self) -> BoundTool:
-        """Return the tool for a caller whose token names the actor."""
+        """Return the tool for a caller with a token, which names the actor."""
         implied = actors(self._spec.function)
         required = [name for name in self.parameters.get("required", ()) if name not in implied]
         if required == self.parameters.get("required", []):

@@ -88,7 +88,7 @@ def call_tool(
 
     Only calls that :class:`CallsByName` leaves alone come here.
 
-    :raises InvalidRequestError: it was to call itself.
+    :raises InvalidRequestError: the named tool is this one.
     """
     raise InvalidRequestError(f"{name} cannot call itself", parameter="name", hint="search_tools finds tools")
 

@@ -81,7 +81,7 @@ def check(content: bytes, limit: int) -> None:
         if first["type"] == "json_invalid":
             code, problem = PARSE_ERROR, f"{first['msg']}; send JSON in UTF-8"
         raise UnreadableError(code, problem, identity(content)) from None
-    # A request whose id has a wrong type looks like a notification, which gets no answer.
+    # A request with an id of a wrong type looks like a notification, which gets no answer.
     if isinstance(message, JSONRPCNotification) and b'"id"' in content and "id" in from_json(content):
         raise UnreadableError(code, problem)
 

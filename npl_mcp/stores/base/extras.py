@@ -9,7 +9,7 @@ from typing import NamedTuple
 class Extra(NamedTuple):
     """An optional dependency.
 
-    :param package: its import name.
+    :param package: the import name.
     :param purpose: the feature that needs it.
     """
 

@@ -28,7 +28,7 @@ def private_folder(folder: Path) -> None:
     Subfolders are examined only if other users could have entered the folder: once it is closed, its contents
     are out of reach. Links and files of other users are left alone.
 
-    :raises OSError: it cannot be created.
+    :raises OSError: the folder cannot be created.
     """
     folder.mkdir(parents=True, exist_ok=True, mode=FOLDER)
     if os.name != "posix":

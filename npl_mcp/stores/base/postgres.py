@@ -177,7 +177,7 @@ class PostgresEngine(Engine):
 
     def begin(self, raw: Any, deadline: Deadline, *, read_only: bool, schema: str | None) -> str:
         """Begin a transaction; one that may write waits for its turn among all users of the database."""
-        # A statement sees what was committed before it, so the first one after the lock sees everything.
+        # A statement sees all earlier commits, so the first one after the lock sees everything.
         # A fast plan for the lists of one room or persona may be slow for another, and planning takes a tenth
         # of a millisecond. A write finds its rows by their keys; repeated planning took half of its time,
         # while all other writers wait.

@@ -96,7 +96,7 @@ class Remark:
 
     @classmethod
     def placed(cls, **values: Any) -> Remark:
-        """Return a comment whose place is parsed from its location.
+        """Return a comment, with its place parsed from its location.
 
         :param values: the values of the other fields.
         :raises InvalidRequestError: the location is not valid.
