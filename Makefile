@@ -8,7 +8,7 @@ SETUP := $(VENV)/.set-up
 export PYTHONDONTWRITEBYTECODE :=
 
 # Tests of what is kept in the database, which hold for every engine.
-ON_POSTGRES := tests/npl_mcp/stores tests/npl_mcp/core/test_sets_of_stores.py \
+ON_POSTGRES := tests/npl_mcp/stores tests/npl_mcp/app/test_sets_of_stores.py \
 	$(patsubst %,tests/npl_mcp/tools/test_%.py,artifact chat chat_rooms chat_todos review session worklog waiting hostile_arguments search search_at_once) \
 	$(patsubst %,tests/npl_mcp/server/test_%.py,commands registry) \
 	$(patsubst %,tests/npl_mcp/http/test_%.py,identity replicas) tests/npl_mcp/web/test_stores.py tests/test_bench_teams.py
@@ -24,7 +24,7 @@ $(SETUP): requirements.txt pyproject.toml
 	@touch $@
 
 run: $(SETUP)
-	$(BIN)/python -m npl_mcp.dev.demo
+	$(BIN)/python -m docs.demo
 
 # All but what `make durability` runs.
 test: $(SETUP)
@@ -99,7 +99,7 @@ bench: $(SETUP)
 	$(BIN)/python -m benchmarks.relevance
 
 docs: $(SETUP)
-	$(BIN)/python -m npl_mcp.dev.reference
+	$(BIN)/python -m docs.reference
 
 # What is published, in dist: checked, and tried with every supported Python that is here, without extras and with all. Needs the network.
 package: $(SETUP)

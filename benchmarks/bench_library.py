@@ -19,8 +19,8 @@ from pathlib import Path
 
 from benchmarks import scale_corpus
 from benchmarks.common import CONTEXTS, settings
-from npl_mcp.core.app import App
-from npl_mcp.core.libraries import Libraries
+from npl_mcp.app.app import App
+from npl_mcp.app.libraries import Libraries
 from npl_mcp.tools.npl import npl_load_tailored
 
 ROUNDS = 10

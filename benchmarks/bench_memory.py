@@ -13,7 +13,7 @@ from pathlib import Path
 from common import CONTEXTS, settings, write_folder
 
 from npl_index.library.documents import DocumentRef
-from npl_mcp.core.app import App
+from npl_mcp.app.app import App
 from npl_mcp.tools.npl import npl_load_tailored
 
 

@@ -22,8 +22,8 @@ from statistics import median
 from benchmarks import scale_corpus
 from benchmarks.common import CONTEXTS, percentile, settings
 from benchmarks.team import Caller, callers, replicas
-from npl_mcp.core.app import App
-from npl_mcp.core.libraries import Libraries
+from npl_mcp.app.app import App
+from npl_mcp.app.libraries import Libraries
 from tests.postgres_server import serving
 
 REPLICAS = 3

@@ -36,7 +36,7 @@ from benchmarks.figures import LogPlot, put_between
 from npl_index.library.documents import DocumentRef
 from npl_index.ranking.analysis import extract_keywords
 from npl_index.ranking.scoring import Query, rank
-from npl_mcp.core.app import App
+from npl_mcp.app.app import App
 
 QUESTIONS = 40
 EDITS = 20

@@ -31,7 +31,7 @@ from fastmcp.client.transports import StdioTransport
 
 from benchmarks.common import CONTEXTS, long_file, median_ms, percentile, settings
 from benchmarks.relevance.__main__ import HERE, read_questions
-from npl_mcp.core.app import App
+from npl_mcp.app.app import App
 from npl_mcp.tools.npl import npl_load_tailored
 
 BUDGET = 2000

@@ -21,11 +21,11 @@ from pathlib import Path
 from statistics import median, quantiles
 from typing import Any
 
+from npl_mcp.app.app import App
 from npl_mcp.config.settings import Settings
-from npl_mcp.core.app import App
 from npl_mcp.stores.base import sqlite
+from npl_mcp.tools.contract.responses import as_dict
 from npl_mcp.tools.domains import listed_tools
-from npl_mcp.tools.responses import as_dict
 
 Call = Callable[[int], Any]
 

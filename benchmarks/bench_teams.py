@@ -28,8 +28,8 @@ from typing import Any
 from benchmarks.common import percentile
 from benchmarks.figures import put_between
 from benchmarks.team import Caller, Replica, cpu, family, machine, replicas
+from npl_mcp.app.app import App
 from npl_mcp.config.settings import Settings
-from npl_mcp.core.app import App
 from npl_mcp.stores.base.postgres import WRITERS, driver
 from npl_mcp.tools.artifact import artifact_create
 from npl_mcp.tools.chat import chat_create_room

@@ -22,8 +22,8 @@ from statistics import median, quantiles
 from typing import Any
 
 from benchmarks.team import Caller, cpu, replicas
+from npl_mcp.app.app import App
 from npl_mcp.config.settings import Settings
-from npl_mcp.core.app import App
 
 CLAIMERS = 30
 

@@ -13,13 +13,13 @@ import anyio
 from npl_mcp.server.startup import lasting
 
 with lasting():
+    from npl_mcp.app.app import App
     from npl_mcp.config.settings import Settings
-    from npl_mcp.core.app import App
     from npl_mcp.server.registry import register_all
     from npl_mcp.server.server import create_server, quiet_libraries
     from npl_mcp.server.startup import prepare_process
     from npl_mcp.server.stdio import connect, serve
-    from npl_mcp.tools.spec import ToolSpec
+    from npl_mcp.tools.contract.spec import ToolSpec
 
 
 def noop(app: App) -> dict[str, str]:  # noqa: ARG001

@@ -20,11 +20,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from npl_mcp.app.app import App
 from npl_mcp.config.server_state import read_state
-from npl_mcp.core.app import App
 from npl_mcp.http import serving
 from npl_mcp.server import server
-from npl_mcp.tools.spec import ToolSpec
+from npl_mcp.tools.contract.spec import ToolSpec
 
 TICK = os.sysconf("SC_CLK_TCK")
 

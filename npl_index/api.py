@@ -1,7 +1,7 @@
 """The library in two functions: the sections for a task, and the section tree.
 
 Files are read again after changes, and otherwise come from memory (at most 64 MiB of indexes). For other
-caches, item names, several roots or other limits, combine the parts like ``npl_mcp.core.app``.
+caches, item names, several roots or other limits, combine the parts like ``npl_mcp.app.app``.
 """
 
 from __future__ import annotations

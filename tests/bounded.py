@@ -28,7 +28,7 @@ from npl_mcp.projects.git import visible
 from npl_mcp.server.arguments import from_text
 from npl_mcp.server.messages import excess
 from npl_mcp.stores.review.overlay import Mark, draw
-from npl_mcp.stores.worklog.files import read_object
+from npl_mcp.stores.worklog.transfer import read_object
 from npl_mcp.web.markdown import markdown
 
 SECONDS = 6

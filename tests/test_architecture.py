@@ -40,15 +40,15 @@ PACKAGES = {
     "npl_mcp.stores": "npl_index",
     "npl_mcp.documents": "npl_index config stores",
     "npl_mcp.projects": "npl_index config stores",
-    "npl_mcp.core": "npl_index config stores documents projects",
-    "npl_mcp.tools": "npl_index config stores documents projects core",
-    "npl_mcp.questions": "npl_index config stores documents projects core tools",
-    "npl_mcp.cli": "npl_index config stores core tools questions",
-    "npl_mcp.web": "npl_index config stores documents core tools questions",
-    "npl_mcp.server": "npl_index config stores documents projects core tools web",
-    "npl_mcp.http": "npl_index config stores core tools cli server web",
-    "npl_mcp.dev": "npl_index config stores projects core tools server",
-    "npl_mcp.__main__": "npl_index config stores projects core tools server cli",
+    "npl_mcp.app": "npl_index config stores documents projects",
+    "npl_mcp.browsing": "npl_index config stores documents projects app",
+    "npl_mcp.tools": "npl_index config stores documents projects app browsing",
+    "npl_mcp.questions": "npl_index config stores documents projects app browsing tools",
+    "npl_mcp.cli": "npl_index config stores app tools questions",
+    "npl_mcp.web": "npl_index config stores documents app browsing tools questions",
+    "npl_mcp.server": "npl_index config stores documents projects app browsing tools web",
+    "npl_mcp.http": "npl_index config stores app tools cli server web",
+    "npl_mcp.__main__": "npl_index config stores projects app tools server cli",
 }
 
 # Inside the two packages that have packages of their own: rooms in the order of their imports.
@@ -72,17 +72,20 @@ LATE = {
     ("npl_mcp.cli.commands.test", "npl_mcp.questions.testing"): "the application: a quarter of a second",
     (
         "npl_mcp.cli.transports.in_process",
-        "npl_mcp.core.worklog_context",
+        "npl_mcp.app.worklog_context",
     ): "the database: 25 ms; items need none",
     (
         "npl_mcp.cli.transports.in_process",
-        "npl_mcp.core.app",
+        "npl_mcp.app.app",
     ): "it takes a quarter of a second; whole items and worklogs need none of it",
     (
         "npl_mcp.http.serving",
         "npl_mcp.http.listening",
     ): "FastMCP takes most of a second; status and stop need none of it",
-    ("npl_mcp.server.apps", "npl_mcp.web.chat_window"): "Jinja takes long, and few clients show pages",
+    (
+        "npl_mcp.server.primitives.apps",
+        "npl_mcp.web.chat_window",
+    ): "Jinja takes long, and few clients show pages",
     ("npl_mcp.server.registry", "npl_mcp.web.chat_window"): "as above",
     ("npl_mcp.__main__", "npl_mcp.server.server"): "FastMCP takes most of a second; --help needs none of it",
 }
@@ -95,7 +98,7 @@ BY_NAME = {
 }
 
 # A failure becomes a reply in exactly one place; a failing report of a call must not end the reports.
-BROAD = {"npl_mcp.server.server": 1, "npl_mcp.core.calls": 1}
+BROAD = {"npl_mcp.server.server": 1, "npl_mcp.app.call_reports": 1}
 
 MAX_FILE_LINES = 500
 MAX_FUNCTION_LINES = 60
@@ -309,7 +312,7 @@ HEAVY = ("fastmcp", "mcp", "mcp_types", "pydantic", "httpx2", "numpy", "tiktoken
 
 @pytest.mark.parametrize(
     "statement",
-    ["import npl_index", "import npl_mcp.tools.npl", "import npl_mcp.core.app", "import npl_mcp.__main__"],
+    ["import npl_index", "import npl_mcp.tools.npl", "import npl_mcp.app.app", "import npl_mcp.__main__"],
 )
 def test_the_core_and_the_tools_import_nothing_heavy(statement: str) -> None:
     """What the command line will need starts without the protocol's packages, numpy and vocabularies."""

@@ -57,7 +57,7 @@ MADE = {
     "npl_index/library/patterns.py": ("match", list(map(glob, ("*a*b*c*", "a?[b-d]*e")))),
     "npl_index/items/loading.py": ("match", [glob("a*b*[!c]*")]),
     "npl_mcp/web/pages/search.py": ("search", [re.compile("ab|a|b", re.IGNORECASE)]),
-    "npl_mcp/core/searching.py": (
+    "npl_mcp/app/searching.py": (
         "search",
         [
             re.compile(text, re.IGNORECASE)

@@ -20,10 +20,10 @@ from starlette.routing import BaseRoute, Route
 
 from npl_index.errors import InvalidRequestError
 from npl_mcp import __version__
+from npl_mcp.app.app import App
+from npl_mcp.app.call_reports import CALLER_KEY, FOLDER_HEADER, FOLDER_KEY
+from npl_mcp.app.lanes import blocked, lane
 from npl_mcp.config.settings import Settings
-from npl_mcp.core.app import App
-from npl_mcp.core.calls import CALLER_KEY, FOLDER_HEADER, FOLDER_KEY
-from npl_mcp.core.lanes import blocked, lane
 from npl_mcp.http.guard import Guard
 from npl_mcp.http.identities import Identities
 from npl_mcp.http.kept import Kept
@@ -32,10 +32,10 @@ from npl_mcp.http.policy import READY, SOME_DOMAINS, SOON, Policy, Refusal
 from npl_mcp.server.fastmcp_private import Sessions, sdk_server
 from npl_mcp.server.server import create_server
 from npl_mcp.stores.base.errors import StoreError
-from npl_mcp.tools.errors import ErrorCode, translate
-from npl_mcp.tools.responses import as_dict
-from npl_mcp.web.app import site_of, static_files
+from npl_mcp.tools.contract.error_codes import ErrorCode, translate
+from npl_mcp.tools.contract.responses import as_dict
 from npl_mcp.web.calling import CLOSED, STATUS, call, text_of
+from npl_mcp.web.routes import site_of, static_files
 
 MAX_SESSIONS = 1_000
 """Maximum open sessions of the 2025-11-25 protocol. A session ends after half an hour without a request;

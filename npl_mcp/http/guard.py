@@ -15,8 +15,8 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from npl_mcp.core.calls import ADMITTED_KEY, CALLER, CALLER_KEY, FOLDER_HEADER, Caller
-from npl_mcp.core.lanes import lane
+from npl_mcp.app.call_reports import ADMITTED_KEY, CALLER, CALLER_KEY, FOLDER_HEADER, Caller
+from npl_mcp.app.lanes import lane
 from npl_mcp.http.identities import SECONDS, Identities
 from npl_mcp.http.policy import (
     BUSY,
@@ -31,7 +31,7 @@ from npl_mcp.http.policy import (
 )
 from npl_mcp.http.shares import Shares
 from npl_mcp.server.messages import excess
-from npl_mcp.tools.errors import ErrorCode
+from npl_mcp.tools.contract.error_codes import ErrorCode
 from npl_mcp.web.browsers import FORM_KEY, SIGN_IN, is_form, protecting
 
 HELD_BODIES = 4

@@ -16,9 +16,9 @@ from prometheus_client.metrics_core import CounterMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from npl_index.answer.values import Tailored
-from npl_mcp.core.app import App
-from npl_mcp.core.call_log import UNKNOWN, sinks
-from npl_mcp.core.calls import Call, Reports
+from npl_mcp.app.app import App
+from npl_mcp.app.call_log import UNKNOWN, sinks
+from npl_mcp.app.call_reports import Call, Reports
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 

@@ -17,12 +17,12 @@ from mcp_types import CONNECTION_CLOSED
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from npl_mcp.app.call_reports import FOLDER_HEADER, HTTP, UNIX, Caller
 from npl_mcp.config.settings import Listening
-from npl_mcp.core.calls import FOLDER_HEADER, HTTP, UNIX, Caller
 from npl_mcp.http.identities import Identities, owner
 from npl_mcp.stores.base.errors import StoreError
-from npl_mcp.tools.errors import ErrorCode
-from npl_mcp.tools.responses import FailedReply, as_dict, encode
+from npl_mcp.tools.contract.error_codes import ErrorCode
+from npl_mcp.tools.contract.responses import FailedReply, as_dict, encode
 from npl_mcp.web.browsers import (
     SIGN_IN,
     is_from_elsewhere,

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from npl_index.library.documents import DocumentRef
-from npl_mcp.core.app import App
+from npl_mcp.app.app import App
 from npl_mcp.questions.files import question_files
 from npl_mcp.questions.format import Question
 from npl_mcp.questions.running import Asked, Difference, answered, compare

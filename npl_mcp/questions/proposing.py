@@ -13,8 +13,8 @@ from npl_index.library.references import document_name
 from npl_index.markdown.headings import MAX_HEADING
 from npl_index.markdown.links import Reference, slugs
 from npl_index.selectors.writing import qualified
-from npl_mcp.core.app import App
-from npl_mcp.core.relations import Relations, place_of
+from npl_mcp.app.app import App
+from npl_mcp.browsing.relations import Relations, place_of
 from npl_mcp.questions.format import Question
 from npl_mcp.questions.running import Outcome, ask_one
 from npl_mcp.questions.trial import Trial

@@ -23,15 +23,15 @@ from npl_index.markdown.front_matter import divide, texts_of, values, with_value
 from npl_index.markdown.links import slug
 from npl_index.markdown.sections import Section, SectionTree, parse_sections
 from npl_index.ranking.analysis import extract_keywords, terms
-from npl_mcp.core.app import App
-from npl_mcp.core.relations import Relations, place_of
-from npl_mcp.core.section_edits import Target
+from npl_mcp.app.app import App
+from npl_mcp.app.section_edits import Target
+from npl_mcp.browsing.relations import Relations, place_of
 from npl_mcp.questions.format import Question
 from npl_mcp.questions.proposing import linked
 from npl_mcp.questions.running import Asked, Outcome, answered
 from npl_mcp.questions.trial import Trial
 from npl_mcp.stores.base.errors import ConflictError
-from npl_mcp.tools.responses import as_dict
+from npl_mcp.tools.contract.responses import as_dict
 
 MAX_KEYWORDS = 40
 """Keywords of a page; the index counts the first 1,024 characters of a page's names."""

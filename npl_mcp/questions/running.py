@@ -16,11 +16,11 @@ from npl_index.library.documents import DocumentRef
 from npl_index.selectors.grammar import compile_selector
 from npl_index.selectors.matching import Scope
 from npl_index.selectors.selection import Selected, heads_in, select_in
-from npl_mcp.core.app import App
-from npl_mcp.core.waiting import waited
+from npl_mcp.app.app import App
+from npl_mcp.app.waiting import waited
 from npl_mcp.questions.format import Question
+from npl_mcp.tools.contract.responses import ENVELOPE, as_dict
 from npl_mcp.tools.npl import found_in
-from npl_mcp.tools.responses import ENVELOPE, as_dict
 
 MAX_ABOVE = 3
 """Named sections with a better rank than the right one."""

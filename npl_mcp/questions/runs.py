@@ -15,14 +15,14 @@ from typing import Any
 from npl_index.errors import InvalidRequestError, NPLError
 from npl_index.library.files import Folder
 from npl_mcp import __version__
-from npl_mcp.core.app import App
-from npl_mcp.core.lanes import lane
+from npl_mcp.app.app import App
+from npl_mcp.app.lanes import lane
 from npl_mcp.questions.format import Question
 from npl_mcp.questions.running import Outcome, ask_one
 from npl_mcp.stores.base.errors import StorageError
 from npl_mcp.stores.base.folder import FILE, FOLDER, QUESTION_FOLDER, private_folder
 from npl_mcp.stores.base.paging import now
-from npl_mcp.tools.responses import as_dict
+from npl_mcp.tools.contract.responses import as_dict
 
 MAX_RUNS = 50
 """Stored runs."""

@@ -11,15 +11,15 @@ from xml.etree import ElementTree
 
 from npl_index.errors import InvalidRequestError
 from npl_index.library.documents import DocumentRef
+from npl_mcp.app.app import App
 from npl_mcp.config.settings import Settings
-from npl_mcp.core.app import App
 from npl_mcp.questions.against import against
 from npl_mcp.questions.files import QuestionFile, question_files
 from npl_mcp.questions.format import Question, read_questions, written
 from npl_mcp.questions.proposing import Proposal, draft, from_calls
 from npl_mcp.questions.repairs import Repair, propose, write_repairs
 from npl_mcp.questions.running import Difference, Outcome, ask
-from npl_mcp.tools.responses import as_dict
+from npl_mcp.tools.contract.responses import as_dict
 
 MISSED, UNREADABLE = 1, 2
 """Exit codes: a question is missed or got worse; a question file is invalid or missing."""

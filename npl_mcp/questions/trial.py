@@ -10,8 +10,8 @@ from tempfile import TemporaryDirectory
 
 from npl_index.library.documents import DocumentRef
 from npl_index.library.references import MARKDOWN_SUFFIXES, QUESTION_SUFFIXES, has_suffix
-from npl_mcp.core.app import App
-from npl_mcp.core.relations import place_of
+from npl_mcp.app.app import App
+from npl_mcp.browsing.relations import place_of
 from npl_mcp.projects.git import contents
 
 GIT_SECONDS = 60.0

@@ -19,7 +19,7 @@ from pydantic import BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
 from npl_mcp.server.messages import MOST_VALUES, excess
-from npl_mcp.tools.parameters import CommaList
+from npl_mcp.tools.contract.parameters import CommaList
 
 MOST_ENTRIES = 1_000
 """Maximum entries of a list or keys of an object that a tool examines one by one."""

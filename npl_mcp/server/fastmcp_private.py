@@ -15,7 +15,7 @@ from mcp.server.streamable_http import StreamableHTTPServerTransport
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.types import Receive, Scope, Send
 
-from npl_mcp.tools.errors import shortened
+from npl_mcp.tools.contract.error_codes import shortened
 
 LONGEST_REFUSAL = 200
 """Maximum bytes of a protocol error; the caller knows its own input."""

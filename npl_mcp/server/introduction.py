@@ -14,7 +14,7 @@ from npl_index.errors import DocumentTooLargeError
 from npl_index.library.files import Folder
 from npl_index.library.references import MARKDOWN_SUFFIXES
 from npl_index.library.roots import Found
-from npl_mcp.core.app import VIEWS, App
+from npl_mcp.app.app import VIEWS, App
 
 FIRST = (
     "npl_load_tailored answers from Markdown: ask in the question's words and add terms that the documents "

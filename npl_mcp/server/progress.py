@@ -16,7 +16,7 @@ import anyio
 from fastmcp import Context
 from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
 
-from npl_mcp.core.progress import PROGRESS
+from npl_mcp.app.progress import PROGRESS
 
 FIRST = 1.0
 """Seconds until the first notification of a request, and minimum seconds between two notifications."""

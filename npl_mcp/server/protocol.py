@@ -14,7 +14,7 @@ from npl_index.errors import (
     NPLError,
     OutsideRootError,
 )
-from npl_mcp.core.calls import as_shown
+from npl_mcp.app.call_reports import as_shown
 
 MARKDOWN = "text/markdown"
 

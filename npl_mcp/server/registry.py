@@ -21,21 +21,21 @@ from pydantic_core import PydanticSerializationError, to_json
 
 from npl_index.answer.values import Tailored, Written
 from npl_index.errors import InvalidRequestError, NPLError
-from npl_mcp.core.app import App
-from npl_mcp.core.calls import CURRENT, agent, as_shown, identity, seen, sight
-from npl_mcp.core.lanes import lane
-from npl_mcp.core.progress import ENDING, tell_progress
-from npl_mcp.core.waiting import Awaited, Long, Patience, step
+from npl_mcp.app.app import App
+from npl_mcp.app.call_reports import CURRENT, agent, as_shown, identity, seen, sight
+from npl_mcp.app.lanes import lane
+from npl_mcp.app.progress import ENDING, tell_progress
+from npl_mcp.app.waiting import Awaited, Long, Patience, step
 from npl_mcp.server.arguments import MOST_ENTRIES, strict
 from npl_mcp.server.retries import once
 from npl_mcp.stores.requests import PARAMETER, Request
 from npl_mcp.tools.access import REPLICA, acting, actors, as_seen, domains_needed
-from npl_mcp.tools.errors import invalid_arguments
-from npl_mcp.tools.markdown import as_markdown
-from npl_mcp.tools.parameters import unlisted
-from npl_mcp.tools.responses import Reply, as_dict, encode, pictures, size, value_type, within
+from npl_mcp.tools.contract.error_codes import invalid_arguments
+from npl_mcp.tools.contract.markdown import as_markdown
+from npl_mcp.tools.contract.parameters import unlisted
+from npl_mcp.tools.contract.responses import Reply, as_dict, encode, pictures, size, value_type, within
+from npl_mcp.tools.contract.spec import ToolSpec
 from npl_mcp.tools.search import Hits
-from npl_mcp.tools.spec import ToolSpec
 
 ALWAYS_LOAD = "anthropic/alwaysLoad"
 """Metadata key of a tool: clients with deferred loading of tools load it at once."""
@@ -136,7 +136,7 @@ class BoundTool(Tool):
                 answer.close()
 
     async def _answer(self, arguments: dict[str, Any]) -> ToolResult:
-        """Execute a call; worker threads run its steps with :func:`~npl_mcp.core.waiting.step`."""
+        """Execute a call; worker threads run its steps with :func:`~npl_mcp.app.waiting.step`."""
         request_id = arguments.get(PARAMETER)
         if PARAMETER in arguments:
             arguments = {name: value for name, value in arguments.items() if name != PARAMETER}

@@ -11,10 +11,10 @@ from collections.abc import Generator
 from types import coroutine
 
 from npl_index.answer.values import Written
-from npl_mcp.core.waiting import Awaited, Waiting, step
+from npl_mcp.app.waiting import Awaited, Waiting, step
 from npl_mcp.stores.base.database import Database, Transaction
 from npl_mcp.stores.requests import Request
-from npl_mcp.tools.responses import as_dict, encode
+from npl_mcp.tools.contract.responses import as_dict, encode
 
 
 class _AnsweredError(Exception):

@@ -25,10 +25,9 @@ from npl_index.errors import NotFoundError, NPLError
 from npl_index.index.driver import FTS5_REMEDY, missing_search
 from npl_index.library.references import near_names
 from npl_mcp import __version__
-from npl_mcp.config.settings import Settings
-from npl_mcp.core.app import App
-from npl_mcp.core.call_log import sinks
-from npl_mcp.core.calls import (
+from npl_mcp.app.app import App
+from npl_mcp.app.call_log import sinks
+from npl_mcp.app.call_reports import (
     CALLER,
     CURRENT,
     FOLDER_KEY,
@@ -39,26 +38,27 @@ from npl_mcp.core.calls import (
     identity,
     sight,
 )
-from npl_mcp.server.access import KnowCaller, Seen
-from npl_mcp.server.apps import add_apps, icon
-from npl_mcp.server.completions import add_completions
-from npl_mcp.server.documents import add_documents
+from npl_mcp.config.settings import Settings
+from npl_mcp.server.callers import KnowCaller, VisibleParts
 from npl_mcp.server.fastmcp_private import keep_lists, shorten_errors, skip_header_parameters, skip_logging
 from npl_mcp.server.introduction import introduction
+from npl_mcp.server.primitives.apps import add_apps, icon
+from npl_mcp.server.primitives.completions import add_completions
+from npl_mcp.server.primitives.document_resources import add_documents
+from npl_mcp.server.primitives.prompts import add_prompts
+from npl_mcp.server.primitives.resources import add_directive
 from npl_mcp.server.progress import TellProgress
-from npl_mcp.server.prompts import add_prompts
 from npl_mcp.server.registry import BoundTool, register_all
-from npl_mcp.server.resources import add_directive
 from npl_mcp.server.small_list import CallsByName, SmallList
 from npl_mcp.server.startup import new_loop, prepare_process
 from npl_mcp.server.stdio import connect, serve
 from npl_mcp.stores.base.sqlite import REMEDY, weakness
 from npl_mcp.tools.access import is_for, sees
-from npl_mcp.tools.aliases import Alias, usable_aliases
+from npl_mcp.tools.contract.aliases import Alias, usable_aliases
+from npl_mcp.tools.contract.error_codes import translate
+from npl_mcp.tools.contract.responses import as_dict, encode, size
+from npl_mcp.tools.contract.spec import ToolSpec
 from npl_mcp.tools.domains import domains_named, shown_tools, unlisted_tools
-from npl_mcp.tools.errors import translate
-from npl_mcp.tools.responses import as_dict, encode, size
-from npl_mcp.tools.spec import ToolSpec
 
 logger = logging.getLogger(__name__)
 
@@ -279,7 +279,7 @@ def create_server(settings: Settings, app: App | None = None, reports: Reports |
         add_prompts(server, app)
         add_completions(server, app)
         add_apps(server)
-    server.add_transform(Seen())
+    server.add_transform(VisibleParts())
     if settings.small_list:
         server.add_transform(SmallList(app, domains, every))
     for adapt in (skip_header_parameters, skip_logging, shorten_errors, keep_lists):

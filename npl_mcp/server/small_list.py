@@ -17,14 +17,14 @@ from fastmcp.tools.base import Tool, ToolResult
 from mcp_types import CallToolRequestParams
 
 from npl_index.errors import InvalidRequestError
-from npl_mcp.core.app import App
-from npl_mcp.core.calls import sight
-from npl_mcp.core.lanes import lane
+from npl_mcp.app.app import App
+from npl_mcp.app.call_reports import sight
+from npl_mcp.app.lanes import lane
 from npl_mcp.server.arguments import from_text
 from npl_mcp.server.registry import BoundTool
 from npl_mcp.tools.access import sees_domain
+from npl_mcp.tools.contract.spec import ToolSpec
 from npl_mcp.tools.search import MAX_QUERY
-from npl_mcp.tools.spec import ToolSpec
 
 CALL = "call_tool"
 

@@ -33,7 +33,7 @@ from pydantic_core import from_json
 
 from npl_mcp.server.fastmcp_private import sdk_server
 from npl_mcp.server.messages import LONGEST_END, excess, identity
-from npl_mcp.tools.errors import shortened
+from npl_mcp.tools.contract.error_codes import shortened
 
 _NO_REQUEST = (
     'not a message of JSON-RPC: "jsonrpc" is "2.0", "method" a text, "id" a text or a whole number, '

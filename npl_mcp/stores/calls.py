@@ -58,7 +58,7 @@ _LENGTH: Mapping[str, int] = {"hour": 13, "day": 10}
 
 
 @dataclass(frozen=True, slots=True)
-class Logged:
+class LoggedCall:
     """A call before it is stored.
 
     :param created_at: time of the answer, UTC, ISO 8601.
@@ -125,7 +125,7 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class CallEntry:
-    """A call in the log; for the other parameters see :class:`Logged`.
+    """A call in the log; for the other parameters see :class:`LoggedCall`.
 
     :param id: id of the call; ids grow with time.
     :param ms: duration in milliseconds.
@@ -187,7 +187,7 @@ class Figures:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class CallFilter:
     """The filter of a list of calls.
 
     :param domains: domains of the tools; ``None`` for all calls, also of tools without a domain.
@@ -229,7 +229,7 @@ class CallStore:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def add(self, calls: Sequence[Logged]) -> None:
+    def add(self, calls: Sequence[LoggedCall]) -> None:
         """Store calls in order, and remove surplus and expired rows, in one transaction."""
         with self._database.write() as tx:
             for call in calls:
@@ -240,7 +240,9 @@ class CallStore:
             tx.run("DELETE FROM tool_call_offer WHERE call_id <= :gone", gone=gone)
             tx.run("DELETE FROM tool_call WHERE id <= :gone", gone=gone)
 
-    def list(self, seen: Seen, part: Slice, sort: Sort = "id", *, rising: bool = False) -> Page[CallEntry]:
+    def list(
+        self, seen: CallFilter, part: Slice, sort: Sort = "id", *, rising: bool = False
+    ) -> Page[CallEntry]:
         """Return calls.
 
         :param sort: column of the order; calls without a value come last.
@@ -270,7 +272,7 @@ class CallStore:
         named = (one.partition(": ")[0] for row in rows for one in json_of(row["taken"], "tool_call, taken"))
         return frozenset((*named, *(row["file"] for row in rows if row["file"])))
 
-    def figures(self, seen: Seen, span: Span) -> dict[str, Figures]:
+    def figures(self, seen: CallFilter, span: Span) -> dict[str, Figures]:
         """Return sums by hour or day, oldest first."""
         if not self._database.is_made():
             return {}
@@ -285,7 +287,7 @@ class CallStore:
             for at, row in sorted(rows.items())
         }
 
-    def percentiles(self, seen: Seen) -> dict[str, tuple[int, ...]]:
+    def percentiles(self, seen: CallFilter) -> dict[str, tuple[int, ...]]:
         """Return values below which :data:`SHARES` of the calls stay, of ``micros`` and ``used``."""
         if not self._database.is_made():
             return {}
@@ -300,7 +302,7 @@ class CallStore:
                     found[name] = tuple(tx.value(one, **values, at=at) for at in places)
         return found
 
-    def callers(self, seen: Seen) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def callers(self, seen: CallFilter) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the names of callers and of tools."""
         if not self._database.is_made():
             return (), ()
@@ -329,7 +331,7 @@ _FOLLOW = """
 UPDATE tool_call_offer SET followed_by = :call_id WHERE digest IN :digests AND followed_by IS NULL"""
 
 
-def _add(tx: Transaction, call: Logged) -> None:
+def _add(tx: Transaction, call: LoggedCall) -> None:
     values = values_of(call)
     wanted, offered, taken = (values.pop(name) for name in ("wanted", "offered", "taken"))
     taken = None if taken is None else json.dumps(taken[:TAKEN])
@@ -343,7 +345,7 @@ def _add(tx: Transaction, call: Logged) -> None:
     tx.insert_many("tool_call_offer", [{"call_id": call_id, **one} for one in offers])
 
 
-def _digest(call: Logged, selector: str) -> str:
+def _digest(call: LoggedCall, selector: str) -> str:
     """Return the digest that an offer shares with a call that follows it."""
     parts = (call.who, call.file or "", selector)
     return blake2b("\0".join(parts).encode("utf-8", "replace"), digest_size=16).hexdigest()

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from npl_index.errors import InvalidRequestError
-from npl_mcp.stores.artifact.files import check_filename
+from npl_mcp.stores.artifact.descriptions import check_filename
 from npl_mcp.stores.base.database import Database, digest_of, json_of
 from npl_mcp.stores.base.engine import TableRow
 from npl_mcp.stores.base.errors import DatabaseError

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from graphlib import TopologicalSorter
 
 from npl_mcp.stores.base.database import Row, Transaction
-from npl_mcp.stores.base.engine import Table, page_of
+from npl_mcp.stores.base.engine import StoreTable, page_of
 from npl_mcp.stores.base.errors import AlreadyExistsError, DatabaseError
 from npl_mcp.stores.data_folder import Stores
 
@@ -37,7 +37,7 @@ def copy_stores(source: Stores, target: Stores) -> tuple[int, int]:
         return rows, _read_contents(target, there)
 
 
-def _tables(source: Stores, target: Stores, here: Transaction, there: Transaction) -> list[Table]:
+def _tables(source: Stores, target: Stores, here: Transaction, there: Transaction) -> list[StoreTable]:
     """Return the tables to copy; each follows the tables that it refers to.
 
     :raises AlreadyExistsError: the target is not empty.
@@ -62,7 +62,7 @@ def _tables(source: Stores, target: Stores, here: Transaction, there: Transactio
     return [tables[name] for name in order.static_order()]
 
 
-def _pages(tx: Transaction, table: Table) -> Iterator[list[Row]]:
+def _pages(tx: Transaction, table: StoreTable) -> Iterator[list[Row]]:
     names, most = ", ".join(table.key), page_of(table.name)
     columns = ", ".join(table.columns)
     beyond, last = "", dict[str, object]()
@@ -76,7 +76,7 @@ def _pages(tx: Transaction, table: Table) -> Iterator[list[Row]]:
         last = {f"last_{name}": page[-1][name] for name in table.key}
 
 
-def _copy_table(here: Transaction, there: Transaction, table: Table) -> int:
+def _copy_table(here: Transaction, there: Transaction, table: StoreTable) -> int:
     count = 0
     for page in _pages(here, table):
         there.insert_many(table.name, page)
@@ -96,7 +96,7 @@ def _read_contents(target: Stores, there: Transaction) -> int:
 _NEXT_REVISION = "SELECT * FROM revision WHERE id > :last ORDER BY id LIMIT 1"
 
 
-def _compare(here: Transaction, there: Transaction, table: Table) -> None:
+def _compare(here: Transaction, there: Transaction, table: StoreTable) -> None:
     """Compare the rows of a table.
 
     :raises DatabaseError: a row differs.

@@ -6,12 +6,12 @@ from contextlib import suppress
 from pathlib import Path
 
 from npl_mcp.stores.access import AccessStore
-from npl_mcp.stores.artifact.store import ArtifactStore
+from npl_mcp.stores.artifact.artifacts import ArtifactStore
 from npl_mcp.stores.base.folder import ARTIFACT_FOLDER, private_folder
 from npl_mcp.stores.base.opening import database_of
 from npl_mcp.stores.calls import CallStore
 from npl_mcp.stores.changes import Changes
-from npl_mcp.stores.library.store import LibraryStore
+from npl_mcp.stores.library.libraries import LibraryStore
 from npl_mcp.stores.searching import SearchStore
 
 

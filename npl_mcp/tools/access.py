@@ -14,8 +14,8 @@ from npl_index.errors import NotFoundError
 from npl_mcp.config.settings import Settings
 from npl_mcp.stores.access import Identity, Sight
 from npl_mcp.stores.base.errors import ArtifactNotFoundError, NotAllowedError, SessionNotFoundError
+from npl_mcp.tools.contract.spec import ToolSpec
 from npl_mcp.tools.domains import domain_of
-from npl_mcp.tools.spec import ToolSpec
 
 ACTORS = ("persona", "created_by", "agent_id", "reviewer_persona")
 """Parameters with the persona that acts."""

@@ -12,17 +12,9 @@ from itertools import islice
 from typing import Annotated
 
 from npl_index.errors import InvalidRequestError
-from npl_mcp.core.app import App
-from npl_mcp.stores.artifact import store
-from npl_mcp.stores.artifact.comparing import Comparison, compare, cut_line
-from npl_mcp.stores.artifact.files import (
-    RevisionDraft,
-    as_text,
-    check_filename,
-    given_content,
-    picture_type,
-)
-from npl_mcp.stores.artifact.store import (
+from npl_mcp.app.app import App
+from npl_mcp.stores.artifact import artifacts as store
+from npl_mcp.stores.artifact.artifacts import (
     FIRST_PURPOSE,
     PURPOSE,
     ArchivedArtifact,
@@ -31,12 +23,20 @@ from npl_mcp.stores.artifact.store import (
     RevisionOrigin,
     Stored,
 )
+from npl_mcp.stores.artifact.comparing import Comparison, compare, cut_line
+from npl_mcp.stores.artifact.descriptions import (
+    RevisionDraft,
+    as_text,
+    check_filename,
+    given_content,
+    picture_type,
+)
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.paging import LARGEST_PAGE, Page, Slice
 from npl_mcp.stores.base.values import filled
 from npl_mcp.stores.review.annotation import count_lines, split_lines
-from npl_mcp.tools.parameters import Check, Name, RowId, Text, Unlisted, Whole
-from npl_mcp.tools.spec import ToolSpec
+from npl_mcp.tools.contract.parameters import Check, Name, RowId, Text, Unlisted, Whole
+from npl_mcp.tools.contract.spec import ToolSpec
 
 FileName = Annotated[str, Check(check_filename)]
 Purpose = Annotated[str, Check(checks.line, PURPOSE)]

@@ -15,12 +15,12 @@ from npl_index.answer.forms import Form, Json, Markdown
 from npl_index.answer.tailoring import TailorRequest
 from npl_index.answer.values import Written
 from npl_index.library.documents import DocumentRef
-from npl_mcp.core.app import App
-from npl_mcp.core.places import HURRY
-from npl_mcp.core.waiting import hurried, waits
+from npl_mcp.app.app import App
+from npl_mcp.app.waiting import hurried, waits
+from npl_mcp.browsing.places import HURRY
+from npl_mcp.tools.contract.responses import ENVELOPE
+from npl_mcp.tools.contract.spec import ToolSpec
 from npl_mcp.tools.npl import Count, File, Format, Item, Kind, companions, found_in
-from npl_mcp.tools.responses import ENVELOPE
-from npl_mcp.tools.spec import ToolSpec
 
 MAX_ROWS = 1_000
 """Rows of an answer; the page Ask shows 200."""

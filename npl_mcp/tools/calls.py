@@ -10,14 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Annotated, cast, get_args
 
-from npl_mcp.core.app import App
-from npl_mcp.core.calls import identity
+from npl_mcp.app.app import App
+from npl_mcp.app.call_reports import identity
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.paging import Slice
 from npl_mcp.stores.base.values import filled
-from npl_mcp.stores.calls import KEPT_DAYS, MOST_CALLS, CallEntry, Chosen, Figures, Seen, Sort, Span
-from npl_mcp.tools.parameters import Name
-from npl_mcp.tools.spec import ToolSpec
+from npl_mcp.stores.calls import KEPT_DAYS, MOST_CALLS, CallEntry, CallFilter, Chosen, Figures, Sort, Span
+from npl_mcp.tools.contract.parameters import Name
+from npl_mcp.tools.contract.spec import ToolSpec
 
 Who = Annotated[Name | None, "Only calls of this caller"]
 Tool = Annotated[Name | None, "Only calls of this tool"]
@@ -103,7 +103,9 @@ def calls_figures(
     return CallFigures(total, spans, calls.percentiles(seen), *calls.callers(_visible(app)))
 
 
-def _visible(app: App, who: str | None = None, tool: str | None = None, chosen: Chosen | None = None) -> Seen:
+def _visible(
+    app: App, who: str | None = None, tool: str | None = None, chosen: Chosen | None = None
+) -> CallFilter:
     """Return the selection of calls that the caller may see.
 
     :param who: name of a caller, to select its calls.
@@ -113,7 +115,7 @@ def _visible(app: App, who: str | None = None, tool: str | None = None, chosen: 
     caller, sight = identity(), app.sight
     limited = sight.roots is not None or sight.libraries is not None
     owner = caller.name if caller is not None and limited else None
-    return Seen(sight.domains, tool, owner, who, chosen)
+    return CallFilter(sight.domains, tool, owner, who, chosen)
 
 
 TOOLS = (ToolSpec(calls_list, listed=False), ToolSpec(calls_figures, listed=False))

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from npl_index.errors import MissingRequestError
-from npl_mcp.core.app import App
-from npl_mcp.core.waiting import waits, when_new
+from npl_mcp.app.app import App
+from npl_mcp.app.waiting import waits, when_new
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.database import Transaction
 from npl_mcp.stores.base.paging import LARGEST_PAGE, Page, Slice
@@ -23,9 +23,9 @@ from npl_mcp.stores.chat.inbox import MarkedRead, Notification
 from npl_mcp.stores.chat.messages import Message, Reaction, Share
 from npl_mcp.stores.chat.rooms import NewRoom, Room, RoomDetails, RoomState
 from npl_mcp.stores.chat.todos import Claim, ListedTodo, Todo, TodoUpdate
-from npl_mcp.tools.naming import NamedDocument, documents_named
-from npl_mcp.tools.parameters import ActorIfOwn, Check, Name, RowId, ShortName, Text, Wait, Whole
-from npl_mcp.tools.spec import ToolSpec
+from npl_mcp.tools.contract.naming import NamedDocument, documents_named
+from npl_mcp.tools.contract.parameters import ActorIfOwn, Check, Name, RowId, ShortName, Text, Wait, Whole
+from npl_mcp.tools.contract.spec import ToolSpec
 
 
 @dataclass(frozen=True, slots=True)

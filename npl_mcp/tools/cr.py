@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from npl_mcp.core.app import App
+from npl_mcp.app.app import App
 from npl_mcp.documents.answers import (
     Board,
     ChangedAttributes,
@@ -29,7 +29,7 @@ from npl_mcp.documents.format import KEY_LISTS, PRIORITIES, TYPES, Status, Type
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.paging import LARGEST_PAGE, Page, Slice
 from npl_mcp.stores.base.values import filled
-from npl_mcp.tools.spec import ToolSpec
+from npl_mcp.tools.contract.spec import ToolSpec
 
 
 @dataclass(frozen=True, slots=True)

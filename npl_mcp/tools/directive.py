@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from npl_mcp.core.app import App
+from npl_mcp.app.app import App
 from npl_mcp.projects.directive import Bundle, Directive, TextFile
 from npl_mcp.stores.base.paging import LARGEST_PAGE, Page, Slice
-from npl_mcp.tools.spec import ToolSpec
+from npl_mcp.tools.contract.spec import ToolSpec
 
 
 def directive_files_list(app: App, limit: int | None = None, offset: int | None = None) -> Page[str]:

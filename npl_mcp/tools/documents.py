@@ -25,15 +25,15 @@ from npl_index.selectors.grammar import compile_selector
 from npl_index.selectors.selection import select
 from npl_index.selectors.writing import qualified
 from npl_index.tokens.sections import TokenCounts
-from npl_mcp.core.app import App, Gathered
-from npl_mcp.core.document_sets import NotIndexedError
-from npl_mcp.core.maps import Area, areas_of_files, areas_of_sections
-from npl_mcp.core.places import HURRY, Crumb, FolderEntry, above, entries, held, measured, tops
-from npl_mcp.core.relations import Relations, around
-from npl_mcp.core.section_edits import EditableSection, may_edit, own_section
-from npl_mcp.core.tables import arranged, cell
-from npl_mcp.core.waiting import hurried, waits
-from npl_mcp.tools.spec import ToolSpec
+from npl_mcp.app.app import App, Gathered
+from npl_mcp.app.document_sets import NotIndexedError
+from npl_mcp.app.section_edits import EditableSection, may_edit, own_section
+from npl_mcp.app.waiting import hurried, waits
+from npl_mcp.browsing.maps import Area, areas_of_files, areas_of_sections
+from npl_mcp.browsing.places import HURRY, Crumb, FolderEntry, above, entries, held, measured, tops
+from npl_mcp.browsing.relations import Relations, around
+from npl_mcp.browsing.tables import arranged, cell
+from npl_mcp.tools.contract.spec import ToolSpec
 
 MAX_OUTLINE = 1_000
 """Rows of an outline; with more headings, the deeper levels are hidden."""

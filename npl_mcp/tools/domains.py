@@ -11,13 +11,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol, cast
 
-from npl_mcp.tools.domain_names import LISTED as LISTED
-from npl_mcp.tools.domain_names import PRESETS as PRESETS
-from npl_mcp.tools.domain_names import domains_named as domains_named
+from npl_mcp.tools.contract.domain_names import LISTED as LISTED
+from npl_mcp.tools.contract.domain_names import PRESETS as PRESETS
+from npl_mcp.tools.contract.domain_names import domains_named as domains_named
 
 if TYPE_CHECKING:
     from npl_mcp.config.settings import Settings
-    from npl_mcp.tools.spec import ToolSpec
+    from npl_mcp.tools.contract.spec import ToolSpec
 
 UNLISTED: Mapping[str, str | None] = {
     "items": "npl",

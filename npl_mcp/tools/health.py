@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from npl_index.library.documents import DocumentRef
-from npl_mcp.core.app import App
-from npl_mcp.core.health import CHECKS, Defect, examined
-from npl_mcp.core.tables import arranged
-from npl_mcp.core.waiting import waits
+from npl_mcp.app.app import App
+from npl_mcp.app.waiting import waits
+from npl_mcp.browsing.health import CHECKS, Defect, examined
+from npl_mcp.browsing.tables import arranged
 from npl_mcp.stores.base.checks import choice
+from npl_mcp.tools.contract.spec import ToolSpec
 from npl_mcp.tools.documents import File, Filter, Limit, Offset, Sort
-from npl_mcp.tools.spec import ToolSpec
 
 COLUMNS = ("file", "line", "selector", "tokens", "note")
 """Columns of the table of defects."""

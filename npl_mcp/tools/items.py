@@ -20,8 +20,8 @@ from npl_index.items.loading import (
     load_groups,
     load_raw,
 )
-from npl_mcp.core.file_view import Files
-from npl_mcp.tools.spec import ToolSpec
+from npl_mcp.app.file_view import Files
+from npl_mcp.tools.contract.spec import ToolSpec
 
 MAX_GROUPS = 64
 

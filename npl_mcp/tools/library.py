@@ -10,13 +10,13 @@ from typing import Annotated, Any
 
 from npl_index.errors import InvalidRequestError
 from npl_index.markdown.sections import decoded
-from npl_mcp.core.app import App
-from npl_mcp.core.calls import identity
+from npl_mcp.app.app import App
+from npl_mcp.app.call_reports import identity
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.errors import NotAllowedError
-from npl_mcp.stores.library.store import LibraryFile, LibraryRevision, Push
-from npl_mcp.tools.parameters import Check, Name, Whole
-from npl_mcp.tools.spec import ToolSpec
+from npl_mcp.stores.library.libraries import LibraryFile, LibraryRevision, Push
+from npl_mcp.tools.contract.parameters import Check, Name, Whole
+from npl_mcp.tools.contract.spec import ToolSpec
 
 MAX_CONTENTS = 1_000
 """Contents in one call; commands send some megabytes at a time."""

@@ -24,17 +24,17 @@ from npl_index.items.loading import Loaded, LoadedItem, MissingItem, load, load_
 from npl_index.library.documents import DocumentRef, Found
 from npl_index.markdown.state import Deadline
 from npl_index.markdown.traits import CONDITIONS, TraitFilter
-from npl_mcp.core.app import App
-from npl_mcp.core.calls import identity
-from npl_mcp.core.document_sets import NotIndexedError
-from npl_mcp.core.section_edits import EditedSection, Operation, may_edit, update_section
-from npl_mcp.core.waiting import waits
-from npl_mcp.tools.changed import told_changes
-from npl_mcp.tools.naming import question_in
-from npl_mcp.tools.parameters import CommaList, Unlisted
-from npl_mcp.tools.responses import ENVELOPE
+from npl_mcp.app.app import App
+from npl_mcp.app.call_reports import identity
+from npl_mcp.app.document_sets import NotIndexedError
+from npl_mcp.app.section_edits import EditedSection, Operation, may_edit, update_section
+from npl_mcp.app.waiting import waits
+from npl_mcp.tools.contract.changed import told_changes
+from npl_mcp.tools.contract.naming import question_in
+from npl_mcp.tools.contract.parameters import CommaList, Unlisted
+from npl_mcp.tools.contract.responses import ENVELOPE
+from npl_mcp.tools.contract.spec import ToolSpec
 from npl_mcp.tools.section_index import IndexReply, IndexRequest, section_index
-from npl_mcp.tools.spec import ToolSpec
 
 MAX_READ = 5_000
 """Documents whose headings a map reads, in about half a second."""

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from npl_mcp.core.app import App
+from npl_mcp.app.app import App
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.paging import Page, Slice
-from npl_mcp.stores.review import store
+from npl_mcp.stores.review import reviews as store
 from npl_mcp.stores.review.annotation import Spot, parse_place
 from npl_mcp.stores.review.overlay import MOST_PIXELS
-from npl_mcp.stores.review.values import (
+from npl_mcp.stores.review.results import (
     AnnotatedRevision,
     Completion,
     NewComment,
@@ -23,8 +23,8 @@ from npl_mcp.stores.review.values import (
     ReviewContent,
     ReviewEntry,
 )
-from npl_mcp.tools.parameters import ActorIfOwn, Check, Name, RowId, Text, Unlisted
-from npl_mcp.tools.spec import ToolSpec
+from npl_mcp.tools.contract.parameters import ActorIfOwn, Check, Name, RowId, Text, Unlisted
+from npl_mcp.tools.contract.spec import ToolSpec
 
 RevisionId = Annotated[RowId, "Not its number"]
 Pixels = Annotated[int, Check(checks.whole, MOST_PIXELS)]

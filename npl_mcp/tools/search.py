@@ -15,19 +15,19 @@ from npl_index.answer.values import Written
 from npl_index.errors import MissingRequestError
 from npl_index.library.documents import DocumentRef
 from npl_index.tokens.counting import TokenCounter
-from npl_mcp.core.app import App
-from npl_mcp.core.places import Crumb, places_of
-from npl_mcp.core.queries import MAX_WAIT, Conditions, words_of
-from npl_mcp.core.searching import KINDS, SearchHit, newest, snippet
-from npl_mcp.core.searching import search as find
-from npl_mcp.core.waiting import waits
+from npl_mcp.app.app import App
+from npl_mcp.app.queries import MAX_WAIT, QueryConditions, words_of
+from npl_mcp.app.searching import KINDS, SearchHit, newest, snippet
+from npl_mcp.app.searching import search as find
+from npl_mcp.app.waiting import waits
+from npl_mcp.browsing.places import Crumb, places_of
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.paging import Slice
-from npl_mcp.tools.changed import told_changes
-from npl_mcp.tools.domain_names import domains_named
+from npl_mcp.tools.contract.changed import told_changes
+from npl_mcp.tools.contract.domain_names import domains_named
+from npl_mcp.tools.contract.parameters import CommaList, Unlisted
+from npl_mcp.tools.contract.spec import ToolSpec
 from npl_mcp.tools.npl import Format
-from npl_mcp.tools.parameters import CommaList, Unlisted
-from npl_mcp.tools.spec import ToolSpec
 
 PAGE = 8
 """Default number of hits."""
@@ -131,7 +131,7 @@ async def search(
     named = (kind.strip() for kind in (kinds or "").split(","))
     wanted = checks.choices([kind for kind in named if kind], "kinds", tuple(KINDS))
     ref = DocumentRef.parse(file, resource_type, item)
-    conditions = Conditions(tuple(path or ()), tuple(without or ()), seconds)
+    conditions = QueryConditions(tuple(path or ()), tuple(without or ()), seconds)
 
     async def found() -> Hits:
         only = None if ref == DocumentRef() else ref

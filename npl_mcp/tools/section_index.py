@@ -18,9 +18,9 @@ from npl_index.markdown.traits import TraitFilter
 from npl_index.ranking.indexing import ParsedDocument
 from npl_index.selectors.writing import qualified
 from npl_index.tokens.counting import TokenCounter, count_tokens
-from npl_mcp.core.app import App, Gathered
-from npl_mcp.core.section_edits import may_edit
-from npl_mcp.tools.responses import Reply, as_dict, encode
+from npl_mcp.app.app import App, Gathered
+from npl_mcp.app.section_edits import may_edit
+from npl_mcp.tools.contract.responses import Reply, as_dict, encode
 
 _MAX_LINES = 8
 _MAX_FILES = 8

@@ -12,22 +12,22 @@ from functools import partial
 from typing import Annotated
 
 from npl_index.errors import MissingRequestError
-from npl_mcp.core.app import App
-from npl_mcp.core.waiting import waits, when_new
+from npl_mcp.app.app import App
+from npl_mcp.app.waiting import waits, when_new
 from npl_mcp.stores import session, timeline
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.paging import Page, Slice
 from npl_mcp.stores.base.values import filled
-from npl_mcp.stores.review.store import listed as reviews_of
-from npl_mcp.stores.review.values import ReviewEntry
+from npl_mcp.stores.review.results import ReviewEntry
+from npl_mcp.stores.review.reviews import listed as reviews_of
 from npl_mcp.stores.session import Session, SessionArtifact, SessionRoom
 from npl_mcp.stores.timeline import SessionNews, Timeline
 from npl_mcp.stores.transcript import transcript
 from npl_mcp.stores.worklog.rows import WorklogSession
-from npl_mcp.stores.worklog.store import called
-from npl_mcp.tools.naming import NamedDocument, documents_named
-from npl_mcp.tools.parameters import Check, Name, ShortName, Wait, Whole
-from npl_mcp.tools.spec import ToolSpec
+from npl_mcp.stores.worklog.worklogs import called
+from npl_mcp.tools.contract.naming import NamedDocument, documents_named
+from npl_mcp.tools.contract.parameters import Check, Name, ShortName, Wait, Whole
+from npl_mcp.tools.contract.spec import ToolSpec
 
 Status = Annotated[str | None, "active, completed or archived", Check(checks.choice, session.STATUSES)]
 

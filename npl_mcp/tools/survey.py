@@ -24,8 +24,8 @@ from npl_index.items.versioned import (
     versioned_sections,
 )
 from npl_index.library.references import near_names
-from npl_mcp.core.file_view import Files
-from npl_mcp.tools.spec import ToolSpec
+from npl_mcp.app.file_view import Files
+from npl_mcp.tools.contract.spec import ToolSpec
 
 DEFAULT_PROMPTS = ("npl-conventions", "npl-delegation", "npl-load-directive", "npl-scripts", "sqlite-guide")
 """Default prompts for a file without versioned sections; missing ones are skipped."""

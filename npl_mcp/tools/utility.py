@@ -32,9 +32,9 @@ from npl_index.errors import (
 from npl_index.library.patterns import PathPattern
 from npl_index.library.references import UNSPEAKABLE, check_name, near_names
 from npl_index.library.roots import outside, real_path, resolve, too_many
-from npl_mcp.core.app import App
+from npl_mcp.app.app import App
 from npl_mcp.projects.git import visible
-from npl_mcp.tools.spec import ToolSpec
+from npl_mcp.tools.contract.spec import ToolSpec
 
 MAX_ANSWER_BYTES = 1 << 20
 """Bytes of text in one answer. A dump leaves out files that do not fit; a larger tree is an error."""

@@ -17,19 +17,21 @@ from typing import Annotated, Any
 from npl_index.errors import OutsideRootError
 from npl_index.library.references import check_name
 from npl_index.library.roots import real_path
-from npl_mcp.core.waiting import waits, when_new
-from npl_mcp.core.worklog_context import WorklogUser
+from npl_mcp.app.waiting import waits, when_new
+from npl_mcp.app.worklog_context import WorklogUser
 from npl_mcp.documents.folders import is_hidden
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.errors import NotAllowedError
 from npl_mcp.stores.base.paging import Slice
-from npl_mcp.stores.worklog import files, store, viewing
-from npl_mcp.stores.worklog.files import Imported
+from npl_mcp.stores.worklog import transfer as files
+from npl_mcp.stores.worklog import viewing
+from npl_mcp.stores.worklog import worklogs as store
 from npl_mcp.stores.worklog.rows import Entry, WorklogSession
-from npl_mcp.stores.worklog.store import Closed, Logged, Opened, ReadEntries
+from npl_mcp.stores.worklog.transfer import Imported
 from npl_mcp.stores.worklog.viewing import Wanted, WorklogView
-from npl_mcp.tools.parameters import Check, Name, Text, Wait, Whole
-from npl_mcp.tools.spec import ToolSpec
+from npl_mcp.stores.worklog.worklogs import Closed, Logged, Opened, ReadEntries
+from npl_mcp.tools.contract.parameters import Check, Name, Text, Wait, Whole
+from npl_mcp.tools.contract.spec import ToolSpec
 
 NewId = Annotated[str, Check(store.new_id)]
 

@@ -11,9 +11,9 @@ from fastmcp.tools.base import ToolResult
 from mcp_types import TextContent
 from starlette.types import Receive
 
-from npl_mcp.core.app import FOR_PROGRAM
-from npl_mcp.core.calls import CALLER, Caller
-from npl_mcp.tools.errors import ErrorCode
+from npl_mcp.app.app import FOR_PROGRAM
+from npl_mcp.app.call_reports import CALLER, Caller
+from npl_mcp.tools.contract.error_codes import ErrorCode
 
 STATUS: Mapping[ErrorCode, int] = {
     ErrorCode.INVALID_PARAMETER: 400,

@@ -12,7 +12,7 @@ from markupsafe import Markup
 from starlette.requests import Request
 
 from npl_mcp.config.settings import Settings
-from npl_mcp.web.pages.ask import PATH, Asked, audited
+from npl_mcp.web.pages.ask import PATH, AskForm, audited
 from npl_mcp.web.rendering import render
 from npl_mcp.web.visits import Visit, address
 
@@ -34,7 +34,7 @@ def content(settings: Settings, given: Mapping[str, Any], audit: Any) -> str:
     """
     budget = given.get("token_budget")
     default = settings.token_budget if given.get("context") or given.get("topics") else 0
-    asked = Asked(
+    asked = AskForm(
         given.get("context") or "",
         ", ".join(given.get("topics") or ()),
         "\n".join(given.get("selectors") or ()),

@@ -20,7 +20,7 @@ _NARROWEST, _WIDEST = 0.4, 6.0
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
+class LaneBar:
     """A bar; lengths across are percent of the lane, so that it fits any window."""
 
     x: str
@@ -40,7 +40,7 @@ class Lane:
 
     name: str
     total: int
-    bars: Sequence[Bar]
+    bars: Sequence[LaneBar]
 
 
 def lanes(counts: Mapping[str, Sequence[Mapping[str, Any]]], seconds: int) -> list[Lane]:
@@ -56,12 +56,12 @@ def lanes(counts: Mapping[str, Sequence[Mapping[str, Any]]], seconds: int) -> li
     start, span = min(begins), max(begins) - min(begins) + seconds
     most = max(one["count"] for one in flat)
 
-    def bar(one: Mapping[str, Any]) -> Bar:
+    def bar(one: Mapping[str, Any]) -> LaneBar:
         height = _LEAST + (HEIGHT - 2 - _LEAST) * sqrt(one["count"] / most)
         width = min(_WIDEST, max(_NARROWEST, 100 * seconds / span - 0.15))
         left = min(100 * (seconds_of(one["at"]) - start) / span, 100 - width)
         title = f"{one['count']:,}, {one['at'].replace('T', ' ')} UTC"
-        return Bar(f"{left:.2f}%", f"{width:.2f}%", round(HEIGHT - height, 1), round(height, 1), title)
+        return LaneBar(f"{left:.2f}%", f"{width:.2f}%", round(HEIGHT - height, 1), round(height, 1), title)
 
     return [
         Lane(name, sum(one["count"] for one in row), [bar(one) for one in row])

@@ -13,7 +13,7 @@ from urllib.parse import quote
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from npl_mcp.core.lanes import lane
+from npl_mcp.app.lanes import lane
 from npl_mcp.web.markdown import markdown, message
 from npl_mcp.web.visible import visible
 from npl_mcp.web.visits import FORM_ID, FORM_TOKEN, PERSONA, Visit, address

@@ -23,11 +23,11 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from npl_mcp.app.app import App
+from npl_mcp.app.call_reports import ADMITTED_KEY
 from npl_mcp.config.settings import Settings
-from npl_mcp.core.app import App
-from npl_mcp.core.calls import ADMITTED_KEY
-from npl_mcp.tools.errors import ErrorCode
-from npl_mcp.tools.responses import FailedReply, Reply, as_dict, encode
+from npl_mcp.tools.contract.error_codes import ErrorCode
+from npl_mcp.tools.contract.responses import FailedReply, Reply, as_dict, encode
 from npl_mcp.web.browsers import (
     FORM_KEY,
     NAME_COOKIE,
@@ -71,7 +71,7 @@ register_url_convertor("id", _Id())
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class WebPage:
     """A page that is looked at.
 
     :param path: of Starlette's form.
@@ -160,7 +160,7 @@ class Download:
     answer: Callable[[Visit], Awaitable[Response]]
 
 
-Declared = Page | Action | Stream | Download
+Declared = WebPage | Action | Stream | Download
 
 
 @dataclass
@@ -175,15 +175,15 @@ class Site:
     settings: Settings
     declared: Sequence[Declared]
     app: App | None = None
-    navigation: tuple[Page, ...] = field(init=False)
+    navigation: tuple[WebPage, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.navigation = tuple(one for one in self.declared if isinstance(one, Page) and one.title)
+        self.navigation = tuple(one for one in self.declared if isinstance(one, WebPage) and one.title)
 
     def routes(self) -> Iterator[BaseRoute]:
         """Return the routes of all pages."""
         for one in self.declared:
-            if isinstance(one, Page):
+            if isinstance(one, WebPage):
                 for suffix in ("json", "csv"):
                     path = f"{one.path.rstrip('/') or '/index'}.{suffix}"
                     yield Route(path, self._page(one, suffix), middleware=[COMPRESSED])
@@ -198,7 +198,7 @@ class Site:
     def _visit(self, request: Request) -> Visit:
         return Visit(request, self.server, self.settings, app=self.app)
 
-    def _page(self, page: Page, suffix: str = "") -> Callable[[Request], Awaitable[Response]]:
+    def _page(self, page: WebPage, suffix: str = "") -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:
             visit = replace(self._visit(request), whole=suffix == "csv")
             try:

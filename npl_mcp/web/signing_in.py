@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.responses import RedirectResponse, Response
 
 from npl_mcp.web.browsers import NAME_COOKIE, SIGN_IN, TOKEN_COOKIE
-from npl_mcp.web.routing import Action, Data, Page, Shown, again, keep
+from npl_mcp.web.routing import Action, Data, Shown, WebPage, again, keep
 from npl_mcp.web.visits import Visit
 
 LONGEST_NAME = 200
@@ -53,7 +53,7 @@ async def sign_out(_: Visit) -> Response:
 
 
 DECLARED = (
-    Page(SIGN_IN, sign_in_page, "sign_in.html"),
+    WebPage(SIGN_IN, sign_in_page, "sign_in.html"),
     Action(SIGN_IN, sign_in, writes=False),
     Action("/name", choose_name, writes=False),
     Action("/sign-out", sign_out, writes=False),

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from npl_mcp.core.tables import arranged, cell
+from npl_mcp.browsing.tables import arranged, cell
 from npl_mcp.web.visits import CallError, Visit, address
 
 MOST_ROWS = 100_000

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, Dialog
 
-from npl_mcp.web.routing import Page
+from npl_mcp.web.routing import WebPage
 from tests.browser.conftest import Tab
 from tests.browser.site import Site
 from tests.npl_mcp.http.http_server import call, serving
@@ -46,7 +46,7 @@ def test_nothing_runs_on_any_page(browser: Browser, hostile: Site) -> None:
         dialog.dismiss()
 
     tab.page.on("dialog", note)
-    declared = [with_query(one.path) for one in DECLARED if isinstance(one, Page)]
+    declared = [with_query(one.path) for one in DECLARED if isinstance(one, WebPage)]
     waiting = list(declared)
     seen: list[str] = []
     while waiting and len(seen) < MOST:

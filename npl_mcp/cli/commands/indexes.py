@@ -10,11 +10,11 @@ from npl_index.errors import DocumentNotFoundError, InvalidRequestError
 from npl_index.index.database import NAME, IndexDatabase
 from npl_index.index.upkeep import IndexedRoot, problems, roots
 from npl_index.library.documents import DocumentRef
+from npl_mcp.app.app import App
 from npl_mcp.cli.terminal.arguments import JSON, Commands, argument
 from npl_mcp.cli.terminal.display import CommandResult, counted
 from npl_mcp.config.argument_types import path
 from npl_mcp.config.settings import Settings
-from npl_mcp.core.app import App
 
 STEPS = ("check", "clear")
 _STEPS = "check: look for damage; clear: remove the index; servers build it again when they need it"

@@ -9,6 +9,7 @@ from contextlib import closing, contextmanager
 from dataclasses import asdict
 
 from npl_index.errors import DocumentNotFoundError, InvalidRequestError
+from npl_mcp.app.libraries import Libraries
 from npl_mcp.cli.commands.served_libraries import ServedLibraries
 from npl_mcp.cli.commands.stores import stores_of
 from npl_mcp.cli.terminal.arguments import JSON, Commands, argument, count, option, switch
@@ -16,9 +17,8 @@ from npl_mcp.cli.terminal.display import CommandResult
 from npl_mcp.cli.transports.connecting import connect
 from npl_mcp.config.argument_types import path
 from npl_mcp.config.settings import Settings
-from npl_mcp.core.libraries import Libraries
+from npl_mcp.stores.library.libraries import LibraryRevision, Push
 from npl_mcp.stores.library.names import LibraryRef, top_of
-from npl_mcp.stores.library.store import LibraryRevision, Push
 
 LOG = 20
 """Default number of revisions in the log."""

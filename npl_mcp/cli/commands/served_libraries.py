@@ -10,9 +10,9 @@ from npl_index.errors import DocumentNotFoundError, NotFoundError
 from npl_mcp.cli.terminal.display import FailedCallError
 from npl_mcp.cli.transports.connecting import ServerConnection
 from npl_mcp.stores.base.values import filled
-from npl_mcp.stores.library.store import (
-    Difference,
+from npl_mcp.stores.library.libraries import (
     Files,
+    LibraryDifference,
     LibraryFile,
     LibraryRevision,
     LibraryStore,
@@ -100,7 +100,7 @@ class ServedLibraries(LibraryStore):
         if "push" not in done:
             return None
         push = done["push"]
-        return Push(push["number"], Difference(*(tuple(part) for part in push["difference"].values())))
+        return Push(push["number"], LibraryDifference(*(tuple(part) for part in push["difference"].values())))
 
 
 def _encoded_parts(contents: Iterable[tuple[str, bytes]]) -> Iterator[dict[str, str]]:

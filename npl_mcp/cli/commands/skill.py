@@ -6,11 +6,11 @@ from argparse import Namespace
 from dataclasses import replace
 from pathlib import Path
 
+from npl_mcp.app.file_view import Files
+from npl_mcp.app.skills import check, skills
 from npl_mcp.cli.terminal.arguments import JSON, Commands, option
 from npl_mcp.cli.terminal.display import CommandResult, counted
 from npl_mcp.config.settings import Settings
-from npl_mcp.core.file_view import Files
-from npl_mcp.core.skills import check, skills
 
 COMMANDS = Commands()
 

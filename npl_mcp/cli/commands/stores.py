@@ -7,15 +7,15 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 
 from npl_index.errors import InvalidRequestError
+from npl_mcp.app.maintenance import back_up, check
 from npl_mcp.cli.terminal.arguments import JSON, Commands, argument
 from npl_mcp.cli.terminal.display import CommandResult, counted
 from npl_mcp.config.argument_types import filled, path
 from npl_mcp.config.settings import Settings
-from npl_mcp.core.maintenance import back_up, check
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.copying import copy_stores
 from npl_mcp.stores.data_folder import Stores
-from npl_mcp.stores.worklog import files
+from npl_mcp.stores.worklog import transfer as files
 
 PLACES = "a data folder, or postgresql://user@host/database"
 

@@ -7,7 +7,7 @@ import threading
 import time
 from types import TracebackType
 
-from npl_mcp.core.progress import PROGRESS
+from npl_mcp.app.progress import PROGRESS
 
 DELAY_SECONDS = 0.5
 """Time until the line appears."""

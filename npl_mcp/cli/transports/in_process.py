@@ -7,16 +7,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from npl_index.errors import NPLError
+from npl_mcp.app.file_view import Files
 from npl_mcp.cli.transports.base import WORKLOG_TOOLS
 from npl_mcp.config.settings import Settings
-from npl_mcp.core.file_view import Files
+from npl_mcp.tools.contract.error_codes import translate
+from npl_mcp.tools.contract.responses import Reply, as_dict
 from npl_mcp.tools.domains import tool_named
-from npl_mcp.tools.errors import translate
-from npl_mcp.tools.responses import Reply, as_dict
 
 if TYPE_CHECKING:
-    from npl_mcp.core.app import App
-    from npl_mcp.core.worklog_context import Worklogs
+    from npl_mcp.app.app import App
+    from npl_mcp.app.worklog_context import Worklogs
 
 FILE_TOOLS = ("items_", "survey_")
 """Prefixes of the tools that need files and nothing else."""
@@ -60,11 +60,11 @@ class InProcess:
         if tool.startswith(FILE_TOOLS):
             return Files(settings)
         if self._app is None and tool.startswith(WORKLOG_TOOLS):
-            from npl_mcp.core.worklog_context import Worklogs
+            from npl_mcp.app.worklog_context import Worklogs
 
             self._app = Worklogs(settings.data_folder, settings.worklog_project, settings.database_url)
         elif self._app is None:
-            from npl_mcp.core.app import App
+            from npl_mcp.app.app import App
 
             self._app = App(replace(settings, warm_up=False))
         return self._app

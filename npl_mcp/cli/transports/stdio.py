@@ -16,10 +16,10 @@ from fastmcp.client.progress import ProgressHandler
 from fastmcp.client.transports import StdioTransport as ClientTransport
 from mcp import MCPError
 
+from npl_mcp.app.progress import PROGRESS
 from npl_mcp.cli.transports.base import CALL_SECONDS, TransportError, check_version, reply_of
 from npl_mcp.config.child_processes import inherited_environment
 from npl_mcp.config.programs import SERVER, python
-from npl_mcp.core.progress import PROGRESS
 
 START_SECONDS = 30.0
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from npl_index.errors import InvalidRequestError
 from npl_index.library.files import Folder, make_folder
-from npl_mcp.stores.artifact.files import RevisionDraft, check_filename, description
+from npl_mcp.stores.artifact.descriptions import RevisionDraft, check_filename, description
 from npl_mcp.stores.base.database import Row, Transaction, damaged, digest_of
 from npl_mcp.stores.base.folder import FILE, FOLDER, private_folder
 

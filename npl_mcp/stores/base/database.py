@@ -25,9 +25,9 @@ from typing import Any, TypeVar
 from npl_mcp.stores.base.engine import (
     READERS,
     BusyError,
+    CallDeadline,
     Commits,
     Connections,
-    Deadline,
     Engine,
     MigratedError,
     RefusedError,
@@ -277,7 +277,7 @@ class Database:
 
         :raises DatabaseError: the database cannot be used; the next call tries again.
         """
-        self._opened(Deadline())
+        self._opened(CallDeadline())
 
     def migrate(self) -> tuple[str | None, str]:
         """Open the database, and thereby migrate it to the newest schema.
@@ -295,7 +295,7 @@ class Database:
 
         :raises DatabaseError: the database cannot be used.
         """
-        with self.engine.translated(), closing(self.engine.connect(Deadline(), read_only=True)) as raw:
+        with self.engine.translated(), closing(self.engine.connect(CallDeadline(), read_only=True)) as raw:
             found = self.engine.schema(raw)
             if found is None:
                 return None
@@ -322,7 +322,7 @@ class Database:
         :returns: whether there is a copy: only some engines support it.
         :raises DatabaseError: the database cannot be copied.
         """
-        self._opened(Deadline())
+        self._opened(CallDeadline())
         return self.engine.copy(target)
 
     def commits(self) -> Commits:
@@ -337,7 +337,7 @@ class Database:
     @contextmanager
     def alone(self, which: int) -> Iterator[Transaction]:
         """Begin a separate transaction: 0 for one that may write, 1 for one that reads."""
-        deadline = Deadline()
+        deadline = CallDeadline()
         kind = self._opened(deadline)[which]
         try:
             with self.engine.translated(), ExitStack() as begun:
@@ -354,7 +354,7 @@ class Database:
             self.close()
             raise
 
-    def _opened(self, deadline: Deadline) -> tuple[Connections, Connections]:
+    def _opened(self, deadline: CallDeadline) -> tuple[Connections, Connections]:
         kinds = self._kinds
         if kinds is None or self._mark != self.engine.mark():
             # Opening may wait for other programs, and this wait counts towards the caller's deadline.
@@ -377,7 +377,7 @@ class Database:
             kind.close()
         self._kinds = None
 
-    def _open(self, deadline: Deadline) -> tuple[Connections, Connections]:
+    def _open(self, deadline: CallDeadline) -> tuple[Connections, Connections]:
         engine = self.engine
         needed = engine.prepare()
         writer = Connections(engine, 1, read_only=False)
@@ -401,7 +401,7 @@ class Database:
             raise
         return writer, readers
 
-    def _migrate(self, found: Schema | None, deadline: Deadline) -> None:
+    def _migrate(self, found: Schema | None, deadline: CallDeadline) -> None:
         """Migrate the database from a schema, or from an empty one, to the newest."""
         if found is not None:
             self.engine.before_migration(found)

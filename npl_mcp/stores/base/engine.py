@@ -56,7 +56,7 @@ class MigratedError(DatabaseError):
     """The schema changed since the database was opened; no transaction was begun."""
 
 
-class Deadline:
+class CallDeadline:
     """The deadline of a waiting call."""
 
     def __init__(self) -> None:
@@ -88,7 +88,7 @@ class Schema(NamedTuple):
     oldest: str
 
 
-class Table(NamedTuple):
+class StoreTable(NamedTuple):
     """A table of the stores.
 
     :param name: the table's name.
@@ -193,7 +193,7 @@ class Engine(ABC):
         return DatabaseError(f"the database is {state}")
 
     @abstractmethod
-    def connect(self, deadline: Deadline, *, read_only: bool) -> Any:
+    def connect(self, deadline: CallDeadline, *, read_only: bool) -> Any:
         """Open a connection."""
 
     def is_alive(self, raw: Any) -> bool:  # noqa: ARG002
@@ -204,12 +204,12 @@ class Engine(ABC):
     def is_idle(self, raw: Any) -> bool:
         """Return whether a connection is sound and outside a transaction."""
 
-    def waiting(self, raw: Any, deadline: Deadline) -> AbstractContextManager[None]:  # noqa: ARG002
+    def waiting(self, raw: Any, deadline: CallDeadline) -> AbstractContextManager[None]:  # noqa: ARG002
         """Limit the wait of a call for other programs to its remaining time."""
         return nullcontext()
 
     @abstractmethod
-    def begin(self, raw: Any, deadline: Deadline, *, read_only: bool, schema: str | None) -> str:
+    def begin(self, raw: Any, deadline: CallDeadline, *, read_only: bool, schema: str | None) -> str:
         """Begin a transaction; one that may write is the only one of its kind.
 
         :param schema: the number of the schema when the database was opened; ``None`` for any.
@@ -258,7 +258,7 @@ class Engine(ABC):
         """Back up the database before a migration."""
 
     @abstractmethod
-    def migration(self, deadline: Deadline) -> AbstractContextManager[Any]:
+    def migration(self, deadline: CallDeadline) -> AbstractContextManager[Any]:
         """Begin a transaction for migrations, on a separate connection, while no other program writes.
 
         It is committed at the end, or rolled back on any error.
@@ -284,15 +284,15 @@ class Engine(ABC):
         """Return the problems of structure and references."""
 
     @abstractmethod
-    def tables(self, transaction: Any) -> list[Table]:
+    def tables(self, transaction: Any) -> list[StoreTable]:
         """Return all tables of the stores."""
 
     @abstractmethod
-    def last_number(self, transaction: Any, table: Table) -> int:
+    def last_number(self, transaction: Any, table: StoreTable) -> int:
         """Return the highest number that a row of a numbered table has had."""
 
     @abstractmethod
-    def set_last_number(self, transaction: Any, table: Table, number: int) -> None:
+    def set_last_number(self, transaction: Any, table: StoreTable, number: int) -> None:
         """Set the highest number of a numbered table; the next row gets the number after it."""
 
     @abstractmethod
@@ -337,7 +337,7 @@ class Connections:
         self._closed = False
 
     @contextmanager
-    def transaction(self, deadline: Deadline) -> Iterator[tuple[Any, str]]:
+    def transaction(self, deadline: CallDeadline) -> Iterator[tuple[Any, str]]:
         """Begin a transaction; it is committed at the end, or rolled back on any error.
 
         :returns: the driver's connection, and the beginning of the transaction.
@@ -367,7 +367,7 @@ class Connections:
             raw.close()
 
     @contextmanager
-    def _connection(self, deadline: Deadline) -> Iterator[Any]:
+    def _connection(self, deadline: CallDeadline) -> Iterator[Any]:
         if not self._turns.acquire(timeout=deadline.seconds):
             busy = BusyError("the database cannot be used: too many calls wait for it; try again")
             raise self._engine.scarcity() or busy
@@ -388,7 +388,7 @@ class Connections:
                 return found
             found[0].close()
 
-    def _opened(self, deadline: Deadline) -> tuple[Any, float]:
+    def _opened(self, deadline: CallDeadline) -> tuple[Any, float]:
         """Open a connection; wait for a free connection of the server, until the deadline.
 
         :returns: the connection, and the time of its opening, by the monotonic clock.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from npl_mcp.stores.base.engine import Deadline, Engine
+from npl_mcp.stores.base.engine import CallDeadline, Engine
 
 MIGRATIONS = Path(__file__).parents[1] / "migrations"
 
@@ -20,7 +20,7 @@ HEAD = RELEASED[-1]
 """The number of the newest migration."""
 
 
-def migrate(engine: Engine, deadline: Deadline, oldest: str, folder: Path = MIGRATIONS) -> None:
+def migrate(engine: Engine, deadline: CallDeadline, oldest: str, folder: Path = MIGRATIONS) -> None:
     """Run the missing migrations of a database, while no other program writes.
 
     :param oldest: the new :attr:`~npl_mcp.stores.base.engine.Schema.oldest`.

@@ -2,9 +2,7 @@
 
 Each transaction that may write holds an advisory lock from its beginning to its end, like SQLite's single
 writer. So no other write can come between a store's reads and its writes, and ids grow in the order of their
-visibility. Readers see one snapshot and never wait for writers.
-
-A rollback may skip an id; no id is used twice.
+visibility. Readers see one snapshot and never wait for writers. A rollback may skip an id.
 
 A pooler such as PgBouncer may give each transaction another connection to the server. So each transaction
 repeats its settings. With a pooler, statements are not prepared, and watchers of commits poll, because a
@@ -29,14 +27,14 @@ from npl_mcp.stores.base import engine
 from npl_mcp.stores.base import postgres_catalog as catalog
 from npl_mcp.stores.base.engine import (
     BusyError,
+    CallDeadline,
     Commits,
-    Deadline,
     Engine,
     FullError,
     MigratedError,
     RefusedError,
     Schema,
-    Table,
+    StoreTable,
     TableRow,
 )
 from npl_mcp.stores.base.errors import DatabaseError
@@ -141,7 +139,7 @@ class PostgresEngine(Engine):
         """Return ``True``: an address implies a database."""
         return True
 
-    def connect(self, deadline: Deadline, *, read_only: bool) -> Any:  # noqa: ARG002
+    def connect(self, deadline: CallDeadline, *, read_only: bool) -> Any:  # noqa: ARG002
         """Open a connection; transactions begin explicitly."""
         conninfo = driver().conninfo
         try:
@@ -175,7 +173,7 @@ class PostgresEngine(Engine):
         idle = driver().pq.TransactionStatus.IDLE
         return not raw.closed and raw.pgconn.transaction_status == idle
 
-    def begin(self, raw: Any, deadline: Deadline, *, read_only: bool, schema: str | None) -> str:
+    def begin(self, raw: Any, deadline: CallDeadline, *, read_only: bool, schema: str | None) -> str:
         """Begin a transaction; one that may write waits for its turn among all users of the database."""
         # A statement sees all earlier commits, so the first one after the lock sees everything.
         # A fast plan for the lists of one room or persona may be slow for another, and planning takes a tenth
@@ -253,7 +251,7 @@ class PostgresEngine(Engine):
         return Schema("" if row is None else str(row[0]), ours[1])
 
     @contextmanager
-    def migration(self, deadline: Deadline) -> Iterator[Any]:
+    def migration(self, deadline: CallDeadline) -> Iterator[Any]:
         """Begin a transaction for migrations; it also waits for readers of a changed table."""
         with closing(self.connect(deadline, read_only=False)) as raw:
             raw.patience = LONG_SECONDS
@@ -295,10 +293,10 @@ class PostgresEngine(Engine):
             found += [missing] * count
         return found
 
-    def tables(self, transaction: Any) -> list[Table]:
+    def tables(self, transaction: Any) -> list[StoreTable]:
         """Return all tables of the stores."""
         return [
-            Table(
+            StoreTable(
                 row["name"],
                 tuple(row["columns"]),
                 tuple(row["key"]),
@@ -308,13 +306,13 @@ class PostgresEngine(Engine):
             for row in transaction.all(catalog.TABLES)
         ]
 
-    def last_number(self, transaction: Any, table: Table) -> int:
+    def last_number(self, transaction: Any, table: StoreTable) -> int:
         """Return the highest number that a row of a numbered table has had."""
         name = transaction.value(catalog.SEQUENCE, table=table.name, key=table.key[0])
         found: int = transaction.value(f"SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM {name}")
         return found
 
-    def set_last_number(self, transaction: Any, table: Table, number: int) -> None:
+    def set_last_number(self, transaction: Any, table: StoreTable, number: int) -> None:
         """Set the highest number of a numbered table; the next row gets the number after it."""
         name = transaction.value(catalog.SEQUENCE, table=table.name, key=table.key[0])
         transaction.value("SELECT setval(:name, :number, false)", name=name, number=number + 1)
@@ -349,7 +347,7 @@ class _Commits(Commits):
     def _is_news(self, seconds: float) -> bool:
         now = time.monotonic()
         if self._raw is None:
-            self._raw = self._engine.connect(Deadline(), read_only=True)
+            self._raw = self._engine.connect(CallDeadline(), read_only=True)
             if not self._raw.is_pooled:
                 self._raw.execute(f"LISTEN {COMMITTED}")
         elif self._raw.is_pooled:
@@ -377,7 +375,9 @@ class _Commits(Commits):
             raw.close()
 
 
-def _rows(read: Callable[[], AbstractContextManager[Any]], table: Table, most: int) -> Iterator[TableRow]:
+def _rows(
+    read: Callable[[], AbstractContextManager[Any]], table: StoreTable, most: int
+) -> Iterator[TableRow]:
     name, key = table.name, table.key
     names = ", ".join(key)
     beyond, last = "", dict[str, Any]()

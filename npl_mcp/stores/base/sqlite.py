@@ -21,12 +21,12 @@ from npl_mcp.stores.base import sqlite_damage as damage
 from npl_mcp.stores.base.database import digest_of
 from npl_mcp.stores.base.engine import (
     BusyError,
+    CallDeadline,
     Commits,
-    Deadline,
     Engine,
     RefusedError,
     Schema,
-    Table,
+    StoreTable,
     TableRow,
 )
 from npl_mcp.stores.base.errors import RESTORE, DatabaseError
@@ -123,7 +123,7 @@ class SqliteEngine(Engine):
             raise self.lost("missing")
         return needed
 
-    def connect(self, deadline: Deadline, *, read_only: bool) -> Any:
+    def connect(self, deadline: CallDeadline, *, read_only: bool) -> Any:
         """Open a connection."""
         return connect(self.path, deadline, read_only=read_only)
 
@@ -132,7 +132,7 @@ class SqliteEngine(Engine):
         return not raw.in_transaction
 
     @contextmanager
-    def waiting(self, raw: Any, deadline: Deadline) -> Iterator[None]:
+    def waiting(self, raw: Any, deadline: CallDeadline) -> Iterator[None]:
         """Limit the wait of a call for other programs to its remaining time."""
         left = deadline.milliseconds
         if left > engine.BUSY_MILLISECONDS - _NO_WAIT_MILLISECONDS:
@@ -145,7 +145,7 @@ class SqliteEngine(Engine):
             with suppress(driver().Error):
                 raw.execute(f"PRAGMA busy_timeout = {engine.BUSY_MILLISECONDS}")
 
-    def begin(self, raw: Any, deadline: Deadline, *, read_only: bool, schema: str | None) -> str:  # noqa: ARG002
+    def begin(self, raw: Any, deadline: CallDeadline, *, read_only: bool, schema: str | None) -> str:  # noqa: ARG002
         """Begin a transaction with any schema; all users of the file share the clock of one machine."""
         raw.execute("BEGIN" if read_only else "BEGIN IMMEDIATE")
         return now()
@@ -205,7 +205,7 @@ class SqliteEngine(Engine):
         copy(self.path, self.path.with_suffix(f".{found.number}.bak"))
 
     @contextmanager
-    def migration(self, deadline: Deadline) -> Iterator[Any]:
+    def migration(self, deadline: CallDeadline) -> Iterator[Any]:
         """Begin a transaction for migrations with foreign keys off: they are checked before it ends.
 
         Tables are changed by copying them to new ones; with foreign keys on, dropping the old one would
@@ -252,7 +252,7 @@ class SqliteEngine(Engine):
             for row in transaction.all("PRAGMA foreign_key_check")
         ]
 
-    def tables(self, transaction: Any) -> list[Table]:
+    def tables(self, transaction: Any) -> list[StoreTable]:
         """Return all tables of the stores."""
         found = []
         # Without the tables of the full-text indexes, which are derived from the others.
@@ -269,7 +269,7 @@ class SqliteEngine(Engine):
             )
             key = sorted((column for column in columns if column["pk"]), key=lambda column: column["pk"])
             found.append(
-                Table(
+                StoreTable(
                     name,
                     tuple(column["name"] for column in columns),
                     tuple(column["name"] for column in key),
@@ -279,11 +279,11 @@ class SqliteEngine(Engine):
             )
         return found
 
-    def last_number(self, transaction: Any, table: Table) -> int:
+    def last_number(self, transaction: Any, table: StoreTable) -> int:
         """Return the highest number that a row of a numbered table has had."""
         return transaction.value("SELECT seq FROM sqlite_sequence WHERE name = :name", name=table.name) or 0
 
-    def set_last_number(self, transaction: Any, table: Table, number: int) -> None:
+    def set_last_number(self, transaction: Any, table: StoreTable, number: int) -> None:
         """Set the highest number of a numbered table; the next row gets the number after it."""
         transaction.run("DELETE FROM sqlite_sequence WHERE name = :name", name=table.name)
         transaction.run(
@@ -299,7 +299,7 @@ class SqliteEngine(Engine):
 
     def commits(self) -> Commits:
         """Return a watcher of commits."""
-        return _Commits(self)
+        return _SqliteCommits(self)
 
     def copy(self, target: Path) -> bool:
         """Copy the database while it is in use."""
@@ -331,7 +331,7 @@ def _holds_something(folder: Path) -> bool:
         return False
 
 
-def connect(path: Path, deadline: Deadline, *, read_only: bool) -> Any:
+def connect(path: Path, deadline: CallDeadline, *, read_only: bool) -> Any:
     """Open a connection; transactions begin explicitly, without the driver's guesses.
 
     :raises DatabaseError: the file belongs to another program.
@@ -363,7 +363,7 @@ def _check_owner(raw: Any) -> None:
         raise DatabaseError(f"the database cannot be used: {_FOREIGN}")
 
 
-def _use_log(raw: Any, deadline: Deadline) -> None:
+def _use_log(raw: Any, deadline: CallDeadline) -> None:
     # If two processes switch a new database to WAL at once, SQLite refuses one of them without waiting.
     while True:
         try:
@@ -387,7 +387,7 @@ def _pragmas(read_only: bool) -> tuple[str, ...]:
     )
 
 
-class _Commits(Commits):
+class _SqliteCommits(Commits):
     def __init__(self, engine: SqliteEngine) -> None:
         self._engine, self._path = engine, engine.path
         self._raw: Any = None
@@ -406,7 +406,7 @@ class _Commits(Commits):
                 # Otherwise the connection would continue to watch a replaced file.
                 self.close()
             if self._raw is None and file is not None:
-                self._raw, self._file = connect(self._path, Deadline(), read_only=True), file
+                self._raw, self._file = connect(self._path, CallDeadline(), read_only=True), file
             before = self._version
             if self._raw is not None:
                 self._version = self._raw.execute("PRAGMA data_version").fetchone()[0]

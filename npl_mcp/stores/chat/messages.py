@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from npl_index.errors import InvalidRequestError, MissingRequestError
 from npl_mcp.stores import session
-from npl_mcp.stores.artifact.store import require_revision
+from npl_mcp.stores.artifact.artifacts import require_revision
 from npl_mcp.stores.base.database import Transaction
 from npl_mcp.stores.base.errors import ClosedError, NotAllowedError, RecordNotFoundError
 from npl_mcp.stores.chat import inbox, rooms, todos

@@ -32,7 +32,7 @@ _UNFIT = re.compile(r"[^\w-]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Lines:
+class LineRange:
     """Lines of a text, counted from 1, inclusive."""
 
     first: int
@@ -105,7 +105,7 @@ class Remark:
         return cls(**{**values, **places, **values_of(parse_location(values["location"]))})
 
     @property
-    def place(self) -> Lines | Spot:
+    def place(self) -> LineRange | Spot:
         """The lines or the spot."""
         return parse_location(self.location)
 
@@ -123,7 +123,7 @@ class Review:
     overall_comment: str | None
 
 
-def parse_location(text: str) -> Lines | Spot:
+def parse_location(text: str) -> LineRange | Spot:
     """Parse a location.
 
     :raises InvalidRequestError: the location has an unknown form, or its end precedes its beginning.
@@ -138,10 +138,10 @@ def parse_location(text: str) -> Lines | Spot:
     if first < 1 or last < first:
         problem = "lines are counted from 1" if first < 1 else "the last line stands before the first"
         raise InvalidRequestError(f"location is {clean!r}: {problem}", parameter="location", hint=FORMS)
-    return Lines(first, last)
+    return LineRange(first, last)
 
 
-def parse_place(text: str) -> Lines | Spot | Selector:
+def parse_place(text: str) -> LineRange | Spot | Selector:
     """Parse a location or a selector; the beginnings of the two differ.
 
     :raises SelectorSyntaxError: the selector cannot be parsed.
@@ -152,7 +152,7 @@ def parse_place(text: str) -> Lines | Spot | Selector:
     return compile_selector(checks.line(text, "location"))
 
 
-def section_lines(content: bytes, filename: str, selector: Selector) -> Lines:
+def section_lines(content: bytes, filename: str, selector: Selector) -> LineRange:
     """Return the lines of the selected section, without trailing blank lines.
 
     :raises SectionNotFoundError: no section matches; the message suggests selectors.
@@ -174,12 +174,12 @@ def section_lines(content: bytes, filename: str, selector: Selector) -> Lines:
         )
     match = matches[0]
     if match.lines is not None:
-        return Lines(match.lines.start + 1, match.lines.stop)
+        return LineRange(match.lines.start + 1, match.lines.stop)
     own = [tree.sections[index].own for index in match.sections]
     first, last = own[0].start, own[-1].stop
     while last > first + 1 and not tree.line(last - 1).strip():
         last -= 1
-    return Lines(first + 1, max(last, first + 1))
+    return LineRange(first + 1, max(last, first + 1))
 
 
 def split_lines(text: str) -> Iterator[str]:
@@ -220,9 +220,9 @@ def annotate(text: str, remarks: Sequence[Remark], marks: dict[int, str]) -> str
     :param marks: the result of :func:`labels`.
     """
     by_id = {remark.id: remark for remark in remarks}
-    placed: dict[int, list[tuple[str, Remark, Lines]]] = {}
+    placed: dict[int, list[tuple[str, Remark, LineRange]]] = {}
     for key, label in marks.items():
-        if isinstance(place := by_id[key].place, Lines):
+        if isinstance(place := by_id[key].place, LineRange):
             placed.setdefault(place.last, []).append((label, by_id[key], place))
     notes: list[str] = []
     pieces: list[str] = []
@@ -274,12 +274,12 @@ def reviewer_files(
 
 def _place(remark: Remark) -> tuple[int, int, int, int]:
     where = remark.place
-    if isinstance(where, Lines):
+    if isinstance(where, LineRange):
         return 0, where.last, where.first, remark.id
     return 1, where.y, where.x, remark.id
 
 
-def _range(lines: Lines) -> str:
+def _range(lines: LineRange) -> str:
     return f"lines {lines.first}-{lines.last}"
 
 

@@ -51,7 +51,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Lane:
+class AgentActivity:
     """The activity of an agent over time.
 
     :param agent: name of the agent.
@@ -87,7 +87,7 @@ class WorklogView:
     first: str | None
     last: str | None
     unit_seconds: int
-    lanes: Sequence[Lane]
+    lanes: Sequence[AgentActivity]
     actions: Mapping[str, int]
     tags: Mapping[str, int]
 
@@ -147,7 +147,9 @@ def since(tx: Transaction, project: str, session_id: str, wanted: Wanted, seq: i
     return tuple(map(rows.entry, found))
 
 
-def _lanes(tx: Transaction, where: str, values: Mapping[str, Any], characters: int) -> tuple[Lane, ...]:
+def _lanes(
+    tx: Transaction, where: str, values: Mapping[str, Any], characters: int
+) -> tuple[AgentActivity, ...]:
     most = tx.all(
         f"SELECT agent_id, count(*) AS count FROM worklog_entry WHERE {where}"
         " GROUP BY agent_id ORDER BY count(*) DESC, agent_id LIMIT :most",
@@ -164,7 +166,7 @@ def _lanes(tx: Transaction, where: str, values: Mapping[str, Any], characters: i
         **values,
     ):
         counted[row["agent_id"]].append(Count(row["part"], row["count"]))
-    return tuple(Lane(agent, counts) for agent, counts in counted.items())
+    return tuple(AgentActivity(agent, counts) for agent, counts in counted.items())
 
 
 def _words(tx: Transaction, number: int, column: str) -> dict[str, int]:

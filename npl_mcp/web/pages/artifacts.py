@@ -9,9 +9,9 @@ from typing import Any
 from starlette.responses import Response
 
 from npl_mcp.stores.base.extras import how_to_install, is_installed
-from npl_mcp.web.files import sent
+from npl_mcp.web.downloads import sent
 from npl_mcp.web.markdown import LIMIT
-from npl_mcp.web.routing import Action, Data, Download, Page
+from npl_mcp.web.routing import Action, Data, Download, WebPage
 from npl_mcp.web.signing_in import inside
 from npl_mcp.web.visits import Visit
 
@@ -257,11 +257,11 @@ _ARTIFACT = "/artifacts/{artifact:id}"
 _REVISION = f"{_ARTIFACT}/revisions/{{revision:id}}"
 
 DECLARED = (
-    Page("/artifacts", artifacts, "artifacts.html", "artifact", "Artifacts"),
-    Page(_ARTIFACT, artifact, "artifact.html", "artifact"),
-    Page(_REVISION, revision, "artifact.html", "artifact"),
-    Page(f"{_ARTIFACT}/compare", compared, "compare.html", "artifact"),
-    Page("/reviews/{review:id}", review, "artifact.html", "review"),
+    WebPage("/artifacts", artifacts, "artifacts.html", "artifact", "Artifacts"),
+    WebPage(_ARTIFACT, artifact, "artifact.html", "artifact"),
+    WebPage(_REVISION, revision, "artifact.html", "artifact"),
+    WebPage(f"{_ARTIFACT}/compare", compared, "compare.html", "artifact"),
+    WebPage("/reviews/{review:id}", review, "artifact.html", "review"),
     Download(f"{_REVISION}/file", file),
     Action(f"{_REVISION}/comments", comment),
     Action(f"{_ARTIFACT}/state", change),

@@ -17,7 +17,7 @@ from starlette.responses import RedirectResponse, Response
 from npl_index.answer.auditing import CUT, NO_ROOM, TAKEN
 from npl_mcp.web.browsers import TOKEN_COOKIE
 from npl_mcp.web.marking import marked, sought
-from npl_mcp.web.routing import Action, Data, Page
+from npl_mcp.web.routing import Action, Data, WebPage
 from npl_mcp.web.visits import CallError, Visit, address
 
 PATH = "/ask"
@@ -54,7 +54,7 @@ PLACES = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AskForm:
     """A request as the form has it.
 
     :param topics: one after another, with commas.
@@ -71,7 +71,7 @@ class Asked:
     default: int
 
     @classmethod
-    def of(cls, visit: Visit, lead: str = "") -> Asked:
+    def of(cls, visit: Visit, lead: str = "") -> AskForm:
         """Return the request that an address says; a budget that cannot be read is the default.
 
         :param lead: how the names of its parameters begin.
@@ -120,7 +120,7 @@ async def ask(visit: Visit) -> Data | Response:
 
     :raises CallError: with the form, which says at its field what is wrong.
     """
-    asked, view = Asked.of(visit), visit.text("view")
+    asked, view = AskForm.of(visit), visit.text("view")
     if visit.text("was", asked.mark) != asked.mark:
         return RedirectResponse(address(PATH, **asked.parameters()), 303)
     form = view if view in ("json", "markdown") else visit.text("form", visit.settings.format)
@@ -157,7 +157,7 @@ async def _places(visit: Visit) -> list[str]:
     return [place["address"].removesuffix(":") for place in newest["places"]]
 
 
-def _problem(error: CallError, asked: Asked) -> Data:
+def _problem(error: CallError, asked: AskForm) -> Data:
     """Return the field of the form that cannot be used, and what might be meant."""
     field = {"token_budget": "budget"}.get(error.parameter or "", error.parameter)
     if field is None:
@@ -172,7 +172,7 @@ def _problem(error: CallError, asked: Asked) -> Data:
     }
 
 
-def audited(visit: Visit, asked: Asked, audit: Any, view: str) -> Data:
+def audited(visit: Visit, asked: AskForm, audit: Any, view: str) -> Data:
     """Return what an answer took and left, as the page shows it.
 
     :param audit: the data of an answer of ``npl_audit`` with its matches.
@@ -231,7 +231,7 @@ class Ruler:
         return cls(top, blocks, beyond)
 
 
-def copies(visit: Visit, asked: Asked, form: str) -> dict[str, str]:
+def copies(visit: Visit, asked: AskForm, form: str) -> dict[str, str]:
     """Return the same request as a tool call, a command line, and a call over HTTP where there is a port."""
     arguments = {**asked.arguments(), "format": form}
     origin = visit.settings.web_url
@@ -271,10 +271,10 @@ def _longest(audit: Any) -> dict[str, int]:
     return {"section": max([1, *rows]), "file": max([1, *(file["tokens"] for file in audit["items"])])}
 
 
-async def _compared(visit: Visit, asked: Asked, form: str) -> Data:
+async def _compared(visit: Visit, asked: AskForm, form: str) -> Data:
     """Return two requests beside each other, and each section that became something else."""
     given = any(name.startswith(SECOND) for name in visit.request.query_params)
-    other = Asked.of(visit, SECOND) if given else asked
+    other = AskForm.of(visit, SECOND) if given else asked
     both = []
     for one in (asked, other):
         if one.is_empty:
@@ -320,6 +320,6 @@ async def keep(visit: Visit) -> str:
 
 
 DECLARED = (
-    Page(PATH, ask, "ask.html", "npl", "Ask"),
+    WebPage(PATH, ask, "ask.html", "npl", "Ask"),
     Action(PATH, keep, writes=False),
 )

@@ -9,9 +9,9 @@ from urllib.parse import parse_qsl
 from npl_mcp.documents.change_requests import ATTRIBUTES
 from npl_mcp.documents.filters import FACETS
 from npl_mcp.documents.format import KEY_LISTS, PRIORITIES, STATUSES, TYPES, Status, without_title
-from npl_mcp.tools.errors import ErrorCode
+from npl_mcp.tools.contract.error_codes import ErrorCode
 from npl_mcp.web.editing import TEMPLATE, form, saved
-from npl_mcp.web.routing import Action, Data, Page, Shown
+from npl_mcp.web.routing import Action, Data, Shown, WebPage
 from npl_mcp.web.signing_in import inside
 from npl_mcp.web.tables import Column, Table, paged
 from npl_mcp.web.visits import CallError, Visit, address
@@ -202,9 +202,9 @@ async def _compared(visit: Visit, error: CallError, seen: dict[str, str], yours:
 
 
 DECLARED = (
-    Page("/changes", changes, "changes.html", "cr", "Changes"),
-    Page("/changes/{key}", change, "change.html", "cr"),
-    Page("/changes/{key}/edit", edit, TEMPLATE, "cr"),
+    WebPage("/changes", changes, "changes.html", "cr", "Changes"),
+    WebPage("/changes/{key}", change, "change.html", "cr"),
+    WebPage("/changes/{key}/edit", edit, TEMPLATE, "cr"),
     Action("/board/move", move),
     Action("/board/new", create),
     Action("/changes/{key}/section", save_section),

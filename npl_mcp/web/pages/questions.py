@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from zlib import crc32
 
-from npl_mcp.core.app import App
+from npl_mcp.app.app import App
 from npl_mcp.questions.files import DEFAULT_NAME, QuestionFile, question_files, save_question
 from npl_mcp.questions.format import Question
 from npl_mcp.questions.running import Outcome, compare
 from npl_mcp.questions.runs import DONE, RUNNING, Run, runs_of
-from npl_mcp.tools.errors import ErrorCode
-from npl_mcp.tools.responses import as_dict
+from npl_mcp.tools.contract.error_codes import ErrorCode
+from npl_mcp.tools.contract.responses import as_dict
 from npl_mcp.web.plots import Plot, plot
-from npl_mcp.web.routing import Action, Data, Page, Shown
+from npl_mcp.web.routing import Action, Data, Shown, WebPage
 from npl_mcp.web.tables import Column, Table, paged
 from npl_mcp.web.visits import CallError, Visit, address, failing
 
@@ -214,9 +214,9 @@ async def cancel(visit: Visit) -> str:
 
 
 DECLARED = (
-    Page(PATH, questions, "questions.html", "npl", "Questions"),
-    Page(f"{PATH}/edit", edit_page, "question.html", "npl"),
-    Page(f"{PATH}/runs/{{run}}", run_page, "question_run.html", "npl"),
+    WebPage(PATH, questions, "questions.html", "npl", "Questions"),
+    WebPage(f"{PATH}/edit", edit_page, "question.html", "npl"),
+    WebPage(f"{PATH}/runs/{{run}}", run_page, "question_run.html", "npl"),
     Action(f"{PATH}/save", save),
     Action(f"{PATH}/run", run),
     Action(f"{PATH}/runs/{{run}}/cancel", cancel),

@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from npl_mcp.tools.errors import ErrorCode
-from npl_mcp.web.routing import WAIT_SECONDS, Action, Data, Page, Row, Stream
+from npl_mcp.tools.contract.error_codes import ErrorCode
+from npl_mcp.web.routing import WAIT_SECONDS, Action, Data, Row, Stream, WebPage
 from npl_mcp.web.signing_in import inside
 from npl_mcp.web.visits import CallError, Visit
 
@@ -218,9 +218,9 @@ async def mark_read(visit: Visit) -> str:
 _ROOM = "/rooms/{room:id}"
 
 DECLARED = (
-    Page("/rooms", rooms, "rooms.html", "chat", "Rooms"),
-    Page(_ROOM, room, "room.html", "chat"),
-    Page(f"{_ROOM}/events/{{event:id}}", thread, "thread.html", "chat"),
+    WebPage("/rooms", rooms, "rooms.html", "chat", "Rooms"),
+    WebPage(_ROOM, room, "room.html", "chat"),
+    WebPage(f"{_ROOM}/events/{{event:id}}", thread, "thread.html", "chat"),
     Stream(f"{_ROOM}/events", news, "chat.html", "event"),
     Action(f"{_ROOM}/messages", send),
     Action(f"{_ROOM}/reactions", react),

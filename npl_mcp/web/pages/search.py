@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from npl_mcp.core.places import HURRY
-from npl_mcp.core.queries import pattern_of, phrases_of, words_of
+from npl_mcp.app.queries import pattern_of, phrases_of, words_of
+from npl_mcp.browsing.places import HURRY
 from npl_mcp.web.marking import marked, sought
-from npl_mcp.web.pages.documents import to_document
-from npl_mcp.web.routing import Data, Page
+from npl_mcp.web.pages.folders import to_document
+from npl_mcp.web.routing import Data, WebPage
 from npl_mcp.web.visits import Visit, address
 
 SHOWN = 20
@@ -91,4 +91,4 @@ def leads(hit: Mapping[str, Any]) -> str:
     return to_document(hit["file"], selector=hit.get("selector"))
 
 
-DECLARED = (Page("/search", search, "search.html", "search"),)
+DECLARED = (WebPage("/search", search, "search.html", "search"),)

@@ -14,10 +14,10 @@ from starlette.responses import Response
 
 from npl_mcp.stores.base.activity import seconds_of
 from npl_mcp.stores.timeline import KINDS
-from npl_mcp.tools.errors import ErrorCode
+from npl_mcp.tools.contract.error_codes import ErrorCode
 from npl_mcp.web.lanes import lanes
 from npl_mcp.web.pages.rooms import affected
-from npl_mcp.web.routing import WAIT_SECONDS, Data, Download, Page, Row, Stream
+from npl_mcp.web.routing import WAIT_SECONDS, Data, Download, Row, Stream, WebPage
 from npl_mcp.web.visits import CallError, Visit, address
 
 SHOWN = 100
@@ -225,8 +225,8 @@ async def export(visit: Visit) -> Response:
 
 
 DECLARED = (
-    Page("/sessions", sessions, "sessions.html", "session", "Sessions"),
+    WebPage("/sessions", sessions, "sessions.html", "session", "Sessions"),
     Download("/sessions/{session}/export", export),
     Stream("/sessions/{session}/news", news, "timeline.html", "moment"),
-    Page("/sessions/{session}", session, "session.html", "session"),
+    WebPage("/sessions/{session}", session, "session.html", "session"),
 )

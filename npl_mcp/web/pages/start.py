@@ -8,7 +8,7 @@ from typing import Any
 from npl_mcp.stores.base.paging import later, now
 from npl_mcp.web.browsers import SEEN_COOKIE, kept_in
 from npl_mcp.web.pages.search import TITLES, leads
-from npl_mcp.web.routing import Data, Page
+from npl_mcp.web.routing import Data, WebPage
 from npl_mcp.web.visits import Visit
 
 NEWEST = 5
@@ -68,4 +68,4 @@ def _visits(visit: Visit) -> tuple[str, str]:
     return before.strip("-"), f"{before or '-'} {at}"
 
 
-DECLARED = (Page("/", start, "start.html"),)
+DECLARED = (WebPage("/", start, "start.html"),)

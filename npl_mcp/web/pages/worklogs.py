@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from npl_mcp.web.lanes import lanes
-from npl_mcp.web.routing import WAIT_SECONDS, Data, Page, Row, Stream
+from npl_mcp.web.routing import WAIT_SECONDS, Data, Row, Stream, WebPage
 from npl_mcp.web.visits import Visit, address
 
 SHOWN = 100
@@ -57,8 +57,8 @@ async def news(visit: Visit, since: str) -> Sequence[Row]:
 
 
 DECLARED = (
-    Page("/worklogs", worklogs, "worklogs.html", "worklog", "Worklogs"),
+    WebPage("/worklogs", worklogs, "worklogs.html", "worklog", "Worklogs"),
     # Names of archived worklogs have a slash, so nothing can stand behind them.
-    Page("/worklogs/{worklog:path}", worklog, "worklog.html", "worklog"),
+    WebPage("/worklogs/{worklog:path}", worklog, "worklog.html", "worklog"),
     Stream("/worklog-news", news, "logged.html", "entry"),
 )

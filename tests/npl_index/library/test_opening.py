@@ -44,10 +44,10 @@ ALLOWED = {
         "path.read_bytes": "in a folder of its own that it just made",
         "path.write_bytes": "likewise",
     },
-    "npl_mcp/tools/spec.py": {"EXAMPLES.read_text": OWN},
-    "npl_mcp/server/apps.py": {"_ICON.read_bytes": OWN},
-    "npl_mcp/dev/demo.py": {"path.read_text": "this repository's, for whoever tries it"},
-    "npl_mcp/dev/reference.py": {
+    "npl_mcp/tools/contract/spec.py": {"EXAMPLES.read_text": OWN},
+    "npl_mcp/server/primitives/apps.py": {"_ICON.read_bytes": OWN},
+    "docs/demo.py": {"path.read_text": "this repository's, for whoever tries it"},
+    "docs/reference.py": {
         "(folder / 'notes' / 'today.md').write_text": "in a folder of its own that it just made",
         "(folder / 'README.md').write_text": "likewise",
         "(folder / '.mdt-config.toml').write_text": "likewise",
@@ -88,8 +88,8 @@ ALLOWED = {
     "npl_mcp/stores/data_folder.py": {"self.database.open": DATABASE},
     "npl_mcp/stores/base/database.py": {"self.open": DATABASE},
     "npl_mcp/stores/copying.py": {"source.database.open": DATABASE, "target.database.open": DATABASE},
-    "npl_mcp/core/document_sets.py": {"os.open": "a folder, to lock it"},
-    "npl_mcp/stores/worklog/files.py": {"folder.open": FOLDER, "os.fdopen": FOLDER},
+    "npl_mcp/app/document_sets.py": {"os.open": "a folder, to lock it"},
+    "npl_mcp/stores/worklog/transfer.py": {"folder.open": FOLDER, "os.fdopen": FOLDER},
     "npl_mcp/stores/base/migrating.py": {"file.read_text": "of the program's own"},
     "npl_mcp/stores/review/overlay.py": {"Image.open": "bytes in memory"},
 }

@@ -13,10 +13,10 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import jsonschema
 import pytest
 
+from docs import connecting
 from npl_mcp.config import clients
 from npl_mcp.config.clients import CLIENTS, Client, configurations
 from npl_mcp.config.toml import read_toml
-from npl_mcp.dev import connecting
 
 ROOT = Path(__file__).resolve().parents[3]
 CASES = {

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from npl_mcp.app.document_sets import BACKGROUND_BYTES
 from npl_mcp.config.child_processes import child_environment
-from npl_mcp.core.document_sets import BACKGROUND_BYTES
 
 pytestmark = pytest.mark.durability
 

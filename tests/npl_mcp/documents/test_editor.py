@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from npl_index.errors import SectionNotFoundError
-from npl_mcp.core.section_edits import SectionNames
+from npl_mcp.app.section_edits import SectionNames
 from npl_mcp.documents.editor import Editor, Expected, SectionEdit
 from npl_mcp.stores.base.errors import ConflictError
 

@@ -19,7 +19,7 @@ from mcp import Client
 from prometheus_client.parser import text_string_to_metric_families
 
 from npl_mcp.http.app import MAX_SESSIONS, STATUS
-from npl_mcp.tools.errors import ErrorCode
+from npl_mcp.tools.contract.error_codes import ErrorCode
 from tests.conftest import GUIDE
 from tests.npl_mcp.http.http_server import (
     JSON,

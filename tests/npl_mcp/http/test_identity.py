@@ -22,7 +22,7 @@ from npl_mcp.server.introduction import ALSO, FIRST
 from npl_mcp.stores.access import AccessStore, Sight
 from npl_mcp.stores.base.paging import now
 from npl_mcp.stores.data_folder import Stores
-from npl_mcp.stores.library.store import LibraryFile
+from npl_mcp.stores.library.libraries import LibraryFile
 from npl_mcp.tools.access import NEEDS
 from npl_mcp.tools.domains import LISTED, domain_of, tool_named
 from tests import engines

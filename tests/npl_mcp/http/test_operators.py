@@ -9,7 +9,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from npl_mcp.core.lanes import HEAVY_WORKERS, blocked, lane
+from npl_mcp.app.lanes import HEAVY_WORKERS, blocked, lane
 from npl_mcp.http import app as http_app
 from tests import engines
 from tests.npl_mcp.http.http_server import call, command, environment, serving

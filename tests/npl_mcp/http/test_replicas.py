@@ -25,7 +25,7 @@ from npl_mcp.stores.base.postgres import WRITERS
 from npl_mcp.tools.domains import PRESETS, listed_tools
 from tests import engines
 from tests.conftest import GUIDE, envelope
-from tests.npl_mcp.core.many import put, text, write
+from tests.npl_mcp.app.many import put, text, write
 from tests.npl_mcp.http.http_server import (
     JSON,
     MODERN,

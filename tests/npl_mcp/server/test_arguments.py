@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from npl_index.errors import InvalidRequestError, NPLError
+from npl_mcp.app.app import App
 from npl_mcp.config.settings import Settings
-from npl_mcp.core.app import App
 from npl_mcp.server.arguments import MOST_ENTRIES
 from npl_mcp.server.messages import MOST_VALUES
 from npl_mcp.server.registry import BoundTool
+from npl_mcp.tools.contract.error_codes import MAX_ERROR_BYTES, MAX_PROBLEMS, invalid_arguments, shortened
+from npl_mcp.tools.contract.spec import ToolSpec
 from npl_mcp.tools.domains import listed_tools, tool_named, unlisted_tools
-from npl_mcp.tools.errors import MAX_ERROR_BYTES, MAX_PROBLEMS, invalid_arguments, shortened
-from npl_mcp.tools.spec import ToolSpec
 from tests.conftest import Call
 from tests.npl_mcp.tools.strategies import types_of
 

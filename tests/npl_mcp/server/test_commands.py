@@ -20,11 +20,11 @@ import pytest
 
 from npl_index.library.documents import DocumentRef
 from npl_mcp.__main__ import main
+from npl_mcp.app.app import App
 from npl_mcp.config.settings import Settings
-from npl_mcp.core.app import App
 from tests import engines
 from tests.conftest import Call, calls
-from tests.npl_mcp.core.many import index_file
+from tests.npl_mcp.app.many import index_file
 
 FILES = 32
 

@@ -17,13 +17,13 @@ import pytest
 from fastmcp import Client
 
 from npl_index.library.documents import DocumentRef
+from npl_mcp.app.app import App
+from npl_mcp.app.document_sets import BACKGROUND_BYTES
 from npl_mcp.config.settings import Settings
-from npl_mcp.core.app import App
-from npl_mcp.core.document_sets import BACKGROUND_BYTES
 from npl_mcp.server.registry import register_all
 from npl_mcp.server.server import create_server
+from npl_mcp.tools.contract.spec import ToolSpec
 from npl_mcp.tools.domains import listed_tools, unlisted_tools
-from npl_mcp.tools.spec import ToolSpec
 from tests.conftest import envelope
 from tests.npl_mcp.tools.test_waiting import LOG, LONG, ROOM
 

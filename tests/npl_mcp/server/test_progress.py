@@ -10,8 +10,8 @@ import anyio.lowlevel
 import pytest
 from fastmcp import Client
 
+from npl_mcp.app.progress import tell_progress
 from npl_mcp.config.settings import Settings
-from npl_mcp.core.progress import tell_progress
 from npl_mcp.server.server import create_server
 from tests import engines
 from tests.conftest import with_client

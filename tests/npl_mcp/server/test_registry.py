@@ -18,15 +18,15 @@ import pytest
 from fastmcp import Client
 
 from npl_index import NPLError, estimator
+from npl_mcp.app.app import App
 from npl_mcp.config.settings import Settings
-from npl_mcp.core.app import App
 from npl_mcp.server import registry
 from npl_mcp.server.registry import register_all
 from npl_mcp.server.server import create_server
+from npl_mcp.tools.contract.error_codes import ErrorCode, code_of
+from npl_mcp.tools.contract.responses import encode
+from npl_mcp.tools.contract.spec import ToolSpec
 from npl_mcp.tools.domains import LISTED, listed_tools
-from npl_mcp.tools.errors import ErrorCode, code_of
-from npl_mcp.tools.responses import encode
-from npl_mcp.tools.spec import ToolSpec
 from tests import engines
 from tests.conftest import calls, envelope, with_client
 
@@ -218,7 +218,7 @@ def test_a_defect_is_masked_and_logged(
     def broken(*_: object) -> None:
         raise ZeroDivisionError("secret detail")
 
-    monkeypatch.setattr("npl_mcp.core.app.App.gathered", broken)
+    monkeypatch.setattr("npl_mcp.app.app.App.gathered", broken)
     with caplog.at_level(logging.ERROR, "npl_mcp"):
         answer = calls(settings, [("npl_section_index", {})])[0]
     assert answer["error_code"] == "INTERNAL_ERROR"

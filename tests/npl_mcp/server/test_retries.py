@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from fastmcp import Client
 
+from docs.reference import prepare
 from npl_mcp.config.settings import Settings
-from npl_mcp.dev.reference import prepare
 from npl_mcp.stores.base.paging import now
 from npl_mcp.tools.domains import listed_tools, switched_on
 from tests import engines

@@ -13,8 +13,8 @@ from fastmcp import Client
 from npl_index import estimator
 from npl_index.tokens.counting import TokenCounter
 from npl_mcp.config.settings import Settings
-from npl_mcp.server.documents import MAP
 from npl_mcp.server.introduction import MOST_ENTRIES
+from npl_mcp.server.primitives.document_resources import MAP
 from tests.conftest import with_client
 
 COUNTER: TokenCounter = estimator("o200k_base")

@@ -16,12 +16,12 @@ from fastmcp import Client
 from npl_index import estimator
 from npl_index.errors import InvalidRequestError
 from npl_mcp.__main__ import main, parser
+from npl_mcp.app.call_reports import Call as Report
+from npl_mcp.app.call_reports import Reports
 from npl_mcp.config.settings import Settings, corpus_folder
-from npl_mcp.core.calls import Call as Report
-from npl_mcp.core.calls import Reports
 from npl_mcp.projects.directive import scaffold
 from npl_mcp.server.server import create_server
-from npl_mcp.tools.aliases import ALIASES
+from npl_mcp.tools.contract.aliases import ALIASES
 from npl_mcp.tools.domains import LISTED, PRESETS, domain_of, domains_named, listed_tools, unlisted_tools
 from tests.conftest import calls, envelope, with_client
 

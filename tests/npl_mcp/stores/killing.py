@@ -24,7 +24,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from npl_mcp.core.app import App
+from npl_mcp.app.app import App
 from tests import engines
 from tests.npl_mcp.http.http_server import Running, call
 from tests.npl_mcp.stores.writer import (

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from npl_mcp.__main__ import main
-from npl_mcp.core.app import App
-from npl_mcp.core.maintenance import check
+from npl_mcp.app.app import App
+from npl_mcp.app.maintenance import check
 from tests import engines
 from tests.npl_mcp.stores.test_faults import WRITES, ask, file
 from tests.npl_mcp.stores.writer import settings_in

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from npl_mcp.__main__ import main
-from npl_mcp.core.app import App
-from npl_mcp.core.maintenance import check
-from npl_mcp.stores.artifact.files import RevisionDraft
-from npl_mcp.stores.artifact.store import listed
+from npl_mcp.app.app import App
+from npl_mcp.app.maintenance import check
+from npl_mcp.stores.artifact.artifacts import listed
+from npl_mcp.stores.artifact.descriptions import RevisionDraft
 from npl_mcp.stores.base.errors import AlreadyExistsError, StoreError
 from npl_mcp.stores.base.paging import Slice
 from npl_mcp.stores.copying import copy_stores

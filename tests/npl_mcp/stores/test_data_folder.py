@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
+from npl_mcp.app.app import App
+from npl_mcp.app.maintenance import check
 from npl_mcp.config.settings import Settings
-from npl_mcp.core.app import App
-from npl_mcp.core.maintenance import check
 from npl_mcp.stores.base.errors import DatabaseError
-from npl_mcp.stores.worklog.files import import_folder
+from npl_mcp.stores.worklog.transfer import import_folder
+from npl_mcp.tools.contract.responses import Reply, as_dict
 from npl_mcp.tools.domains import listed_tools
-from npl_mcp.tools.responses import Reply, as_dict
 
 pytestmark = pytest.mark.engine("sqlite")
 

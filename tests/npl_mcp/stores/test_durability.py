@@ -20,7 +20,7 @@ import pytest
 from fastmcp import Client
 from fastmcp.client.transports import StdioTransport
 
-from npl_mcp.core.app import App
+from npl_mcp.app.app import App
 from tests import engines
 from tests.conftest import envelope
 from tests.engines import execute

@@ -18,12 +18,12 @@ import psycopg
 import pytest
 
 from npl_index.errors import NPLError
-from npl_mcp.core.app import App
+from npl_mcp.app.app import App
 from npl_mcp.stores.base import engine, postgres
 from npl_mcp.stores.base.errors import DatabaseError
+from npl_mcp.tools.contract.error_codes import translate
+from npl_mcp.tools.contract.responses import Reply, as_dict
 from npl_mcp.tools.domains import listed_tools
-from npl_mcp.tools.errors import translate
-from npl_mcp.tools.responses import Reply, as_dict
 from tests import engines
 from tests.faults import largest_file, read_only
 from tests.npl_mcp.stores.writer import examine, settings_in

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from npl_mcp.core.app import App
+from npl_mcp.app.app import App
 from npl_mcp.stores.base.checks import TEXT
 from npl_mcp.stores.base.database import PAGE_CHARACTERS
-from npl_mcp.stores.worklog.files import export
+from npl_mcp.stores.worklog.transfer import export
 from tests.npl_mcp.stores.test_faults import ask, file
 from tests.npl_mcp.stores.writer import settings_in
 

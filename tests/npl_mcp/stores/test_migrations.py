@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from npl_mcp.app.app import App
+from npl_mcp.app.maintenance import check
 from npl_mcp.config.settings import Settings
-from npl_mcp.core.app import App
-from npl_mcp.core.maintenance import check
+from npl_mcp.tools.contract.responses import as_dict
 from npl_mcp.tools.domains import listed_tools
-from npl_mcp.tools.responses import as_dict
 from tests.npl_mcp.stores.test_data_folder import CASE
 
 TOOLS = {spec.name: spec for spec in listed_tools()}

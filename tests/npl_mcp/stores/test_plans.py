@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from npl_mcp.core.app import App
+from npl_mcp.app.app import App
 from npl_mcp.stores.chat.todos import FILTERS
 from npl_mcp.stores.timeline import KINDS
 from npl_mcp.tools.domains import PRESETS, listed_tools, tool_named

@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
 from npl_index.errors import NPLError
+from npl_mcp.app.app import App
 from npl_mcp.config.settings import Settings
-from npl_mcp.core.app import App
+from npl_mcp.tools.contract.error_codes import code_of
+from npl_mcp.tools.contract.responses import as_dict
 from npl_mcp.tools.domains import listed_tools
-from npl_mcp.tools.errors import code_of
-from npl_mcp.tools.responses import as_dict
 from npl_mcp.tools.worklog import worklog_sessions
 from tests import engines
 from tests.npl_mcp.stores.models import Model, usable

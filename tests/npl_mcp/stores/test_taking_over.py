@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from npl_mcp.core.maintenance import back_up, check
-from npl_mcp.stores.artifact.files import RevisionDraft
-from npl_mcp.stores.artifact.store import history
+from npl_mcp.app.maintenance import back_up, check
+from npl_mcp.stores.artifact.artifacts import history
+from npl_mcp.stores.artifact.descriptions import RevisionDraft
 from npl_mcp.stores.base.database import HEAD
-from npl_mcp.stores.base.engine import Deadline
+from npl_mcp.stores.base.engine import CallDeadline
 from npl_mcp.stores.base.errors import DatabaseError
 from npl_mcp.stores.base.migrating import MIGRATIONS, migrate
 from npl_mcp.stores.base.opening import database_of
@@ -61,7 +61,7 @@ def data(tmp_path: Path) -> Path:
             shutil.copy(file, tmp_path / "then")
     data = tmp_path / "data"
     (data / "artifacts" / "1").mkdir(parents=True)
-    migrate(database_of(data).engine, Deadline(), "0005", tmp_path / "then")
+    migrate(database_of(data).engine, CallDeadline(), "0005", tmp_path / "then")
     engines.execute(
         data,
         "INSERT INTO artifact (name, type, created_at, revision_count)"

@@ -10,8 +10,8 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
+from npl_mcp.app.app import App
 from npl_mcp.config.settings import Settings
-from npl_mcp.core.app import App
 from npl_mcp.stores.base.database import Transaction
 from npl_mcp.tools.domains import listed_tools
 from tests import engines

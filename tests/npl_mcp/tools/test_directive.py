@@ -20,7 +20,7 @@ from mcp import MCPError
 from npl_index import estimator
 from npl_mcp.config.settings import Settings
 from npl_mcp.projects.directive import FALLBACK_PRIMER, SCAFFOLD, scaffold
-from npl_mcp.tools.aliases import ALIASES
+from npl_mcp.tools.contract.aliases import ALIASES
 from tests.conftest import Call, calls, envelope, with_client
 
 PROCEDURE = "# Work\n\n**Do not write code** before approval.\n"

@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 
 from npl_index.markdown.sections import parse_sections
 from npl_index.selectors.writing import selectors_of
+from npl_mcp.app.app import App
 from npl_mcp.config.settings import Settings, corpus_folder
-from npl_mcp.core.app import App
 from npl_mcp.tools.npl import npl_update_section
 from tests.conftest import envelope, with_client
 
@@ -603,7 +603,7 @@ APPENDING = """
 import sys
 from pathlib import Path
 from npl_mcp.config.settings import Settings
-from npl_mcp.core.app import App
+from npl_mcp.app.app import App
 from npl_mcp.tools.npl import npl_update_section
 
 root = Path(sys.argv[1])

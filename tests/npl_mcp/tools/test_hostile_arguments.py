@@ -15,14 +15,14 @@ import pytest
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 from fastmcp import Client
 
+from docs.reference import prepare
 from npl_index.errors import NPLError
+from npl_mcp.app.app import App
 from npl_mcp.config.settings import Settings
-from npl_mcp.core.app import App
-from npl_mcp.dev.reference import prepare
 from npl_mcp.server.server import create_server
+from npl_mcp.tools.contract.error_codes import ErrorCode, code_of
+from npl_mcp.tools.contract.spec import ToolSpec
 from npl_mcp.tools.domains import listed_tools
-from npl_mcp.tools.errors import ErrorCode, code_of
-from npl_mcp.tools.spec import ToolSpec
 from tests import engines
 from tests.conftest import envelope, every
 from tests.npl_mcp.tools.strategies import (

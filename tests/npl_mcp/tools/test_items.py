@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from npl_index.errors import DocumentNotFoundError, InvalidRequestError
+from npl_mcp.app.app import App
+from npl_mcp.app.file_view import Files
 from npl_mcp.config.settings import Settings
-from npl_mcp.core.app import App
-from npl_mcp.core.file_view import Files
 from npl_mcp.tools import items, survey
 from npl_mcp.tools.items import items_agent, items_load, items_raw
 from npl_mcp.tools.npl import npl_load_components

@@ -18,8 +18,8 @@ from npl_index.markdown.sections import parse_sections
 from npl_index.markdown.state import Deadline
 from npl_index.markdown.traits import TraitFilter
 from npl_index.tokens.sections import count_sections
+from npl_mcp.app.app import App
 from npl_mcp.config.settings import Settings
-from npl_mcp.core.app import App
 from npl_mcp.tools.npl import npl_load_tailored, npl_section_index
 from tests.conftest import with_client
 

@@ -18,8 +18,8 @@ from npl_index.errors import DocumentTimeoutError
 from npl_index.library.documents import DocumentRef
 from npl_index.markdown.sections import parse_sections
 from npl_index.tokens.estimated import estimator
+from npl_mcp.app.app import App
 from npl_mcp.config.settings import Settings
-from npl_mcp.core.app import App
 from npl_mcp.tools.npl import npl_load_tailored, npl_section_index
 from tests.conftest import GUIDE, Call, calls, envelope, with_client
 

@@ -12,12 +12,12 @@ import anyio
 import pytest
 from fastmcp import Client, FastMCP
 
+from npl_mcp.app.app import App
 from npl_mcp.config.settings import Settings
-from npl_mcp.core.app import App
 from npl_mcp.server.registry import register_all
-from npl_mcp.stores.review.values import Picture
-from npl_mcp.tools.responses import as_dict, pictures
-from npl_mcp.tools.spec import ToolSpec
+from npl_mcp.stores.review.results import Picture
+from npl_mcp.tools.contract.responses import as_dict, pictures
+from npl_mcp.tools.contract.spec import ToolSpec
 
 DOT = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg=="

@@ -16,7 +16,7 @@ from PIL import Image
 
 from npl_mcp.config.settings import Settings
 from npl_mcp.stores.base.checks import TEXT
-from npl_mcp.stores.review.store import MOST_ANNOTATED
+from npl_mcp.stores.review.reviews import MOST_ANNOTATED
 from tests.conftest import Call, calls, envelope, with_client
 
 

@@ -12,9 +12,9 @@ import pytest
 from fastmcp import Client
 from mcp.types import TextContent
 
+from npl_mcp.app.queries import words_of
+from npl_mcp.app.searching import KINDS, SNIPPET, snippet
 from npl_mcp.config.settings import Settings
-from npl_mcp.core.queries import words_of
-from npl_mcp.core.searching import KINDS, SNIPPET, snippet
 from npl_mcp.server.server import create_server
 from tests import engines
 from tests.conftest import Call, calls

@@ -13,10 +13,10 @@ import pytest
 from fastmcp import Client
 
 from npl_index.index.entries import MAX_BATCH_FILES as FILES
+from npl_mcp.app.app import App
+from npl_mcp.app.call_reports import Caller
+from npl_mcp.app.document_sets import BACKGROUND_BYTES
 from npl_mcp.config.settings import Settings
-from npl_mcp.core.app import App
-from npl_mcp.core.calls import Caller
-from npl_mcp.core.document_sets import BACKGROUND_BYTES
 from npl_mcp.server.server import create_server
 from npl_mcp.stores.artifact.contents import Contents
 from npl_mcp.stores.searching import SearchStore

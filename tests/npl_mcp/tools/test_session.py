@@ -11,8 +11,8 @@ import pytest
 from fastmcp import Client
 
 from npl_index.markdown.sections import parse_sections
+from npl_mcp.app.app import App
 from npl_mcp.config.settings import Settings
-from npl_mcp.core.app import App
 from npl_mcp.tools.chat import chat_create_room, chat_send_message
 from npl_mcp.tools.session import session_export
 from tests.conftest import Call, calls, envelope, with_client

@@ -16,8 +16,8 @@ import anyio
 import pytest
 from fastmcp import Client
 
+from npl_mcp.app.app import App
 from npl_mcp.config.settings import Settings
-from npl_mcp.core.app import App
 from npl_mcp.server.server import create_server
 from npl_mcp.stores.changes import Topic
 from npl_mcp.stores.chat.rooms import POSITIONS
@@ -97,7 +97,7 @@ def elsewhere(settings: Settings, tool: str, arguments: dict[str, Any]) -> list[
     """Return a command that makes a call in another process, on the same data folder."""
     code = (
         "import sys, json, pathlib; from npl_mcp.config.settings import Settings\n"
-        "from npl_mcp.core.app import App; from npl_mcp.tools.domains import tool_named\n"
+        "from npl_mcp.app.app import App; from npl_mcp.tools.domains import tool_named\n"
         "work, data, tool, arguments = sys.argv[1:]; work = pathlib.Path(work)\n"
         "from tests import engines\n"
         "data = pathlib.Path(data)\n"

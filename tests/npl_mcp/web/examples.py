@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from npl_mcp.web.app import PAGES
+from npl_mcp.web.routes import PAGES
 
 PARAMETERS = {
     "room": "1",

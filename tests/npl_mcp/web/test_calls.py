@@ -11,7 +11,7 @@ import pytest
 
 from npl_mcp.stores.access import Sight
 from npl_mcp.stores.data_folder import Stores
-from npl_mcp.web.pages.calls import FEWEST, STEPS, percent, steps
+from npl_mcp.web.pages.call_log import FEWEST, STEPS, percent, steps
 from npl_mcp.web.plots import HEIGHT, WIDTH, plot
 from tests import engines
 from tests.npl_mcp.http.http_server import Running, call, serving

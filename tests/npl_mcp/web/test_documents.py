@@ -12,7 +12,7 @@ import pytest
 from npl_mcp.stores.access import Sight
 from npl_mcp.stores.base.database import digest_of
 from npl_mcp.stores.data_folder import Stores
-from npl_mcp.stores.library.store import LibraryFile
+from npl_mcp.stores.library.libraries import LibraryFile
 from tests.npl_mcp.http.http_server import Answer, Running, request, serving
 from tests.npl_mcp.web.browsing import Shown
 

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from npl_mcp.core.lanes import HEAVY_WORKERS, WORKERS
+from npl_mcp.app.lanes import HEAVY_WORKERS, WORKERS
 from tests import engines
 from tests.npl_mcp.web.news import told
 from tests.npl_mcp.web.pages import Pages, visited

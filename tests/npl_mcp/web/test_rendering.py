@@ -14,13 +14,13 @@ from fastmcp import FastMCP
 from starlette.applications import Starlette
 from starlette.types import Message
 
+from npl_mcp.app.app import App
+from npl_mcp.app.call_reports import CALLER_KEY, Caller
 from npl_mcp.config.settings import Settings
-from npl_mcp.core.app import App
-from npl_mcp.core.calls import CALLER_KEY, Caller
 from npl_mcp.server.server import create_server
-from npl_mcp.web.app import site_of
 from npl_mcp.web.calling import text_of
-from npl_mcp.web.routing import Data, Page, Site
+from npl_mcp.web.routes import site_of
+from npl_mcp.web.routing import Data, Site, WebPage
 from npl_mcp.web.visits import Visit
 
 ENOUGH = 60
@@ -83,7 +83,7 @@ def test_a_page_is_answered_while_another_is_written(tmp_path: Path, path: str) 
     async def short_one(_: Visit) -> Data:
         return {"message": "short", "status": 200}
 
-    pages = [Page("/long", long_one, "error.html"), Page("/short", short_one, "error.html")]
+    pages = [WebPage("/long", long_one, "error.html"), WebPage("/short", short_one, "error.html")]
     site = Site(FastMCP("test"), Settings(cwd=tmp_path, home=tmp_path), pages)
 
     async def both() -> tuple[int, int]:

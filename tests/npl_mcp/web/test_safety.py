@@ -15,7 +15,7 @@ from npl_mcp.stores.data_folder import Stores
 from npl_mcp.tools.access import NEEDS
 from npl_mcp.tools.domains import LISTED
 from npl_mcp.web.browsers import HEADERS, SESSION_COOKIE, TOKEN_COOKIE
-from npl_mcp.web.routing import Action, Download, Page, Stream
+from npl_mcp.web.routing import Action, Download, Stream, WebPage
 from tests import engines
 from tests.npl_mcp.http.http_server import Answer, Running, call, connected, request, serving
 from tests.npl_mcp.web.browsing import FORM, Shown, Visitor
@@ -76,7 +76,7 @@ def method_of(one: Any) -> str:
 def routes() -> list[tuple[str, str]]:
     """Return the method and an address of every route there is."""
     found = [(method_of(one), with_query(one.path)) for one in DECLARED]
-    found += [("GET", twin(with_query(one.path))) for one in DECLARED if isinstance(one, Page)]
+    found += [("GET", twin(with_query(one.path))) for one in DECLARED if isinstance(one, WebPage)]
     return [*found, ("GET", "/static/npl.css"), ("GET", "/static/npl.js"), ("GET", "/nowhere")]
 
 
@@ -88,8 +88,10 @@ def test_every_declared_page_has_an_example() -> None:
     assert {name for one in DECLARED for name in names(one.path)} <= PARAMETERS.keys()
 
 
-@pytest.mark.parametrize("one", [one for one in DECLARED if isinstance(one, Page)], ids=lambda one: one.path)
-def test_every_page_can_be_opened(server: Running, one: Page) -> None:
+@pytest.mark.parametrize(
+    "one", [one for one in DECLARED if isinstance(one, WebPage)], ids=lambda one: one.path
+)
+def test_every_page_can_be_opened(server: Running, one: WebPage) -> None:
     """Otherwise the tests of its safety would prove nothing."""
     visitor = Visitor(server)
     assert visitor.open(with_query(one.path)).status == 200
@@ -354,7 +356,7 @@ VALUES = ("-1", "0", "99999999999999999999", "x", "%00", "%ff", "<b>", "1.5", "%
 def test_no_parameter_breaks_a_page(server: Running) -> None:
     visitor = Visitor(server)
     for one in DECLARED:
-        if isinstance(one, Page | Download):
+        if isinstance(one, WebPage | Download):
             for value in VALUES:
                 address = f"{filled(one.path)}?{QUERY.format(value)}"
                 assert visitor.send("GET", address).status < 500, address
@@ -373,14 +375,14 @@ def test_what_a_token_does_not_name_is_not_there(
     visitor = Visitor(running, tokens[f"no-{domain}"])
     menu = {one.get("href") for one in visitor.open("/sign-in").tree.iter("a")}
     for one in DECLARED:
-        if isinstance(one, Page) and one.domain is not None and not sees(one.domain, domain):
+        if isinstance(one, WebPage) and one.domain is not None and not sees(one.domain, domain):
             assert one.path not in menu
             for address in (with_query(one.path), twin(with_query(one.path))):
                 answer = visitor.send("GET", address)
                 nothing = visitor.send("GET", "/nowhere" + (".json" if ".json" in address else ""))
                 assert answer.status == nothing.status == 404, address
                 assert shape(answer, address) == shape(nothing, "/nowhere"), address
-        elif isinstance(one, Page) and one.title:
+        elif isinstance(one, WebPage) and one.title:
             assert one.path in menu
 
 
@@ -427,7 +429,7 @@ MOST = 160
 def crawled(server: Running) -> Iterator[tuple[str, Shown]]:
     """Yield the declared pages, and the pages to which their links lead."""
     visitor = Visitor(server)
-    waiting = [with_query(one.path) for one in DECLARED if isinstance(one, Page)]
+    waiting = [with_query(one.path) for one in DECLARED if isinstance(one, WebPage)]
     seen: set[str] = set()
     while waiting and len(seen) < MOST:
         address = waiting.pop(0).partition("#")[0]
@@ -460,7 +462,7 @@ def test_no_text_becomes_more_than_text(server: Running) -> None:
 def test_data_are_data(server: Running) -> None:
     """The twin of a page is JSON, whatever it holds, and no browser takes it for something else."""
     for one in DECLARED:
-        if isinstance(one, Page):
+        if isinstance(one, WebPage):
             answer = request(server, "GET", twin(with_query(one.path)))
             assert answer.headers["content-type"] == "application/json"
             assert answer.headers["x-content-type-options"] == "nosniff"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from npl_mcp.stores.access import Sight
-from npl_mcp.stores.artifact.files import RevisionDraft
+from npl_mcp.stores.artifact.descriptions import RevisionDraft
 from npl_mcp.stores.data_folder import Stores
 from npl_mcp.tools.domains import LISTED
 from npl_mcp.web.pages.search import TITLES

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from npl_mcp.app import section_edits
 from npl_mcp.cli.commands.edit import OPERATIONS
 from npl_mcp.cli.commands.load import main
-from npl_mcp.core import section_edits
 
 GUIDE = (
     "# Guide\r\n\r\nIntro  \r\n\r\n## Setup\r\n\r\nRun it.\r\n\r\n### Twice\r\n\r\nAgain.\r\n\r\n## Log\r\n"

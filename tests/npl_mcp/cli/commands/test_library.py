@@ -17,7 +17,7 @@ import pytest
 
 from npl_index.library.roots import Limits
 from npl_mcp.__main__ import main
-from npl_mcp.core.libraries import Libraries
+from npl_mcp.app.libraries import Libraries
 from npl_mcp.stores.data_folder import Stores
 from npl_mcp.stores.library.names import LibraryRef
 from tests.npl_mcp.http.http_server import serving

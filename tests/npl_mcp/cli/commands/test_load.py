@@ -28,7 +28,7 @@ HEAVY = (
     "asyncio",
     "rapidfuzz",
     "sqlite3",
-    "npl_mcp.core.app",
+    "npl_mcp.app.app",
 )
 
 

@@ -340,7 +340,7 @@ HEAVY = (
     "yaml",
     "pydantic",
     "markdown_it",
-    "npl_mcp.core.app",
+    "npl_mcp.app.app",
     "npl_mcp.stores.artifact",
     "npl_mcp.stores.chat",
 )

@@ -13,7 +13,7 @@ import pytest
 from npl_index.errors import NotFoundError, SelectorSyntaxError, escaped
 from npl_mcp.cli.terminal.arguments import ProgramParser
 from npl_mcp.cli.terminal.display import Display, exit_code
-from npl_mcp.tools.errors import ErrorCode
+from npl_mcp.tools.contract.error_codes import ErrorCode
 
 BELL = "# Bell\n\x1b[31mred\x07\tand\u202eback\n"
 SHOWN = "# Bell\n\\x1b[31mred\\x07\tand\\u202eback\n"
@@ -100,7 +100,7 @@ def test_progress_shows_on_a_terminal_only(tmp_path: Path) -> None:
     """A line that says for how long and how far, wiped away at the end; nothing where nobody looks."""
     code = (
         "import sys, time\nfrom npl_mcp.cli.terminal.progress_line import DELAY_SECONDS, Progress\n"
-        "from npl_mcp.core.progress import PROGRESS\n"
+        "from npl_mcp.app.progress import PROGRESS\n"
         "with Progress('reading'):\n    PROGRESS.get()(750, 1500)\n    time.sleep(DELAY_SECONDS)\n"
         "    sys.stdin.read()\n"
     )

@@ -12,8 +12,8 @@ import anyio
 import pytest
 from fastmcp import Client
 
+from npl_mcp.app.app import App
 from npl_mcp.config.settings import Settings
-from npl_mcp.core.app import App
 from npl_mcp.server.server import create_server
 from npl_mcp.stores.base import sqlite
 from npl_mcp.stores.base.database import Database

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from npl_mcp.stores.base.database import HEAD, Database
-from npl_mcp.stores.base.engine import Deadline
+from npl_mcp.stores.base.engine import CallDeadline
 from npl_mcp.stores.base.errors import DatabaseError
 from npl_mcp.stores.base.migrating import MIGRATIONS, migrate
 from npl_mcp.stores.base.opening import database_of
@@ -51,7 +51,7 @@ def test_the_tables_are_those_of_the_program_that_made_the_first_databases(
     for file in MIGRATIONS.glob("*.sql"):
         if file.name[:4] <= "0006":
             shutil.copy(file, tmp_path / "first")
-    migrate(database.engine, Deadline(), "0005", tmp_path / "first")
+    migrate(database.engine, CallDeadline(), "0005", tmp_path / "first")
     recorded = (CASE / f"{engines.ENGINE}.txt").read_text(encoding="utf-8").splitlines()
     assert schema(tmp_path / "data") == recorded
     assert engines.query(tmp_path / "data", "SELECT * FROM alembic_version") == [("0006",)]
@@ -65,7 +65,7 @@ def test_a_migrated_database_equals_a_new_one(database: Database, tmp_path: Path
     for file in MIGRATIONS.glob("*.sql"):
         if file.name[:4] <= number:
             shutil.copy(file, tmp_path / "then")
-    migrate(database.engine, Deadline(), "0001", tmp_path / "then")
+    migrate(database.engine, CallDeadline(), "0001", tmp_path / "then")
     assert database.migrate() == (number, HEAD)
     database.close()
     new = database_of(tmp_path / "new", engines.empty_address(tmp_path / "new"))
@@ -84,7 +84,7 @@ def test_a_migration_happens_whole_or_not_at_all(database: Database, tmp_path: P
     )
     (tmp_path / "later" / "9998_later.sql").write_text(text)
     with pytest.raises(DatabaseError):
-        migrate(database.engine, Deadline(), HEAD, tmp_path / "later")
+        migrate(database.engine, CallDeadline(), HEAD, tmp_path / "later")
     assert schema(tmp_path / "data") == before
     assert database.schema() == HEAD
 
@@ -107,9 +107,9 @@ def test_a_migration_keeps_the_rows_of_other_tables(database: Database, tmp_path
     file = tmp_path / "9998_rooms.sql"
     file.write_text(f"{REBUILT}DELETE FROM room;\n")
     with pytest.raises(DatabaseError, match="break 1 references"):
-        migrate(database.engine, Deadline(), HEAD, tmp_path)
+        migrate(database.engine, CallDeadline(), HEAD, tmp_path)
     file.write_text(REBUILT)
-    migrate(database.engine, Deadline(), HEAD, tmp_path)
+    migrate(database.engine, CallDeadline(), HEAD, tmp_path)
     assert engines.query(tmp_path / "data", "SELECT id, name FROM room") == [(1, "a")]
     assert engines.query(tmp_path / "data", "SELECT count(*) FROM member") == [(1,)]
     assert engines.query(tmp_path / "data", "PRAGMA integrity_check") == [("ok",)]

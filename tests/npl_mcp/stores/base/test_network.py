@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from npl_mcp.core.app import App
-from npl_mcp.core.libraries import Libraries
+from npl_mcp.app.app import App
+from npl_mcp.app.libraries import Libraries
 from npl_mcp.stores.base import engine, postgres
 from tests import engines
 from tests.npl_mcp.http.http_server import call

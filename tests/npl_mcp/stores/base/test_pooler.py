@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from npl_mcp.core.app import App
+from npl_mcp.app.app import App
 from npl_mcp.stores.base import postgres
-from npl_mcp.stores.base.engine import Deadline
+from npl_mcp.stores.base.engine import CallDeadline
 from npl_mcp.stores.base.opening import database_of
 from npl_mcp.stores.changes import Topic
 from npl_mcp.stores.chat.rooms import POSITIONS
@@ -76,9 +76,9 @@ def test_who_waits_is_woken_by_others(address: str, tmp_path: Path) -> None:
 def test_what_a_transaction_sets_ends_with_it(address: str, tmp_path: Path, *, read_only: bool) -> None:
     """Each has it, whichever connection it runs on; others of the pool find nothing of it."""
     engine = database_of(tmp_path, address).engine
-    with closing(engine.connect(Deadline(), read_only=read_only)) as raw:
+    with closing(engine.connect(CallDeadline(), read_only=read_only)) as raw:
         for _ in range(OFTEN):
-            engine.begin(raw, Deadline(), read_only=read_only, schema=None)
+            engine.begin(raw, CallDeadline(), read_only=read_only, schema=None)
             assert "0" not in limits(raw)
             engine.commit(raw, read_only=read_only)
             assert limits(raw) == ["0", "0"]

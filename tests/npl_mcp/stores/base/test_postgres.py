@@ -16,8 +16,8 @@ from typing import Any
 import psycopg
 import pytest
 
+from npl_mcp.app.app import App
 from npl_mcp.config.settings import Settings
-from npl_mcp.core.app import App
 from npl_mcp.stores.base import postgres
 from npl_mcp.stores.base.database import HEAD, Database
 from npl_mcp.stores.base.engine import BusyError

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from npl_mcp.core.app import App
-from npl_mcp.core.maintenance import back_up
+from npl_mcp.app.app import App
+from npl_mcp.app.maintenance import back_up
 from npl_mcp.stores.base.folder import private_folder
 from tests.npl_mcp.stores.test_faults import WRITES, ask, file
 from tests.npl_mcp.stores.writer import settings_in

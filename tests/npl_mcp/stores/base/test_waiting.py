@@ -16,7 +16,7 @@ import pytest
 from npl_mcp.stores.base import database as base
 from npl_mcp.stores.base import postgres, sqlite
 from npl_mcp.stores.base.database import Database
-from npl_mcp.stores.base.engine import Deadline
+from npl_mcp.stores.base.engine import CallDeadline
 from npl_mcp.stores.base.errors import DatabaseError
 from tests import engines
 
@@ -25,7 +25,7 @@ PATIENT, HASTY = 600.0, 0.001
 """Seconds a call waits in threads of its own, longer than any test takes, and in the thread of the test."""
 
 
-class DeadlineByThread(Deadline):
+class DeadlineByThread(CallDeadline):
     """Lets late calls be hasty, whenever the threads of the others get to run."""
 
     def renew(self) -> None:

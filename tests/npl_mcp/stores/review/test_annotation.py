@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from npl_index.errors import NPLError
 from npl_mcp.stores.review.annotation import (
-    Lines,
+    LineRange,
     Remark,
     Review,
     Spot,
@@ -23,11 +23,11 @@ from npl_mcp.stores.review.annotation import (
 )
 
 LOCATIONS = {
-    "line:1": Lines(1, 1),
-    "line:12": Lines(12, 12),
-    "line:2-3": Lines(2, 3),
-    "line:4-4": Lines(4, 4),
-    " line:007 ": Lines(7, 7),
+    "line:1": LineRange(1, 1),
+    "line:12": LineRange(12, 12),
+    "line:2-3": LineRange(2, 3),
+    "line:4-4": LineRange(4, 4),
+    " line:007 ": LineRange(7, 7),
     "@x:0,y:0": Spot(0, 0),
     "@x:120,y:45": Spot(120, 45),
 }

@@ -7,9 +7,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from npl_mcp.core.waiting import waited
+from npl_mcp.app.waiting import waited
 from npl_mcp.stores.base.database import Database
-from npl_mcp.stores.worklog import files
+from npl_mcp.stores.worklog import transfer as files
 from npl_mcp.tools.domains import tool_named
 
 

@@ -1,0 +1,419 @@
+"""The context of tools: the documents, stores and settings that one caller sees."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
+from copy import copy
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import TypeVar
+
+from cachetools import LRUCache
+
+from npl_index.errors import DocumentNotFoundError, NPLError
+from npl_index.index.collection import DocumentChangedError
+from npl_index.library.documents import DocumentRef, Fingerprint, Found
+from npl_index.library.references import document_name
+from npl_index.library.roots import real_path
+from npl_index.markdown.state import NO_DEADLINE, Deadline
+from npl_index.ranking.indexing import Collection, IndexedDocument
+from npl_index.selectors.grammar import Selector
+from npl_index.tokens.counting import TokenCounter
+from npl_index.tokens.sections import TokenCounts
+from npl_mcp.app.file_view import Files, lies_in, real_paths
+from npl_mcp.app.library_documents import LibraryDocuments
+from npl_mcp.app.reading import ReadSections
+from npl_mcp.app.skills import SkillDocuments
+from npl_mcp.app.sources import ArtifactDocuments, DocumentSource, Sources
+from npl_mcp.app.state import SharedState
+from npl_mcp.app.waiting import Long, Waiting, waited
+from npl_mcp.config.settings import Settings
+from npl_mcp.documents.change_requests import ChangeRequests
+from npl_mcp.documents.cr_documents import CrDocuments
+from npl_mcp.documents.projects import Projects
+from npl_mcp.stores.access import EVERYTHING, Sight
+from npl_mcp.stores.changes import Changes
+
+logger = logging.getLogger(__name__)
+
+VIEWS = 32
+"""Cached views, by working directory and permissions."""
+
+VOCABULARY_DELAY = 0.5
+"""Seconds between the start of the warm-up and the loading of the vocabulary, for the first calls."""
+
+_DOMAINS = {ArtifactDocuments.SCHEME: "artifact", CrDocuments.SCHEME: "cr"}
+"""The domains of documents from other sources than files."""
+
+_MAX_TRIES = 3
+
+SMALL_BYTES = 64 * 1024
+"""Size up to which a single file is indexed and ranked in the lane of short calls."""
+
+FOR_PROGRAM: ContextVar[bool] = ContextVar("for_program", default=False)
+"""Whether the answer is for a program of ours or a plain HTTP call, and not for a model."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """The documents of a request.
+
+    :param collection: their indices, together.
+    :param several: whether the request names a set (a folder or a pattern), so that answers name files.
+    :param until: value of ``time.monotonic()`` at which the call has to give up.
+    :param files: unique name of each document in answers.
+    :param aliases: other names of each document in selectors.
+    :param unreadable: omitted files of the set, with the reasons.
+    :param exclude: sections of these documents that the caller already has.
+    :param missing: files of the set that are not indexed yet, because the call did not wait for them.
+    :param founds: locations of the documents.
+    """
+
+    collection: Collection
+    several: bool
+    until: float
+    files: Sequence[str]
+    aliases: Sequence[tuple[str, ...]]
+    unreadable: tuple[str, ...]
+    exclude: tuple[Selector, ...] = ()
+    missing: int = 0
+    founds: tuple[Found, ...] = ()
+
+
+class App(Files):
+    """The view of one caller: search roots and a project of a working directory, on top of the shared state.
+
+    Construction opens nothing; safe for several threads.
+
+    :param settings: settings of the caller.
+    :param state: shared state; by default a new one.
+    :param sight: permissions of the caller; their roots restrict those of the settings.
+    """
+
+    def __init__(
+        self, settings: Settings, state: SharedState | None = None, sight: Sight = EVERYTHING
+    ) -> None:
+        self.state = state = state or SharedState(settings)
+        self.sight = sight
+        self.seen_roots = only = None if sight.roots is None else real_paths(settings.roots)
+        super().__init__(settings, state.files, only)
+        self.stores, self.database = state.stores, state.stores.database
+        cwd = settings.cwd if only is None or lies_in(str(settings.cwd), only) else None
+        self.changes = ChangeRequests(
+            Projects(cwd, (*settings.roots, *settings.cr_roots), settings.cr_folders),
+            state.tickets,
+            state.editor,
+        )
+        limit = settings.limits.max_files
+        sources: dict[str, DocumentSource] = {
+            ArtifactDocuments.SCHEME: ArtifactDocuments(state.stores, limit, state.revisions),
+            CrDocuments.SCHEME: CrDocuments(self.changes, limit),
+            LibraryDocuments.SCHEME: LibraryDocuments(state.stores, limit, sight.has_library, state.listings),
+            SkillDocuments.SCHEME: SkillDocuments(self.library),
+        }
+        visible = {name: source for name, source in sources.items() if sight.has_domain(_DOMAINS.get(name))}
+        self.documents = Sources(self.library, visible)
+        self._in_call = False
+        self.agent = ""
+        self._held: TokenCounter | None = None
+        self._views: LRUCache[Path | Sight, App] = LRUCache(VIEWS)
+        self._warm_up: threading.Thread | None = None
+        self._closing = threading.Event()
+
+    def at(self, cwd: Path) -> App:
+        """Return the same application for another working directory: other roots, another project.
+
+        Without explicit roots, that directory is searched by default.
+
+        :param cwd: absolute path of the directory.
+        """
+        settings = replace(self.settings, cwd=cwd, search_cwd=True, project=None)
+        if settings == self.settings or (cwd == self.settings.cwd and settings.roots):
+            return self
+        return self._view(cwd, settings, self.sight)
+
+    def seen_by(self, sight: Sight) -> App:
+        """Return the same application with restricted permissions."""
+        if sight == self.sight:
+            return self
+        settings = self.settings
+        if sight.roots is not None:
+            wanted = real_paths(sight.roots)
+            settings = replace(
+                settings,
+                roots=tuple(map(Path, dict.fromkeys(self._visible_folders(wanted)))),
+                cr_projects=tuple(
+                    place for place in settings.cr_projects if lies_in(str(place.folder), wanted)
+                ),
+            )
+        return self._view(sight, settings, sight)
+
+    def _visible_folders(self, wanted: Sequence[str]) -> Iterator[str]:
+        """Yield the requested folders that this application may show, and its own folders below others."""
+        for folder in wanted:
+            if self.library.roots.locate(folder) is not None:
+                yield folder
+            else:
+                yield from (
+                    root.path for root in self.library.roots if not root.npl and lies_in(root.path, [folder])
+                )
+
+    def _view(self, key: Path | Sight, settings: Settings, sight: Sight) -> App:
+        with self.state.lock:
+            view = self._views.get(key)
+            if view is None:
+                view = self._views[key] = App(settings, self.state, sight)
+        return view
+
+    @property
+    def project(self) -> str:
+        """The project of the worklogs: the real path of a folder."""
+        return str(self.settings.worklog_project)
+
+    @property
+    def news(self) -> Changes:
+        """Notifier of commits."""
+        return self.stores.changes
+
+    def form(self, asked: str | None) -> str:
+        """Return the form of an answer: the requested one, else the server's default; programs get JSON."""
+        return asked or ("json" if FOR_PROGRAM.get() else self.settings.format)
+
+    @property
+    def counter(self) -> TokenCounter:
+        """The token counter of :attr:`SharedState.counter`; a call keeps its counter until it ends."""
+        if not self._in_call:
+            return self.state.counter
+        self._held = self._held or self.state.counter
+        return self._held
+
+    def in_call(self, agent: str | None = "") -> App:
+        """Return the same application for a call of the server, which waits without a thread.
+
+        :param agent: name of the caller; ``None`` if it is the only one of this process.
+        """
+        view = copy(self)
+        view._in_call = True
+        view.agent = self.state.process if agent is None else agent
+        return view
+
+    def finished(self, call: Waiting[T]) -> Waiting[T] | T:
+        """Wait for a call and return its result; in a call of the server, return the call itself."""
+        return call if self._in_call else waited(call, self.settings.patience)
+
+    async def unchanging(self, answer: Callable[[], Waiting[T]]) -> T:
+        """Return an answer that reads one state of each file.
+
+        Texts of a set are read on demand. If one of them has changed since the listing of its set, the answer
+        is computed again.
+
+        :raises UnreadableDocumentError: a file changes each time.
+        """
+        for _ in range(_MAX_TRIES):
+            try:
+                return await answer()
+            except DocumentChangedError:
+                continue
+        return await answer()
+
+    def gather(
+        self, ref: DocumentRef, selectors: Sequence[Selector] = (), exclude: Sequence[Selector] = ()
+    ) -> Gathered:
+        """Return the result of :meth:`gathered`; this thread waits for it."""
+        return waited(self.gathered(ref, selectors, exclude), self.settings.patience)
+
+    async def gathered(
+        self, ref: DocumentRef, selectors: Sequence[Selector] = (), exclude: Sequence[Selector] = ()
+    ) -> Gathered:
+        """Return the documents of a request, indexed in their current state.
+
+        Without a file or an item these are the documents that the selectors name. If a selector names none,
+        they are those of the explicit roots, or else the core reference.
+
+        :param selectors: selectors of the request.
+        :param exclude: sections that the caller already has, of these documents or of others.
+        :raises DocumentNotFoundError: no document matches.
+        :raises DocumentError: the only document cannot be read.
+        :raises NotIndexedError: no document of a set is indexed, and the wait is over.
+        """
+        if ref.file is None or self.documents.is_set(ref):
+            await Long()
+        named, all_named = self._documents_named(selectors) if ref == DocumentRef() else ({}, False)
+        # Selectors without a document are resolved in all documents, both included and excluded ones.
+        all_named = all_named and all(map(self._document_of, exclude))
+        others = () if all_named else self._documents_of(ref, optional=bool(named))
+        found = tuple(dict.fromkeys((*named, *others))) if named else others
+        several = len(found) > 1 or (bool(others) and self.documents.is_set(ref))
+        if several:
+            founds, collection, unreadable, missing = await self._gather_set(None if named else ref, found)
+            until = time.monotonic() + self.settings.time_limit
+        else:
+            state = self.documents.stat(found[0])
+            if state.size > SMALL_BYTES:
+                await Long()
+            until = time.monotonic() + self.settings.time_limit
+            founds, collection, unreadable, missing = (
+                found,
+                self.indexed_document(found[0], state).collection,
+                (),
+                0,
+            )
+        files, aliases = self.documents.names(founds), self.documents.aliases(ref, founds)
+        if named:
+            aliases = [
+                (*own, *named.get(document, ())) for document, own in zip(founds, aliases, strict=True)
+            ]
+        excluded = tuple(part for part in exclude if self._may_be_in(founds, files, aliases, part))
+        return Gathered(collection, several, until, files, aliases, unreadable, excluded, missing, founds)
+
+    def _may_be_in(
+        self,
+        found: Sequence[Found],
+        files: Sequence[str],
+        aliases: Sequence[Sequence[str]],
+        selector: Selector,
+    ) -> bool:
+        """Return whether a selector may select a section of these documents: it names no other document."""
+        name = selector.document
+        if name is None or any(name in (document_name(file), file) for file in files):
+            return True
+        elsewhere = () if any(name in own for own in aliases) else self.documents.find_called(name)
+        return not elsewhere or not set(elsewhere).isdisjoint(found)
+
+    def _document_of(self, selector: Selector) -> tuple[Found, ...]:
+        """Return the documents with the name in a selector."""
+        return () if selector.document is None else self.documents.find_called(selector.document)
+
+    def _documents_of(self, ref: DocumentRef, *, optional: bool) -> tuple[Found, ...]:
+        try:
+            return self.documents.find(ref)
+        except DocumentNotFoundError:
+            if optional:
+                return ()
+            raise
+
+    def _documents_named(self, selectors: Sequence[Selector]) -> tuple[dict[Found, list[str]], bool]:
+        """Return the documents that selectors name, with those names, and whether each selector names one."""
+        named: dict[Found, list[str]] = {}
+        complete = bool(selectors)
+        for selector in selectors:
+            found = self._document_of(selector)
+            for document in found:
+                named.setdefault(document, []).append(selector.document or "")
+            complete = complete and bool(found)
+        return named, complete
+
+    async def _gather_set(
+        self, ref: DocumentRef | None, found: Sequence[Found]
+    ) -> tuple[tuple[Found, ...], Collection, tuple[str, ...], int]:
+        """Return the readable documents of a set, the omitted ones, and the number of documents to come.
+
+        :param ref: cache key of the set; ``None`` if it is not cached.
+        """
+        listed = self.documents.listed(found)
+        states, gone = listed.there, tuple(f"{missing.path}: the file was removed" for missing in listed.gone)
+        # The name of the only root denotes the same set as no name.
+        asked = None if ref is None or self.searches_all(ref, ()) else ref
+        # The states of a list of names are not cached: each list is requested only once or a few times.
+        name = (asked, tuple(found) if ref is None else (listed.roots, listed.homes))
+        kept = await self.state.sets.gather(
+            name,
+            states,
+            self.documents.read,
+            self.documents.apart(listed),
+            whole=asked is not None and self.documents.is_whole(asked),
+        )
+        return kept.founds, kept.collection, (*kept.unreadable, *gone), kept.missing
+
+    def searches_all(self, ref: DocumentRef, selectors: Sequence[Selector]) -> bool:
+        """Return whether a request covers all documents that a request without a file covers."""
+        if ref == DocumentRef():
+            return not any(selector.document for selector in selectors)
+        roots = self.settings.roots
+        if len(roots) != 1 or ref.file is None or ref.kind is not None:
+            return False
+        return real_path(str(roots[0] / ref.file)) == real_path(str(roots[0]))
+
+    @property
+    def reader(self) -> ReadSections | None:
+        """The memory of the caller, if it is known who calls."""
+        tells = self.agent and self.settings.tell_changes
+        return self.state.readers.of(self.agent) if tells else None
+
+    def clock(self, name: str) -> Deadline:
+        """Return the deadline of a call that begins now.
+
+        :param name: name of the document or of the set, for messages.
+        """
+        return Deadline(name, time.monotonic() + self.settings.time_limit)
+
+    def counting(
+        self, collection: Collection, clock: Deadline = NO_DEADLINE
+    ) -> tuple[TokenCounter, Callable[[int], TokenCounts]]:
+        """Return the counter, and its counts for each document of a collection."""
+        counter = self.counter
+
+        @cache
+        def counts(document: int) -> TokenCounts:
+            own = collection.documents[document]
+            return self.state.token_counts(own, counter, clock, lambda: collection.tokens_of(document))
+
+        if len(collection.documents) == 1:
+            # A call about one file is often followed by another, which should not wait for its counts.
+            counts(0).count_ahead()
+        return counter, counts
+
+    def name_of(self, ref: DocumentRef, gathered: Gathered) -> str:
+        """Return the name of the documents in an answer: the name of a single one, or the requested name."""
+        if not gathered.several:
+            return gathered.files[0]
+        searched = ", ".join(root.label for root in self.library.searched)
+        return ref.file or ref.item or searched or ", ".join(gathered.files)
+
+    def indexed_document(self, found: Found, fingerprint: Fingerprint) -> IndexedDocument:
+        """Return the index of a document, from memory if the file is unchanged.
+
+        :param fingerprint: current state of the file.
+        """
+        return self.state.indices.get(fingerprint, lambda: self.documents.read(found))
+
+    def start_warm_up(self) -> None:
+        """Index the core files and load the vocabulary in a separate thread."""
+        if self.settings.warm_up and self._warm_up is None:
+            self._warm_up = threading.Thread(target=self.warm_up, name="npl-warm-up", daemon=True)
+            self._warm_up.start()
+
+    def warm_up(self) -> None:
+        """Index the core reference, check the database, load the vocabulary, then index the components."""
+        self._index_ahead(DocumentRef(kind="init", item="npl"))
+        # Loading a vocabulary blocks the interpreter for a third of a second; the first call has priority.
+        self._closing.wait(VOCABULARY_DELAY)
+        try:
+            self.stores.start()
+        except NPLError as error:
+            logger.error("data folder: %s", error)
+        self.state.load_counter()
+        self._index_ahead(DocumentRef(kind="component", item="*"))
+
+    def _index_ahead(self, ref: DocumentRef) -> None:
+        try:
+            for found in self.documents.find(ref):
+                if self._closing.is_set():
+                    return
+                self.indexed_document(found, self.documents.stat(found))
+        except NPLError as error:
+            logger.warning("warm-up: %s", error)
+
+    def close(self) -> None:
+        """Stop the warm-up; close the shared state."""
+        self._closing.set()
+        if self._warm_up is not None:
+            self._warm_up.join()
+        self.state.close()

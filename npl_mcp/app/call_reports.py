@@ -1,0 +1,213 @@
+"""One call of a tool, from its arrival to its report: caller, result, and recipients of the report."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import time
+from collections.abc import Callable, Hashable, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from npl_index.errors import DocumentNotFoundError, NPLError, OutsideRootError
+from npl_index.library.roots import real_path
+from npl_mcp.app.app import App
+from npl_mcp.app.file_view import lies_in
+from npl_mcp.stores.access import EVERYTHING, Identity, Sight
+from npl_mcp.stores.base.errors import NotAllowedError
+
+logger = logging.getLogger(__name__)
+
+CALLER_KEY = "npl.caller"
+"""Key of the scope of an HTTP request with its :class:`Caller`."""
+
+ADMITTED_KEY = "npl.admitted"
+"""Key of the scope with a function that checks the same caller's admission again, for long-lived answers."""
+
+FOLDER_KEY = "npl/cwd"
+"""Key of a request's ``_meta`` with the caller's working directory, and of an answer's that refuses it."""
+
+FOLDER_HEADER = "NPL-Cwd"
+"""The same as a header of plain HTTP calls."""
+
+STDIO, HTTP, UNIX = "stdio", "http", "unix"
+
+PAGES = "web"
+"""Client name of the web pages."""
+
+_MAX_NAME = 64
+
+
+class FolderRefusedError(NotAllowedError):
+    """The caller's working directory cannot be used."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """The origin of a call.
+
+    :param transport: :data:`STDIO`, :data:`HTTP` or :data:`UNIX`.
+    :param trusted: whether the caller has proved to be the user that runs the server.
+    :param name: name of the client.
+    :param version: version of the client.
+    :param folder: working directory of the caller.
+    :param leave: function that releases the call's slot permanently; called when the call waits.
+    :param identity: identity of its token, if the server has tokens.
+    :param key: identifier of the caller in the server: the name of the token, else the connection.
+    """
+
+    transport: str = STDIO
+    trusted: bool = True
+    name: str | None = None
+    version: str | None = None
+    folder: str | None = None
+    leave: Callable[[], object] = field(default=lambda: None, repr=False, compare=False)
+    identity: Identity | None = None
+    key: Hashable = field(default=None, repr=False, compare=False)
+
+    def view(self, app: App) -> App:
+        """Return the caller's view: with the permissions of its token and its working directory.
+
+        :raises FolderRefusedError: the directory does not exist, or this caller may not use it.
+        """
+        if self.identity is not None:
+            app = app.seen_by(self.identity.sight)
+        if self.folder is None:
+            return app
+        # Not Path.resolve, which raises for circular links.
+        is_path = Path(self.folder).is_absolute() and "\0" not in self.folder
+        real = real_path(self.folder) if is_path else None
+        anywhere = self.trusted and self.identity is None
+        roots = [str(root.resolve()) for root in app.settings.roots]
+        if real is None or not os.path.isdir(real) or not (anywhere or lies_in(real, roots)):  # noqa: PTH112 - no name is too long for it
+            raise FolderRefusedError(
+                "the working directory is not the absolute path of a folder that this server may show you",
+                hint="leave it out, or send the token of the server's state file",
+            )
+        return app.at(Path(real))
+
+
+@dataclass(slots=True)
+class Call:
+    """One call, while it runs and afterwards.
+
+    :param tool: name in the call.
+    :param caller: origin of the call.
+    :param arguments: arguments of the call, unchecked.
+    :param known: whether a tool has this name.
+    :param domains: domains that a caller must see to see the tool.
+    :param code: error code of the answer.
+    :param data: value of the tool.
+    :param size: bytes of the answer's text.
+    :param seconds: duration of the call.
+    """
+
+    tool: str
+    caller: Caller
+    arguments: Mapping[str, object]
+    known: bool = False
+    domains: tuple[str, ...] = ()
+    code: str | None = None
+    data: object = None
+    size: int = 0
+    seconds: float = 0.0
+    started: float = field(default_factory=time.perf_counter)
+
+
+CURRENT: ContextVar[Call | None] = ContextVar("call", default=None)
+"""The current call of this context."""
+
+CALLER: ContextVar[Caller | None] = ContextVar("caller", default=None)
+"""The caller of this context."""
+
+
+def identity() -> Identity | None:
+    """Return the identity of this context's caller, if it has a token."""
+    caller = CALLER.get()
+    return None if caller is None else caller.identity
+
+
+def agent() -> str | None:
+    """Return the name of this context's caller: of its token; empty without one, and for pages;
+    ``None`` over standard streams, where the caller is alone.
+    """
+    caller = CALLER.get() or Caller()
+    if caller.name == PAGES:
+        return ""
+    if caller.identity is not None:
+        return caller.identity.name
+    return None if caller.transport == STDIO else ""
+
+
+def sight() -> Sight:
+    """Return the permissions of this context's caller."""
+    who = identity()
+    return EVERYTHING if who is None else who.sight
+
+
+def seen(app: App) -> App:
+    """Return an application with the view of this context's caller; see :meth:`Caller.view`."""
+    caller = CALLER.get()
+    return app if caller is None else caller.view(app)
+
+
+def as_shown(error: NPLError) -> NPLError:
+    """Return an error for the caller; with a token, an error about another root becomes "not found"."""
+    if identity() is None or not isinstance(error, OutsideRootError):
+        return error
+    return DocumentNotFoundError("there is no such document below the roots you see", hint=error.hint)
+
+
+Sink = Callable[[Call], None]
+"""Receives finished calls on the event loop; its optional method ``close`` is called at shutdown."""
+
+
+class Reports:
+    """The recipients of reports about finished calls.
+
+    :param sinks: functions that get each call, one after another.
+
+    ``in_flight`` is the number of calls that are not finished.
+    """
+
+    def __init__(self, *sinks: Sink) -> None:
+        self.in_flight = 0
+        self._sinks = sinks
+
+    def add(self, call: Call) -> None:
+        """Report a call; the failure of a sink is logged and does not affect the call."""
+        for sink in self._sinks:
+            try:
+                sink(call)
+            except Exception:
+                logger.exception("a call could not be reported")
+
+    def close(self) -> None:
+        """Close the sinks."""
+        for sink in self._sinks:
+            getattr(sink, "close", lambda: None)()
+
+
+def write_line(call: Call) -> None:
+    """Log one line of JSON about a call, without its arguments and its answer."""
+    line = {
+        "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "event": "call",
+        "tool": call.tool[:_MAX_NAME],
+        "ms": round(call.seconds * 1000, 2),
+        "outcome": call.code or "OK",
+        "bytes": call.size,
+        "transport": call.caller.transport,
+        "client": (call.caller.name or "")[:_MAX_NAME] or None,
+        "client_version": (call.caller.version or "")[:_MAX_NAME] or None,
+    }
+    if call.caller.identity is not None:
+        line["token"] = call.caller.identity.name
+    logger.info("%s", json.dumps(line), extra={"bare": True})
+
+
+def log_sinks() -> tuple[Sink, ...]:
+    """Return the sink of the text log, if the log level includes it."""
+    return (write_line,) if logger.isEnabledFor(logging.INFO) else ()

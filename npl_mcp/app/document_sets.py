@@ -1,0 +1,348 @@
+"""Sets of documents that are searched together, updated by each call.
+
+All sets share one index, also among processes. A call compares the files' states with the indexed ones, and
+reads only changed files again. Large updates run in the background.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cachetools import LRUCache
+
+from npl_index.errors import NPLError
+from npl_index.index.building import WORKER, Reader, indexed
+from npl_index.index.collection import IndexedCollection, KeptDocuments, Read
+from npl_index.index.database import DamagedIndexError, IndexDatabase
+from npl_index.index.driver import driver
+from npl_index.index.entries import FileTask, Indexer, batches
+from npl_index.index.members import Members, OvertakenError, States, Update
+from npl_index.index.upkeep import note_use, shrink
+from npl_index.library.documents import Found
+from npl_index.library.locks import locked
+from npl_index.ranking.indexing import Collection
+from npl_mcp.app.waiting import Indexing
+from npl_mcp.config.programs import python
+
+logger = logging.getLogger(__name__)
+
+BACKGROUND_BYTES = 2 << 20
+"""Bytes of files from which they are indexed in the background and by several processes, each of which takes
+half a second to start.
+"""
+
+MAX_SETS = 64
+"""Sets whose states are cached."""
+
+MAX_TEXTS = 64
+"""Files of a change whose texts are cached: they are probably requested next."""
+
+LOG_SECONDS = 2.0
+"""Time between two log lines about the progress of an index."""
+
+CLOSE_SECONDS = 1.0
+"""Time that shutdown waits for an update; the unsaved part is indexed again later."""
+
+LOCK_SECONDS = 0.5
+"""Time between two checks of another process's progress."""
+
+_MAX_TRIES = 8
+
+
+class NotIndexedError(NPLError):
+    """No document of a set is indexed yet.
+
+    :param files: number of its files.
+    """
+
+    def __init__(self, files: int) -> None:
+        self.files = files
+        super().__init__(f"{files:,} files are being indexed", hint="ask again")
+
+
+@dataclass(frozen=True)
+class IndexedSet:
+    """A set in its indexed state.
+
+    :param founds: readable documents, in order.
+    :param collection: their indices, together.
+    :param unreadable: omitted files, with the reasons.
+    :param missing: number of files that are not indexed yet.
+    """
+
+    founds: tuple[Found, ...]
+    collection: Collection
+    unreadable: tuple[str, ...]
+    missing: int
+
+
+@dataclass
+class _CachedSet:
+    """A set in this process; the thread that updates it holds the lock.
+
+    :param members: indexed state of its files.
+    :param set: result for ``members``.
+    :param build: background update, with its partial result.
+    """
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    members: Members | None = None
+    set: IndexedSet | None = None
+    build: tuple[Indexing, Update] | None = None
+
+
+class DocumentSets:
+    """The sets of a server; safe for several threads.
+
+    :param indexer: indexer of files.
+    :param folder: folder of the index; ``None`` for memory.
+    :param maxsize: maximum bytes of memory for texts of sets.
+    :param max_bytes: maximum bytes of the index file; the least recently used roots are removed first.
+
+    ``built`` counts the documents that were indexed.
+    """
+
+    def __init__(self, indexer: Indexer, folder: Path | None, maxsize: int, max_bytes: int) -> None:
+        self._indexer, self.database = indexer, IndexDatabase(folder)
+        self._max_bytes = max_bytes
+        self._lock = threading.Lock()
+        self._live: LRUCache[Hashable, _CachedSet] = LRUCache(MAX_SETS)
+        self._documents = KeptDocuments(max(1, maxsize // 128))
+        self._threads: set[threading.Thread] = set()
+        self._closed = False
+        self.built = 0
+
+    def close(self) -> None:
+        """End the background work; close the index."""
+        self._closed = True
+        for thread in tuple(self._threads):
+            thread.join(CLOSE_SECONDS)
+        self.database.close()
+
+    async def gather(
+        self, name: Hashable, states: States, read: Read, apart: Reader | None = None, *, whole: bool = False
+    ) -> IndexedSet:
+        """Return a set in its current state.
+
+        A large update runs in the background. The call waits for it, and gets a part of the set once its
+        patience is used up.
+
+        :param name: cache key of the set, the same for the same request.
+        :param states: its files with their current states.
+        :param read: function that reads a document.
+        :param apart: equivalent of ``read`` for another process, if available.
+        :param whole: whether these are all files of their roots.
+        :raises DocumentNotFoundError: none of the files can be read.
+        :raises NotIndexedError: no document is ready, and the call does not wait.
+        """
+        with self._lock:
+            live = self._live.setdefault(name, _CachedSet())
+        while True:
+            found = self._current_set(live, states, read, apart, whole)
+            if isinstance(found, IndexedSet):
+                return found
+            if not await found:
+                build = live.build
+                if build is not None and build[0].done:
+                    with suppress(OvertakenError):
+                        return self._set_of(build[1].result(), live, read)
+                if not found.ended.done():
+                    raise NotIndexedError(found.total)
+
+    def _current_set(
+        self, live: _CachedSet, states: States, read: Read, apart: Reader | None, whole: bool
+    ) -> IndexedSet | Indexing:
+        """Return a set in its current state, or the update to wait for."""
+        members, kept = live.members, live.set
+        if kept is not None and members is not None and members.is_current(states):
+            return kept
+        with live.lock:
+            if live.build is not None:
+                return live.build[0]
+            for attempt in range(_MAX_TRIES):
+                with self._repaired(live, last=attempt == _MAX_TRIES - 1):
+                    update = Update(self.database, states, live.members, whole=whole)
+                    if update.size >= BACKGROUND_BYTES:
+                        return self._begin(live, update, read, apart, whole)
+                    changed = bool(update.asked)
+                    self._index(update, read, apart)
+                    live.members = update.result()
+                    self._note_use(live.members, changed=changed)
+                    live.set = self._set_of(live.members, live, read)
+                    return live.set
+            raise AssertionError
+
+    def _note_use(self, members: Members, *, changed: bool) -> None:
+        """Record the use of roots; free space if they grew."""
+        note_use(self.database, members.roots)
+        if changed:
+            shrink(self.database, self._max_bytes, members.roots)
+
+    @contextmanager
+    def _repaired(self, live: _CachedSet, *, last: bool) -> Iterator[None]:
+        """Rebuild a damaged index, and continue in memory if it cannot be written."""
+        try:
+            yield
+        except OvertakenError:
+            if last:
+                raise NPLError("another process indexes the same files", hint="ask again") from None
+            self._forget(live, damaged=False)
+        except (DamagedIndexError, driver().DatabaseError) as error:
+            unwritable = isinstance(error, driver().OperationalError)
+            if unwritable and "locked" in str(error):
+                raise NPLError("another process writes the index", hint="ask again") from None
+            if last:
+                raise
+            self._forget(live, damaged=not unwritable)
+            if unwritable:
+                self.database.leave_file(str(error))
+
+    def _forget(self, live: _CachedSet, *, damaged: bool) -> None:
+        """Forget a set, so that the next call compares its files again.
+
+        :param damaged: whether to remove the index as well.
+        """
+        live.members = live.set = None
+        if damaged:
+            self.database.discard()
+
+    def _set_of(self, members: Members, live: _CachedSet, read: Read) -> IndexedSet:
+        scope, documents = members.scope(), members.documents()
+        founds = tuple(found for found, _ in documents)
+        states = [state for _, state in documents]
+
+        def forget(damaged: bool) -> None:
+            self._forget(live, damaged=damaged)
+
+        collection = IndexedCollection(self.database, scope, founds, states, read, self._documents, forget)
+        missing = len(members.states) - len(founds) - len(members.failures)
+        return IndexedSet(founds, collection, members.unreadable, missing)
+
+    def _index(self, update: Update, read: Read, apart: Reader | None, done: Indexing | None = None) -> None:
+        """Index the files of an update in this process."""
+        asked = update.asked
+        for batch in batches(asked):
+            self._index_batch(
+                batch,
+                update,
+                read if apart is None else apart.sent([one.found for one in batch]).read,
+                keep=len(asked) <= MAX_TEXTS,
+            )
+            if done is not None:
+                done.done += len(batch)
+
+    def _index_batch(self, batch: list[FileTask], update: Update, read: Read, *, keep: bool) -> None:
+        if self._closed:
+            raise NPLError("the server ends")
+        entries, texts = [], {}
+        for one in batch:
+            # After an edit the caller waits, so its next call counts the tokens.
+            entry, parsed = self._indexer.entry(one, read, counted=one.digest is None or not keep)
+            entries.append(entry)
+            texts[entry.state.path] = parsed
+        self.built += sum(one.content is not None for one in entries)
+        for path, number in update.put(entries).items():
+            if keep and (document := texts[path]) is not None:
+                self._documents.put(number, document)
+
+    def _begin(
+        self, live: _CachedSet, update: Update, read: Read, apart: Reader | None, whole: bool
+    ) -> Indexing:
+        """Update a set in the background."""
+        indexing = Indexing(len(update.asked))
+        indexing.ended.set_running_or_notify_cancel()  # no waiting call can cancel it
+        live.build = indexing, update
+
+        def work() -> None:
+            failure: Exception = RuntimeError("a set could not be indexed")
+            try:
+                members = self._index_or_await(live, indexing, read, apart, whole)
+                with live.lock:
+                    live.members, live.set, live.build = members, self._set_of(members, live, read), None
+                indexing.ended.set_result(None)
+                return
+            except (NPLError, DamagedIndexError, driver().DatabaseError) as error:
+                failure = (
+                    error if isinstance(error, NPLError) else NPLError(f"index: {error}", hint="ask again")
+                )
+            finally:
+                self._threads.discard(threading.current_thread())
+                if not indexing.ended.done():
+                    with live.lock:
+                        live.build = None
+                    indexing.ended.set_exception(failure)
+
+        thread = threading.Thread(target=work, name="npl-index", daemon=True)
+        self._threads.add(thread)
+        thread.start()
+        return indexing
+
+    def _index_or_await(
+        self, live: _CachedSet, indexing: Indexing, read: Read, apart: Reader | None, whole: bool
+    ) -> Members:
+        """Index a set, or wait while another process does, and load its result."""
+        assert live.build is not None
+        states = live.build[1].states
+        while True:
+            with suppress(TimeoutError), self._alone():
+                update = Update(self.database, states, live.members, whole=whole)
+                live.build = indexing, update
+                self._index_in_processes(update, indexing, read, apart)
+                try:
+                    members = update.result()
+                except OvertakenError:
+                    live.members = None
+                    continue
+                self._note_use(members, changed=True)
+                return members
+            update = Update(self.database, states, live.members, whole=whole)
+            live.build = indexing, update
+            indexing.done = max(indexing.done, indexing.total - len(update.asked))
+            if self._closed:
+                raise NPLError("the server ends")
+
+    def _index_in_processes(
+        self, update: Update, indexing: Indexing, read: Read, apart: Reader | None
+    ) -> None:
+        todo = list(batches(update.asked))
+        logged = time.monotonic()
+        if apart is not None:
+            todo.reverse()  # the batches are taken from the end
+            for entries in indexed(todo, apart, self._indexer, python(WORKER)):
+                if self._closed:
+                    raise NPLError("the server ends")
+                self.built += sum(one.content is not None for one in entries)
+                update.put(entries)
+                indexing.done += len(entries)
+                if time.monotonic() - logged > LOG_SECONDS:
+                    logged = time.monotonic()
+                    logger.info("index: %d of %d files are indexed", indexing.done, indexing.total)
+        self._index(update, read, apart, indexing)
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Hold the lock that prevents other processes from indexing the same files.
+
+        :raises TimeoutError: another process holds it.
+        """
+        path = self.database.path
+        if path is None:
+            yield
+            return
+        try:
+            handle = os.open(path.parent, os.O_RDONLY)
+        except OSError:  # the folder cannot be opened here, or does not exist
+            yield
+            return
+        try:
+            with locked(handle, f"index {path}", LOCK_SECONDS):
+                yield
+        finally:
+            os.close(handle)

@@ -1,0 +1,168 @@
+"""The files that a command or a server may show.
+
+Tools for whole items need only this; :class:`~npl_mcp.app.app.App` adds the rest.
+"""
+
+# A path object costs more than the system call.
+# ruff: noqa: PTH112, PTH118
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from npl_index.library.catalog import Catalog, ItemFolder, Kind, Root, places
+from npl_index.library.documents import Library
+from npl_index.library.listing import FileListings
+from npl_index.library.patterns import has_magic
+from npl_index.library.roots import Found, real_path
+from npl_mcp.config.settings import Settings, corpus_folder
+
+
+class Files:
+    """The files below the search roots of some settings; construction opens nothing.
+
+    :param settings: settings with the roots.
+    :param listings: cached listings for the :class:`~npl_index.library.documents.Library`.
+    :param only: real paths of the only visible folders, besides the bundled files; ``None`` without a
+        restriction.
+    """
+
+    def __init__(
+        self, settings: Settings, listings: FileListings | None = None, only: Sequence[str] | None = None
+    ) -> None:
+        self.settings = settings
+        self.catalog = _catalog(settings) if only is None else _restricted(_catalog(settings), only)
+        given = _given_roots(settings)
+        here = [Root(str(settings.cwd), "working directory")]
+        if only is not None and not lies_in(str(settings.cwd), only):
+            here = []
+        self.library = Library(
+            (*given, *here, *dict.fromkeys(self.catalog.roots())),
+            self.catalog,
+            settings.limits,
+            given or (here if settings.search_cwd else ()),
+            or_reference=not given,
+            listings=listings,
+        )
+
+    @property
+    def own(self) -> Library:
+        """The same library for whole items, where patterns match the user's own items; a new object each
+        time, because it scans folders only once.
+        """
+        return OwnItems(self.library, str(corpus_folder()))
+
+
+class OwnItems(Library):
+    """A library in which bundled items only replace kinds without items of the user.
+
+    A name resolves to a bundled item if the user has no folder for its kind; a pattern or a list matches
+    bundled items if the user has no folder for any kind. Files that this program writes itself, such as
+    ``.npl/sessions``, do not count as such a folder.
+
+    :param library: library with roots, catalog and limits.
+    :param bundled: path of the folder of bundled items.
+    """
+
+    def __init__(self, library: Library, bundled: str) -> None:
+        vars(self).update(vars(library), _searched=(), _or_reference=False)
+        self._bundled = bundled
+        self._own: dict[str, bool] = {}
+
+    def find_item(self, kind: Kind, item: str) -> Found | None:
+        """Find the item of an exact name; see :meth:`Library.find_item`."""
+        return super().find_item(self._visible_kind(kind, self._has_own(kind)), item)
+
+    def find_items(self, kind: Kind, pattern: str) -> dict[str, Found]:
+        """Find one item, or all whose names match a pattern; see :meth:`Library.find_items`."""
+        hidden = has_magic(pattern) and any(map(self._has_own, self.catalog.kinds))
+        return super().find_items(self._visible_kind(kind, hidden), pattern)
+
+    def item_names(self, kind: Kind) -> tuple[str, ...]:
+        """Return the names of all items of a kind that can be loaded, sorted."""
+        return super().item_names(self._visible_kind(kind, self._has_own(kind)))
+
+    def _visible_kind(self, kind: Kind, hidden: bool) -> Kind:
+        """Return a kind, without its bundled folder if that is hidden."""
+        if not hidden:
+            return kind
+        places = tuple(place for place in kind.places if place.root.path != self._bundled)
+        return replace(kind, places=places)
+
+    def _has_own(self, kind: Kind) -> bool:
+        """Return whether the user has a folder for items of a kind; agents' client folders do not count."""
+        if kind.name not in self._own:
+            own = (place for place in kind.places if place.root.npl and place.root.path != self._bundled)
+            self._own[kind.name] = any(self._is_own(kind, place) for place in own)
+        return self._own[kind.name]
+
+    def _is_own(self, kind: Kind, place: ItemFolder) -> bool:
+        # The only item directly in the NPL folder: the folder alone proves nothing.
+        if kind.only is not None:
+            return self.roots.below(place, f"{kind.only}{kind.suffix}") is not None
+        folder = self.roots.below(place, "") if place.folder or kind.name != "agent" else None
+        return folder is not None and os.path.isdir(folder)
+
+
+def _catalog(settings: Settings) -> Catalog:
+    named = {name.lower(): str(path) for name, path in settings.environment.items()}
+    return places(
+        cwd=settings.cwd,
+        home=settings.home,
+        system=settings.system,
+        bundled=corpus_folder(),
+        theme=settings.theme,
+        **named,
+    )
+
+
+_TAKEN = ("artifact", "cr", "lib", "skill", "working directory")
+"""Reserved prefixes of the names of other documents."""
+
+
+def _given_roots(settings: Settings) -> tuple[Root, ...]:
+    """Return the user's roots; each label is a unique suffix of the path, with ``_`` in place of colons."""
+    labels: dict[str, str] = dict.fromkeys(_TAKEN, "")
+    roots = []
+    for path in dict.fromkeys(path.absolute() for path in settings.roots):
+        parts = [part.replace(":", "_") for part in path.parts]
+        ends = ["/".join(parts[at:]).lstrip("/") for at in range(len(parts) - 1, -1, -1)]
+        label = next((end for end in ends if end and end not in labels), str(path))
+        labels[label] = label
+        roots.append(Root(str(path), label))
+    return tuple(roots)
+
+
+def npl_folders(settings: Settings) -> tuple[str, ...]:
+    """Return the real paths of the folders with NPL items, independent of permissions."""
+    return real_paths({root.path for root in _catalog(settings).roots() if root.npl})
+
+
+def real_paths(folders: Iterable[Path | str]) -> tuple[str, ...]:
+    """Return the real paths of folders, without missing ones."""
+    found = (real_path(str(folder)) for folder in folders)
+    return tuple(path for path in found if path is not None)
+
+
+def lies_in(path: str, folders: Sequence[str]) -> bool:
+    """Return whether a path is one of some folders or lies in one, with all links resolved.
+
+    :param folders: real paths.
+    """
+    real = real_path(path)
+    starts = (os.path.join(folder, "") for folder in folders)
+    return real is not None and any(map(f"{real}{os.sep}".startswith, starts))
+
+
+def _restricted(catalog: Catalog, folders: Sequence[str]) -> Catalog:
+    """Return a catalog restricted to some folders and to the bundled items."""
+    shown = (*folders, str(corpus_folder().resolve()))
+
+    def kept(places: Sequence[ItemFolder]) -> tuple[ItemFolder, ...]:
+        return tuple(place for place in places if lies_in(place.root.path, shown))
+
+    kinds = (replace(kind, places=kept(kind.places), patches=kept(kind.patches)) for kind in catalog.kinds)
+    return Catalog(tuple(kinds))

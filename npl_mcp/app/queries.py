@@ -1,0 +1,74 @@
+"""Words, phrases and conditions of a search."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from npl_index.cached import cached_property
+
+_WORD = re.compile(r"\w[\w.+#@/-]*")
+_PHRASE = re.compile(r"""["“]([^"“”]+)["”]""")
+_MARKUP = str.maketrans("", "", "`*")
+
+_MAX_WORDS = 8
+"""Words of a question that are compared with rows; each costs a scan of all rows."""
+
+_MIN_LENGTH = 3
+
+MAX_WAIT = 8.0
+"""Seconds that a search waits for the index of documents: a folder of some hundred files is answered."""
+
+
+@dataclass(frozen=True)
+class QueryConditions:
+    """Conditions that every hit meets, and the time for the search.
+
+    :param path: parts of the path of its document, ignoring case; other records have no path.
+    :param without: words and phrases that it does not contain.
+    :param seconds: maximum wait for the index of documents.
+    """
+
+    path: Sequence[str] = ()
+    without: Sequence[str] = ()
+    seconds: float = MAX_WAIT
+
+    @cached_property
+    def unwanted(self) -> re.Pattern[str] | None:
+        """Pattern of the words that no hit contains."""
+        return pattern_of(self.without) if self.without else None
+
+    def allow_path(self, path: str) -> bool:
+        """Return whether a document may be a hit."""
+        return all(part.casefold() in path.casefold() for part in self.path)
+
+    def allow_record(self, text: str) -> bool:
+        """Return whether a record without a path may be a hit."""
+        return not self.path and not (self.unwanted and self.unwanted.search(text))
+
+
+NO_CONDITIONS = QueryConditions()
+
+
+def pattern_of(words: Sequence[str]) -> re.Pattern[str]:
+    """Return a pattern for whole words as spelt, ignoring case."""
+    bounded = (rf"(?<!\w){re.escape(word)}(?!\w)" if word.isascii() else re.escape(word) for word in words)
+    return re.compile("|".join(bounded), re.IGNORECASE)
+
+
+def phrases_of(query: str) -> list[str]:
+    """Return the quoted phrases, normalised for comparison."""
+    return [phrase for quoted in _PHRASE.findall(query) if (phrase := normalised(quoted))]
+
+
+def normalised(text: str) -> str:
+    """Return a text for comparison with phrases: without marks, on one line, ignoring case."""
+    return " ".join(text.translate(_MARKUP).split()).casefold()
+
+
+def words_of(query: str) -> list[str]:
+    """Return the phrases and words that are compared with rows."""
+    found = dict.fromkeys(word.strip("./-").lower() for word in _WORD.findall(query))
+    long = [word for word in found if len(word) >= _MIN_LENGTH or not word.isascii()]
+    return list(dict.fromkeys([*phrases_of(query), *(long or found)]))[:_MAX_WORDS]

@@ -1,0 +1,497 @@
+"""One search over documents, messages, worklogs, artifacts and change requests."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from functools import partial
+from heapq import nlargest
+from itertools import chain, islice
+from typing import NamedTuple
+
+from npl_index.answer.document_set import DocumentSet
+from npl_index.answer.nowhere import nowhere
+from npl_index.answer.packing import MORE_POINTERS
+from npl_index.answer.pointers import MAX_LINE, matching_line
+from npl_index.errors import NotFoundError, NPLError, OutsideRootError
+from npl_index.library.documents import DocumentRef, Found
+from npl_index.markdown.sections import Span
+from npl_index.ranking.analysis import Keywords, cut_word, extract_keywords
+from npl_index.ranking.coverage import Coverage, evidence
+from npl_index.ranking.scoring import LIMIT, SCORE_CUTOFF, Query, rank
+from npl_mcp.app.app import App, Gathered
+from npl_mcp.app.document_sets import NotIndexedError
+from npl_mcp.app.progress import end_if_abandoned
+from npl_mcp.app.queries import (
+    NO_CONDITIONS,
+    QueryConditions,
+    normalised,
+    pattern_of,
+    phrases_of,
+    words_of,
+)
+from npl_mcp.app.waiting import hurried
+from npl_mcp.documents.cr_documents import FoundRequest
+from npl_mcp.stores.base.errors import StoreError
+from npl_mcp.stores.base.paging import stamp
+from npl_mcp.stores.searching import MOST, Match
+
+KINDS: Mapping[str, str] = {
+    "document": "npl",
+    "message": "chat",
+    "worklog": "worklog",
+    "artifact": "artifact",
+    "cr": "cr",
+}
+"""The kinds of hits, each with its domain."""
+
+_CRS = DocumentRef(file="cr:*")
+_SETS = {
+    "document": (DocumentRef(), DocumentRef(file="lib:*")),
+    "artifact": (DocumentRef(file="artifact:*"),),
+    "cr": (_CRS,),
+}
+"""The sets of documents by kind of hit."""
+
+AT_A_TIME = 4
+"""Hits in documents per hit of another kind: at least half a page, and no kind is hidden."""
+
+SNIPPET = 160
+"""Characters of a snippet."""
+
+_EXACT_WEIGHT = 0.5
+"""Weight of a word as spelt, relative to its stem, in the choice of a line."""
+
+_ALL = 0.99
+_MAX_LINE_WORDS = 6
+"""Words and stems for the choice of a section's line."""
+
+_MAX_TEXT = 20_000
+"""Characters of a text that are searched for a snippet."""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchHit:
+    """A hit of a search, with its location.
+
+    :param kind: document, message, worklog, artifact or cr.
+    :param title: title for people.
+    :param text: part of the text around a word of the query; for a section, the line with most of the words.
+    :param score: relevance from 0 to 1, comparable within one kind.
+    :param file: value of ``file`` for a document, or for an artifact or CR that is Markdown.
+    :param line: line of the text in the file, from 1; the heading's line if only the heading has a word.
+    :param selector: selector of the section's own text, for ``npl_load_tailored``.
+    :param tokens: tokens of the section's own text.
+    :param room_id: id of a message's room.
+    :param event_id: id of a message.
+    :param session_id: id of a worklog session.
+    :param seq: number of a worklog entry.
+    :param artifact_id: id of an artifact.
+    :param revision: number of its current revision.
+    :param key: key of a CR.
+    :param by: author.
+    :param at: time.
+    """
+
+    kind: str
+    title: str
+    text: str
+    score: float | None = None
+    file: str | None = None
+    line: int | None = None
+    selector: str | None = None
+    tokens: int | None = None
+    room_id: int | None = None
+    event_id: int | None = None
+    session_id: str | None = None
+    seq: int | None = None
+    artifact_id: int | None = None
+    revision: int | None = None
+    key: str | None = None
+    by: str | None = None
+    at: str | None = None
+
+
+Made = Callable[[], SearchHit]
+"""Function that returns a hit for an answer; it reads the text of a document."""
+
+
+@dataclass
+class SearchResult:
+    """The result of a search, with its omissions.
+
+    :param app: view of the caller.
+    :param keywords: keywords of the question.
+    :param phrases: quoted phrases of the question.
+    :param words: words that are compared with rows.
+    :param conditions: conditions of hits.
+    :param counts: number of hits of each kind.
+    :param capped: kinds of which only the best hits were counted.
+    :param missing: number of files that are not indexed yet.
+    :param not_searched: other omissions, with the reasons.
+    :param absent: words that no section has, with similar words; ``None`` if no sections were searched.
+    :param hits: hits, best first: documents, with the best of each other kind among them.
+    """
+
+    app: App
+    keywords: Keywords
+    phrases: Sequence[str]
+    words: Sequence[str]
+    conditions: QueryConditions = NO_CONDITIONS
+    counts: dict[str, int] = field(default_factory=dict)
+    capped: list[str] = field(default_factory=list)
+    missing: int = 0
+    not_searched: list[str] = field(default_factory=list)
+    absent: dict[str, tuple[str, ...]] | None = None
+    hits: Iterable[Made] = ()
+
+    def count(self, kind: str, number: int) -> None:
+        """Record the number of hits of a kind."""
+        if number:
+            self.counts[kind] = self.counts.get(kind, 0) + number
+
+    def lacks(self, absent: Mapping[str, tuple[str, ...]]) -> None:
+        """Record absent words of one set, with similar words; a word is absent if all sets lack it."""
+        if self.absent is not None:
+            absent = {word: (*self.absent[word], *absent[word]) for word in self.absent if word in absent}
+        self.absent = {word: tuple(dict.fromkeys(near)) for word, near in absent.items()}
+
+
+async def search(
+    app: App,
+    query: str,
+    kinds: Sequence[str],
+    wanted: Sequence[str] = (),
+    ref: DocumentRef | None = None,
+    conditions: QueryConditions = NO_CONDITIONS,
+) -> SearchResult:
+    """Search for a question.
+
+    :param kinds: kinds of :data:`KINDS` that the caller may see.
+    :param wanted: kinds to search; empty means all.
+    :param ref: the only documents to search.
+    :param conditions: conditions of hits.
+    """
+    found = SearchResult(app, extract_keywords(query), phrases_of(query), words_of(query), conditions)
+    store = app.stores.searching
+    if ref is not None:
+        found.hits = _section_hits(found, "document", {ref: await app.gathered(ref)})
+        return found
+    # Change requests that the caller may see are not hits of kind document as well, so they are always
+    # listed.
+    searched = [kind for kind in _SETS if kind in kinds and (not wanted or kind in wanted or kind == "cr")]
+    waits = {"document": conditions.seconds}
+    sets = {kind: await _sets(found, _SETS[kind], waits.get(kind, 1.0)) for kind in searched}
+    left_out = {found.absolute for gathered in sets.get("cr", {}).values() for found in gathered.founds}
+    finders: Mapping[str, Callable[[str], Iterable[Made]]] = {
+        "document": lambda kind: _section_hits(found, kind, sets[kind], left_out),
+        "message": lambda kind: _row_hits(found, kind, store.messages(found.words)),
+        "worklog": lambda kind: _row_hits(found, kind, store.worklog(found.words, app.project)),
+        # Sections of artifacts that are Markdown, then artifacts by their names.
+        "artifact": lambda kind: chain(
+            _section_hits(found, kind, sets[kind]), _row_hits(found, kind, store.artifacts(found.words))
+        ),
+        "cr": lambda kind: _section_hits(found, kind, sets[kind]),
+    }
+    parts = {kind: finders[kind](kind) for kind in kinds if not wanted or kind in wanted}
+    found.hits = _mixed(parts)
+    return found
+
+
+def _mixed(parts: Mapping[str, Iterable[Made]]) -> Iterator[Made]:
+    left = {kind: iter(part) for kind, part in parts.items()}
+    while left:
+        for kind in list(left):
+            taken = list(islice(left[kind], AT_A_TIME if kind == "document" else 1))
+            yield from taken
+            if not taken:
+                del left[kind]
+
+
+async def _sets(
+    found: SearchResult, refs: Iterable[DocumentRef], seconds: float
+) -> dict[DocumentRef, Gathered]:
+    """Return the readable sets of documents.
+
+    :param seconds: time limit for each set that is being indexed.
+    """
+    sets = {}
+    for ref in refs:
+        end_if_abandoned()
+        try:
+            gathered = await hurried(found.app.gathered(ref), time.monotonic(), seconds)
+        except (NotFoundError, OutsideRootError):
+            pass  # the caller sees no documents of this set
+        except NotIndexedError as error:
+            found.missing += error.files
+        except NPLError as error:
+            found.not_searched.append(f"{ref.file or 'documents'}: {error.message}")
+        else:
+            sets[ref] = gathered
+    return sets
+
+
+class _Section(NamedTuple):
+    """A section in the results.
+
+    :param documents: documents of its set.
+    :param document: number of its document.
+    :param section: index of the section.
+    :param score: score from 0 to 1.
+    """
+
+    documents: DocumentSet
+    document: int
+    section: int
+    score: float
+
+    @property
+    def text(self) -> str:
+        """Its own text with the heading."""
+        tree = self.documents.tree(self.document)
+        return tree.text(tree.sections[self.section].own)
+
+    @property
+    def names(self) -> str:
+        """Headings above it and, for a page's first section, the front matter; they count as its words."""
+        tree = self.documents.tree(self.document)
+        section = tree.sections[self.section]
+        names = [tree.sections[index].name for index in tree.ancestors(self.section)]
+        if section.level <= 1:
+            names.append(tree.source[: tree.line_starts[tree.sections[0].own.start]])
+        return "\n".join([*names, section.title, section.name])
+
+    def spells(self, words: re.Pattern[str]) -> bool:
+        """Return whether it contains one of some words as spelt."""
+        try:
+            return bool(words.search(self.text) or words.search(self.names))
+        except StoreError:  # damaged since it was indexed
+            return False
+
+    def meets(self, conditions: QueryConditions) -> bool:
+        """Return whether it meets the conditions of a search."""
+        unwanted, path = conditions.unwanted, self.documents.path(self.document)
+        return conditions.allow_path(path) and not (unwanted and self.spells(unwanted))
+
+    def holds(self, phrase: str) -> bool:
+        """Return whether it contains a phrase verbatim."""
+        try:
+            text = normalised(f"{self.names}\n{self.text}")
+        except StoreError:
+            return False
+        return re.search(rf"(?<!\w){re.escape(phrase)}(?!\w)", text) is not None
+
+
+def _section_hits(
+    found: SearchResult,
+    kind: str,
+    sets: Mapping[DocumentRef, Gathered],
+    left_out: Collection[str] = (),
+) -> Iterator[Made]:
+    """Return the matching sections of sets of documents, best first.
+
+    Sections with a quoted phrase come first; sections without any word as spelt come last.
+
+    :param left_out: paths of excluded documents.
+    """
+    best: list[tuple[int, _Section]] = []
+    together = tuple(map(_terms, found.phrases))
+    spelt, names = _exact_words(found.keywords), all(word.identifier for word in found.keywords.written)
+    for ref, gathered in sets.items():
+        end_if_abandoned()
+        found.missing += gathered.missing
+        if bad := gathered.unreadable:
+            found.not_searched.append(f"{len(bad):,} of {ref.file or 'the documents'}, such as {bad[0]}")
+        limit = len(gathered.collection) + 1 if found.phrases else LIMIT
+        ranking = rank(
+            gathered.collection,
+            Query(found.keywords, together=together),
+            weights=found.app.settings.weights,
+            score_cutoff=0 if found.phrases else SCORE_CUTOFF,
+            limit=limit,
+        )
+        documents = _document_set(found, ref, gathered, ranking.coverage)
+        sections = [_Section(documents, hit.document, hit.section, hit.score.total) for hit in ranking.hits]
+        holders = {phrase: _holders(phrase, sections, ranking.coverage) for phrase in found.phrases}
+        absent = nowhere(documents, ranking.coverage)
+        unheld = {f'"{cut_word(phrase)}"': () for phrase, some in holders.items() if not any(some)}
+        found.lacks(absent | unheld)
+        kept = [
+            (sum(some[number] for some in holders.values()), section)
+            for number, section in enumerate(sections)
+            if gathered.founds[section.document].absolute not in left_out
+            # A document without text before its first heading is found by its sections.
+            and (section.section or gathered.collection.size_of(section.document, 0))
+            # If the question has only identifiers, a match of their parts alone does not count.
+            and (not names or ranking.hits[number].score.content)
+            and section.meets(found.conditions)
+        ]
+        if not any(map(any, holders.values())) and evidence(ranking.coverage).verdict == "absent":
+            # A section with a word or two of such a question is a chance match, if another word is nowhere.
+            few = kept[:MORE_POINTERS]
+            kept = [pair for pair in few if pair[1].spells(spelt)] or ([] if absent or unheld else few)
+        elif len(sections) >= limit:
+            found.capped.append(kind)
+        found.count(kind, len(kept))
+        best += kept
+    best.sort(key=lambda pair: (-pair[0], -pair[1].score))
+    return _exact_first([section for _, section in best], kind, spelt, found.words)
+
+
+def _document_set(
+    found: SearchResult, ref: DocumentRef, gathered: Gathered, coverage: Coverage
+) -> DocumentSet:
+    """Return documents with their names in hits, the same as in pointers of a tailored load."""
+    counter, counts = found.app.counting(gathered.collection)
+    by_weight = sorted(zip(coverage.weights.tolist(), coverage.words, strict=True), reverse=True)
+    rarest = by_weight[:_MAX_LINE_WORDS]
+    wanted = {term: weight for weight, word in rarest for term in word.meant}
+    for weight, word in rarest:
+        wanted.setdefault(word.shown.lower(), weight * _EXACT_WEIGHT)
+    return DocumentSet(
+        collection=gathered.collection,
+        several=gathered.several,
+        file="",
+        counts=counts,
+        counter=counter,
+        files=gathered.files,
+        complete=gathered.several and not gathered.missing and found.app.searches_all(ref, ()),
+        wanted=tuple(wanted.items())[:_MAX_LINE_WORDS],
+    )
+
+
+def _holders(phrase: str, sections: Sequence[_Section], coverage: Coverage) -> list[bool]:
+    """Return for each section whether it contains a phrase; only texts that contain its words are read."""
+    terms = {word.terms for word in extract_keywords(phrase).written}
+    rows = [number for number, word in enumerate(coverage.words) if word.terms in terms]
+    may = coverage.shares[rows].min(axis=0, initial=float(bool(rows))) > _ALL
+    return [likely and section.holds(phrase) for section, likely in zip(sections, may.tolist(), strict=False)]
+
+
+def _terms(phrase: str) -> tuple[str, ...]:
+    """Return the index terms that every text with the phrase contains."""
+    return tuple(dict.fromkeys(chain(*(word.terms for word in extract_keywords(phrase).written))))
+
+
+def _exact_words(keywords: Keywords) -> re.Pattern[str]:
+    """Return a pattern for some words as spelt, ignoring case."""
+    return pattern_of([word.shown for word in keywords.written])
+
+
+def _exact_first(
+    sections: Iterable[_Section], kind: str, spelt: re.Pattern[str], words: Sequence[str]
+) -> Iterator[Made]:
+    """Yield sections with a word as spelt in the question, then the others; texts are read one by one."""
+    others = []
+    for section in sections:
+        made = partial(_section_hit, section, kind, words)
+        if section.spells(spelt):
+            yield made
+        else:
+            others.append(made)
+    yield from others
+
+
+def _section_hit(found: _Section, kind: str, words: Sequence[str]) -> SearchHit:
+    documents, place = found.documents, (found.document, found.section)
+    file, tree = documents.path(found.document), documents.tree(found.document)
+    section, part = tree.sections[found.section], documents.part(place, chosen=False)
+    tokens = None
+    try:
+        body = tree.text(Span(section.heading_lines.stop, section.own.stop))
+        line, text = matching_line(documents, part) or (
+            section.own.start,
+            snippet(body, words, MAX_LINE),
+        )
+        tokens = part.size.last
+    except StoreError as error:  # damaged since it was indexed
+        line, text = section.own.start, error.message
+    artifact, _, revision = file.partition(":")[2].partition("@") if kind == "artifact" else ("", "", "")
+    return SearchHit(
+        kind=kind,
+        title=section.name,
+        text=text,
+        score=round(found.score, 3),
+        file=file,
+        line=line + 1,
+        selector=documents.selector(place, own=True),
+        tokens=tokens,
+        artifact_id=int(artifact) if artifact else None,
+        revision=int(revision) if revision else None,
+        key=file.partition(":")[2] if kind == "cr" else None,
+    )
+
+
+def _row_hits(found: SearchResult, kind: str, matches: Sequence[Match]) -> list[Made]:
+    end_if_abandoned()
+    if len(matches) >= MOST:
+        found.capped.append(kind)
+    allowed = found.conditions.allow_record
+    matches = [match for match in matches if allowed(f"{match.row.get('title', '')} {match.text}")]
+    found.count(kind, len(matches))
+    return [partial(_row_hit, kind, match, found.words) for match in matches]
+
+
+def _row_hit(kind: str, match: Match, words: Sequence[str]) -> SearchHit:
+    """Return a row as a hit: its columns have the names of the fields."""
+    columns = {name: value for name, value in match.row.items() if name in SearchHit.__slots__}
+    return SearchHit(kind=kind, text=snippet(match.text, words), **columns)
+
+
+def snippet(text: str, words: Sequence[str], width: int = SNIPPET) -> str:
+    """Return the part of a text around its first matching word, on one line.
+
+    :param width: maximum number of characters, without the ellipses.
+    """
+    line, before = " ".join(text[:_MAX_TEXT].split()), width // 4
+    lower = line.lower()
+    places = [at for word in words if (at := lower.find(word)) >= 0]
+    begin = min(max(0, min(places, default=0) - before), max(0, len(line) - width))
+    if begin:
+        begin = line.find(" ", begin, begin + before) + 1 or begin
+    part = line[begin : begin + width]
+    if begin + width < len(line):
+        part = f"{part[: part.rfind(' ', width // 2) + 1] or part}…"
+    return f"… {part}" if begin else part
+
+
+def _documents_or_none(app: App, ref: DocumentRef) -> Sequence[Found]:
+    """Return the locations of documents; empty if there are none."""
+    try:
+        return app.documents.find(ref)
+    except NPLError:
+        return ()
+
+
+def _recently_changed(
+    app: App, kind: str, found: Sequence[Found], limit: int, left_out: Container[str] = ()
+) -> Iterator[SearchHit]:
+    """Yield the most recently changed files of a set, without some paths."""
+    listed = app.documents.listed(found)
+    counted = (pair for pair in listed.there if pair[0].absolute not in left_out)
+    last = nlargest(limit, counted, key=lambda pair: pair[1].mtime_ns)
+    for (document, state), name in zip(last, app.documents.names([pair[0] for pair in last]), strict=True):
+        at = stamp(datetime.fromtimestamp(state.mtime_ns / 1e9, timezone.utc))
+        if isinstance(document, FoundRequest):
+            key = name.partition(":")[2]
+            yield SearchHit(kind, key, document.title, file=name, key=key, at=at)
+        else:
+            yield SearchHit(kind, name, "", file=name, at=at)
+
+
+def newest(app: App, kinds: Sequence[str], limit: int) -> Iterator[SearchHit]:
+    """Yield the newest entries that the caller sees.
+
+    :param limit: maximum number of entries of each kind.
+    """
+    crs = _documents_or_none(app, _CRS) if "cr" in kinds else ()
+    if "document" in kinds:
+        documents = _documents_or_none(app, DocumentRef())
+        yield from _recently_changed(app, "document", documents, limit, {found.absolute for found in crs})
+    yield from _recently_changed(app, "cr", crs, limit)
+    for kind, matches in app.stores.searching.newest(app.project, limit).items():
+        if kind in kinds:
+            yield from (_row_hit(kind, match, ()) for match in matches)

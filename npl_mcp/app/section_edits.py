@@ -1,0 +1,354 @@
+"""Edits of a section of a Markdown file below a root of the user, and new files."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, get_args
+
+from npl_index.cached import cached_property
+from npl_index.errors import InvalidRequestError, SectionNotFoundError
+from npl_index.library.documents import DocumentRef, Found
+from npl_index.library.files import below_root
+from npl_index.library.references import MARKDOWN_SUFFIXES, document_name, has_suffix, path_ends
+from npl_index.library.roots import outside, refuse_questions
+from npl_index.markdown.digests import section_digest
+from npl_index.markdown.sections import SectionTree
+from npl_index.markdown.state import Deadline
+from npl_index.selectors.grammar import Selector, compile_selector
+from npl_index.selectors.matching import Scope
+from npl_index.selectors.selection import heads_in
+from npl_index.selectors.writing import narrowed, qualified, steps_of
+from npl_index.tokens.sections import trimmed_text
+from npl_mcp.app.app import App
+from npl_mcp.app.file_view import lies_in, npl_folders, real_paths
+from npl_mcp.documents.editor import MAX_SECTION_TEXT, Expected, SectionEdit, bytes_of
+from npl_mcp.documents.folders import SharedFolder, is_hidden
+from npl_mcp.stores.base import checks
+from npl_mcp.stores.base.errors import NotAllowedError
+
+Operation = Literal["replace", "append", "prepend", "delete", "create"]
+OPERATIONS: tuple[str, ...] = get_args(Operation)
+
+_MAX_LISTED = 10
+
+_HOW_TO_WRITE = "start the server with --write, NPL_WRITE=1, or write = true in the user's npl.toml"
+
+_ELSEWHERE: Mapping[str, str] = {
+    "cr": "manage_cr_sections changes change requests, create_cr makes them",
+    "artifact": "artifact_add_revision changes artifacts, artifact_create makes them",
+    "lib": "change the files of the library, and push them: npl-mcp library push",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class EditedSection:
+    """An edited section, the parent of a deleted section, or a new file.
+
+    :param file: path of its file below the root.
+    :param selector: selector of the section after the edit; ``append`` with it restores a deleted section.
+    :param tokens: tokens of the section after the edit, with its subsections.
+    :param tokens_before: tokens of the section before the edit.
+    :param removed: headings of removed subsections; the heading of a deleted section comes first.
+    :param lines: former line numbers of a deleted section.
+    :param unchanged: true if the section already had this content, so that nothing was written.
+    :param digest: digest of the section; send it as ``expect`` to change only this state.
+    """
+
+    file: str
+    selector: str
+    tokens: int
+    tokens_before: int
+    removed: tuple[str, ...] | None
+    lines: str | None
+    unchanged: bool | None
+    digest: str
+
+
+class SectionNames:
+    """The sections of a file, named by their selectors.
+
+    :param tree: sections of the file.
+    :param file: name of the file in answers.
+    """
+
+    def __init__(self, tree: SectionTree, file: str) -> None:
+        self.tree = tree
+        self._file = file
+
+    @cached_property
+    def _paths(self) -> tuple[str, ...]:
+        return steps_of(self.tree, short=False)
+
+    @cached_property
+    def _steps(self) -> tuple[str, ...]:
+        return steps_of(self.tree)
+
+    def shown(self, index: int) -> str:
+        """Return the path of a section below its document."""
+        return self._paths[index].removeprefix(" > ")
+
+    def selector(self, index: int) -> str:
+        """Return the shortest selector of a section."""
+        return qualified(document_name(self._file), self._steps[index])
+
+
+def update_section(
+    app: App, file: str, operation: str, selector: str, content: str, expect: str | None
+) -> EditedSection:
+    """Edit a section and write the file, or create a file.
+
+    :param file: name of one file below a root of the user.
+    :param operation: one of :data:`OPERATIONS`.
+    :param selector: selector of one section of the file; not used for a new file.
+    :param content: new text; not used to delete a section.
+    :param expect: digest of the section; only this state is changed. Required for deletion: only a caller
+        that has read a section can restore it.
+    :raises NotAllowedError: the settings do not allow edits, or not of this file.
+    :raises InvalidRequestError: an argument is invalid, or the content is invalid at this place.
+    :raises SelectorSyntaxError: the selector is not valid.
+    :raises DocumentNotFoundError: the file does not exist.
+    :raises DocumentError: the file cannot be read.
+    :raises SectionNotFoundError: no section or several sections match.
+    :raises ConflictError: the section has changed, or another program is writing the file.
+    :raises AlreadyExistsError: a file with the name of the new one exists.
+    :raises TooLargeError: the file would be too large.
+    :raises StorageError: the file cannot be written.
+    """
+    check_write(app)
+    checks.choice(operation, "operation", OPERATIONS, risky=("delete",))
+    if operation == "delete":
+        checks.text(expect or "", "expect", hint="give the digest from the answer that you read")
+    else:
+        checks.text(content, "content", MAX_SECTION_TEXT, "give a text; operation delete removes a section")
+    if operation == "create":
+        return _create_file(app, file, content)
+    wanted = _single_section(compile_selector(checks.text(selector, "selector")), operation)
+    target = Target.of(app, DocumentRef(file=file))
+    expected = Expected(app.state.editor, target.label, target.reader(app), target.names, expect)
+
+    def find(names: SectionNames) -> int:
+        return target.section(names, wanted, app.clock(target.label))
+
+    edit = SectionEdit(expected, find, operation, content, whole=wanted.depth is None)
+    folder, name = target.place(app)
+    new = folder.change(name, target.label, edit)
+    before, after = edit.before.tree, edit.after.tree
+    own = wanted.depth == 0
+    index = _representative(after, edit.index)  # the edit may have added a title
+    deleted = before.sections[edit.edited].whole
+    return EditedSection(
+        file=target.label,
+        selector=narrowed(edit.after.selector(index), own=own),
+        tokens=_section_tokens(app, after, index, own=own),
+        tokens_before=_section_tokens(app, before, edit.index, own=own),
+        removed=edit.removed,
+        lines=f"{deleted.start + 1}-{deleted.stop}" if edit.edited != edit.index else None,
+        unchanged=True if new == edit.data else None,
+        digest=app.state.editor.noted(new, bytes_of(after, index, new, whole=not own)),
+    )
+
+
+def _create_file(app: App, file: str, content: str) -> EditedSection:
+    target = Target.new(app, file)
+    data = (content if content.endswith(("\n", "\r")) else f"{content}\n").encode()
+    names = target.names(target.reader(app)(data))
+    folder, name = target.place(app)
+    folder.create(name, target.label, data)
+    index = _representative(names.tree, 0)
+    digest = app.state.editor.noted(data, bytes_of(names.tree, index, data))
+    tokens = _section_tokens(app, names.tree, index)
+    return EditedSection(target.label, names.selector(index), tokens, 0, None, None, None, digest)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A file that may be edited.
+
+    :param found: location of the file.
+    :param label: name of the file in answers.
+    :param aliases: other names of the file in selectors.
+    """
+
+    found: Found
+    label: str
+    aliases: tuple[str, ...]
+
+    @classmethod
+    def of(cls, app: App, ref: DocumentRef) -> Target:
+        """Find the file of a reference."""
+        founds = app.documents.find(ref)
+        labels = app.documents.names(founds[:_MAX_LISTED])
+        if len(founds) > 1:
+            raise InvalidRequestError(
+                f"{ref.file!r} names {len(founds):,} files",
+                parameter="file",
+                hint=f"name one: {', '.join(labels)}",
+            )
+        check_writable(app, founds[0], labels[0])
+        return cls(founds[0], labels[0], app.documents.aliases(ref, founds)[0])
+
+    @classmethod
+    def new(cls, app: App, file: str) -> Target:
+        """Return the target for a new file: below the first root that contains its folder.
+
+        Links to folders are followed, as in reading, while they stay below the root.
+        """
+        clean = os.path.normpath(DocumentRef(file=file).file or "")
+        _check_scheme(clean.partition(":")[0], file)
+        refuse_questions(clean, file)
+        if not has_suffix(clean, MARKDOWN_SUFFIXES):
+            hint = f"names end in {', '.join(MARKDOWN_SUFFIXES)}"
+            raise InvalidRequestError(f"{file!r} is not Markdown", parameter="file", hint=hint)
+        given, places = real_paths(app.settings.roots), []
+        for root, path in app.library.roots.spelled(clean):
+            with suppress(OSError):
+                real, below = below_root(root.path, os.path.dirname(path))  # noqa: PTH120
+                found = Found(root, f"{below}/{os.path.basename(path)}".lstrip("/"), root.label)  # noqa: PTH119
+                # A label selects the root.
+                places.append((path == clean, real not in given, not Path(real, below).is_dir(), found))
+        if not places:
+            raise outside(file)
+        *_, found = min(places, key=lambda place: place[:3])
+        (label,) = app.documents.names([found])
+        check_writable(app, found, label)
+        if found.path.count("/") > app.settings.limits.max_depth:
+            raise InvalidRequestError("the path has too many folders to be searched", parameter="file")
+        return cls(found, label, ())
+
+    def place(self, app: App) -> tuple[SharedFolder, str]:
+        """Return the file's folder, and its name in it."""
+        below, _, name = self.found.path.rpartition("/")
+        return SharedFolder(self.found.root.path, below, app.settings.limits.max_bytes), name
+
+    def reader(self, app: App) -> Callable[[bytes], SectionTree]:
+        """Return a parser of sections, with the time limit of the settings."""
+        name = document_name(self.label).rpartition("/")[2]
+        seconds = app.settings.time_limit
+        return lambda data: app.state.editor.reader.read(data, name, time.monotonic() + seconds)
+
+    def names(self, tree: SectionTree) -> SectionNames:
+        """Return the named sections of a content."""
+        return SectionNames(tree, self.label)
+
+    def section(self, names: SectionNames, selector: Selector, clock: Deadline) -> int:
+        """Return the one section that a selector selects.
+
+        :raises DocumentTimeoutError: the deadline has passed.
+        :raises SectionNotFoundError: no section or several sections match; ``near`` has valid selectors.
+        """
+        addresses = [(document_name(self.label), self.label, *self.aliases)]
+        scope = Scope([names.tree], [tuple(path_ends(self.label))], clock, addresses)
+        heads = heads_in(scope, selector)
+        found = list(dict.fromkeys(_representative(names.tree, index) for _, index in heads))
+        last = selector.steps[-1].name
+        near = tuple(map(names.selector, found[:_MAX_LISTED]))
+        if len(found) > 1:
+            problem = f"{len(found)} sections of {self.label} match {selector.text!r}"
+            raise SectionNotFoundError(problem, near=near, hint=f"give one: {', '.join(near)}")
+        if last is not None and not scope.called(heads, last):
+            problem = f"{selector.text!r} has only the beginning of a name"
+            raise SectionNotFoundError(problem, near=near, hint=f"write {near[0]} if that is meant")
+        return found[0]
+
+
+def check_write(app: App) -> None:
+    """Check that the settings allow edits.
+
+    :raises NotAllowedError: they do not.
+    """
+    if not app.settings.write:
+        raise NotAllowedError("this server does not change files", hint=_HOW_TO_WRITE)
+
+
+@dataclass(frozen=True, slots=True)
+class EditableSection:
+    """The own text of a section that may be changed.
+
+    :param file: name of the document.
+    :param content: heading and text of the section, without subsections.
+    :param digest: digest of the content, for ``expect``.
+    """
+
+    file: str
+    content: str
+    digest: str
+
+
+def own_section(app: App, file: str, selector: str) -> EditableSection:
+    """Return the own text of a section of a file.
+
+    :raises NotAllowedError: the settings do not allow edits, or not of this file.
+    :raises SectionNotFoundError: no section or several sections match.
+    """
+    check_write(app)
+    target = Target.of(app, DocumentRef(file=file))
+    tree = target.reader(app)(app.documents.read(target.found).data)
+    wanted = compile_selector(checks.text(selector, "selector"))
+    index = target.section(target.names(tree), wanted, app.clock(target.label))
+    text = trimmed_text(tree, tree.sections[index].own).strip("\n")
+    return EditableSection(target.label, text, section_digest(tree, index, whole=False))
+
+
+def may_edit(app: App, ref: DocumentRef) -> bool:
+    """Return whether the settings allow edits of the files of a reference."""
+    return app.settings.write and not app.settings.unwritable and app.documents.is_file(ref)
+
+
+def _single_section(selector: Selector, operation: str) -> Selector:
+    """Return a selector of one section.
+
+    :raises InvalidRequestError: it selects several sections, or a part that no heading bounds.
+    """
+    is_part = selector.depth is not None if operation == "delete" else bool(selector.depth)
+    if not (selector.until or selector.lines is not None or is_part):
+        return selector
+    problem = "a range has several sections" if selector.until else "[lines=…] or [depth=…] selects a part"
+    hint = "select one section, which includes its subsections"
+    raise InvalidRequestError(f"{problem}: {selector.text!r}", parameter="selector", hint=hint)
+
+
+def _check_scheme(scheme: str, label: str) -> None:
+    """Check that a scheme is not that of change requests, artifacts or libraries.
+
+    :raises NotAllowedError: the documents need another tool, which the hint names.
+    """
+    if scheme in _ELSEWHERE:
+        raise NotAllowedError(f"{label!r} cannot be changed as a file", hint=_ELSEWHERE[scheme])
+
+
+def check_writable(app: App, found: Found, label: str) -> None:
+    """Check that a file is below a root of the user, and not in a folder with settings of programs.
+
+    The roots of the server count: those of a token only restrict its owner's view.
+
+    :raises NotAllowedError: the file may not be changed.
+    """
+    _check_scheme(found.root.path.partition(":")[0], label)
+    settings = app.state.settings
+    given = () if settings.cloned_roots else real_paths(settings.roots)
+    inside = [root for root in given if lies_in(found.absolute, [root])]
+    if not inside:
+        problem = f"{label!r} is not below a root that the user gave"
+        hint = "set its folder by --root, NPL_ROOTS, or root in the user's npl.toml"
+        if settings.cloned_roots:
+            hint += "; a project's npl.toml cannot allow it"
+        raise NotAllowedError(problem, hint=hint)
+    below = [Path(found.absolute).relative_to(root).parts for root in inside]
+    if all(map(is_hidden, below)) or lies_in(found.absolute, npl_folders(settings)):
+        hint = "change it in an editor"
+        raise NotAllowedError(f"{label!r} lies in a hidden folder or one of NPL's prompts", hint=hint)
+
+
+def _section_tokens(app: App, tree: SectionTree, index: int, *, own: bool = False) -> int:
+    section = tree.sections[index]
+    return app.counter.count(trimmed_text(tree, section.own if own else section.whole))
+
+
+def _representative(tree: SectionTree, index: int) -> int:
+    """Return a section; for a whole document with a title, the title's section."""
+    return index or tree.title or 0

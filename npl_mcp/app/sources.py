@@ -1,0 +1,394 @@
+"""Sources of documents: files below the search roots, libraries, artifacts, change requests.
+
+A name such as ``artifact:12`` has a scheme. The source of each scheme has the interface of the library of
+files, so all documents are treated alike.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from pathlib import PurePosixPath
+from typing import Protocol
+
+from npl_index.errors import (
+    DocumentError,
+    DocumentNotFoundError,
+    DocumentTooLargeError,
+    InvalidRequestError,
+    NPLError,
+)
+from npl_index.index.building import Reader
+from npl_index.library.catalog import Root
+from npl_index.library.documents import Document, DocumentRef, Fingerprint, Found, Library
+from npl_index.library.lazy import LazySequence
+from npl_index.library.listing import Listed
+from npl_index.library.references import MARKDOWN_SUFFIXES, has_suffix
+from npl_index.library.roots import refuse_questions
+from npl_mcp.stores.artifact.artifacts import require_revision
+from npl_mcp.stores.base.database import Row
+from npl_mcp.stores.base.errors import RESTORE
+from npl_mcp.stores.data_folder import Stores
+
+
+class DocumentSource(Protocol):
+    """A source of documents, for example :class:`~npl_index.library.documents.Library`."""
+
+    def find(self, ref: DocumentRef) -> tuple[Found, ...]:
+        """Find the documents of a reference."""
+        ...
+
+    def is_set(self, ref: DocumentRef) -> bool:
+        """Return whether a reference names a set; its number of documents does not count."""
+        ...
+
+    def holds(self, text: str) -> bool:
+        """Return whether a text with commas is one name."""
+        ...
+
+    def find_called(self, name: str) -> tuple[Found, ...]:
+        """Find the documents of a name without a scheme in a selector."""
+        ...
+
+    def aliases(self, found: Found) -> tuple[str, ...]:
+        """Return further names of a document in selectors."""
+        ...
+
+    def stat(self, found: Found) -> Fingerprint:
+        """Return the fingerprint of a document, without reading it."""
+        ...
+
+    def read(self, found: Found) -> Document:
+        """Read a whole document."""
+        ...
+
+    def apart(self) -> Reader | None:
+        """Return a reader for another process, if the source has one."""
+        ...
+
+
+class Sources:
+    """All sources as one; the scheme of a name selects the source.
+
+    :param files: source of all names without a known scheme.
+    :param schemes: other sources, by scheme; their documents lie under the root ``<scheme>:``.
+    """
+
+    def __init__(self, files: Library, schemes: Mapping[str, DocumentSource]) -> None:
+        self._files = files
+        self._schemes = schemes
+
+    def find(self, ref: DocumentRef) -> tuple[Found, ...]:
+        """Find the documents of a reference, or of each name of a list, in the order of the list.
+
+        See :meth:`~npl_index.library.documents.Library.find`.
+        """
+        each = self._each(ref)
+        if len(each) == 1:
+            return self._source_of(each[0].file).find(each[0])
+        return tuple(dict.fromkeys(found for part in each for found in self._source_of(part.file).find(part)))
+
+    def find_called(self, name: str) -> tuple[Found, ...]:
+        """Find the documents of a name in a selector.
+
+        A name without a scheme denotes a file, else a change request, else an artifact's file.
+        """
+        source = self._source_of(name)
+        if source is not self._files:
+            try:
+                return source.find(DocumentRef(file=name))
+            except NPLError:
+                return ()
+        every = (candidate.find_called(name) for candidate in (source, *self._schemes.values()))
+        return next(filter(None, every), ())
+
+    def is_set(self, ref: DocumentRef) -> bool:
+        """Return whether a reference names a set; its number of documents does not count."""
+        each = self._each(ref)
+        return len(each) > 1 or self._source_of(ref.file).is_set(ref)
+
+    def is_whole(self, ref: DocumentRef) -> bool:
+        """Return whether a reference names everything below some roots of a single source."""
+        scheme, _, rest = (ref.file or "").partition(":")
+        return scheme in self._schemes and "/" not in rest and "," not in rest
+
+    def names(self, found: Sequence[Found]) -> Sequence[str]:
+        """Return the unique name of each document in answers."""
+        return self._files.roots.names(found)
+
+    def _each(self, ref: DocumentRef) -> list[DocumentRef]:
+        """Return a reference for each name of a list; a file's name may have a comma."""
+        text = ref.file or ""
+        parts = _names_in(text)
+        if len(parts) == 1 or self._source_of(text).holds(text):
+            return [ref]
+        return [DocumentRef(file=part.strip()) for part in parts if part.strip()] or [ref]
+
+    def is_file(self, ref: DocumentRef) -> bool:
+        """Return whether the files are the source of a reference."""
+        return self._source_of(ref.file) is self._files
+
+    def aliases(self, ref: DocumentRef, found: Sequence[Found]) -> Sequence[tuple[str, ...]]:
+        """Return the other names of each document in selectors: the requested name, if there is only one
+        document.
+        """
+        if len(found) == 1 and ref.file is not None:
+            return [(ref.file, *self._source_of(found[0].root.path).aliases(found[0]))]
+        return LazySequence(len(found), lambda at: self._source_of(found[at].root.path).aliases(found[at]))
+
+    def stat(self, found: Found) -> Fingerprint:
+        """Return the fingerprint of a document, without reading it."""
+        return self._source_of(found.root.path).stat(found)
+
+    def listed(self, found: Sequence[Found]) -> Listed:
+        """Return documents with their states; the same object as long as they are known to be unchanged."""
+        return found if isinstance(found, Listed) else Listed.of(found, map(self._state, found))
+
+    def _state(self, found: Found) -> Fingerprint | None:
+        """Return a document's state; ``None`` if it was removed after it was found."""
+        try:
+            return self.stat(found)
+        except (DocumentNotFoundError, DocumentError):
+            return None
+
+    def read(self, found: Found) -> Document:
+        """Read a whole document."""
+        return self._source_of(found.root.path).read(found)
+
+    def apart(self, listed: Listed) -> Reader | None:
+        """Return a reader for another process; ``None`` for documents of several sources."""
+        sources = [self._source_of(root) for root in listed.roots]
+        return sources[0].apart() if all(source is sources[0] for source in sources) else None
+
+    def _source_of(self, name: str | None) -> DocumentSource:
+        scheme = (name or "").partition(":")[0]
+        return self._schemes.get(scheme, self._files)
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedDocuments:
+    """Documents in memory; can be sent to another process.
+
+    :param documents: documents by path.
+    """
+
+    documents: Mapping[str, Document]
+
+    def read(self, found: Found) -> Document:
+        """Return a document.
+
+        :raises DocumentError: the document was missing or damaged.
+        """
+        if found.path not in self.documents:
+            raise DocumentError(f"{found.path!r} is damaged", hint=RESTORE)
+        return self.documents[found.path]
+
+    def sent(self, founds: Sequence[Found]) -> LoadedDocuments:  # noqa: ARG002
+        """Return this object."""
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class FoundRevision(Found):
+    """A revision of an artifact.
+
+    :param row: artifact_id, revision_num, filename, size and digest.
+    :param state: from the row, since a revision never changes; but after a restored backup, a number may
+        denote another revision.
+    """
+
+    row: Row = field(kw_only=True, compare=False)
+    state: Fingerprint = field(kw_only=True)
+
+    @classmethod
+    def of(cls, row: Row) -> FoundRevision:
+        """Return the revision of a row."""
+        name = f"{ArtifactDocuments.SCHEME}:{row['artifact_id']}@{row['revision_num']}"
+        content = blake2b(f"{row['digest']} {row['filename']}".encode(), digest_size=7)
+        state = Fingerprint(name, 0, row["size"], int.from_bytes(content.digest(), "big"))
+        return cls(_ARTIFACTS, name, _ARTIFACTS.label, row=row, state=state)
+
+
+class ArtifactDocuments:
+    """Artifacts as documents: ``artifact:12`` is the current revision of one, ``artifact:12@0`` its first.
+
+    ``artifact:*`` is the current revision of each Markdown artifact.
+
+    :param stores: stores of the artifacts.
+    :param max_files: maximum number of documents of one name.
+    :param current: cached current revisions, for all callers.
+    """
+
+    SCHEME = "artifact"
+
+    def __init__(self, stores: Stores, max_files: int, current: CurrentRevisions) -> None:
+        self._stores = stores
+        self._max_files = max_files
+        self._current = current
+
+    def find(self, ref: DocumentRef) -> tuple[Found, ...]:
+        """Find a revision; the result names it by number.
+
+        :raises InvalidRequestError: the name is not valid.
+        :raises ArtifactNotFoundError: the artifact does not exist.
+        :raises RecordNotFoundError: the revision does not exist.
+        :raises DocumentNotFoundError: no artifact is Markdown.
+        :raises DocumentTooLargeError: there are more than the limit.
+        """
+        if self.is_set(ref):
+            return self._all()
+        artifact, number = _parse_name(ref.file or "")
+        with self._stores.database.read() as tx:
+            found = FoundRevision.of(require_revision(tx, artifact, number))
+        refuse_questions(found.row["filename"], ref.file or "")
+        return (found,)
+
+    def is_set(self, ref: DocumentRef) -> bool:
+        """Return whether a name denotes all artifacts; a revision is one document."""
+        return ref.file == f"{self.SCHEME}:*"
+
+    def holds(self, text: str) -> bool:  # noqa: ARG002
+        """Return ``False``: no name has a comma."""
+        return False
+
+    def find_called(self, name: str) -> tuple[Found, ...]:
+        """Find the current revisions whose file has a name; the suffix is optional."""
+        if not self._stores.database.engine.exists():  # a lookup must not create a data folder
+            return ()
+        names = [name, *(name + suffix for suffix in MARKDOWN_SUFFIXES)]
+        with self._stores.database.read() as tx:
+            rows = tx.all(
+                f"{_CURRENT} WHERE filename IN :names ORDER BY artifact_id LIMIT :most",
+                names=names,
+                most=self._max_files,
+            )
+        return tuple(map(FoundRevision.of, rows))
+
+    def aliases(self, found: Found) -> tuple[str, ...]:
+        """Return the artifact's name without its revision."""
+        return (found.path.partition("@")[0],)
+
+    def _all(self) -> tuple[Found, ...]:
+        found = self._current.listed(self._stores)
+        if not found:
+            raise DocumentNotFoundError("no artifact is Markdown", hint="artifact_list lists all artifacts")
+        if len(found) > self._max_files:
+            problem = f"there are more than {self._max_files:,} artifacts"
+            raise DocumentTooLargeError(problem, hint="name some: artifact:1, artifact:2")
+        return found
+
+    def stat(self, found: Found) -> Fingerprint:
+        """Return the fingerprint of a revision."""
+        return _revision(found).state
+
+    def apart(self) -> ArtifactDocuments:
+        """Return this object: other processes receive the texts, so they need no database."""
+        return self
+
+    def sent(self, founds: Sequence[Found]) -> LoadedDocuments:
+        """Return a reader of these revisions for another process; all contents come from one query."""
+        every = list(map(_revision, founds))
+        with self._stores.database.read() as tx:
+            texts = self._stores.artifact.contents.many(tx, [revision.row for revision in every])
+        present = (
+            (revision, revision.row["digest"]) for revision in every if revision.row["digest"] in texts
+        )
+        return LoadedDocuments(
+            {revision.path: _document(revision, texts[digest], digest) for revision, digest in present}
+        )
+
+    def read(self, found: Found) -> Document:
+        """Read a revision; selectors call it by its file name.
+
+        :raises StorageError: its file cannot be read.
+        """
+        revision, data = self._stores.artifact.content(*_parse_name(found.path))
+        return _document(_revision(found), data, revision.digest)
+
+
+class CurrentRevisions:
+    """The cached current revisions that are Markdown; safe for several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._position: object = None
+        self._listed = Listed.of((), ())
+
+    def listed(self, stores: Stores) -> Listed:
+        """Return the revisions in the order of their artifacts; the same object while they are unchanged.
+
+        :raises DatabaseError: the database cannot be used.
+        """
+        with self._lock, stores.database.read() as tx:
+            # The position differs after any change; its cost does not depend on the number of artifacts. The
+            # number of a revision alone may denote another one after a restored backup.
+            position = tx.one(_NEWEST), tx.all(_ARCHIVED)
+            if position != self._position:
+                # Unchanged entries keep their identity.
+                known = {tuple(revision.row.values()): revision for revision in map(_revision, self._listed)}
+                rows = tx.all(f"{_CURRENT} ORDER BY artifact_id")
+                markdown = (row for row in rows if has_suffix(row["filename"], MARKDOWN_SUFFIXES))
+                found = [known.get(tuple(row.values())) or FoundRevision.of(row) for row in markdown]
+                self._listed = Listed.of(found, [revision.state for revision in found])
+                self._position = position
+            return self._listed
+
+
+_ARTIFACTS = Root(f"{ArtifactDocuments.SCHEME}:", "artifacts")
+_NEWEST = "SELECT id, artifact_id, digest, created_at FROM revision ORDER BY id DESC LIMIT 1"
+_ARCHIVED = "SELECT id FROM artifact WHERE archived_at IS NOT NULL ORDER BY id"
+_CURRENT = (
+    "SELECT artifact_id, revision_num, filename, size, digest FROM revision"
+    " JOIN artifact ON artifact.id = artifact_id AND revision_num = revision_count - 1"
+    " AND archived_at IS NULL"
+)
+_MARK = re.compile(r"[{},]")
+_NAME = re.compile(r"artifact:([1-9][0-9]{0,15})(?:@([0-9]{1,15}))?")
+
+
+def _names_in(text: str) -> list[str]:
+    """Return the names in a list; commas in braces and in the values of filters do not separate."""
+    parts: list[str] = []
+    start = depth = 0
+    for found in _MARK.finditer(text):
+        if found[0] == "{":
+            depth += 1
+        elif found[0] == "}":
+            depth = max(0, depth - 1)
+        elif not depth and ("=" not in text or text[found.end() : found.end() + 1].isspace()):
+            parts.append(text[start : found.start()])
+            start = found.end()
+    return [*parts, text[start:]]
+
+
+def _parse_name(name: str) -> tuple[int, int | None]:
+    found = _NAME.fullmatch(name)
+    if found is None:
+        raise InvalidRequestError(
+            f"{name[:64]!r} is not the name of an artifact",
+            parameter="file",
+            hint="write artifact:12, artifact:12@0 or artifact:*",
+        )
+    number = found[2]
+    return int(found[1]), None if number is None else int(number)
+
+
+def _revision(found: Found) -> FoundRevision:
+    assert isinstance(found, FoundRevision)
+    return found
+
+
+def _document(found: FoundRevision, data: bytes, digest: str) -> Document:
+    return Document(
+        name=PurePosixPath(found.row["filename"]).stem,
+        path=found.path,
+        root=found.root.label,
+        fingerprint=found.state,
+        data=data,
+        digest=digest,
+        npl=False,
+        filed=found.row["filename"],
+    )

@@ -1,0 +1,108 @@
+"""The shared state of all callers of a server: indices and other caches, the stores, the token counter."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from array import array
+from collections.abc import Callable
+
+from cachetools import LRUCache
+
+from npl_index.answer.suggestions import Companions
+from npl_index.index.entries import Indexer
+from npl_index.library.cache import BuildingCache
+from npl_index.library.listing import FileListings
+from npl_index.markdown.state import NO_DEADLINE, Deadline
+from npl_index.ranking.indexing import IndexedDocument, ParsedDocument
+from npl_index.tokens.counting import TokenCounter
+from npl_index.tokens.estimated import estimator
+from npl_index.tokens.exact import best_counter
+from npl_index.tokens.sections import NOTHING, KnownCounts, TokenCounts
+from npl_mcp.app.document_sets import DocumentSets
+from npl_mcp.app.library_documents import Listings
+from npl_mcp.app.reading import Readers
+from npl_mcp.app.references import cached_references
+from npl_mcp.app.sources import CurrentRevisions
+from npl_mcp.config.settings import Settings
+from npl_mcp.documents.editor import Editor
+from npl_mcp.documents.tickets import Tickets
+from npl_mcp.stores.data_folder import Stores
+from npl_mcp.stores.worklog.rows import PROCESS
+
+_MAX_COUNT_BYTES = 16 * 1024 * 1024
+
+
+class SharedState:
+    """State shared by all callers; construction opens nothing; safe for several threads.
+
+    :param settings: settings of any caller, because this state does not depend on the working directory.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.stores = Stores(settings.data_folder, settings.max_artifact_bytes, settings.database_url)
+        self.listings, self.revisions, self.references = Listings(), CurrentRevisions(), cached_references()
+        self.companions = Companions()
+        self.files = FileListings()
+        self.tickets, self.editor = Tickets(), Editor()
+        indexer = Indexer(settings.time_limit, settings.vocabulary)
+        self.indices: BuildingCache[IndexedDocument] = BuildingCache(
+            indexer.index, settings.cache_bytes, lambda indexed: indexed.nbytes
+        )
+        # Caches are not thread-safe. Their values are computed outside of the lock, so that one caller does
+        # not block the others. Two threads may then compute the same value, which is harmless.
+        self.lock = threading.Lock()
+        self.readers = Readers()
+        self.process = f"{PROCESS}{secrets.token_hex(8)}"
+        folder = None if settings.cache_mode == "memory" else settings.data_folder
+        self.sets = DocumentSets(indexer, folder, settings.cache_bytes, settings.index_bytes)
+        self._token_counts: LRUCache[tuple[str, str, str], KnownCounts] = LRUCache(
+            _MAX_COUNT_BYTES, lambda known: known.nbytes
+        )
+        self._counter: TokenCounter | None = None
+        self._counter_lock = threading.Lock()
+
+    @property
+    def counter(self) -> TokenCounter:
+        """The token counter, exact if the vocabulary is on this machine.
+
+        A server that loads it after startup estimates until then, so that no call waits for it.
+        """
+        if self._counter is None and self.settings.warm_up:
+            return estimator(self.settings.vocabulary)
+        return self.load_counter()
+
+    def load_counter(self) -> TokenCounter:
+        """Load the vocabulary if it is on this machine; afterwards :attr:`counter` is exact."""
+        if self._counter is None:
+            with self._counter_lock:
+                if self._counter is None:
+                    self._counter = best_counter(self.settings.vocabulary, self.settings.vocabularies)
+        return self._counter
+
+    def token_counts(
+        self,
+        document: ParsedDocument,
+        counter: TokenCounter,
+        clock: Deadline = NO_DEADLINE,
+        stored: Callable[[], array[int]] = lambda: NOTHING,
+    ) -> TokenCounts:
+        """Return the token counts of a document's sections.
+
+        :param clock: deadline of the counting.
+        :param stored: function that returns the counts of the index; called if memory has none.
+        """
+        key = document.document.digest, document.tree.dialect, counter.name
+        with self.lock:
+            known = self._token_counts.get(key)
+            if known is None:
+                known = KnownCounts(len(document.tree.sections), counter, stored())
+                if known.nbytes <= self._token_counts.maxsize:
+                    self._token_counts[key] = known
+        return TokenCounts(document.tree, counter, clock, known)
+
+    def close(self) -> None:
+        """Close the index and the database; stop indexing."""
+        self.sets.close()
+        self.stores.close()

@@ -1,0 +1,265 @@
+"""Waiting calls: for a set that is being indexed, or for new entries that others commit.
+
+Such a call is a coroutine whose steps run in threads, each once; while it waits it holds no thread.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Coroutine, Generator
+from dataclasses import dataclass, field
+from functools import wraps
+from types import coroutine
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
+
+from npl_index.errors import InvalidRequestError
+from npl_mcp.app.progress import tell_progress
+from npl_mcp.stores.base.database import Database, Transaction
+from npl_mcp.stores.changes import Changes, Position, Topic
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+REPORT_SECONDS = 0.2
+"""Time between two progress reports."""
+
+MAX_SECONDS = 60
+"""Time that a call may wait for new entries: many clients and proxies time out a little later."""
+
+
+class Awaited:
+    """An event that a call waits for: ``await`` returns when it occurs, or when the call's wait is over.
+
+    ``ended`` is set on success or failure. A disconnecting caller cancels only its own wait. ``until`` is the
+    value of ``time.monotonic()`` at which the wait is over; ``None`` leaves that to the call's patience.
+    """
+
+    ended: Future[None]
+    until: float | None = None
+
+    @property
+    def progress(self) -> tuple[int, int] | None:
+        """Number of finished parts and their total; ``None`` without parts."""
+        return None
+
+    @property
+    def dispensable(self) -> bool:
+        """Whether the call can be answered without it at this point."""
+        return True
+
+    def __await__(self) -> Generator[Awaited, None, bool]:
+        """Return whether it has occurred.
+
+        :raises Exception: the reason why it failed.
+        """
+        try:
+            yield self
+            if not self.ended.done() or self.ended.cancelled():
+                return False
+            self.ended.result()
+            return True
+        finally:
+            self.ended.cancel()
+
+
+Waiting = Coroutine[Awaited, None, T]
+"""A waiting call: each step runs in a thread, and the awaited events between them in none."""
+
+
+def _future() -> Future[None]:
+    from concurrent.futures import Future  # a tenth of a command's import time, and commands rarely wait
+
+    return Future()
+
+
+class Long(Awaited):
+    """No wait: the next step may take long, so it takes its turn among the long calls."""
+
+    def __await__(self) -> Generator[Awaited, None, bool]:
+        yield self
+        return True
+
+
+@dataclass
+class Indexing(Awaited):
+    """A set that is being indexed in the background.
+
+    :param total: number of files to check.
+    :param done: number of finished files.
+    :param ended: set on completion or failure.
+    :param began: start, in seconds of the monotonic clock.
+    """
+
+    total: int
+    done: int = 0
+    ended: Future[None] = field(default_factory=_future)
+    began: float = field(default_factory=time.monotonic)
+
+    @property
+    def progress(self) -> tuple[int, int]:
+        """Number of finished files and their total."""
+        return self.done, self.total
+
+    @property
+    def dispensable(self) -> bool:
+        """Whether a part is ready from which the call can be answered."""
+        return self.done > 0
+
+
+class News(Awaited):
+    """New entries that one call waits for.
+
+    :param changes: notifier of commits.
+    :param topic: topic of the entries.
+    :param seen: position of the topic before the call read it.
+    :param until: see :class:`Awaited`.
+    """
+
+    def __init__(self, changes: Changes, topic: Topic, seen: Position, until: float) -> None:
+        self.ended, self.until = changes.expect(topic, seen), until
+
+
+class NewsUser(Protocol):
+    """A reader of other callers' commits."""
+
+    @property
+    def database(self) -> Database:
+        """The database with the commits."""
+        ...
+
+    @property
+    def news(self) -> Changes:
+        """The notifier of commits."""
+        ...
+
+
+class Patience:
+    """The total time that one call waits for sets that are being indexed, from now on.
+
+    :param seconds: limit of the time; ``None`` for no limit.
+    """
+
+    def __init__(self, seconds: float | None) -> None:
+        self._until = None if seconds is None else time.monotonic() + seconds
+
+    def is_over(self, awaited: Awaited) -> bool:
+        """Return whether the call should be answered with the part that is ready."""
+        left = self._left(awaited)
+        return left is not None and left <= 0 and awaited.dispensable
+
+    def step(self, awaited: Awaited) -> float | None:
+        """Return the seconds until the next progress report; ``None`` if there is no progress to report."""
+        left = self._left(awaited)
+        if awaited.progress is None:
+            return left
+        return REPORT_SECONDS if left is None else min(REPORT_SECONDS, max(0.01, left))
+
+    def _left(self, awaited: Awaited) -> float | None:
+        until = self._until if awaited.until is None else awaited.until
+        return None if until is None else until - time.monotonic()
+
+
+def step(call: Waiting[T]) -> Awaited | T:
+    """Run the next step of a call; return the next event to wait for, or its result."""
+    try:
+        return call.send(None)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+
+
+@coroutine
+def hurried(call: Waiting[T], began: float, seconds: float = 1.0) -> Generator[Awaited, None, T]:
+    """Limit the wait of a call for sets; after that it does without them.
+
+    :param began: start of the call, in seconds of the monotonic clock.
+    :param seconds: maximum wait, from that time or from the start of the index, the earlier of the two: later
+        calls are answered at once with the part that is ready.
+    """
+    while isinstance(outcome := step(call), Awaited):
+        if not isinstance(outcome, Indexing):
+            yield outcome
+            continue
+        short = Awaited()
+        short.ended, short.until = outcome.ended, min(began, outcome.began) + seconds
+        yield short
+    return outcome
+
+
+def waited(call: Waiting[T], seconds: float | None = None) -> T:
+    """Wait for a call in this thread, and return its result.
+
+    :param seconds: time limit for sets that are being indexed.
+    """
+    from concurrent.futures import wait  # as above
+
+    patience = Patience(seconds)
+    while isinstance(outcome := step(call), Awaited):
+        if isinstance(outcome, Long):
+            continue
+        ended = outcome.ended
+        while not ended.done() and not patience.is_over(outcome):
+            tell_progress(outcome.progress)
+            wait([ended], patience.step(outcome))
+    return outcome
+
+
+def waits(body: Callable[P, Waiting[T]]) -> Callable[P, T]:
+    """Turn a coroutine function into a tool; ``finished`` of its first argument waits for its calls."""
+
+    @wraps(body)
+    def function(*given: P.args, **named: P.kwargs) -> T:
+        app: Any = given[0]
+        result: T = app.finished(body(*given, **named))
+        return result
+
+    return function
+
+
+async def when_new(
+    user: NewsUser,
+    topic: Callable[[Transaction], Topic],
+    seconds: float,
+    read: Callable[[Transaction], T],
+    empty: Callable[[T], bool],
+    *,
+    write: bool = False,
+    before: Callable[[], None] = lambda: None,
+    due: Callable[[Transaction], float | None] = lambda _: None,
+) -> T:
+    """Return new entries: at once if there are any, else when they arrive, or after a time limit.
+
+    :param topic: function that returns the topic of the entries.
+    :param seconds: time limit.
+    :param read: function that reads the entries; called in a new transaction after each change of the topic.
+    :param empty: function that returns whether there are no new entries.
+    :param write: whether reading changes the database.
+    :param before: function that is called before each reading.
+    :param due: function that returns the seconds until the next reading without a commit.
+    :raises InvalidRequestError: the time limit is out of range.
+    """
+    if not 0 <= seconds <= MAX_SECONDS:
+        raise InvalidRequestError(
+            f"wait is {seconds:g}", parameter="wait", hint=f"give seconds, from 0 to {MAX_SECONDS}"
+        )
+    begin = user.database.write if write else user.database.read
+    before()
+    if not seconds:
+        with begin() as tx:
+            return read(tx)
+    with user.database.read() as tx:
+        about = topic(tx)
+    until = time.monotonic() + seconds
+    while True:
+        # The position is taken before reading: an entry that arrives in between wakes the call at once.
+        seen = user.news.position(about)
+        with begin() as tx:
+            found = read(tx)
+            left = due(tx) if empty(found) else None
+        again = until if left is None else min(until, time.monotonic() + left)
+        if not empty(found) or not (await News(user.news, about, seen, again) or again < until):
+            return found
+        before()

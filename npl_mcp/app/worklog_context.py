@@ -1,0 +1,57 @@
+"""The context of the worklog tools: the database and the caller's project.
+
+The application is such a context; the command line uses another one, with a tenth of the startup time.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Protocol
+
+from npl_mcp.app.waiting import NewsUser, T, Waiting, waited
+from npl_mcp.stores.base.opening import database_of
+from npl_mcp.stores.changes import Changes
+
+
+class WorklogUser(NewsUser, Protocol):
+    """A caller of worklog tools."""
+
+    @property
+    def project(self) -> str:
+        """The real path of the project's folder."""
+        ...
+
+    @property
+    def agent(self) -> str:
+        """The name under which its current session is kept; empty for the shared one of the project."""
+        ...
+
+    @property
+    def seen_roots(self) -> tuple[str, ...] | None:
+        """Real paths of the only folders that the caller may see; ``None`` without a restriction."""
+        ...
+
+
+class Worklogs:
+    """The worklogs of a data folder for one command; construction opens nothing.
+
+    :param data_folder: path of the data folder.
+    :param project: real path of the current project's folder.
+    :param address: address of a database that replaces the one in the data folder.
+    """
+
+    def __init__(self, data_folder: Path, project: Path, address: str | None = None) -> None:
+        self.project = str(project)
+        self.agent = ""
+        self.seen_roots: tuple[str, ...] | None = None
+        self.database = database_of(data_folder, address, check=False)
+        self.news = Changes(self.database)
+
+    def finished(self, call: Waiting[T]) -> T:
+        """Wait for a call in this thread, and return its result."""
+        return waited(call)
+
+    def close(self) -> None:
+        """End all waits; close the database."""
+        self.news.close()
+        self.database.close()

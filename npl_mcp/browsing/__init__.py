@@ -1,0 +1,1 @@
+"""Browsing of documents by people: folders, their health, relations and maps."""

@@ -1,0 +1,247 @@
+"""Defects of the documents of a folder; all documents are read."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from heapq import nsmallest
+from weakref import WeakKeyDictionary
+from zlib import crc32
+
+from npl_index.errors import DocumentNotFoundError
+from npl_index.library.documents import DocumentRef
+from npl_index.library.references import document_name
+from npl_index.markdown.sections import Section, SectionTree, Span
+from npl_index.markdown.state import Deadline
+from npl_index.ranking.indexing import Collection
+from npl_index.selectors.writing import qualified
+from npl_index.tokens.sections import TokenCounts
+from npl_mcp.app.app import App
+from npl_mcp.app.waiting import hurried
+from npl_mcp.browsing.places import HURRY, title_of
+from npl_mcp.browsing.relations import INDEX_FILES, Relations, around, below
+from npl_mcp.stores.access import Sight
+
+MAX_SECTION_TOKENS = 1_000
+"""Tokens of a section's own text, twice the default answer; longer texts are too long."""
+
+MIN_WORDS = 20
+"""Words of the shortest text that is compared with others."""
+
+MIN_SIMILARITY = 0.8
+"""Share of equal word sequences (Jaccard index) of two texts that are nearly the same."""
+
+_SEQUENCE, _SKETCH, _KEYS = 4, 32, 4
+"""Words of a sequence; sequences in the sketch of a text; sequences of it that select texts to compare."""
+
+_MAX_COMPARED = 50
+"""Texts that are compared with a text because of one sequence."""
+
+_WORD = re.compile(r"\w+")
+
+CHECKS: Mapping[str, str] = {
+    "broken": "Broken links",
+    "same": "Same or nearly the same",
+    "long": "Too long",
+    "empty": "Empty",
+    "untitled": "Without a title",
+    "fences": "Unclosed code fences",
+    "orphaned": "No page links here",
+    "unused": "Never in an answer",
+}
+"""Names and titles of the checks."""
+
+
+_cached: WeakKeyDictionary[Collection, dict[tuple[DocumentRef, Sight], tuple[Defect, ...]]] = (
+    WeakKeyDictionary()
+)
+"""Defects of current collections, so that a filter does not read the documents again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Defect:
+    """A defect of a document.
+
+    :param check: one of :data:`CHECKS`.
+    :param file: name of the document.
+    :param line: line in the document, from 1.
+    :param selector: selector of the section.
+    :param tokens: tokens of the section's own text, or of the whole document.
+    :param note: description of the defect.
+    """
+
+    check: str
+    file: str
+    line: int
+    selector: str
+    tokens: int
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """The defects of a folder.
+
+    :param defects: defects, in the order of the documents.
+    :param searched: number of documents that were read.
+    :param documents: number of documents.
+    :param checks: titles of the checks, by name.
+    """
+
+    defects: tuple[Defect, ...]
+    searched: int
+    documents: int
+    checks: Mapping[str, str]
+
+
+async def examined(app: App, ref: DocumentRef) -> Health:
+    """Return the defects of a folder or a file.
+
+    :raises DocumentNotFoundError: there is no such folder.
+    """
+    began = time.monotonic()
+    requested = await hurried(app.gathered(ref), began, HURRY)
+    around_it = around(app, requested.founds[0])
+    relations = Relations(app, await hurried(app.gathered(around_it), began, HURRY))
+    own = {relations.number_of(found) for found in requested.founds} - {None}
+    if not own:
+        raise DocumentNotFoundError(f"{ref.file!r} is not among the documents of its root")
+    part = [number for number in relations.documents if number in own]
+    checks = _Checks(app, relations)
+    cached = _cached.setdefault(relations.gathered.collection, {})
+    if (found := cached.get((ref, app.sight))) is None:
+        found = (*checks.single(part), *checks.similar(part), *checks.orphaned(part))
+        cached[ref, app.sight] = found
+    used = app.stores.calls.files_taken()
+    titles = {name: title for name, title in CHECKS.items() if used or name != "unused"}
+    unused = checks.unused(part, used) if used else ()
+    documents = len(requested.founds) + requested.missing
+    return Health((*found, *unused), len(part), documents, titles)
+
+
+class _Checks:
+    """The checks of documents.
+
+    :param app: view of the caller.
+    :param relations: documents with their links.
+    """
+
+    def __init__(self, app: App, relations: Relations) -> None:
+        self._relations = relations
+        collection = relations.gathered.collection
+        self._counts: Callable[[int], TokenCounts] = app.counting(collection, app.clock("the folder"))[1]
+        self._clock: Deadline = app.clock("the folder")
+
+    def single(self, part: Sequence[int]) -> Iterator[Defect]:
+        """Yield the defects of single documents."""
+        for number in part:
+            self._clock.check()
+            tree = self._relations.parsed(number).tree
+            for link in self._relations.broken(number):
+                target = link.reference.path + (f"#{link.reference.anchor}" if link.reference.anchor else "")
+                yield self._at_line(number, "broken", f"{target}: {link.why}", link.reference.line)
+            for line in tree.doubtful_fences:
+                yield self._at_line(number, "fences", "a code fence begins here and does not end", line)
+            if not tree.sections[0].whole_traits.word_count:
+                yield self._in_document(number, "empty", "no text")
+            elif title_of(tree) is None:
+                yield self._in_document(number, "untitled", "no heading and no title in front matter")
+            for section in tree.sections:
+                tokens = self._counts(number).last(section.index)
+                if tokens > MAX_SECTION_TOKENS:
+                    yield self._in_section(number, section.index, "long", f"{tokens:,} tokens in one piece")
+                if section.level and not section.children and not _own_text(tree, section).strip():
+                    yield self._in_section(number, section.index, "empty", "a heading without text")
+
+    def similar(self, part: Sequence[int]) -> Iterator[Defect]:
+        """Yield sections with the same text as another section, or nearly the same."""
+        sketches: list[tuple[int, int, frozenset[int]]] = []
+        by_key: dict[int, list[int]] = {}
+        for number in part:
+            self._clock.check()
+            tree = self._relations.parsed(number).tree
+            for section in tree.sections:
+                if section.own_traits.word_count < MIN_WORDS:
+                    continue
+                words = _WORD.findall(_own_text(tree, section).lower())
+                # The sequences with the smallest hashes; equal texts have equal ones (MinHash, Broder 1997).
+                least = nsmallest(_SKETCH, set(_sequences(words)))
+                sketch, keys = frozenset(least), least[:_KEYS]
+                other = _nearest(sketch, {at for key in keys for at in by_key.get(key, ())}, sketches)
+                if other is not None:
+                    share, at = other
+                    same = "the same as" if share == 1 else f"{share:.0%} the same as"
+                    twin = self._in_section(sketches[at][0], sketches[at][1], "", "")
+                    note = f"{same} {twin.selector}, line {twin.line}"
+                    yield self._in_section(number, section.index, "same", note)
+                for key in keys:
+                    if len(others := by_key.setdefault(key, [])) < _MAX_COMPARED:
+                        others.append(len(sketches))
+                sketches.append((number, section.index, sketch))
+
+    def orphaned(self, part: Sequence[int]) -> Iterator[Defect]:
+        """Yield documents without links from other documents, unless no document links to another."""
+        linked: set[int | None] = set()
+        for number in self._relations.documents:
+            for reference in self._relations.references(number):
+                place = self._relations.place(number, reference)
+                target = None if place is None else self._relations.target(place)
+                if target != number:
+                    linked.add(target)
+        if linked - {None}:
+            for number in part:
+                name = below(self._relations.gathered.founds[number]).rpartition("/")[2]
+                if number not in linked and name not in INDEX_FILES:
+                    yield self._in_document(number, "orphaned", "no other document links here")
+
+    def unused(self, part: Sequence[int], used: Iterable[str]) -> Iterator[Defect]:
+        """Yield documents that no logged answer contains."""
+        known = set(used)
+        for number in part:
+            if self._relations.gathered.files[number] not in known:
+                yield self._in_document(number, "unused", "in no answer of the log of calls")
+
+    def _at_line(self, number: int, check: str, note: str, line: int) -> Defect:
+        """Return a defect at a line, counted from 0."""
+        tree = self._relations.parsed(number).tree
+        index = next((part.index for part in reversed(tree.sections) if part.own.start <= line), 0)
+        return replace(self._in_section(number, index, check, note), line=line + 1)
+
+    def _in_document(self, number: int, check: str, note: str) -> Defect:
+        tokens = self._counts(number).total(range(len(self._relations.parsed(number).tree.sections)))
+        return replace(self._in_section(number, 0, check, note), tokens=tokens)
+
+    def _in_section(self, number: int, index: int, check: str, note: str) -> Defect:
+        file = self._relations.gathered.files[number]
+        parsed = self._relations.parsed(number)
+        section = parsed.tree.sections[index]
+        selector = qualified(document_name(file), parsed.step(index))
+        return Defect(check, file, section.own.start + 1, selector, self._counts(number).last(index), note)
+
+
+def _own_text(tree: SectionTree, section: Section) -> str:
+    """Return the own text of a section without its heading."""
+    return tree.text(Span(max(section.heading_lines.stop, section.own.start), section.own.stop))
+
+
+def _sequences(words: Sequence[str]) -> Iterator[int]:
+    """Yield a hash of each sequence of words."""
+    for at in range(max(1, len(words) - _SEQUENCE + 1)):
+        yield crc32(" ".join(words[at : at + _SEQUENCE]).encode())
+
+
+def _nearest(
+    sketch: frozenset[int], among: Iterable[int], sketches: Sequence[tuple[int, int, frozenset[int]]]
+) -> tuple[float, int] | None:
+    """Return the similarity and the number of the most similar text; ``None`` without a similar one."""
+    shares = [(_similarity(sketch, sketches[at][2]), -at) for at in among]
+    share, at = max(shares, default=(0.0, 0))
+    return (share, -at) if share >= MIN_SIMILARITY else None
+
+
+def _similarity(sketch: frozenset[int], other: frozenset[int]) -> float:
+    """Return an estimate of the Jaccard index of two texts from their sketches."""
+    both = nsmallest(_SKETCH, sketch | other)
+    return sum(key in sketch and key in other for key in both) / len(both)

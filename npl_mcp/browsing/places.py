@@ -1,0 +1,209 @@
+"""Browsing of documents by people: roots, libraries, folders, files."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from npl_index.errors import NPLError
+from npl_index.library.documents import DocumentRef, Found
+from npl_index.library.roots import real_path
+from npl_index.markdown.sections import SectionTree
+from npl_index.markdown.traits import FLAGS, Traits
+from npl_mcp.app.app import App, Gathered
+from npl_mcp.app.document_sets import NotIndexedError
+from npl_mcp.app.waiting import hurried
+from npl_mcp.browsing.relations import below, folder_name
+
+MAX_MEASURED = 5_000
+"""Files whose tokens are added up in one call: about half a second."""
+
+MAX_WHILE_INDEXING = 200
+"""The same while others are being indexed."""
+
+HURRY = 0.3
+"""Seconds that a page waits for documents that are being indexed; it shows the others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Crumb:
+    """A folder of a breadcrumb.
+
+    :param name: name for people.
+    :param address: value of ``file`` for the folder.
+    """
+
+    name: str
+    address: str
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """The size of a file.
+
+    :param sections: number of its headings.
+    :param tokens: number of its tokens; ``None`` if there are too many files.
+    :param words: number of its words.
+    :param traits: traits of the file.
+    :param title: title of the document.
+    """
+
+    sections: int
+    tokens: int | None = None
+    words: int | None = None
+    traits: tuple[str, ...] = ()
+    title: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FolderEntry:
+    """An entry of a folder.
+
+    :param kind: ``root``, ``library``, ``folder`` or ``file``.
+    :param name: name for people.
+    :param address: value of ``file`` for the entry.
+    :param files: number of files.
+    :param sections: number of their headings.
+    :param tokens: number of their tokens; absent if there are too many files.
+    :param words: number of their words.
+    :param traits: traits of the files.
+    :param title: title of a single document.
+    :param missing: number of files that are not indexed yet.
+    """
+
+    kind: str
+    name: str
+    address: str
+    files: int
+    sections: int
+    tokens: int | None
+    words: int | None
+    traits: tuple[str, ...]
+    title: str | None = None
+    missing: int | None = None
+
+
+def held(traits: Traits) -> tuple[str, ...]:
+    """Return the names of a text's traits."""
+    return tuple(sorted(name.removeprefix("has_") for name in FLAGS if getattr(traits, name)))
+
+
+def title_of(tree: SectionTree) -> str | None:
+    """Return the title of a document: of its front matter, or its first heading; ``None`` without both."""
+    first = tree.title or next((section.index for section in tree.sections[1:2] if section.level), None)
+    return tree.sections[0].heading or (None if first is None else tree.sections[first].name) or None
+
+
+def measured(app: App, gathered: Gathered) -> list[Measure]:
+    """Return the size of each document."""
+    collection = gathered.collection
+    if len(gathered.founds) > (MAX_WHILE_INDEXING if gathered.missing else MAX_MEASURED):
+        return list(map(Measure, collection.heading_counts()))
+    _, counts = app.counting(collection, app.clock("the folder"))
+    result = []
+    for number, parsed in enumerate(collection.documents):
+        top = parsed.tree.sections[0]
+        tokens = counts(number).total(range(len(parsed.tree.sections)))
+        words, traits = top.whole_traits.word_count, held(top.whole_traits)
+        result.append(Measure(collection.headings(number), tokens, words, traits, title_of(parsed.tree)))
+    return result
+
+
+def joined(kind: str, name: str, address: str, parts: Sequence[Measure]) -> FolderEntry:
+    """Return one entry for several files."""
+    known = all(part.tokens is not None for part in parts)
+    return FolderEntry(
+        kind=kind,
+        name=name,
+        address=address,
+        files=len(parts),
+        sections=sum(part.sections for part in parts),
+        tokens=sum(part.tokens or 0 for part in parts) if known else None,
+        words=sum(part.words or 0 for part in parts) if known else None,
+        traits=tuple(dict.fromkeys(trait for part in parts for trait in part.traits)),
+        title=parts[0].title if kind == "file" else None,
+    )
+
+
+def places_of(app: App) -> Iterator[tuple[str, str, str]]:
+    """Yield kind, name and address of the roots that contain Markdown, and of all libraries.
+
+    A working directory that is not an explicit root may be a whole home; it is omitted.
+    """
+    searched = {real_path(root.path) for root in app.library.searched}
+    for root in app.library.roots:
+        if (root.npl or root.path in searched) and app.library.holds_any(root):
+            yield "root", root.label, f"{root.label}:"
+    with suppress(NPLError):  # an empty root
+        for name in dict.fromkeys(found.root.path for found in app.documents.find(DocumentRef(file="lib:*"))):
+            yield "library", name.partition(":")[2], name
+
+
+async def tops(app: App) -> AsyncIterator[FolderEntry]:
+    """Yield the roots with Markdown, and all libraries."""
+    for kind, name, address in places_of(app):
+        try:
+            gathered = await hurried(app.gathered(DocumentRef(file=address)), time.monotonic(), HURRY)
+        except NotIndexedError as error:
+            yield replace(joined(kind, name, address, ()), tokens=None, missing=error.files)
+            continue
+        except NPLError:  # the root has no Markdown
+            continue
+
+        async def parts(gathered: Gathered = gathered) -> Sequence[Measure]:
+            return measured(app, gathered)
+
+        entry = joined(kind, name, address, await app.unchanging(parts))
+        yield replace(entry, missing=gathered.missing or None)
+
+
+def place(file: str, founds: Sequence[Found]) -> tuple[Found, str]:
+    """Return a document of a folder or file, and the path of the latter below the document's root.
+
+    :param file: address of the folder or file.
+    """
+    wanted = file.rstrip("/")
+    for found in founds:
+        path = below(found)
+        for lead in (f"{found.root.label}:", f"{found.root.path}/", ""):
+            if wanted.startswith(lead):
+                own = wanted[len(lead) :].strip("/")
+                if not own or path == own or path.startswith(f"{own}/"):
+                    return found, own
+    return founds[0], ""
+
+
+def above(file: str, founds: Sequence[Found]) -> tuple[Crumb, ...]:
+    """Return the breadcrumb from the root to a folder or file, inclusive."""
+    found, path = place(file, founds)
+    if len(founds) == 1 and path and not file.endswith("/"):
+        path = below(found) if below(found).endswith(path) else path
+    crumbs = [Crumb(found.root.label, folder_name(found, ""))]
+    parts = path.split("/") if path else []
+    for at, part in enumerate(parts, 1):
+        crumbs.append(Crumb(part, folder_name(found, "/".join(parts[:at]))))
+    return tuple(crumbs)
+
+
+def entries(file: str, gathered: Gathered, files: Sequence[Measure]) -> Iterator[FolderEntry]:
+    """Yield the entries of a folder: folders, then files.
+
+    :param files: sizes of the documents below it.
+    """
+    top, path = place(file, gathered.founds)
+    lead = f"{path}/" if path else ""
+    folders: dict[str, list[Measure]] = {}
+    single: list[FolderEntry] = []
+    for found, name, measure in zip(gathered.founds, gathered.files, files, strict=True):
+        own = below(found)
+        inside = found.root == top.root and own.startswith(lead)
+        first, _, deeper = own[len(lead) :].partition("/") if inside else (name, "", "")
+        if deeper:
+            folders.setdefault(first, []).append(measure)
+        else:
+            single.append(joined("file", first, name, [measure]))
+    for name, parts in sorted(folders.items()):
+        yield joined("folder", name, folder_name(top, lead + name), parts)
+    yield from sorted(single, key=lambda entry: entry.name)

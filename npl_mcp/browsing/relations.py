@@ -1,0 +1,168 @@
+"""Links among documents: broken links and backlinks."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from npl_index.cached import cached_property
+from npl_index.library.documents import DocumentRef, Found
+from npl_index.library.references import MARKDOWN_SUFFIXES
+from npl_index.markdown.links import Reference, own_anchors, slugs
+from npl_index.ranking.indexing import ParsedDocument
+from npl_mcp.app.app import App, Gathered
+
+MAX_DOCUMENTS = 5_000
+"""Documents whose links are read in one call: a second or two without a cache."""
+
+MAX_CHECKED = 200
+"""Targets outside of the listing that are looked up one by one."""
+
+INDEX_FILES = ("README.md", "readme.md", "index.md", "INDEX.md")
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenLink:
+    """A broken link.
+
+    :param document: number of the document with the link.
+    :param reference: the link.
+    :param why: ``no document``, or ``no such heading``.
+    """
+
+    document: int
+    reference: Reference
+    why: str
+
+
+def place_of(found: Found) -> str:
+    """Return the location of a document, from which its relative links are resolved."""
+    return f"{found.root.path}/{below(found)}"
+
+
+def below(found: Found) -> str:
+    """Return the path of a document below its root."""
+    return found.path.removeprefix(f"{found.root.path}/")
+
+
+def folder_name(found: Found, path: str) -> str:
+    """Return the address of a folder of a document's root.
+
+    :param path: path below the root; empty for the root.
+    """
+    root = found.root.path
+    if found.path.startswith(f"{root}/"):  # a library
+        return f"{root}/{path}" if path else root
+    return f"{found.root.label}:{path}"
+
+
+def around(app: App, found: Found) -> DocumentRef:
+    """Return the documents in which the links of a document are resolved."""
+    root = found.root.path
+    if root in {searched.path for searched in app.library.searched}:
+        return DocumentRef()
+    return DocumentRef(file=f"{root}*" if root.endswith(":") else folder_name(found, ""))
+
+
+class Relations:
+    """The links among the documents that a caller sees.
+
+    :param app: view of the caller.
+    :param gathered: documents; the links of the first :data:`MAX_DOCUMENTS` are read.
+    """
+
+    def __init__(self, app: App, gathered: Gathered) -> None:
+        self._app, self.gathered = app, gathered
+        self.documents = range(min(len(gathered.founds), MAX_DOCUMENTS))
+        self._checked: dict[str, bool] = {}
+        self._anchors: dict[int, frozenset[str]] = {}
+
+    @cached_property
+    def _numbers(self) -> Mapping[str, int]:
+        return {place_of(found): number for number, found in enumerate(self.gathered.founds)}
+
+    @cached_property
+    def _folders(self) -> frozenset[str]:
+        folders: set[str] = set()
+        for place in self._numbers:
+            folder = place.rpartition("/")[0]
+            while folder and folder not in folders:
+                folders.add(folder)
+                folder = folder.rpartition("/")[0]
+        return frozenset(folders)
+
+    def parsed(self, document: int) -> ParsedDocument:
+        """Return a document."""
+        return self.gathered.collection.documents[document]
+
+    def references(self, document: int) -> Sequence[Reference]:
+        """Return the links of a document."""
+        return self._app.state.references(self.parsed(document))
+
+    def number_of(self, found: Found) -> int | None:
+        """Return the number of a document; ``None`` if it is not in this set."""
+        return self._numbers.get(place_of(found))
+
+    def place(self, document: int, reference: Reference) -> str | None:
+        """Return the target of a link as a location; ``None`` for a document outside of all folders."""
+        found = self.gathered.founds[document]
+        root, path = found.root.path, reference.path
+        if not path:
+            return place_of(found)
+        if root.endswith(":"):
+            return None
+        start = "" if path.startswith("/") else posixpath.dirname(below(found))
+        return posixpath.normpath(f"{root}/{start}/{path.lstrip('/')}")
+
+    def target(self, place: str) -> int | None:
+        """Return the document at a location; the suffix is optional, and a folder denotes its first page."""
+        files = (place, *(place + suffix for suffix in MARKDOWN_SUFFIXES))
+        pages = (f"{place}/{name}" for name in INDEX_FILES)
+        return next((self._numbers[path] for path in (*files, *pages) if path in self._numbers), None)
+
+    def broken(self, document: int) -> Iterator[BrokenLink]:
+        """Yield the broken links of a document.
+
+        Only links to Markdown are checked, because other files are not documents.
+        """
+        for reference in self.references(document):
+            place = self.place(document, reference)
+            target = None if place is None else self.target(place)
+            if target is not None:
+                if not self.has_anchor(target, reference.anchor):
+                    yield BrokenLink(document, reference, "no such heading")
+            elif place is not None and self._is_missing(place):
+                yield BrokenLink(document, reference, "no document")
+
+    def _is_missing(self, place: str) -> bool:
+        if not place.lower().endswith(MARKDOWN_SUFFIXES) or place in self._folders:
+            return False
+        if place not in self._checked and len(self._checked) < MAX_CHECKED:
+            # A listing omits hidden folders.
+            self._checked[place] = self._app.library.holds(place)
+        return not self._checked.get(place, True)
+
+    def has_anchor(self, document: int, anchor: str) -> bool:
+        """Return whether a document has an anchor; its beginning has several names."""
+        wanted = anchor.lower()
+        if wanted in ("", "top") or wanted.startswith(":~:"):
+            return True
+        known = self._anchors.get(document)
+        if known is None:
+            tree = self.parsed(document).tree
+            headings = [section for section in tree.sections if section.level]
+            own = own_anchors(tree.source, (section.heading for section in headings))
+            known = frozenset([*slugs(heading.name for heading in headings), *(name.lower() for name in own)])
+            self._anchors[document] = known
+        return wanted in known
+
+    def backlinks(self, target: int) -> Iterator[tuple[int, Reference]]:
+        """Yield the links of other documents to one, each with the number of its document."""
+        for document in self.documents:
+            if document == target:
+                continue
+            for reference in self.references(document):
+                place = self.place(document, reference)
+                if place is not None and self.target(place) == target:
+                    yield document, reference

@@ -1,0 +1,149 @@
+"""The caller of a request, and the part of the server that the caller may see.
+
+Hidden components are filtered where the server looks up names, so for lists and calls they do not exist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+import anyio
+import anyio.to_thread
+from fastmcp.apps.config import UI_EXTENSION_ID
+from fastmcp.server.dependencies import get_context
+from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
+from fastmcp.server.transforms import Transform
+from fastmcp.tools.base import Tool
+from fastmcp.utilities.components import FastMCPComponent
+from fastmcp.utilities.versions import VersionSpec
+from mcp_types import CLIENT_INFO_META_KEY
+
+from npl_index.errors import NPLError
+from npl_mcp.app.app import App
+from npl_mcp.app.call_reports import CALLER, CALLER_KEY, FOLDER_KEY, Caller, identity, seen, sight
+from npl_mcp.server.introduction import introduction, what_is_served
+from npl_mcp.server.registry import BoundTool
+from npl_mcp.tools.access import is_for, sees, sees_domain
+
+INTRODUCED_SECONDS = 1.0
+"""Seconds after which a connecting client gets no description of the documents."""
+
+
+class KnowCaller(Middleware):
+    """Sets the caller before any other middleware handles a message.
+
+    :param domains: the domains of the server's tools.
+    :param app: the provider of the documents.
+    """
+
+    def __init__(self, domains: Sequence[str], app: App) -> None:
+        self._domains, self._app = domains, app
+
+    async def on_message(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
+        """Set the caller while the message is handled."""
+        request = context.fastmcp_context and context.fastmcp_context.request_context
+        token = CALLER.set(caller_of(request))
+        try:
+            return await call_next(context)
+        finally:
+            CALLER.reset(token)
+
+    async def on_initialize(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
+        """Answer a handshake."""
+        return await self._introduced(await call_next(context))
+
+    async def on_discover(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
+        """Answer a discovery request."""
+        return await self._introduced(await call_next(context))
+
+    async def _introduced(self, result: Any) -> Any:
+        """Return the server's instructions, for the domains and documents that the caller sees."""
+        if not getattr(result, "instructions", None):
+            return result
+        shown, served = [domain for domain in self._domains if sees_domain(domain, sight())], ""
+        # A folder that does not respond, or that the caller may not name, delays no client.
+        with anyio.move_on_after(INTRODUCED_SECONDS), suppress(NPLError, OSError):
+            served = await anyio.to_thread.run_sync(
+                lambda: what_is_served(seen(self._app)), abandon_on_cancel=True
+            )
+        return result.model_copy(update={"instructions": introduction(shown, served)})
+
+
+def caller_of(request: Any) -> Caller:
+    """Return the caller, as identified by the connection and the message.
+
+    :param request: FastMCP's context of a request; ``None`` outside a request.
+    """
+    if not request:
+        return CALLER.get() or Caller()
+    meta = request.meta or {}
+    client = meta.get(CLIENT_INFO_META_KEY)
+    if not isinstance(client, dict):
+        known = request.session.client_params
+        client = known.client_info.model_dump() if known else {}
+    folder = meta.get(FOLDER_KEY)
+    caller = request.request.scope.get(CALLER_KEY) if request.request else None
+    return replace(
+        caller or Caller(),
+        name=_text(client.get("name")),
+        version=_text(client.get("version")),
+        folder=None if folder is None else str(folder),
+    )
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+PAGE = "page"
+"""Tag of a resource that is a page for chat windows (MCP Apps, SEP-1865).
+
+Clients that do not show pages get neither the page nor its tool: a host without the extension would list the
+tool to the model, which pays for it.
+"""
+
+
+class VisibleParts(Transform):
+    """Filters tools, resources and prompts by the domains that each caller sees.
+
+    The tags of resources and prompts are their domains.
+    """
+
+    async def list_tools(self, tools: Sequence[Tool]) -> Sequence[Tool]:
+        """Return the tools that the caller may use."""
+        shown, who = await self._every(tools), identity()
+        if who is None:
+            return shown
+        return [one.without_actors() for one in shown if isinstance(one, BoundTool) and is_for(one.spec, who)]
+
+    async def _every(self, found: Sequence[Any]) -> Sequence[Any]:
+        """Return the visible components of a kind."""
+        return [one for one in found if _is_shown(one)]
+
+    async def _one(self, name: str, call_next: Any, *, version: VersionSpec | None = None) -> Any:
+        """Return the component with a name or an address if the caller sees it."""
+        found = await call_next(name, version=version)
+        return found if found is not None and _is_shown(found) else None
+
+    # FastMCP passes the first argument by position.
+    list_resources = list_resource_templates = list_prompts = _every  # type: ignore[assignment]
+    get_tool = get_resource = get_resource_template = get_prompt = _one  # type: ignore[assignment]
+
+
+def _is_shown(component: FastMCPComponent) -> bool:
+    """Return whether the caller sees the domains of a component, and its client shows its page, if any."""
+    if isinstance(component, BoundTool):
+        is_seen, has_page = sees(component.spec, sight()), component.has_page
+    else:
+        is_seen, has_page = all(map(sight().has_domain, component.tags - {PAGE})), PAGE in component.tags
+    return is_seen and (not has_page or _shows_pages())
+
+
+def _shows_pages() -> bool:
+    try:
+        return get_context().client_supports_extension(UI_EXTENSION_ID)
+    except RuntimeError:  # a call outside the protocol
+        return False

@@ -1,0 +1,382 @@
+"""Artifacts: files with revisions, numbered from 0; the highest is the current one.
+
+The database has a row for each revision, and :mod:`.contents` keeps its bytes. Errors are those of
+:mod:`npl_mcp.stores.base.errors`, and ``InvalidRequestError`` for arguments.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from npl_mcp.stores import session
+from npl_mcp.stores.artifact.contents import Contents
+from npl_mcp.stores.artifact.descriptions import RevisionDraft, check_size, description
+from npl_mcp.stores.base.database import Database, Row, Transaction, digest_of
+from npl_mcp.stores.base.errors import (
+    AlreadyExistsError,
+    ArtifactNotFoundError,
+    ClosedError,
+    ConflictError,
+    RecordNotFoundError,
+)
+from npl_mcp.stores.base.paging import Page, Slice
+from npl_mcp.stores.base.totals import add_total, read_total
+from npl_mcp.stores.base.values import columns, filled
+
+FIRST_PURPOSE = "Initial version"
+
+PURPOSE = 500
+"""Maximum characters of a purpose."""
+
+_NEWEST = 5
+
+
+@dataclass(frozen=True, slots=True)
+class RevisionName:
+    """The names of an artifact and of one of its revisions.
+
+    :param artifact_id: id of the artifact.
+    :param artifact_name: name of the artifact.
+    :param artifact_type: type of the artifact.
+    :param revision_id: row id of the revision, unique over all artifacts.
+    :param revision_num: number of the revision, from 0 on.
+    """
+
+    artifact_id: int
+    artifact_name: str
+    artifact_type: str
+    revision_id: int
+    revision_num: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stored(RevisionName):
+    """A stored revision.
+
+    :param file_path: absolute path of its file; absent on a shared database.
+    :param meta_path: absolute path of its description; absent on a shared database.
+    """
+
+    file_path: str
+    meta_path: str
+
+
+@dataclass(frozen=True, slots=True)
+class RevisionOrigin(RevisionName):
+    """A revision and its origin.
+
+    :param created_by: author of the revision.
+    :param created_at: time of its creation, UTC, ISO 8601.
+    :param purpose: purpose of the revision.
+    """
+
+    created_by: str | None
+    created_at: str
+    purpose: str
+
+
+@dataclass(frozen=True, slots=True)
+class Revision(RevisionOrigin):
+    """A revision of an artifact.
+
+    :param notes: notes on the revision.
+    :param filename: name of its file, as given.
+    :param size: bytes of its content.
+    :param digest: BLAKE2b of its content, 16 bytes, in hex.
+    :param file_path: absolute path of its file; absent on a shared database.
+    :param metadata: text of its description.
+    """
+
+    notes: str | None
+    filename: str
+    size: int
+    digest: str
+    file_path: str
+    metadata: str
+
+
+@dataclass(frozen=True, slots=True)
+class ArtifactEntry:
+    """An artifact in a list.
+
+    :param id: id of the artifact.
+    :param name: name of the artifact.
+    :param type: type of the artifact.
+    :param created_at: time of its creation, UTC, ISO 8601.
+    :param current_revision_id: row id of the highest revision.
+    :param current_revision: number of the highest revision.
+    """
+
+    id: int
+    name: str
+    type: str
+    created_at: str
+    current_revision_id: int
+    current_revision: int
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedArtifact:
+    """An archived or restored artifact.
+
+    :param artifact_id: id of the artifact.
+    :param artifact_name: name of the artifact.
+    :param archived_at: time since which it accepts no revisions; absent for a restored artifact.
+    """
+
+    artifact_id: int
+    artifact_name: str
+    archived_at: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RevisionEntry:
+    """A revision in a history.
+
+    :param id: row id of the revision, unique over all artifacts.
+    :param revision_num: number of the revision, from 0 on.
+    :param created_by: author of the revision.
+    :param created_at: time of its creation, UTC, ISO 8601.
+    :param purpose: purpose of the revision.
+    :param notes: notes on the revision.
+    :param filename: name of its file, as given.
+    :param size: bytes of its content.
+    """
+
+    id: int
+    revision_num: int
+    created_by: str | None
+    created_at: str
+    purpose: str
+    notes: str | None
+    filename: str
+    size: int
+
+
+def require(tx: Transaction, artifact_id: int) -> Row:
+    """Return the row of table ``artifact``.
+
+    :raises ArtifactNotFoundError: no artifact has that id; the message names the newest.
+    """
+    row = tx.one(
+        "SELECT id, name, type, created_at, revision_count, archived_at FROM artifact WHERE id = :id",
+        id=artifact_id,
+    )
+    if row is None:
+        newest = tx.all("SELECT id, name FROM artifact ORDER BY id DESC LIMIT :most", most=_NEWEST)
+        known = ", ".join(f"{one['id']} ({one['name']})" for one in newest)
+        raise ArtifactNotFoundError(
+            f"there is no artifact {artifact_id}",
+            hint=f"the newest are {known}" if known else "there are none yet",
+        )
+    return row
+
+
+def require_open(tx: Transaction, artifact_id: int) -> Row:
+    """Return the row of an artifact that accepts revisions and reviews.
+
+    :raises ClosedError: the artifact is archived.
+    """
+    row = require(tx, artifact_id)
+    if row["archived_at"] is not None:
+        raise ClosedError(
+            f"artifact {artifact_id} is archived", hint="artifact_archive with archived=false brings it back"
+        )
+    return row
+
+
+def require_revision(tx: Transaction, artifact_id: int, revision_num: int | None = None) -> Row:
+    """Return the row of table ``revision``.
+
+    :param revision_num: the number of the revision; ``None`` for the highest.
+    :raises RecordNotFoundError: the revision does not exist; the message names the existing ones.
+    """
+    return _revision(tx, require(tx, artifact_id), revision_num)
+
+
+def _revision(tx: Transaction, artifact: Row, revision_num: int | None) -> Row:
+    last = artifact["revision_count"] - 1
+    row = tx.one(
+        "SELECT id, artifact_id, revision_num, created_at, created_by, filename, size, digest, purpose, notes"
+        " FROM revision WHERE artifact_id = :artifact AND revision_num = :number",
+        artifact=artifact["id"],
+        number=last if revision_num is None else revision_num,
+    )
+    if row is None:
+        raise RecordNotFoundError(
+            f"artifact {artifact['id']} has no revision {revision_num}",
+            hint=f"it has 0 to {last}" if last else "it has only revision 0",
+        )
+    return row
+
+
+class ArtifactStore:
+    """The revisions of artifacts with their contents.
+
+    :param database: the database that stores their rows.
+    :param folder: the folder of the copies of their files.
+    :param max_bytes: maximum size of a content.
+    """
+
+    def __init__(self, database: Database, folder: Path, max_bytes: int) -> None:
+        self.database = database
+        # Each database has its own numbering.
+        name = database.engine.name
+        self.contents = Contents(folder.with_name(f"{folder.name}-{name}") if name else folder)
+        self._max_bytes = max_bytes
+
+    def create(self, name: str, kind: str, draft: RevisionDraft, session_id: str | None = None) -> Stored:
+        """Create an artifact with its revision 0.
+
+        :param kind: the artifact's type.
+        :param session_id: the id of a session to link it to.
+        """
+        with self.database.write() as tx:
+            number = None if session_id is None else session.require(tx, session_id)
+            stored = self._store(tx, _insert(tx, name, kind), draft)
+            if number is not None:
+                session.link_artifact(tx, number, stored.artifact_id)
+        return self._copied(stored, tx.now, draft)
+
+    def add_revision(
+        self, artifact_id: int, draft: RevisionDraft, *, once: bool = False, expect: int | None = None
+    ) -> Stored:
+        """Add a revision; it becomes the current one.
+
+        :param expect: the number of the current one.
+        :param once: whether to return the existing revision, and add nothing, if the same author stored the
+            same content before.
+        """
+        with self.database.write() as tx:
+            artifact = require_open(tx, artifact_id)
+            current = artifact["revision_count"] - 1
+            if expect not in (None, current):
+                raise ConflictError(
+                    f"artifact {artifact_id} is at revision {current}, not {expect}",
+                    hint=f"read revision {current}, then send expect={current}",
+                )
+            digest = digest_of(draft.content)
+            same = tx.one(_SAME, owner=artifact_id, digest=digest, by=draft.created_by) if once else None
+            if same is not None:
+                return self._stored(artifact, **same)
+            stored = self._store(tx, artifact, draft)
+        return self._copied(stored, tx.now, draft)
+
+    def content(self, artifact_id: int, revision_num: int | None = None) -> tuple[Revision, bytes]:
+        """Return a revision and its bytes.
+
+        :param revision_num: the number of the revision; ``None`` for the highest.
+        """
+        with self.database.read() as tx:
+            artifact = require(tx, artifact_id)
+            row = _revision(tx, artifact, revision_num)
+            content, metadata = self.contents.read(tx, artifact, row)
+        file = self.contents.paths(artifact_id, row["revision_num"], row["filename"])[0]
+        revision = filled(
+            Revision,
+            row,
+            artifact_name=artifact["name"],
+            artifact_type=artifact["type"],
+            revision_id=row["id"],
+            file_path=str(file),
+            metadata=metadata,
+        )
+        return revision, content
+
+    def _store(self, tx: Transaction, artifact: Row, draft: RevisionDraft) -> Stored:
+        check_size(len(draft.content), self._max_bytes)
+        owner, number = artifact["id"], artifact["revision_count"]
+        tx.run("UPDATE artifact SET revision_count = :count WHERE id = :id", count=number + 1, id=owner)
+        row = tx.insert(
+            "revision",
+            "id, revision_num, filename",
+            artifact_id=owner,
+            revision_num=number,
+            created_at=tx.now,
+            created_by=draft.created_by,
+            filename=draft.filename,
+            size=len(draft.content),
+            digest=self.contents.put(tx, draft.content),
+            purpose=draft.purpose,
+            notes=draft.notes,
+        )
+        return self._stored(artifact, **row)
+
+    def _copied(self, stored: Stored, moment: str, draft: RevisionDraft) -> Stored:
+        """Copy a committed revision to its files."""
+        meta = description(stored.artifact_name, stored.revision_num, moment, draft)
+        self.contents.copy((Path(stored.file_path), Path(stored.meta_path)), draft.content, meta)
+        return stored
+
+    def _stored(self, artifact: Row, id: int, revision_num: int, filename: str) -> Stored:
+        paths = map(str, self.contents.paths(artifact["id"], revision_num, filename))
+        return Stored(artifact["id"], artifact["name"], artifact["type"], id, revision_num, *paths)
+
+
+def archive(tx: Transaction, artifact_id: int, archived: bool) -> ArchivedArtifact:
+    """Archive or reopen an artifact; an archived one is hidden from lists and cannot be changed.
+
+    :param archived: whether to archive it.
+    """
+    row = require(tx, artifact_id)
+    moment = row["archived_at"]
+    if archived != (moment is not None):
+        moment = tx.now if archived else None
+        tx.run("UPDATE artifact SET archived_at = :moment WHERE id = :id", moment=moment, id=row["id"])
+        add_total(tx, _TOTALS[not archived], -1)
+        add_total(tx, _TOTALS[archived], 1)
+    return ArchivedArtifact(row["id"], row["name"], moment)
+
+
+def listed(tx: Transaction, part: Slice, archived: bool = False) -> Page[ArtifactEntry]:
+    """Return artifacts, newest first.
+
+    :param archived: whether to return the archived artifacts instead of the others.
+    """
+    sql = _LIST.format(archived="NOT NULL" if archived else "NULL")
+    return tx.page(ArtifactEntry, sql, read_total(tx, _TOTALS[archived]), part)
+
+
+def history(tx: Transaction, artifact_id: int, part: Slice) -> Page[RevisionEntry]:
+    """Return the revisions of an artifact, newest first."""
+    total = require(tx, artifact_id)["revision_count"]
+    return tx.page(RevisionEntry, _HISTORY, total, part, artifact=artifact_id)
+
+
+_TOTALS = {False: "artifact", True: "archived-artifact"}
+"""Names of the totals of artifacts, open and archived."""
+
+_SAME = """
+SELECT id, revision_num, filename FROM revision
+WHERE artifact_id = :owner AND digest = :digest AND created_by = :by ORDER BY id LIMIT 1
+"""
+
+# The page is selected before its revisions are looked up.
+_LIST = """
+SELECT page.id, page.name, page.type, page.created_at,
+    revision.id AS current_revision_id, revision.revision_num AS current_revision
+FROM (
+    SELECT * FROM artifact WHERE archived_at IS {archived} ORDER BY id DESC LIMIT :limit OFFSET :offset
+) AS page
+JOIN revision ON revision.artifact_id = page.id AND revision.revision_num = page.revision_count - 1
+ORDER BY page.id DESC
+"""
+
+_HISTORY = f"""
+SELECT {columns(RevisionEntry)}
+FROM revision WHERE artifact_id = :artifact ORDER BY revision_num DESC LIMIT :limit OFFSET :offset
+"""
+
+
+def _insert(tx: Transaction, name: str, kind: str) -> Row:
+    columns = "id, name, type, revision_count"
+    row: Row | None = tx.insert("artifact", columns, "name", name=name, type=kind, created_at=tx.now)
+    if row is None:
+        taken = tx.value("SELECT id FROM artifact WHERE name = :name", name=name)
+        raise AlreadyExistsError(
+            f"there is already an artifact {name!r}",
+            hint=f"add a revision to artifact {taken}, or choose another name",
+        )
+    add_total(tx, _TOTALS[False], 1)
+    return row

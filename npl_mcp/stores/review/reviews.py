@@ -1,0 +1,494 @@
+"""Reviews: comments on one revision of an artifact, and annotated copies of it.
+
+Errors are those of :mod:`npl_mcp.stores.base.errors`, and ``InvalidRequestError`` for arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from itertools import groupby
+from pathlib import PurePath
+
+from npl_index.errors import InvalidRequestError
+from npl_index.selectors.grammar import Selector
+from npl_mcp.stores.artifact.artifacts import ArtifactStore, Revision, Stored, require, require_open
+from npl_mcp.stores.artifact.comparing import kept_lines
+from npl_mcp.stores.artifact.descriptions import RevisionDraft, as_text, check_filename
+from npl_mcp.stores.base import checks
+from npl_mcp.stores.base.database import Row, Transaction, damaged
+from npl_mcp.stores.base.errors import (
+    ClosedError,
+    NotAllowedError,
+    RecordNotFoundError,
+    ReviewNotFoundError,
+    StoreError,
+)
+from npl_mcp.stores.base.extras import is_installed
+from npl_mcp.stores.base.paging import LARGEST_PAGE, Page, Slice
+from npl_mcp.stores.base.values import Picture, columns, conditions
+from npl_mcp.stores.review.annotation import (
+    FORMS,
+    LineRange,
+    Remark,
+    Review,
+    Spot,
+    annotate,
+    count_lines,
+    labels,
+    reviewer_files,
+    section_lines,
+    split_lines,
+)
+from npl_mcp.stores.review.overlay import Mark, draw, picture_format, picture_size
+from npl_mcp.stores.review.results import (
+    AnnotatedRevision,
+    Comment,
+    Completion,
+    NewComment,
+    NewReview,
+    Places,
+    ReviewContent,
+    ReviewEntry,
+)
+
+STATUSES = ("in_progress", "completed")
+VERDICTS = ("approved", "changes_needed")
+
+MOST_COMMENTS = 10_000
+"""Maximum comments of a review."""
+
+MOST_ANNOTATED = 4 * 1024 * 1024
+"""Maximum characters of the comments in a copy of a revision."""
+
+MAKER = "npl"
+"""Author of revisions with annotated pictures."""
+
+_NAMED = 5
+_MEDIA_TYPES = {"PNG": "image/png", "JPEG": "image/jpeg"}
+
+
+def create(tx: Transaction, artifact_id: int, revision_id: int, reviewer_persona: str) -> NewReview:
+    """Begin a review.
+
+    :param revision_id: the row id of a revision of the artifact.
+    """
+    revision = _revision(tx, artifact_id, revision_id)
+    require_open(tx, artifact_id)
+    row = tx.insert(
+        "review",
+        "id",
+        artifact_id=artifact_id,
+        revision_id=revision_id,
+        reviewer_persona=reviewer_persona,
+        created_at=tx.now,
+    )
+    number = revision["revision_num"]
+    return NewReview(row["id"], artifact_id, revision_id, number, reviewer_persona, "in_progress")
+
+
+def comment(
+    artifacts: ArtifactStore,
+    review_id: int,
+    meant: LineRange | Spot | Selector,
+    comment: str,
+    persona: str,
+    reply_to: int | None = None,
+) -> NewComment:
+    """Add a comment to a place.
+
+    :param artifacts: the store of the files.
+    :param meant: lines, a spot, or the selector of a section; its lines are resolved once.
+    :param reply_to: the id of the answered comment, on the same artifact.
+    :raises RecordNotFoundError: the answered comment does not exist.
+    :raises SectionNotFoundError: the selector selects nothing.
+    :raises ClosedError: the review is complete.
+    """
+    with artifacts.database.read() as tx:
+        review = _open(tx, review_id)
+    revision, content = artifacts.content(review["artifact_id"], review["revision_num"])
+    if not isinstance(meant, Spot) and as_text(content) is None:
+        raise InvalidRequestError(
+            "the file is not text and has no lines", parameter="location", hint="write @x:<n>,y:<n>"
+        )
+    selector = meant.text if isinstance(meant, Selector) else None
+    place = section_lines(content, revision.filename, meant) if isinstance(meant, Selector) else meant
+    _check_place(place, content)
+    with artifacts.database.write() as tx:
+        _open(tx, review_id)
+        if reply_to is not None:
+            reply_to = _thread(tx, reply_to, review["artifact_id"])["id"]
+        if tx.value(_COUNT, review=review_id) >= MOST_COMMENTS:
+            raise ClosedError(f"review {review_id} is full", hint="begin another review")
+        row = tx.insert(
+            "review_comment",
+            "id",
+            review_id=review_id,
+            location=str(place),
+            selector=selector,
+            comment=comment,
+            persona=persona,
+            created_at=tx.now,
+            reply_to=reply_to,
+        )
+    return NewComment(row["id"], review_id, str(place), comment, persona, selector)
+
+
+def listed(
+    tx: Transaction,
+    part: Slice,
+    artifact_id: int | None = None,
+    reviewer_persona: str | None = None,
+    status: str | None = None,
+    session_id: str | None = None,
+) -> Page[ReviewEntry]:
+    """Return reviews, newest first.
+
+    :param artifact_id: the artifact; ``None`` for any.
+    :param reviewer_persona: the reviewer; ``None`` for any.
+    :param status: the status; ``None`` for any.
+    :param session_id: the session with links to the artifacts; ``None`` for all artifacts.
+    """
+    where, values = conditions(
+        artifact=("review.artifact_id = :artifact", artifact_id),
+        persona=("review.reviewer_persona = :persona", reviewer_persona),
+        status=("review.status = :status", status),
+        session=(_OF_SESSION, session_id),
+    )
+    if artifact_id is not None:
+        require(tx, artifact_id)
+    total = tx.value(f"SELECT count(*) FROM review WHERE {where}", **values)
+    return tx.page(ReviewEntry, _LIST.format(where=where), total, part, **values)
+
+
+def get(tx: Transaction, review_id: int, part: Slice) -> ReviewContent:
+    """Return a review with a page of its comments, oldest first."""
+    review = _review(tx, review_id)
+    page = tx.page(Comment, _COMMENTS, tx.value(_COUNT, review=review_id), part, review=review_id)
+    return ReviewContent(**review, items=page.items, total=page.total, limit=page.limit, offset=page.offset)
+
+
+def settle(
+    tx: Transaction, review_id: int, comment_id: int, persona: str | None, *, resolved: bool
+) -> Completion:
+    """Resolve or reopen a thread. Idempotent.
+
+    :param comment_id: any comment of the thread.
+    :param persona: the persona that resolves or reopens it.
+    :raises RecordNotFoundError: the review's artifact has no such comment.
+    """
+    review = _review(tx, review_id)
+    thread = _thread(tx, comment_id, review["artifact_id"])
+    if resolved != (thread["resolved_at"] is not None):
+        tx.run(
+            "UPDATE review_comment SET resolved_at = :at, resolved_by = :who WHERE id = :id",
+            at=tx.now if resolved else None,
+            who=persona if resolved else None,
+            id=thread["id"],
+        )
+    return Completion(review_id, "resolved" if resolved else "open", comment_id=thread["id"])
+
+
+def complete(
+    tx: Transaction,
+    review_id: int,
+    overall_comment: str | None,
+    reviewer: str | None,
+    verdict: str | None = None,
+) -> Completion:
+    """Complete a review. Idempotent.
+
+    :param reviewer: the required reviewer of the review; ``None`` for any.
+    :param verdict: one of :data:`VERDICTS`.
+    :raises NotAllowedError: the review has another reviewer.
+    :raises ClosedError: the review is complete, with another overall comment or verdict.
+    """
+    review = _review(tx, review_id)
+    if reviewer not in (None, review["reviewer_persona"]):
+        raise NotAllowedError(
+            f"review {review_id} is {review['reviewer_persona']!r}'s", hint="begin your own"
+        )
+    if review["status"] == "in_progress":
+        tx.run(
+            "UPDATE review SET status = 'completed', completed_at = :now, overall_comment = :comment,"
+            " verdict = :verdict WHERE id = :review",
+            now=tx.now,
+            comment=overall_comment,
+            verdict=verdict,
+            review=review_id,
+        )
+        return Completion(review_id, "completed", overall_comment, verdict)
+    for name, given in (("overall comment", overall_comment), ("verdict", verdict)):
+        if given not in (None, review[name.replace(" ", "_")]):
+            raise ClosedError(
+                f"review {review_id} is complete, with another {name}",
+                hint="begin a new review to say more",
+            )
+    return Completion(review_id, "completed", review["overall_comment"], review["verdict"])
+
+
+def annotated(artifacts: ArtifactStore, artifact_id: int, revision_id: int) -> AnnotatedRevision:
+    """Return a copy of a revision with the comments of all its reviews.
+
+    A text gets footnotes. A picture gets marks and a legend, and is stored as a new revision unless an equal
+    one exists.
+
+    :param artifacts: the store of the files.
+    """
+    with artifacts.database.read() as tx:
+        row = _revision(tx, artifact_id, revision_id)
+        reviews = tx.all(_REVIEWS, revision=revision_id)
+        _check_room(revision_id, tx.value(_REMARKS_SIZE, revision=revision_id))
+        remarks = [_remark(found) for found in tx.all(_REMARKS, revision=revision_id, most=checks.LARGEST_ID)]
+    revision, content = artifacts.content(artifact_id, row["revision_num"])
+    text = as_text(content)
+    marks = labels(remarks, text or "")
+    image, stored = (None, None) if text is not None else _drawn(artifacts, revision, content, remarks, marks)
+    about = [Review(**found) for found in reviews]
+    return AnnotatedRevision(
+        artifact_id=artifact_id,
+        artifact_name=revision.artifact_name,
+        revision_id=revision_id,
+        revision_num=revision.revision_num,
+        annotated_content=None if text is None else annotate(text, remarks, marks),
+        image=image,
+        annotated_revision_id=stored.revision_id if stored else None,
+        annotated_revision_num=stored.revision_num if stored else None,
+        file_path=stored.file_path if stored else None,
+        reviewer_files=reviewer_files(about, remarks, marks),
+        total_comments=len(remarks),
+        reviewers=tuple(dict.fromkeys(one.reviewer for one in about)),
+    )
+
+
+def placed(artifacts: ArtifactStore, artifact_id: int, revision_id: int) -> Places:
+    """Return the comments on a revision, each with its place.
+
+    :param artifacts: the store of the files.
+    """
+    with artifacts.database.read() as tx:
+        number = _revision(tx, artifact_id, revision_id)["revision_num"]
+        total = tx.value(_REMARKS_COUNT, revision=revision_id)
+        items = tuple(map(_remark, tx.some(_REMARKS, revision=revision_id, most=LARGEST_PAGE)))
+        earlier = tx.all(_EARLIER, artifact=artifact_id, number=number, most=LARGEST_PAGE)
+    content = artifacts.content(artifact_id, number)[1]
+    carried = tuple(_carried(artifacts, artifact_id, content, list(map(_remark, earlier))))
+    size: tuple[int | None, int | None] = (None, None)
+    if picture_format(content) is not None:
+        with suppress(StoreError):  # damaged or too large; the browser may still show it
+            size = picture_size(content)
+    return Places(items, total, carried, *size)
+
+
+def _carried(
+    artifacts: ArtifactStore, artifact_id: int, content: bytes, remarks: Sequence[Remark]
+) -> Iterator[Remark]:
+    """Yield comments of earlier revisions at their places in a later content."""
+    new = list(_lines(content))
+    for number, of_one in groupby(remarks, lambda remark: remark.revision_num):
+        kept = kept_lines(list(_lines(artifacts.content(artifact_id, number)[1])), new)
+        for remark in of_one:
+            if isinstance(place := remark.place, Spot):
+                yield remark
+                continue
+            there = [kept[line] for line in range(place.first, place.last + 1) if line in kept]
+            first, last = (there[0], there[-1]) if there else (None, None)
+            yield replace(remark, first=first, last=last, outdated=not there or None)
+
+
+def _lines(content: bytes) -> Iterator[str]:
+    return (line.rstrip("\r\n") for line in split_lines(as_text(content) or ""))
+
+
+def _drawn(
+    artifacts: ArtifactStore,
+    revision: Revision,
+    content: bytes,
+    remarks: Sequence[Remark],
+    labelled: Mapping[int, str],
+) -> tuple[Picture, Stored]:
+    """Return a picture with marks and a legend, and its stored revision."""
+    kind = picture_format(content)
+    if kind is None:
+        raise StoreError(f"{revision.filename!r} cannot be annotated", hint="text in UTF-8, PNG and JPEG can")
+    by_id = {remark.id: remark for remark in remarks}
+    marks = [
+        Mark(label.rpartition("-")[2], place.x, place.y, by_id[key].persona, by_id[key].comment)
+        for key, label in labelled.items()
+        if isinstance(place := by_id[key].place, Spot)
+    ]
+    said = "\n".join(f"{mark.number}. {mark.persona}: {mark.comment}" for mark in marks)
+    draft = RevisionDraft(
+        content=draw(content, marks),
+        filename=check_filename(_annotated_name(revision.filename)),
+        created_by=MAKER,
+        purpose=f"Annotated copy of revision {revision.revision_num}",
+        notes=said[: checks.TEXT] or None,
+    )
+    stored = artifacts.add_revision(revision.artifact_id, draft, once=True)
+    return Picture(draft.content, _MEDIA_TYPES[kind]), stored
+
+
+_COUNT = "SELECT count(*) FROM review_comment WHERE review_id = :review"
+
+_REVIEWS = """
+SELECT reviewer_persona AS reviewer, overall_comment FROM review WHERE revision_id = :revision ORDER BY id
+"""
+
+_OF_SESSION = """
+review.artifact_id IN (SELECT session_artifact.artifact_id FROM session_artifact
+JOIN session ON session.number = session_artifact.session_number WHERE session.id = :session)
+"""
+
+_LIST = """
+SELECT review.id, review.artifact_id, review.revision_id, revision.revision_num, review.reviewer_persona,
+    review.created_at, review.status, review.verdict,
+    (SELECT count(*) FROM review_comment WHERE review_comment.review_id = review.id) AS comment_count
+FROM review JOIN revision ON revision.id = review.revision_id
+WHERE {where} ORDER BY review.id DESC LIMIT :limit OFFSET :offset
+"""
+
+_COMMENTS = f"""
+SELECT {columns(Comment)} FROM review_comment
+WHERE review_id = :review ORDER BY id LIMIT :limit OFFSET :offset
+"""
+
+_REMARKS_FROM = """
+FROM review JOIN review_comment ON review_comment.review_id = review.id WHERE review.revision_id = :revision
+"""
+
+_OF_REMARK = """
+review_comment.id, review.id AS review_id, review.reviewer_persona, review_comment.persona,
+    review_comment.created_at, review_comment.comment, review_comment.location, review_comment.selector,
+    review_comment.reply_to, review_comment.resolved_at, review_comment.resolved_by
+"""
+
+_EARLIER = f"""
+SELECT {_OF_REMARK}, revision.revision_num FROM review
+JOIN review_comment ON review_comment.review_id = review.id
+JOIN revision ON revision.id = review.revision_id
+LEFT JOIN review_comment AS thread ON thread.id = review_comment.reply_to
+WHERE review.artifact_id = :artifact AND revision.revision_num < :number
+    AND coalesce(thread.resolved_at, review_comment.resolved_at) IS NULL
+ORDER BY revision.revision_num DESC, review_comment.id LIMIT :most
+"""
+
+_REMARKS = f"""
+SELECT {_OF_REMARK}
+{_REMARKS_FROM} ORDER BY review_comment.id LIMIT :most
+"""
+
+_REMARKS_COUNT = f"SELECT count(*) {_REMARKS_FROM}"
+
+_REMARKS_SIZE = f"""
+SELECT coalesce((SELECT sum(length(review_comment.comment)) {_REMARKS_FROM}), 0)
+    + coalesce((SELECT sum(length(overall_comment)) FROM review WHERE revision_id = :revision), 0)
+"""
+
+_REVIEW = """
+SELECT review.id, review.artifact_id, artifact.name AS artifact_name, artifact.type AS artifact_type,
+    review.revision_id, revision.revision_num, review.reviewer_persona, review.created_at, review.status,
+    review.completed_at, review.overall_comment, review.verdict
+FROM review
+JOIN artifact ON artifact.id = review.artifact_id
+JOIN revision ON revision.id = review.revision_id
+WHERE review.id = :review
+"""
+
+
+def _review(tx: Transaction, review_id: int) -> Row:
+    row = tx.one(_REVIEW, review=review_id)
+    if row is None:
+        newest = tx.all("SELECT id, reviewer_persona FROM review ORDER BY id DESC LIMIT :most", most=_NAMED)
+        known = ", ".join(f"{one['id']} (by {one['reviewer_persona']})" for one in newest)
+        raise ReviewNotFoundError(
+            f"there is no review {review_id}",
+            hint=f"the newest are {known}" if known else "there are none yet",
+        )
+    return row
+
+
+def _thread(tx: Transaction, comment_id: int, artifact_id: int) -> Row:
+    """Return the first comment of a comment's thread."""
+    row = tx.one(
+        "SELECT thread.id, thread.resolved_at FROM review_comment"
+        " JOIN review ON review.id = review_comment.review_id"
+        " JOIN review_comment AS thread ON thread.id = coalesce(review_comment.reply_to, review_comment.id)"
+        " WHERE review_comment.id = :comment AND review.artifact_id = :artifact",
+        comment=comment_id,
+        artifact=artifact_id,
+    )
+    if row is None:
+        hint = "review_get lists the comments of a review"
+        raise RecordNotFoundError(f"artifact {artifact_id} has no comment {comment_id}", hint=hint)
+    return row
+
+
+def _revision(tx: Transaction, artifact_id: int, revision_id: int) -> Row:
+    require(tx, artifact_id)
+    row = tx.one(
+        "SELECT id, revision_num, filename FROM revision WHERE artifact_id = :artifact AND id = :revision",
+        artifact=artifact_id,
+        revision=revision_id,
+    )
+    if row is None:
+        newest = tx.all(
+            "SELECT id, revision_num FROM revision WHERE artifact_id = :artifact"
+            " ORDER BY revision_num DESC LIMIT :most",
+            artifact=artifact_id,
+            most=_NAMED,
+        )
+        known = ", ".join(f"{one['id']} (revision {one['revision_num']})" for one in newest)
+        raise RecordNotFoundError(
+            f"artifact {artifact_id} has no revision with the revision_id {revision_id}",
+            hint=f"its revision_ids are {known}",
+        )
+    return row
+
+
+def _check_room(revision_id: int, size: int) -> None:
+    """Refuse a copy with too many comments for a reader."""
+    if size > MOST_ANNOTATED:
+        raise StoreError(
+            f"the reviews of revision_id {revision_id} have {size:,} characters; a copy takes"
+            f" {MOST_ANNOTATED:,}",
+            hint="read them page by page with review_get",
+        )
+
+
+def _open(tx: Transaction, review_id: int) -> Row:
+    review = _review(tx, review_id)
+    if review["status"] != "in_progress":
+        raise ClosedError(f"review {review_id} is complete", hint="begin a new review to say more")
+    return review
+
+
+def _check_place(place: LineRange | Spot, content: bytes) -> None:
+    """Check that a place lies in a file.
+
+    Spots are accepted in any file, lines only in a text. A picture of unknown size accepts any spot.
+    """
+    if isinstance(place, LineRange):
+        count = count_lines(as_text(content) or "")
+        if place.last > count:
+            problem = f"location is {place}, and the file has {count} lines"
+            raise InvalidRequestError(problem, parameter="location", hint=FORMS)
+    elif picture_format(content) is not None and is_installed("pictures"):
+        width, height = picture_size(content)
+        if place.x >= width or place.y >= height:
+            problem = f"location is {place}, and the picture has {width} x {height} pixels"
+            raise InvalidRequestError(problem, parameter="location", hint="x and y begin with 0")
+
+
+def _remark(row: Row) -> Remark:
+    try:
+        return Remark.placed(**row)
+    except (InvalidRequestError, TypeError):
+        raise damaged(f"review_comment {row['id']}, column location holds no place") from None
+
+
+def _annotated_name(filename: str) -> str:
+    """Return a file name with ``-annotated`` in it, shortened if it would become too long."""
+    name = PurePath(filename)
+    return f"{name.stem[:80]}-annotated{name.suffix}"

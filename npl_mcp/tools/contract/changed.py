@@ -1,0 +1,82 @@
+"""What an answer says of sections that its caller has read and that have changed since."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from npl_index.answer.marks import in_mark, note
+from npl_index.answer.values import Written
+from npl_index.library.documents import Found
+from npl_mcp.app.app import App
+from npl_mcp.app.reading import ReadSections, SectionChange
+
+MOST_TOKENS = 60
+"""Maximum tokens of these lines; at most a quarter of a budget is used for them."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """Changes that an answer tells.
+
+    :param changes: those for which there is room.
+    :param lines: a selector with the numbers of added and removed lines for each.
+    :param tokens: their cost.
+    :param reader: who is told; ``None`` if there is nothing to tell.
+    """
+
+    changes: tuple[SectionChange, ...] = ()
+    lines: tuple[str, ...] = ()
+    tokens: int = 0
+    reader: ReadSections | None = None
+
+    def less(self, request: T, budget: str) -> T:
+        """Return a request whose budget leaves room for the changes.
+
+        :param budget: name of its field.
+        """
+        whole: int | None = getattr(request, budget)
+        less: Any = request if whole is None else replace(request, **{budget: whole - self.tokens})  # type: ignore[type-var]
+        return less  # type: ignore[no-any-return]
+
+    def before(self, answer: T) -> T:
+        """Return an answer that begins with the changes."""
+        if self.reader is None:
+            return answer
+        self.reader.told(self.changes)
+        if not isinstance(answer, Written):
+            told: Any = replace(answer, changed=self.lines)  # type: ignore[type-var]
+            return told  # type: ignore[no-any-return]
+        start = '{"success":true,"data":{'
+        if answer.text.startswith(start):
+            fields = json.dumps(self.lines, ensure_ascii=False)
+            text = f'{start}"changed":{fields},{answer.text[len(start) :]}'
+        else:
+            text = _marks(self.lines) + answer.text
+        return Written(replace(answer.value, changed=self.lines), text)  # type: ignore[return-value]
+
+
+def told_changes(app: App, founds: Sequence[Found] = (), budget: int | None = None) -> Told:
+    """Return the changes that an answer has room for; the others are told by the next answer.
+
+    :param founds: the documents that the answer is about.
+    :param budget: tokens of the whole answer.
+    """
+    reader = app.reader
+    changes = [] if reader is None else reader.changes(app, founds)
+    most = MOST_TOKENS if budget is None else min(MOST_TOKENS, budget // 4)
+    told = Told()
+    for change in changes:
+        lines = (*told.lines, str(change))
+        tokens = app.counter.upper_bound(app.counter.count(_marks(lines)))
+        if tokens <= most:
+            told = Told((*told.changes, change), lines, tokens, reader)
+    return told
+
+
+def _marks(lines: Sequence[str]) -> str:
+    return "".join(note(f"changed since you read it: {in_mark(line)}", "") for line in lines)

@@ -1,0 +1,202 @@
+"""Replies for exceptions: the error codes, the table of exceptions, and the texts for invalid arguments.
+
+The middleware of :mod:`npl_mcp.server.server` calls :func:`translate`.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from enum import Enum
+
+from npl_index.errors import (
+    DocumentError,
+    DocumentTimeoutError,
+    DocumentTooLargeError,
+    InvalidRequestError,
+    MissingRequestError,
+    NotFoundError,
+    NPLError,
+    OutsideRootError,
+    SelectorSyntaxError,
+    UnreadableDocumentError,
+)
+from npl_index.library.references import near_words
+from npl_mcp.stores.base.errors import (
+    AlreadyExistsError,
+    ArtifactNotFoundError,
+    ClosedError,
+    DatabaseError,
+    NotAllowedError,
+    RecordNotFoundError,
+    ReviewNotFoundError,
+    RoomNotFoundError,
+    SessionNotFoundError,
+    StorageError,
+    StoreError,
+    TooLargeError,
+)
+from npl_mcp.tools.contract.responses import FailedReply
+
+logger = logging.getLogger(__name__)
+
+MAX_ERROR_BYTES = 4_000
+"""Bytes of the answer to a failed call: enough to correct the call, and cheap for an agent."""
+
+MAX_PROBLEMS = 10
+"""Named problems of one call; after their correction, the next call names the others."""
+
+
+class ErrorCode(str, Enum):
+    """Machine-readable kinds of failure.
+
+    :param meaning: description for people, one line.
+    """
+
+    meaning: str
+
+    def __new__(cls, value: str, meaning: str) -> ErrorCode:
+        """Create a member whose value is its name."""
+        member = str.__new__(cls, value)
+        member._value_ = value
+        member.meaning = meaning
+        return member
+
+    INVALID_PARAMETER = "INVALID_PARAMETER", "an argument is invalid; the message shows a valid one"
+    MISSING_REQUIRED = "MISSING_REQUIRED", "a required argument is absent"
+    NOT_FOUND = "NOT_FOUND", "the named thing does not exist; the message has similar names"
+    ALREADY_EXISTS = "ALREADY_EXISTS", "the name is taken"
+    ARTIFACT_NOT_FOUND = "ARTIFACT_NOT_FOUND", "there is no such artifact"
+    SESSION_NOT_FOUND = "SESSION_NOT_FOUND", "there is no such session"
+    ROOM_NOT_FOUND = "ROOM_NOT_FOUND", "there is no such room"
+    REVIEW_NOT_FOUND = "REVIEW_NOT_FOUND", "there is no such review"
+    PERMISSION_DENIED = "PERMISSION_DENIED", "a path leaves every search root, or the caller lacks permission"
+    OPERATION_FAILED = "OPERATION_FAILED", "the operation is impossible: over a limit, or already closed"
+    INTERNAL_ERROR = "INTERNAL_ERROR", "a defect of the server; its log has the details"
+    DATABASE_ERROR = "DATABASE_ERROR", "the database cannot be used; the message gives the reason"
+    FILE_SYSTEM_ERROR = "FILE_SYSTEM_ERROR", "a file cannot be read or written"
+
+
+_MAX_NAME = 64
+_MAX_LOG_LINE = 1_000
+_MAX_ESCAPE = 6  # a control character becomes \u001f
+
+_OPERATOR_ERRORS = (DatabaseError, StorageError)
+"""Errors that the operator of the server must fix. All others are for the caller."""
+
+_MISSING = {"missing", "missing_argument", "missing_keyword_only_argument"}
+
+CODES: Mapping[type[BaseException], ErrorCode] = {
+    InvalidRequestError: ErrorCode.INVALID_PARAMETER,
+    MissingRequestError: ErrorCode.MISSING_REQUIRED,
+    SelectorSyntaxError: ErrorCode.INVALID_PARAMETER,
+    NotFoundError: ErrorCode.NOT_FOUND,
+    DocumentError: ErrorCode.OPERATION_FAILED,
+    OutsideRootError: ErrorCode.PERMISSION_DENIED,
+    UnreadableDocumentError: ErrorCode.FILE_SYSTEM_ERROR,
+    DocumentTooLargeError: ErrorCode.OPERATION_FAILED,
+    DocumentTimeoutError: ErrorCode.OPERATION_FAILED,
+    SessionNotFoundError: ErrorCode.SESSION_NOT_FOUND,
+    ArtifactNotFoundError: ErrorCode.ARTIFACT_NOT_FOUND,
+    RoomNotFoundError: ErrorCode.ROOM_NOT_FOUND,
+    ReviewNotFoundError: ErrorCode.REVIEW_NOT_FOUND,
+    RecordNotFoundError: ErrorCode.NOT_FOUND,
+    StoreError: ErrorCode.OPERATION_FAILED,
+    AlreadyExistsError: ErrorCode.ALREADY_EXISTS,
+    NotAllowedError: ErrorCode.PERMISSION_DENIED,
+    ClosedError: ErrorCode.OPERATION_FAILED,
+    TooLargeError: ErrorCode.INVALID_PARAMETER,
+    DatabaseError: ErrorCode.DATABASE_ERROR,
+    StorageError: ErrorCode.FILE_SYSTEM_ERROR,
+    NPLError: ErrorCode.OPERATION_FAILED,
+    OSError: ErrorCode.FILE_SYSTEM_ERROR,
+}
+
+
+def code_of(kind: type[BaseException]) -> ErrorCode:
+    """Return the error code of a class of exceptions: that of its nearest base class in :data:`CODES`."""
+    return next((CODES[base] for base in kind.__mro__ if base in CODES), ErrorCode.INTERNAL_ERROR)
+
+
+def translate(error: BaseException, tool: str) -> FailedReply:
+    """Return the reply for an exception.
+
+    Expected errors keep their text. For a defect, the reply has only a general text; the traceback goes to
+    the log.
+
+    :param error: exception that the tool raised.
+    :param tool: name of the tool, for the log.
+    """
+    code = code_of(type(error))
+    if isinstance(error, NPLError):
+        level = logging.WARNING if isinstance(error, _OPERATOR_ERRORS) else logging.INFO
+        first_line = error.message.partition("\n")[0][:_MAX_LOG_LINE]
+        logger.log(level, "%s: %s: %s", tool[:_MAX_NAME], code.value, first_line)
+        parameter = error.parameter if isinstance(error, InvalidRequestError) else None
+        return FailedReply(
+            error=shortened(str(error)),
+            error_code=code.value,
+            parameter=parameter and parameter[:_MAX_NAME],
+        )
+    logger.error("%s: %s", tool[:_MAX_NAME], code.value, exc_info=error)
+    if isinstance(error, OSError):
+        problem = f"the file system answered: {error.strerror or type(error).__name__}"
+    else:
+        problem = f"{tool} failed because of a defect in this server; its log has the details"
+    return FailedReply(error=problem, error_code=code.value)
+
+
+def shortened(text: str, limit: int = MAX_ERROR_BYTES - 100) -> str:
+    """Return a message within a limit; a longer one loses its middle, between the problem and the hint.
+
+    :param limit: bytes of the message as JSON; the default leaves 100 bytes for the envelope.
+    """
+    if len(text) * _MAX_ESCAPE <= limit or (len(text) <= limit and _json_size(text) <= limit):
+        return text
+    kept = min(len(text), limit)
+    while (size := _json_size(short := f"{text[: kept * 3 // 4]} … {text[-(kept // 4) :]}")) > limit:
+        kept = kept * limit // size - 1
+    return short
+
+
+def _json_size(text: str) -> int:
+    return len(json.dumps(text, ensure_ascii=False).encode("utf-8", "replace"))
+
+
+def invalid_arguments(
+    problems: Sequence[Mapping[str, object]], tool: str, examples: Mapping[str, object]
+) -> InvalidRequestError:
+    """Return the error for invalid arguments; it names each parameter and a valid value.
+
+    :param problems: pydantic's error list (``type``, ``loc``, ``msg``).
+    :param tool: name of the tool.
+    :param examples: a valid value for each parameter of the tool.
+    """
+    lines = []
+    first = ""
+    for problem in problems[:MAX_PROBLEMS]:
+        loc = problem["loc"]
+        where = [str(part) for part in loc] if isinstance(loc, tuple) else [str(loc)]
+        name = where[0] if where else ""
+        first = first or name
+        lines.append(_describe(str(problem["type"]), str(problem["msg"]), name, where[1:], examples))
+    more = [f"and {len(problems) - MAX_PROBLEMS:,} more problems"] if len(problems) > MAX_PROBLEMS else []
+    text = "; ".join([*dict.fromkeys(lines), *more])
+    kinds = {str(problem["type"]) for problem in problems}
+    kind = MissingRequestError if kinds <= _MISSING else InvalidRequestError
+    return kind(f"{tool}: {text}", parameter=first or None)
+
+
+def _describe(
+    kind: str, message: str, name: str, inside: Sequence[str], examples: Mapping[str, object]
+) -> str:
+    if kind in ("unexpected_keyword_argument", "extra_forbidden"):
+        near = near_words(name[:64], examples, limit=2)
+        known = f"did you mean {' or '.join(near)}?" if near else f"it takes {', '.join(examples) or 'none'}"
+        return f"{name[:64]!r} is not a parameter; {known}"
+    example = f", e.g. {name}={json.dumps(examples[name], ensure_ascii=False)}" if name in examples else ""
+    if kind in _MISSING:
+        return f"{name} is required{example}"
+    place = f"{name}[{']['.join(inside)}]" if inside else name
+    return f"{place}: {message[:1].lower() + message[1:]}{example}"

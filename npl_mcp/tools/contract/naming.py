@@ -1,0 +1,67 @@
+"""Documents that a text names, and questions that stand in a todo or a change request."""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from dataclasses import dataclass
+
+from npl_index.errors import NPLError
+from npl_index.library.documents import DocumentRef
+from npl_index.library.references import document_name
+from npl_mcp.app.app import App
+from npl_mcp.stores.chat import feed, rooms
+
+MOST = 5
+"""Maximum documents of one text."""
+
+QUESTION = 1_000
+"""Characters of a change request that a question takes: its title and its first paragraphs."""
+
+_NAMES = re.compile(
+    r"(?<![\w:/.-])(?:(?:lib:[\w.@-]+/)?[\w./-]+\.(?:md|markdown)|artifact:\d+|cr:[A-Z][A-Z0-9]*-\d+)(?!\w)"
+)
+_TODO = re.compile(r"todo:(\d{1,15})")
+
+
+@dataclass(frozen=True, slots=True)
+class NamedDocument:
+    """A document that a text names.
+
+    :param selector: selects it.
+    :param tokens: tokens of the whole document.
+    """
+
+    selector: str
+    tokens: int
+
+
+def documents_named(app: App, text: str | None) -> tuple[NamedDocument, ...] | None:
+    """Return the documents that a text names, as far as the caller sees them; ``None`` if it names none."""
+    found: dict[str, NamedDocument] = {}
+    for name in dict.fromkeys(_NAMES.findall(text or "")[: 4 * MOST]):
+        with suppress(NPLError):
+            gathered = app.gather(DocumentRef(file=name))
+            if not gathered.several and len(found) < MOST:
+                tree = gathered.collection.documents[0].tree
+                tokens = app.counting(gathered.collection)[1](0).total(tree.subtree(0))
+                selector = document_name(gathered.files[0])
+                found[selector] = NamedDocument(selector, tokens)
+    return tuple(found.values()) or None
+
+
+def question_in(app: App, context: str | None) -> str | None:
+    """Return a question, or that of a todo or a change request whose name it is.
+
+    :raises NotFoundError: there is no such todo or change request.
+    """
+    name = (context or "").strip()
+    if (todo := _TODO.fullmatch(name)) and app.sight.has_domain("chat"):
+        with app.database.read() as tx:
+            number = int(todo[1])
+            (event,) = feed.some(tx, rooms.room_of(tx, number), [number])
+        return str(event.data.get("description") or event.data.get("message") or name)
+    if re.fullmatch(r"cr:[A-Z][A-Z0-9]*-\d+", name):
+        tree = app.gather(DocumentRef(file=name)).collection.documents[0].tree
+        return f"{tree.sections[0].title}\n{tree.text(tree.sections[0].whole)}"[:QUESTION]
+    return context

@@ -1,0 +1,142 @@
+"""The envelope of all answers, and the conversion of values to JSON.
+
+``{"success": true, "data": …}`` or ``{"success": false, "error": …, "error_code": …}``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from types import UnionType
+from typing import Any, Generic, TypeVar, Union, get_args, get_origin
+
+from npl_index.answer.values import Written
+from npl_index.errors import NPLError
+from npl_mcp.stores.base.values import Picture
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply(Generic[T]):
+    """The envelope of a success.
+
+    :param success: always true.
+    :param data: value of the tool.
+    """
+
+    success: bool = True
+    data: T
+
+
+ENVELOPE = '{"success":true,"data":', "}"
+"""The JSON of :class:`Reply` before and after its data."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailedReply:
+    """The envelope of a failure.
+
+    :param success: always false.
+    :param error: problem, its place, and a valid alternative.
+    :param error_code: a member of :class:`~npl_mcp.tools.contract.error_codes.ErrorCode`.
+    :param parameter: name of the invalid argument.
+    """
+
+    success: bool = False
+    error: str
+    error_code: str
+    parameter: str | None = None
+
+
+_PLAIN = frozenset({str, int, float, bool, type(None)})
+
+
+@cache
+def _field_names(kind: type) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(kind))
+
+
+def as_dict(value: object) -> Any:
+    """Return the JSON value of a value; fields that are ``None`` are left out.
+
+    :param value: dataclass, mapping, sequence, string, number, boolean or ``None``; of an answer written as
+        text, its value is used.
+    :raises TypeError: the value has another type.
+    """
+    kind: Any = value.__class__
+    if kind in _PLAIN:
+        return value
+    if isinstance(value, list | tuple):
+        return [part if part.__class__ in _PLAIN else as_dict(part) for part in value]
+    if isinstance(value, Written):
+        return as_dict(value.value)
+    if isinstance(value, Mapping):
+        return {str(key): as_dict(part) for key, part in value.items()}
+    if isinstance(value, Picture):
+        return {"media_type": value.media_type, "bytes": len(value.data)}
+    if dataclasses.is_dataclass(value):
+        return {
+            name: part if part.__class__ in _PLAIN else as_dict(part)
+            for name in _field_names(kind)
+            if (part := getattr(value, name)) is not None
+        }
+    raise TypeError(f"{kind.__name__} cannot be sent")
+
+
+def pictures(value: object) -> list[Picture]:
+    """Return the pictures among the fields of a tool's value, in order; they are never nested deeper."""
+    kind: Any = value.__class__
+    if not dataclasses.is_dataclass(value):
+        return []
+    return [part for name in _field_names(kind) if isinstance(part := getattr(value, name), Picture)]
+
+
+def value_type(returned: Any) -> Any:
+    """Return the type of a tool's value.
+
+    :param returned: return annotation of the tool's function, which may include a written form.
+    """
+    if get_origin(returned) in (Union, UnionType):
+        return next(kind for kind in get_args(returned) if get_origin(kind) is not Written)
+    return get_args(returned)[0] if get_origin(returned) is Written else returned
+
+
+class TooLargeAnswerError(NPLError):
+    """An answer above the limit of all answers."""
+
+
+def size(text: str) -> int:
+    """Return the number of bytes of a text in UTF-8; an ASCII text is not copied."""
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+
+
+def within(limit: int, answer: str) -> str:
+    """Return an answer after a check of its size.
+
+    :param limit: limit in bytes; the largest artifact fits.
+    :raises TooLargeAnswerError: the answer is longer.
+    """
+    if size(answer) <= limit:
+        return answer
+    raise TooLargeAnswerError(
+        f"the answer is longer than {limit:,} bytes",
+        hint="request less at a time, with limit, offset, a selector or a token budget",
+    )
+
+
+def encode(body: Mapping[str, object]) -> str:
+    """Return compact JSON without escapes for characters outside ASCII, which would cost more tokens."""
+    return sendable(json.dumps(body, ensure_ascii=False, separators=(",", ":")))
+
+
+def sendable(text: str) -> str:
+    """Return a text that UTF-8 can encode: lone surrogates become U+FFFD."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+    return text

@@ -1,0 +1,109 @@
+"""Declarations of tools: a plain function and its properties."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args, get_origin
+
+from npl_mcp.config.docstrings import parameters
+from npl_mcp.tools.contract.parameters import MEANINGS, checked, unlisted
+
+EXAMPLES = Path(__file__).parents[2] / "data" / "examples.json"
+"""Examples by tool: ``run`` has the arguments of a call in the documentation's small project, where the calls
+run in the order of the list of tools; ``values`` has a valid value for each parameter not in ``run``."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """The declaration of a tool.
+
+    :param function: function with the :class:`~npl_mcp.app.app.App` as first parameter and the tool's
+        parameters as keywords. Its name is the tool's name, the first paragraph of its docstring the
+        description for agents. A call checks the arguments, then runs the function once, in a worker thread.
+        A function that waits is made by :func:`~npl_mcp.app.waiting.waits`.
+    :param read_only: whether the tool changes nothing.
+    :param idempotent: whether a second equal call changes nothing more.
+    :param destructive: whether the tool may remove or overwrite data.
+    :param lane: group of calls that share threads: ``light``; ``heavy`` for calls that may need many
+        megabytes or seconds, of which few run at once; or ``search``, which delays no other lane.
+    :param listed: whether agents see the tool; others can still be called by name.
+    :param always: whether the tool is in the small list, and loaded at once by clients that load most tools
+        after a search.
+    :param switch: name of the setting that lists the tool, if ``listed`` is false.
+    :param reads: function from the arguments of a call to whether it changes nothing; only for tools that
+        write.
+    :param app: address of the page that shows the answer in a chat window. Only clients with such pages have
+        the tool; they give the page the structured content, and the model the text.
+    :param closed: whether the schema forbids other parameters, as a contract requires.
+    :param title: name for people; every listed tool has one.
+    """
+
+    function: Callable[..., object]
+    read_only: bool = True
+    idempotent: bool = True
+    destructive: bool = False
+    lane: Literal["light", "heavy", "search"] = "light"
+    listed: bool = True
+    always: bool = False
+    closed: bool = False
+    app: str | None = None
+    title: str | None = None
+    switch: str | None = None
+    reads: Callable[[Mapping[str, object]], bool] | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of the tool."""
+        return self.function.__name__
+
+    @property
+    def description(self) -> str:
+        """The first paragraph of the function's docstring, on one line."""
+        return " ".join((inspect.getdoc(self.function) or "").split("\n\n", 1)[0].split())
+
+    def __call__(self, app: Any, /, **arguments: Any) -> Any:
+        """Check the arguments of a call and run the function.
+
+        :param app: first argument of the function.
+        :raises InvalidRequestError: an argument is invalid.
+        """
+        return self.function(app, **checked(self.function, arguments))
+
+    @property
+    def meanings(self) -> dict[str, str]:
+        """The texts of parameters for people: from the docstring, else the text for agents, else shared."""
+        signature = inspect.signature(self.function, eval_str=True).parameters
+        texts = {
+            name: text
+            for name, parameter in signature.items()
+            if get_origin(parameter.annotation) is Annotated
+            for text in get_args(parameter.annotation)[1:]
+            if isinstance(text, str)
+        }
+        shared = {name: MEANINGS[name] for name in signature if name in MEANINGS}
+        return {**shared, **texts, **parameters(self.function)}
+
+    @property
+    def example(self) -> Mapping[str, object]:
+        """Arguments of the call in the documentation; empty for tools that are not listed."""
+        return _examples()[self.name].get("run", {})
+
+    @property
+    def examples(self) -> Mapping[str, object]:
+        """A valid value for each listed parameter, for messages about invalid arguments."""
+        known = _examples()[self.name]
+        values = {**known.get("run", {}), **known.get("values", {})}
+        names = list(inspect.signature(self.function).parameters)[1:]
+        return {name: values[name] for name in names if name not in unlisted(self.function)}
+
+
+@cache
+def _examples() -> dict[str, dict[str, dict[str, object]]]:
+    """Read the examples, which only failures and the documentation need."""
+    examples: dict[str, dict[str, dict[str, object]]] = json.loads(EXAMPLES.read_text(encoding="utf-8"))
+    return examples

@@ -1,0 +1,208 @@
+"""Documents: roots, folders and files by their tokens; one file as outline, text and source."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+from urllib.parse import unquote
+
+from npl_mcp.web.drawing import icicle
+from npl_mcp.web.editing import TEMPLATE, form, saved
+from npl_mcp.web.markdown import Levels, markdown
+from npl_mcp.web.routing import Action, Data, Shown, WebPage
+from npl_mcp.web.tables import Column, Table, part
+from npl_mcp.web.visits import CallError, Visit, address
+
+SHOWN = 200
+"""Rows of a folder, and sections of a file, on a page."""
+
+COLUMNS = (
+    Column("name", "Name"),
+    Column("title", "Title", "minor"),
+    Column("files", "Files", "number minor"),
+    Column("sections", "Sections", "number minor"),
+    Column("tokens", "Tokens", "number"),
+    Column("words", "Words", "number minor"),
+    Column("traits", "Holds"),
+)
+
+VIEWS = {"both": "Side by side", "text": "Text", "source": "Source", "links": "Links"}
+"""Ways to look at a file, by their names in addresses."""
+
+ANCHOR = "s-"
+"""What stands before the anchors of headings, which could be those of the page itself."""
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|//")
+_MARKDOWN = (".md", ".markdown")
+
+
+def to_document(name: str, **query: object) -> str:
+    """Return the address of a document's page.
+
+    :param name: what leads to the document.
+    """
+    return address(f"/documents/{name}", **query)
+
+
+async def everything(visit: Visit) -> Data:
+    """Return all roots and libraries."""
+    look = await visit.call("documents_look", **part(visit, SHOWN))
+    return {**look, "view": "", **_of_folder(visit, look["folder"])}
+
+
+async def documents(visit: Visit) -> Data:
+    """Return a folder or a file."""
+    name = visit.path("file")
+    view = visit.text("view", "both")
+    if view not in VIEWS:
+        raise CallError(f"there is no view {view[:64]!r}; there are {', '.join(VIEWS)}")
+    offset = visit.number("offset")
+    links = None
+    if view == "links":
+        links = await visit.call("documents_links", file=name, offset=offset, limit=SHOWN)
+    look = await visit.call(
+        "documents_look",
+        file=name,
+        selector=visit.text("selector") or None,
+        **{**part(visit, SHOWN), **({"offset": None} if links else {})},
+    )
+    if "folder" in look:
+        return {**look, "links": links, "view": view, **_of_folder(visit, look["folder"])}
+    file = look["file"]
+    sections = partial(_sections, file, view, visit.number("line"))
+    return {**look, "links": links, "view": view, **_of_file(file), "_sections": sections}
+
+
+def _of_folder(visit: Visit, folder: Data) -> Data:
+    leads = (
+        partial(icicle, folder["map"], lambda area: to_document(area["address"])) if "map" in folder else None
+    )
+    return {"_map": leads, "_table": Table(visit, COLUMNS, folder)}
+
+
+def _of_file(file: Data) -> Data:
+    shown = {item["row"]["selector"] for item in file["items"]}
+    anchors = {row["selector"]: row["anchor"] for row in file["outline"]}
+
+    def leads(row: Mapping[str, Any]) -> str:
+        selector = row["selector"]
+        anchor = f"#{ANCHOR}{anchors.get(selector) or 'start'}"
+        if selector in shown:
+            return anchor
+        return to_document(file["address"], selector=selector) + anchor
+
+    return {"_map": partial(icicle, file["map"], leads) if "map" in file else None, "_leads": leads}
+
+
+def _sections(file: Data, view: str, line: int | None) -> list[Data]:
+    """Return the sections that are shown, with the elements of their headings and their texts as HTML.
+
+    :param line: of the file that is marked in the source.
+    """
+    leads, levels = _leading(file["crumbs"]), Levels(2)
+    definitions = file.get("definitions", "")
+    sections = []
+    for item in file["items"]:
+        row, text = item["row"], item["text"]
+        tag = levels.tag(row["depth"]) if row["level"] else "h1"
+        html = markdown(text, leads, min(6, int(tag[1:]) + 1), definitions) if view != "source" else None
+        if row["level"] or text:
+            source = _marked(text, -1 if line is None else line - item["line"])
+            sections.append({"row": row, "text": source, "tag": tag, "html": html})
+    return sections
+
+
+def _marked(text: str, line: int) -> tuple[str, str, str]:
+    """Return a text in three parts: before a line, the line, and behind it."""
+    lines = text.splitlines(keepends=True)
+    if not 0 <= line < len(lines):
+        return text, "", ""
+    return "".join(lines[:line]), lines[line], "".join(lines[line + 1 :])
+
+
+def _leading(crumbs: Sequence[Mapping[str, str]]) -> Callable[[str], str | None]:
+    """Return what says where the links of a file lead: to pages of documents, or out of here.
+
+    :param crumbs: the folders above the file.
+    """
+    root, folder = crumbs[0]["address"], crumbs[-1]["address"]
+    inside = folder[len(root) :].lstrip("/")
+
+    def leads(url: str) -> str | None:
+        if _SCHEME.match(url):
+            return url
+        path, _, anchor = url.partition("#")
+        path = unquote(path.partition("?")[0])
+        place = f"#{ANCHOR}{anchor}" if anchor else ""
+        if not path:
+            return place or None
+        whole = posixpath.normpath(posixpath.join("" if path.startswith("/") else inside, path.lstrip("/")))
+        _, suffix = posixpath.splitext(whole)
+        if whole.startswith("..") or suffix.lower() not in ("", *_MARKDOWN):
+            return None
+        return to_document(root + whole if root.endswith(":") else f"{root}/{whole}") + place
+
+    return leads
+
+
+async def edit(visit: Visit) -> Data:
+    """Return a section of a file, for a form."""
+    return form(await _section(visit, visit.text("file"), visit.text("selector")))
+
+
+async def _section(visit: Visit, file: str, selector: str) -> Data:
+    found = await visit.call("documents_section", file=file, selector=selector)
+    above = (("Documents", "/documents"), (file, f"/documents/{file}"))
+    return {**found, "section": selector, "_action": "/documents/section", "_above": above}
+
+
+async def save(visit: Visit) -> str | Shown:
+    """Write the own text of a section, if it is still what the form showed."""
+    file, selector = visit.form.get("file", ""), visit.form.get("section", "")
+
+    async def read() -> Data:
+        try:
+            return await _section(visit, file, selector)
+        except CallError:  # it has another name by now, or is gone
+            gone = {"file": file, "section": selector, "content": "", "digest": ""}
+            return {**gone, "_action": "/documents/section", "_above": (("Documents", "/documents"),)}
+
+    async def write(text: str, digest: str) -> str:
+        given = {
+            "operation": "replace",
+            "selector": f"{selector} [depth=0]",
+            "content": text,
+            "expect": digest,
+        }
+        written = await visit.call("npl_update_section", file=file, **given)
+        return to_document(written["file"], selector=written["selector"].removesuffix(" [depth=0]"))
+
+    return await saved(visit, read, write)
+
+
+FINDINGS = (
+    Column("file", "File"),
+    Column("line", "Line", "number"),
+    Column("selector", "Section", "minor"),
+    Column("tokens", "Tokens", "number minor"),
+    Column("note", "What"),
+)
+
+
+async def health(visit: Visit) -> Data:
+    """Return what is wrong with a folder."""
+    name, check = visit.text("file"), visit.text("check") or None
+    found = await visit.call("health_look", file=name or None, check=check, **part(visit, SHOWN))
+    return {**found, "name": name, "_table": Table(visit, FINDINGS, found)}
+
+
+DECLARED = (
+    WebPage("/documents", everything, "documents.html", "npl", "Documents"),
+    WebPage("/documents/edit", edit, TEMPLATE, "npl"),
+    Action("/documents/section", save),
+    WebPage("/documents/health", health, "health.html", "npl"),
+    WebPage("/documents/{file:path}", documents, "documents.html", "npl"),
+)

@@ -1,0 +1,72 @@
+"""The routes of all pages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from fastmcp import FastMCP
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Mount
+from starlette.staticfiles import StaticFiles
+
+from npl_mcp.app.app import App
+from npl_mcp.config.settings import Settings
+from npl_mcp.web import signing_in
+from npl_mcp.web.browsers import STATIC
+from npl_mcp.web.pages import (
+    artifacts,
+    ask,
+    call_log,
+    changes,
+    folders,
+    questions,
+    rooms,
+    search,
+    sessions,
+    start,
+    worklogs,
+)
+from npl_mcp.web.routing import COMPRESSED, Site
+
+
+class _Static(StaticFiles):
+    """The style sheet, the script and the icon; browsers ask whether they have changed."""
+
+    def file_response(self, *given: Any, **named: Any) -> Response:
+        """Return a file."""
+        response = super().file_response(*given, **named)
+        response.headers["Cache-Control"] = "no-cache"
+        return response
+
+
+PAGES = (
+    signing_in,
+    start,
+    ask,
+    questions,
+    folders,
+    search,
+    sessions,
+    rooms,
+    artifacts,
+    worklogs,
+    changes,
+    call_log,
+)
+"""Modules that declare pages, in the order of the navigation."""
+
+
+def site_of(server: FastMCP[Any], settings: Settings, app: App | None = None) -> Site:
+    """Return the pages of a server.
+
+    :param server: answers the calls.
+    :param app: of the server.
+    """
+    return Site(server, settings, [one for module in PAGES for one in module.DECLARED], app)
+
+
+def static_files() -> BaseRoute:
+    """Return the route of what pages are shown with."""
+    files = _Static(directory=Path(__file__).parent / "static")
+    return Mount(STATIC.rstrip("/"), files, middleware=[COMPRESSED])

@@ -1,0 +1,77 @@
+"""Folders of many small files, and what a server says of them."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from npl_index.index.database import NAME
+from npl_mcp.app.app import App
+from npl_mcp.config.settings import Settings
+from npl_mcp.tools.npl import npl_load_tailored
+
+WORDS = ("pump", "valve", "sieve", "ladle", "spoon")
+
+
+def write(root: Path, files: int) -> None:
+    """Write files with a section of their own each, long ago."""
+    for number in range(files):
+        put(root / f"part{number % 5}" / f"page{number:03}.md", f"# Page {number}\n\n{text(number)}\n")
+
+
+def text(number: int) -> str:
+    word = WORDS[number % len(WORDS)]
+    return f"The {word} of number{number} turns {word}s.\n\n## Care of page {number}\n\nOil the {word}."
+
+
+def put(path: Path, content: str, age: float = 100) -> None:
+    """Write a file that looks as if it was written a while ago."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content, encoding="utf-8")
+    then = time.time() - age
+    os.utime(path, (then, then))
+
+
+def told(app: App) -> list[object]:
+    """Return what an application says of the whole folder."""
+    found: list[object] = []
+    for question in ("care of the valve", "oil a spoon of number7", "pump sieve"):
+        answer = npl_load_tailored(app, context=question, file=".", explain=True, token_budget=500).value
+        found += [answer.content, answer.ranking]
+    return found
+
+
+def fresh(settings: Settings) -> list[object]:
+    """Return what an application says that remembers nothing."""
+    app = App(replace(settings, cache_mode="memory"))
+    try:
+        return told(app)
+    finally:
+        app.close()
+
+
+def parsed(app: App) -> int:
+    """Count the documents that an application has to index."""
+    before = app.state.sets.built
+    told(app)
+    return app.state.sets.built - before
+
+
+def index_file(settings: Settings) -> Path:
+    return settings.data_folder / NAME
+
+
+def settings_in(place: Path) -> Settings:
+    """Return settings whose documents and data lie below one folder."""
+    (place / "work").mkdir(exist_ok=True)
+    return Settings(
+        cwd=place / "work",
+        home=place,
+        system=place / "none",
+        roots=(place / "many",),
+        data_dir=place / "data",
+        vocabulary_folders=(),
+        warm_up=False,
+    )

@@ -1,0 +1,356 @@
+"""Promises of sets of documents: kept across starts, shared by processes, never wrong."""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from weakref import ref
+
+import pytest
+
+from npl_index.errors import SectionNotFoundError, UnreadableDocumentError
+from npl_index.index.driver import driver
+from npl_index.index.schema import VERSION
+from npl_index.library.documents import DocumentRef
+from npl_mcp.app.app import App
+from npl_mcp.config.settings import Settings
+from npl_mcp.tools.npl import npl_load_tailored
+from tests import engines
+from tests.npl_mcp.app.many import fresh, index_file, parsed, put, told, write
+from tests.npl_mcp.opened_files import opened
+
+FILES = 24
+
+
+@pytest.fixture
+def kept(settings: Settings, tmp_path: Path) -> Settings:
+    """Settings with a folder that is many files."""
+    root = tmp_path / "many"
+    write(root, FILES)
+    return replace(settings, roots=(root,))
+
+
+def test_a_set_survives_a_restart(kept: Settings) -> None:
+    """The next start indexes nothing, and says the same."""
+    app = App(kept)
+    first = told(app)
+    app.close()
+    assert first == fresh(kept)
+    again = App(kept)
+    assert parsed(again) == 0
+    assert told(again) == first
+    again.close()
+    assert index_file(kept).stat().st_mode & 0o777 == 0o600
+
+
+def edit(root: Path) -> None:
+    put(root / "part1" / "page001.md", "# Changed\n\nThe valve is a spoon now.\n", 50)
+
+
+def remove(root: Path) -> None:
+    (root / "part2" / "page002.md").unlink()
+
+
+def rename(root: Path) -> None:
+    (root / "part3").rename(root / "parts")
+
+
+def add(root: Path) -> None:
+    put(root / "new.md", "# New\n\nA sieve for oil.\n")
+
+
+def everything(root: Path) -> None:
+    for change in (edit, remove, rename, add):
+        change(root)
+
+
+CHANGES = [edit, remove, rename, add, everything]
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
+def test_what_changed_is_seen_by_the_next_call_and_the_next_start(
+    kept: Settings, change: Callable[[Path], None]
+) -> None:
+    """Only what changed is indexed, and answers are those of a folder that was read anew."""
+    app = App(kept)
+    told(app)
+    change(kept.roots[0])
+    assert told(app) == fresh(kept)
+    app.close()
+    again = App(kept)
+    assert parsed(again) == 0
+    assert told(again) == fresh(kept)
+    again.close()
+
+
+def test_processes_share_what_one_of_them_indexed(kept: Settings) -> None:
+    """An edit that one has indexed is not indexed by the other; both say the same."""
+    one, other = App(kept), App(kept)
+    told(one)
+    assert parsed(other) == 0
+    everything(kept.roots[0])
+    assert told(one) == fresh(kept)
+    assert parsed(other) == 0
+    assert told(other) == fresh(kept)
+    one.close()
+    other.close()
+
+
+def cut_off(settings: Settings) -> None:
+    path = index_file(settings)
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def torn(settings: Settings) -> None:
+    with index_file(settings).open("r+b") as file:
+        file.seek(4096)
+        file.write(b"\xff" * 16384)
+
+
+def empty(settings: Settings) -> None:
+    index_file(settings).write_bytes(b"")
+
+
+def gone(settings: Settings) -> None:
+    index_file(settings).unlink()
+
+
+def changed(settings: Settings, statement: str) -> None:
+    with closing(sqlite3.connect(index_file(settings))) as connection:
+        connection.execute(statement)
+        connection.commit()
+
+
+def damaged_terms(settings: Settings) -> None:
+    changed(settings, "UPDATE document SET terms = x'00'")
+
+
+def damaged_record(settings: Settings) -> None:
+    changed(settings, "UPDATE document SET record = substr(record, 1, 20)")
+
+
+def lost_documents(settings: Settings) -> None:
+    changed(settings, "DELETE FROM document")
+
+
+def another_version(settings: Settings) -> None:
+    changed(settings, "PRAGMA user_version = 1")
+
+
+DAMAGES = [cut_off, torn, empty, gone, damaged_terms, damaged_record, lost_documents, another_version]
+
+
+@pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
+def test_damage_costs_time_only(kept: Settings, damage: Callable[[Settings], None]) -> None:
+    """Whatever happened to the files, answers are right, and the next start is served from them again."""
+    app = App(kept)
+    told(app)
+    edit(kept.roots[0])
+    told(app)
+    app.close()
+    damage(kept)
+    app = App(kept)
+    assert told(app) == fresh(kept)
+    app.close()
+    again = App(kept)
+    assert parsed(again) == 0
+    again.close()
+
+
+def test_other_programs_read_what_is_indexed_of_a_file(kept: Settings) -> None:
+    """A view shows each file with its sections and their terms, also below a home folder."""
+    put(kept.home / "npl" / "npl.md", "# NPL@1.0\n\nA valve.\n")
+    app = App(kept)
+    told(app)
+    npl_load_tailored(app, resource_type="component", item="*", context="valve")
+    app.close()
+    with closing(driver().connect(str(index_file(kept)))) as connection:
+        rows = connection.execute(
+            "SELECT file_path, mtime, index_json, keywords_json FROM file_index ORDER BY file_path"
+        ).fetchall()
+    assert len(rows) >= FILES
+    for path, mtime, _, _ in rows:
+        assert Path(path).stat().st_mtime_ns == mtime
+    path, _, index, keywords = next(row for row in rows if row[0].endswith("part1/page001.md"))
+    assert json.loads(index)[1] == {"section": 1, "level": 1, "name": "Page 1"}
+    assert "care page 1" in json.loads(keywords)
+    assert "" not in json.loads(keywords)
+
+
+def test_what_an_edit_replaced_is_freed_at_once(kept: Settings) -> None:
+    """No cycle keeps a set that was replaced until the next collection of garbage."""
+    app = App(kept)
+    before = ref(app.gather(DocumentRef(file=".")).collection)
+    told(app)
+    gc.collect()
+    gc.disable()
+    try:
+        edit(kept.roots[0])
+        app.gather(DocumentRef(file="."))
+        assert before() is None
+    finally:
+        gc.enable()
+    app.close()
+
+
+def test_files_of_other_programs_and_versions_are_left_alone(kept: Settings) -> None:
+    """The index of a later version, and what is no index although it has the name."""
+    newer = kept.data_folder / f"index-{VERSION + 1}.db"
+    put(newer, "of a later version")
+    put(index_file(kept), "GIF89a" * 100)
+    before = {path: path.read_bytes() for path in (newer, index_file(kept))}
+    app = App(kept)
+    assert told(app) == fresh(kept)
+    app.close()
+    assert {path: path.read_bytes() for path in before} == before
+
+
+def test_a_data_folder_that_cannot_be_written(kept: Settings, caplog: pytest.LogCaptureFixture) -> None:
+    """Sets live in memory, and one warning says so."""
+    blocked = kept.data_folder
+    engines.unused(blocked)
+    blocked.parent.mkdir(parents=True, exist_ok=True)
+    blocked.write_text("a file is in the way")
+    app = App(kept)
+    assert told(app) == fresh(kept)
+    edit(kept.roots[0])
+    assert told(app) == fresh(kept)
+    app.close()
+    assert [record.message for record in caplog.records if "memory only" in record.message] != []
+    assert len(caplog.records) == 1
+
+
+def test_the_bound_on_disk_holds(kept: Settings, tmp_path: Path) -> None:
+    """Folders that were not used for longest go; the answers stay."""
+    write(tmp_path / "other", 3)
+    first = replace(kept, index_bytes=1)
+    second = replace(first, roots=(tmp_path / "other",))
+    for settings in (first, second, first):
+        app = App(settings)
+        assert parsed(app) > 0
+        assert told(app) == fresh(settings)
+        app.close()
+    with closing(sqlite3.connect(index_file(kept))) as connection:
+        assert connection.execute("SELECT name FROM root").fetchall() == [(str(kept.roots[0]),)]
+        assert connection.execute("SELECT count(*) FROM document").fetchone() == (FILES,)
+
+
+def test_a_further_root_indexes_its_own_files_only(kept: Settings, tmp_path: Path) -> None:
+    """Roots share the index; one changes nothing that is said of another."""
+    write(tmp_path / "other", 3)
+    app = App(kept)
+    first = told(app)
+    app.close()
+    app = App(replace(kept, roots=(*kept.roots, tmp_path / "other")))
+    assert parsed(app) == 0
+    npl_load_tailored(app, context="valve")
+    assert app.state.sets.built == 3
+    app.close()
+    app = App(kept)
+    assert (parsed(app), told(app)) == (0, first)
+    app.close()
+
+
+def test_a_part_of_a_folder_needs_no_index_of_its_own(kept: Settings) -> None:
+    """Folders and patterns below a root are documents of it."""
+    app = App(kept)
+    told(app)
+    built = app.state.sets.built
+    for file in ("part1", "part*/*.md", "part1/page001.md, part2/page002.md"):
+        assert npl_load_tailored(app, context="care of the valve", file=file).value.sections
+    assert app.state.sets.built == built
+    app.close()
+
+
+WORKER = """
+import sys
+from dataclasses import replace
+from pathlib import Path
+from npl_mcp.config.settings import Settings
+from npl_mcp.app.app import App
+from npl_mcp.tools.npl import npl_load_tailored
+from tests.npl_mcp.app.many import fresh, index_file, parsed, put, told, write
+root, data = map(Path, sys.argv[1:])
+settings = Settings(cwd=root, home=root, system=root, roots=(root,), data_dir=data, warm_up=False)
+print("ready", flush=True)
+number = 0
+while True:
+    number += 1
+    (root / "part0" / "page000.md").write_text(f"# Edit {number}\\n\\nvalve number{number}\\n")
+    app = App(settings)
+    npl_load_tailored(app, context="valve", file=".")
+    app.close()
+"""
+
+
+@pytest.mark.durability
+@pytest.mark.parametrize("round_", range(6))
+def test_a_process_that_is_killed_leaves_one_state_or_the_other(kept: Settings, round_: int) -> None:
+    """Wherever it is hit, the next start reads a whole set, and says what a folder read anew says."""
+    arguments = [sys.executable, "-c", WORKER, str(kept.roots[0]), str(kept.data_folder)]
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as worker:
+        assert worker.stdout is not None
+        assert worker.stdout.readline() == "ready\n"
+        time.sleep(0.15 + 0.11 * round_)
+        worker.send_signal(signal.SIGKILL)
+    put(kept.roots[0] / "part0" / "page000.md", "# Page 0\n\nThe end.\n")
+    app = App(kept)
+    assert told(app) == fresh(kept)
+    app.close()
+
+
+def test_a_file_that_changes_while_an_answer_is_made(kept: Settings) -> None:
+    """A set that was looked at before the change says that the file is another one now."""
+    app = App(kept)
+    place = app.gather(DocumentRef(file=".")).files.index("part1/page001.md")
+    app.close()
+    app = App(kept)  # has none of the texts
+    collection = app.gather(DocumentRef(file=".")).collection
+    edit(kept.roots[0])
+    with pytest.raises(UnreadableDocumentError, match=r"page001.md' changed"):
+        _ = collection.documents[place].tree.source
+    assert told(app) == fresh(kept)
+    app.close()
+
+
+def test_what_sections_are_called_needs_no_file(kept: Settings) -> None:
+    """Selectors, names and sizes come from the index; a file is read when its text is shown."""
+    app = App(kept)
+    told(app)
+    app.close()
+    app = App(kept)
+    with opened() as names:
+        with pytest.raises(SectionNotFoundError):
+            npl_load_tailored(app, selectors=["## * [has-code]"], file=".")
+        with pytest.raises(SectionNotFoundError, match="did you mean"):
+            npl_load_tailored(app, selectors=["## Care of pages"], file=".")
+        assert names == []
+        found = npl_load_tailored(app, context="number7", file=".", token_budget=300)
+    assert set(names) == {Path(section.file or "").name for section in found.value.sections}
+    app.close()
+
+
+@pytest.mark.parametrize("mode", ["memory", "disk"])
+def test_many_edits(kept: Settings, mode: str) -> None:
+    """After each, and after all of them, answers are those of a folder that was read again."""
+    root = kept.roots[0]
+    app = App(replace(kept, cache_mode=mode))
+    told(app)
+    for number in range(60):
+        put(root / f"part{number % 5}" / f"page{number:03}.md", f"# Edit {number}\n\nA valve, a spoon.\n", 50)
+        if number % 7 == 0:
+            (root / f"part{number % 5}" / f"page{number:03}.md").unlink()
+        if number % 20 == 0:
+            assert told(app) == fresh(kept)
+    assert told(app) == fresh(kept)
+    app.close()

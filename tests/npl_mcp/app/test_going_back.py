@@ -1,0 +1,266 @@
+"""Selectors go back: what an answer names is selected again without a file, by a server just started."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from npl_index.errors import SectionNotFoundError
+from npl_mcp.app.app import App
+from npl_mcp.config.settings import Settings
+from npl_mcp.tools.artifact import artifact_add_revision, artifact_create
+from npl_mcp.tools.contract.responses import as_dict
+from npl_mcp.tools.npl import npl_load_tailored, npl_section_index
+from tests.conftest import calls
+from tests.npl_mcp.documents.change_requests import make_project
+
+BUILD = """\
+# Building
+
+How to build.
+
+## Library Mode { #library-mode }
+
+Build a library with one entry file.
+
+### Options
+
+Name the entry.
+
+## App Mode
+
+Build pages.
+
+### Options
+
+Name the pages.
+"""
+
+PLAN = """\
+# Plan
+
+## Risks
+
+The schedule may slip, and the build may break.
+
+## Steps
+
+1. Build the library.
+"""
+
+HEADER = "npl-instructions:\n   name: {}\n   version: 1.0.0\n---\n\n"
+
+
+@pytest.fixture
+def places(settings: Settings, docs: Path, tmp_path: Path) -> Settings:
+    """Two roots with files of equal names, a working directory, artifacts and change requests."""
+    second = tmp_path / "other" / "docs"
+    for folder in (docs / "guide", docs / "deep" / "guide", second / "guide", tmp_path / "work" / "notes"):
+        folder.mkdir(parents=True)
+    for file in (docs / "guide" / "build.md", docs / "deep" / "guide" / "build.md"):
+        file.write_text(BUILD, encoding="utf-8")
+    (second / "guide" / "build.md").write_text(BUILD.replace("Build", "Rebuild"), encoding="utf-8")
+    (second / "guide.md").write_text("# Other guide\n\n## Building\n\nBuild it anew.\n", encoding="utf-8")
+    (docs / "build.md.md").write_text("# Twice\n\n## Building\n\nBuild it twice.\n", encoding="utf-8")
+    (docs / "two  spaces, a comma.md").write_text(
+        "# Odd\n\n## Build\n\nBuild odd things.\n", encoding="utf-8"
+    )
+    parts = "\n* * *\n\n".join(
+        f"{HEADER.format(name)}# {name}\n\n## Build\n\nBuild {name}.\n" for name in ("one", "two")
+    )
+    (docs / "parts.md").write_text(parts, encoding="utf-8")
+    (tmp_path / "work" / "notes" / "today.md").write_text(BUILD, encoding="utf-8")
+    make_project(tmp_path / "work")
+    found = replace(settings, roots=(docs, second))
+    with closing(App(found)) as app:
+        for name in ("plan", "sketch"):
+            artifact_create(app, name, "document", f"{name}.md", PLAN.replace("Plan", name))
+        picture = base64.b64encode(b"\x89PNG\r\n").decode()
+        artifact_create(app, "picture", "image", "p.png", file_content_base64=picture)
+        artifact_add_revision(app, 1, "plan.md", PLAN.replace("slip", "slide"))
+    return found
+
+
+ASKED: Mapping[str, Mapping[str, str]] = {
+    "nothing": {},
+    "a file beside a folder of its name": {"file": "guide.md"},
+    "a file in a folder": {"file": "guide/build.md"},
+    "a file with an equal end": {"file": "deep/guide/build.md"},
+    "a file that another root hides": {"file": "other/docs:guide/build.md"},
+    "a file with two suffixes": {"file": "build.md.md"},
+    "a name that is hard to write": {"file": "two  spaces, a comma.md"},
+    "a file of parts": {"file": "parts.md"},
+    "a file of the working directory": {"file": "notes/today.md"},
+    "a folder": {"file": "guide"},
+    "a pattern": {"file": "**/build.md"},
+    "braces": {"file": "{deep,.}/guide/{build,none}.md"},
+    "a list": {"file": "guide.md, deep/guide/build.md,artifact:2"},
+    "the core reference": {"file": "npl.md"},
+    "an item": {"resource_type": "component", "item": "fences.example"},
+    "items": {"resource_type": "component", "item": "syntax.*"},
+    "an artifact": {"file": "artifact:1"},
+    "an older revision": {"file": "artifact:1@0"},
+    "all artifacts": {"file": "artifact:*"},
+    "a change request": {"file": "cr:TST-002"},
+    "all change requests": {"file": "cr:*"},
+}
+
+QUESTIONS: tuple[Mapping[str, Any], ...] = (
+    {"context": "build a library: which options, which risks, an example", "explain": True},
+    {"context": "build options", "token_budget": 30},
+    {"selectors": ["// *"], "token_budget": 60},
+)
+
+
+def selectors(value: Any) -> Iterator[str]:
+    """Find every selector of an answer."""
+    if isinstance(value, dict):
+        for name, part in value.items():
+            if name == "selector":
+                yield part
+            elif name == "request_more":
+                yield from part
+            else:
+                yield from selectors(part)
+    elif isinstance(value, list):
+        for part in value:
+            yield from selectors(part)
+
+
+def load(app: App, **request: Any) -> dict[str, Any]:
+    """Return what a tailored load answers."""
+    data: dict[str, Any] = as_dict(npl_load_tailored(app, **request))
+    return data
+
+
+def selected(app: App, selector: str, **where: str) -> tuple[list[tuple[str, int, int]], str]:
+    """Return the sections that a selector selects, and their text without the lines that name files."""
+    answer = load(app, selectors=[selector], **where)
+    rows = [(row["title"], row["start_line"], row["end_line"]) for row in answer["sections"]]
+    lines = [line for line in answer["content"].split("\n") if line and not line.startswith("<!--")]
+    return rows, "\n".join(lines)
+
+
+@pytest.mark.parametrize("case", ASKED)
+def test_each_selector_of_each_answer_goes_back(places: Settings, case: str) -> None:
+    """It selects the same text with the file and, in a new process's worth of state, without it."""
+    where = ASKED[case]
+    with closing(App(places)) as first:
+        answers = [load(first, **question, **where) for question in QUESTIONS]
+        answers.append(as_dict(npl_section_index(first, **where)))
+        expected = {one: selected(first, one, **where) for one in dict.fromkeys(selectors(answers))}
+    assert len(expected) > 1
+    with closing(App(places)) as second:
+        for selector, sections in expected.items():
+            assert selected(second, selector) == sections, selector
+
+
+@pytest.mark.parametrize("case", [case for case in ASKED if case != "a list"])
+def test_the_file_an_answer_names_goes_back(places: Settings, case: str) -> None:
+    """What rows call a file leads to it alone."""
+    with closing(App(places)) as app:
+        answer = load(app, context="build the example", **ASKED[case])
+        for row in answer["sections"]:
+            sections, _ = selected(app, row["selector"], file=row.get("file", answer["file"]))
+            assert sections == [(row["title"], row["start_line"], row["end_line"])]
+
+
+@pytest.mark.parametrize(
+    ("selector", "text"),
+    [
+        ("artifact:1 > ## Risks", "slide"),
+        ("artifact:1@0 > ## Risks", "slip"),
+        ("plan > ## Risks", "slide"),
+        ("sketch.md > ## Risks", "slip"),
+        ("TST-002 > ## 2. Rationale", "why"),
+        ("cr:tst-2 > ## 2. Rationale", "why"),
+        ("today > ## App Mode", "Build pages"),
+        ("notes/today.md > ## App Mode", "Build pages"),
+        ("guide/build > ## Library Mode { #library-mode }", "one entry file"),
+        ("other/docs:guide > ## Building", "anew"),
+        ("fences.example // Several cases in one fence", "fence"),
+        ("npl // *", ""),
+    ],
+)
+def test_other_names_of_a_document_lead_to_it(places: Settings, selector: str, text: str) -> None:
+    """Its path, the end of its path, an item's name, and what else people call it."""
+    with closing(App(places)) as app:
+        content = load(app, selectors=[selector])["content"]
+        assert text in content
+        assert "<!--" not in content
+
+
+def test_selectors_of_several_documents_and_of_none_go_together(places: Settings) -> None:
+    """Where a selector names no document, all roots that were given are looked through as well."""
+    with closing(App(places)) as app:
+        both = load(app, selectors=["artifact:1 > ## Risks", "## Sowing"])["sections"]
+        assert [row["title"] for row in both] == ["Risks", "Sowing"]
+        assert [row["file"] for row in both] == ["artifact:1@1", "plants/beans.md"]
+
+
+@pytest.mark.parametrize("form", ["json", "markdown"])
+@pytest.mark.parametrize("case", ["nothing", "a pattern", "a list", "all artifacts"])
+def test_an_agent_goes_on_with_what_an_answer_named(places: Settings, case: str, form: str) -> None:
+    """With what is left and what it has, no file, and a server that knows nothing of the calls before."""
+    asked: dict[str, Any] = {"selectors": ["// *"], **ASKED[case]}
+    had: list[str] = []
+    lines: list[str] = []
+    for _ in range(40):
+        with closing(App(places)) as app:
+            answer = npl_load_tailored(app, exclude=had, token_budget=600, format=form, **asked).value
+        assert answer.not_found is None
+        lines += [
+            f"{row.file}:{line}" for row in answer.sections for line in range(row.start_line, row.end_line)
+        ]
+        had += [row.selector for row in answer.sections]
+        if not answer.request_more:
+            break
+        asked = {"selectors": list(answer.request_more)}
+    assert len(had) > 1
+    assert len({line.rpartition(":")[0] for line in lines}) > 1
+    assert len(lines) == len(set(lines))
+
+
+def test_what_is_had_of_other_documents_is_no_error(places: Settings) -> None:
+    """What is nowhere is one."""
+    with closing(App(places)) as app:
+        for had in (["guide/build > ## App Mode"], ["artifact:1 > ## Risks", "TST-002"], ["## Building"]):
+            answer = load(app, selectors=["plants/beans > ## Sowing"], exclude=had)
+            assert [row["title"] for row in answer["sections"]] == ["Sowing"]
+        with pytest.raises(SectionNotFoundError, match="exclude: "):
+            load(app, selectors=["plants/beans > ## Sowing"], exclude=["nowhere > ## Building"])
+
+
+def test_sets_of_sources_are_read_together(places: Settings) -> None:
+    """All artifacts that are Markdown, and lists with commas or as JSON."""
+    names = ["artifact:2", "cr:TST-002", "guide.md"]
+    files = ["artifact:*", ", ".join(names), ",".join(names), names]
+    answers = calls(places, [("npl_section_index", {"file": file}) for file in files])
+    shown = [[node["name"] for node in answer["data"]["sections"]] for answer in answers]
+    assert shown[0] == ["artifact:1@1", "artifact:2@0"]
+    assert shown[1] == shown[2] == shown[3] == ["artifact:2@0", "cr:TST-002", "guide.md"]
+
+
+@pytest.mark.parametrize(
+    ("file", "problem"),
+    [
+        ("guide.md, nosuch.md", "nosuch.md"),
+        ("artifact:9, guide.md", "9"),
+        (" , ", "' , '"),
+        ("{none,neither}.md", "{none,neither}.md"),
+        ("{a,b}" * 9, "64"),
+        ("{../../docs/guide,none}.md", "no document"),
+        ("other/docs:../secret.md", "other/docs:../secret.md"),
+    ],
+)
+def test_a_set_of_what_is_not_there_gets_a_clear_error(places: Settings, file: str, problem: str) -> None:
+    """The part of a list that is missing is named; braces must lead to something."""
+    (answer,) = calls(places, [("npl_section_index", {"file": file})])
+    assert not answer["success"]
+    assert problem in answer["error"]

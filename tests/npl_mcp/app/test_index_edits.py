@@ -1,0 +1,114 @@
+"""After any edits the index holds what one made afresh from the same files holds, bit for bit."""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from npl_index.index.driver import driver
+from npl_mcp.app.app import App
+from npl_mcp.config.settings import Settings
+from npl_mcp.tools.npl import npl_load_tailored, npl_section_index
+from tests.conftest import THOROUGH
+from tests.npl_mcp.app.many import index_file
+
+WORDS = [
+    "valve",
+    "pump",
+    "compost",
+    "water",
+    "bed",
+    "soil",
+    "frost",
+    "cold",
+    "frame",
+    "seed",
+    "root",
+    "leaf",
+    "pipe",
+    "hose",
+    "tank",
+]
+FILES = 60
+EDITS = 1_000 if THOROUGH else 150
+ASKED_EVERY = 10
+QUESTIONS = ("valve and pump", "how cold may soil be", "compost water", "spare words of a hose", "tank9")
+
+STATES = {
+    "statistics": 'SELECT text, sum(own), sum("any"), sum(path), sum(pages) FROM total JOIN term ON id = term'
+    ' GROUP BY text HAVING sum("any") > 0 ORDER BY text',
+    "sums": "SELECT name, sections, pages, words FROM root ORDER BY name",
+    "names": "SELECT path, section, spelt, kind, label, fold, written FROM name"
+    " JOIN file ON file.document = name.document ORDER BY path, section",
+    "documents": "SELECT path, file.digest, title, heading, document.digest, record FROM file"
+    " JOIN document ON document.id = file.document ORDER BY path",
+}
+CANDIDATES = (
+    "SELECT file.path, bm25(word, 2.0, 2.0, 1.0) FROM word JOIN file ON document = word.rowid"
+    " WHERE word MATCH ? ORDER BY file.path"
+)
+
+
+def page(chance: Random) -> str:
+    """Return a random page of a few sections."""
+    lines = []
+    for _ in range(chance.randint(1, 5)):
+        lines.append(f"{'#' * chance.randint(1, 3)} {' '.join(chance.choices(WORDS, k=2))}")
+        lines += [
+            "",
+            " ".join(chance.choices(WORDS, k=chance.randint(0, 30))) + f" tank{chance.randrange(40)}",
+            "",
+        ]
+    return "\n".join(lines)
+
+
+def edit(root: Path, chance: Random) -> None:
+    """Write, move or remove a random file."""
+    path = root / f"part{chance.randrange(4)}" / f"page{chance.randrange(FILES // 4)}.md"
+    act = chance.random()
+    if act < 0.15:
+        path.unlink(missing_ok=True)
+    elif act < 0.25 and path.exists():
+        path.replace(path.with_name(f"page{chance.randrange(FILES // 4)}.md"))
+    else:
+        path.write_text(page(chance), encoding="utf-8")
+
+
+def held(settings: Settings) -> dict[str, list[Any]]:
+    """Return what an index holds, by paths and texts: its numbers are its own."""
+    with closing(driver().connect(str(index_file(settings)))) as connection:
+        found = {name: connection.execute(query).fetchall() for name, query in STATES.items()}
+        terms = [term for term, *_ in found["statistics"]]
+        found |= {term: connection.execute(CANDIDATES, (f'"{term}"',)).fetchall() for term in terms}
+    return found
+
+
+def test_an_edited_index_is_one_made_afresh(settings: Settings, tmp_path: Path) -> None:
+    root, chance = tmp_path / "many", Random(7)
+    for part in range(4):
+        (root / f"part{part}").mkdir(parents=True)
+    for _ in range(FILES):
+        edit(root, chance)
+    kept = replace(settings, roots=(root,))
+    with closing(App(kept)) as app:
+        for number in range(EDITS):
+            edit(root, chance)
+            if number % ASKED_EVERY == 0:
+                npl_load_tailored(app, file=".", context=QUESTIONS[number // ASKED_EVERY % len(QUESTIONS)])
+        later = time.time() + 10
+        for path in root.rglob("*.md"):
+            os.utime(path, (later, later))
+        answers = [npl_load_tailored(app, file=".", context=question) for question in QUESTIONS]
+        tokens = npl_section_index(app, file=".")
+    afresh = replace(kept, data_dir=tmp_path / "afresh")
+    with closing(App(afresh)) as app:
+        assert answers == [npl_load_tailored(app, file=".", context=question) for question in QUESTIONS]
+        assert tokens == npl_section_index(app, file=".")
+    one, other = held(kept), held(afresh)
+    assert all(one.values())
+    assert one == other

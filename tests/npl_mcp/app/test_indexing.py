@@ -1,0 +1,257 @@
+"""Promises of large sets while they are indexed: by several processes, visibly, without holding up others."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from fastmcp import Client
+
+from npl_index.index.entries import MAX_BATCH_FILES as FILES_OF_A_BATCH
+from npl_mcp.app.app import App
+from npl_mcp.app.document_sets import BACKGROUND_BYTES
+from npl_mcp.config.settings import Settings
+from npl_mcp.server.server import create_server
+from npl_mcp.tools.npl import npl_load_tailored
+from tests.conftest import envelope
+
+FILES = 80
+QUESTION = "care of the valve"
+
+
+@pytest.fixture
+def large(settings: Settings, tmp_path: Path) -> Settings:
+    """Settings with a folder that is indexed by several processes."""
+    root = tmp_path / "large"
+    root.mkdir()
+    size = BACKGROUND_BYTES // FILES + 1_000
+    for number in range(FILES):
+        text = f"# Page {number}\n\n## Care of the valve {number}\n\nOil the valve of number{number}.\n\n"
+        text += f"## Table {number}\n\n" + "a line of words about pumps and sieves\n" * (size // 39)
+        (root / f"page{number:02}.md").write_text(text, encoding="utf-8")
+        os.utime(root / f"page{number:02}.md", (1_000_000_000, 1_000_000_000))
+    return replace(settings, roots=(root,))
+
+
+def told(app: App) -> object:
+    return npl_load_tailored(app, context=QUESTION, file=".", explain=True, token_budget=2_000).value
+
+
+def in_one_process(settings: Settings) -> object:
+    """Return what is said without workers: there is no such program."""
+    app = App(replace(settings, cache_mode="memory"))
+    try:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sys, "executable", "/nowhere/python")
+            return told(app)
+    finally:
+        app.close()
+
+
+def children(process: int) -> list[int]:
+    """Return the workers of a process."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (folder / "stat").read_text().rpartition(")")[2].split()
+            command = (folder / "cmdline").read_bytes()
+        except OSError:
+            continue
+        if int(words[1]) == process and words[0] != "Z" and b"index.building" in command:
+            found.append(int(folder.name))
+    return found
+
+
+def test_several_processes_say_what_one_says(settings: Settings, tmp_path: Path) -> None:
+    """Answers do not depend on who indexed which file; no process stays; a restart indexes nothing."""
+    root = tmp_path / "small"
+    files = FILES_OF_A_BATCH * 5
+    for number in range(files):
+        page = root / f"part{number % 7}" / f"page{number:04}.md"
+        page.parent.mkdir(parents=True, exist_ok=True)
+        page.write_text(f"# Page {number}\n\nOil the valve of number{number % 97}.\n" + "A lid.\n" * 1000)
+        os.utime(page, (1_000_000_000, 1_000_000_000))
+    settings = replace(settings, roots=(root,))
+    app = App(settings)
+    answer = told(app)
+    assert app.state.sets.built == files
+    assert children(os.getpid()) == []
+    app.close()
+    assert answer == in_one_process(settings)
+    again = App(settings)
+    assert told(again) == answer
+    assert again.state.sets.built == 0
+    again.close()
+
+
+def first_children(process: int) -> list[int]:
+    """Wait for workers of a process."""
+    end = time.monotonic() + 60
+    while not (found := children(process)) and time.monotonic() < end:
+        time.sleep(0.01)
+    assert found
+    return found
+
+
+@pytest.mark.durability
+def test_a_worker_that_dies_breaks_no_call(large: Settings) -> None:
+    """What it had to index is indexed in this process."""
+
+    def shoot() -> None:
+        for worker in first_children(os.getpid()):
+            os.kill(worker, signal.SIGKILL)
+
+    app = App(large)
+
+    async def run() -> object:
+        async with anyio.create_task_group() as group:
+            group.start_soon(anyio.to_thread.run_sync, shoot)
+            return await anyio.to_thread.run_sync(told, app)
+
+    answer = anyio.run(run)
+    app.close()
+    assert answer == in_one_process(large)
+
+
+SERVE = """
+import sys
+from npl_mcp.__main__ import main
+if __name__ != "__main__":
+    raise SystemExit("a worker imported the main module")
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.durability
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL], ids=lambda one: one.name)
+def test_no_worker_outlives_its_server(large: Settings, tmp_path: Path, number: signal.Signals) -> None:
+    """However a server ends in the middle of an index, its workers end, too."""
+    script = tmp_path / "serve.py"
+    script.write_text(SERVE, encoding="utf-8")
+    for path in large.roots[0].iterdir():  # enough to do
+        path.write_text(path.read_text(encoding="utf-8") * 8, encoding="utf-8")
+    command = [sys.executable, str(script), "--data-dir", str(large.data_dir), "index", str(large.roots[0])]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    workers = first_children(process.pid)
+    process.send_signal(number)
+    process.wait(60)
+    end = time.monotonic() + 60
+    while any(map(is_alive, workers)) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert [worker for worker in workers if is_alive(worker)] == []
+
+
+def is_alive(process: int) -> bool:
+    try:
+        return (Path("/proc") / str(process) / "stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+ASKED = {"context": QUESTION, "file": ".", "token_budget": 600}
+
+
+def test_clients_see_how_far_it_is(large: Settings) -> None:
+    """A caller with a progress token learns that all files are done; others are answered meanwhile."""
+    seen: list[list[tuple[float, float | None]]] = []
+    ended: list[str] = []
+
+    async def run() -> list[dict[str, Any]]:
+        async with Client(create_server(large)) as client:
+            answers: list[dict[str, Any]] = []
+
+            async def ask(**arguments: Any) -> None:
+                own: list[tuple[float, float | None]] = []
+                seen.append(own)
+
+                async def tell(progress: float, total: float | None, message: str | None) -> None:
+                    own.append((progress, total))
+
+                result = await client.call_tool("npl_load_tailored", arguments, progress_handler=tell)
+                answers.append(envelope(result)["data"])
+                ended.append(arguments["file"])
+
+            async with anyio.create_task_group() as group:
+                for _ in range(4):
+                    group.start_soon(lambda: ask(**ASKED))
+                await anyio.to_thread.run_sync(first_children, os.getpid())
+                await ask(**{**ASKED, "file": "npl.md"})
+            return answers
+
+    answers = anyio.run(run)
+    assert ended == ["npl.md", ".", ".", ".", "."]
+    assert answers[1:] == answers[1:2] * 4
+    waited = [own for own in seen if own]
+    assert waited
+    for own in waited:  # the numbers grow, and the last one says that all files are done
+        assert own == sorted(set(own))
+        assert own[-1] == (FILES, FILES)
+
+
+@pytest.fixture
+def hurried(large: Settings) -> Settings:
+    """A server that waits a tenth of a second, and a set with a file that takes longer than all others."""
+    last = large.roots[0] / "the-last.md"
+    last.write_text("".join(f"## Part {part}\n\n" + "words of a valve\n" * 1000 for part in range(120)))
+    os.utime(last, (1_000_000_000, 1_000_000_000))
+    return replace(large, patience=0.1, time_limit=600)  # a busy machine may need more than the usual limit
+
+
+def test_a_call_without_patience_gets_what_is_ready(hurried: Settings) -> None:
+    """It says what is missing, the next one gets more, and the last one all, as a patient one does."""
+    forms = ("json", "markdown")
+
+    async def run(settings: Settings) -> dict[str, list[str]]:
+        texts: dict[str, list[str]] = {form: [] for form in forms}
+        async with Client(create_server(settings)) as client:
+
+            async def ask(form: str) -> None:
+                while not texts[form] or "partial" in texts[form][-1]:
+                    result = await client.call_tool("npl_load_tailored", {**ASKED, "format": form})
+                    texts[form].append(result.content[0].text)
+
+            async with anyio.create_task_group() as group:
+                for form in forms:
+                    group.start_soon(ask, form)
+        return texts
+
+    texts = anyio.run(run, hurried)
+    assert '"partial":true,"missing_files":' in texts["json"][0]
+    assert "files not indexed yet" in texts["markdown"][0]
+    for first, *_ in texts.values():
+        assert QUESTION.split()[-1] in first
+    patient = replace(hurried, patience=None, cache_mode="memory")
+    assert anyio.run(run, patient) == {form: texts[form][-1:] for form in forms}
+
+
+def test_what_a_part_lacks_is_not_said_to_be_nowhere(hurried: Settings) -> None:
+    """The error for a selector, and an outline, say that files are still to come."""
+    calls = {
+        "npl_load_tailored": {"selectors": ["## No such heading"], "file": "."},
+        "npl_section_index": {"file": ".", "token_budget": 300},
+    }
+
+    async def run() -> list[str]:
+        async with Client(create_server(hurried)) as client:
+            texts = dict.fromkeys(calls, "")
+
+            async def ask(tool: str) -> None:
+                result = await client.call_tool(tool, calls[tool], raise_on_error=False)
+                texts[tool] = result.content[0].text
+
+            async with anyio.create_task_group() as group:
+                for tool in calls:
+                    group.start_soon(ask, tool)
+            return list(texts.values())
+
+    failed, outline = anyio.run(run)
+    assert "not indexed yet, ask again" in failed
+    assert '"partial":true' in outline

@@ -1,0 +1,142 @@
+"""Token counts that are kept with a set: they are those of its files, and no text is read for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from npl_mcp.app.app import App
+from npl_mcp.config.settings import Settings
+from npl_mcp.tools.contract.responses import as_dict
+from npl_mcp.tools.npl import npl_load_tailored, npl_section_index
+from tests.npl_mcp.app.many import put, write
+from tests.npl_mcp.opened_files import opened
+
+ODD = {
+    "empty.md": "",
+    "blank.md": "\n\n  \n",
+    "signs.md": "# Signs\n\n---\n\n## Dots\n...\n\n\n## Path\n/a/b\n\n  ## Dented\n中文。\n\n",
+    "front.md": "---\ntitle: Tea\n---\nBefore.\n\n# A\n\nText\twith tabs  and spaces.   \n# B\n",
+    "twice/signs.md": "# Signs\r\n\r\nLines of another system.\r\n",
+}
+"""Texts whose sections begin or end in ways that tokens may go across."""
+
+VOCABULARIES = ("o200k_base", "cl100k_base")
+
+
+@pytest.fixture
+def kept(settings: Settings, tmp_path: Path) -> Settings:
+    root = tmp_path / "many"
+    write(root, 34)
+    for name, text in ODD.items():
+        put(root / name, text)
+    return replace(settings, roots=(root,))
+
+
+def answer(app: App, **options: Any) -> dict[str, Any]:
+    """Return a section index."""
+    found: dict[str, Any] = as_dict(npl_section_index(app, format="json", **options))  # type: ignore[arg-type]
+    return found
+
+
+def sizes(nodes: list[dict[str, Any]]) -> Iterator[object]:
+    """Return the tokens of sections and all below them."""
+    for node in nodes:
+        yield node["selector"], node["token_count"], (node.get("own") or {}).get("token_count")
+        yield from sizes(node["children"])
+
+
+def assert_counts_are_true(app: App) -> None:
+    """Those of the set are those of each of its files, which is counted when it is asked for alone."""
+    whole = answer(app, file=".", depth=6)
+    total = 0
+    for node in whole["sections"]:
+        alone = answer(app, file=node["name"])
+        assert list(sizes(node["children"])) == list(sizes(alone["sections"]))
+        assert (node["token_count"], node["level"]) == (alone["total_tokens"], 0)
+        total += alone["total_tokens"]
+    assert whole["total_tokens"] == total
+    assert whole["total_sections"] == sum(
+        answer(app, file=node["name"])["total_sections"] for node in whole["sections"]
+    )
+
+
+def told(app: App) -> list[object]:
+    """Return what depends on counts: indices of any depth and kind, and what fits into a budget."""
+    indices: list[dict[str, Any]] = [
+        {},
+        {"depth": 1},
+        {"filter": {"min_word_count": 8}},
+        {"filter": {"heading_level": 2}, "depth": 2, "token_budget": 900},
+    ]
+    found: list[object] = [answer(app, file=".", **options) for options in indices]
+    found += [
+        npl_section_index(app, file=".", format="markdown", token_budget=budget) for budget in (200, 9000)
+    ]
+    for question in ({"context": "oil the valve"}, {"selectors": ["## *"]}):
+        for budget in (120, 900):
+            reply = npl_load_tailored(app, file=".", token_budget=budget, **question).value  # type: ignore[arg-type]
+            found.append(as_dict(reply))
+    return found
+
+
+def said(settings: Settings, **changes: Any) -> list[object]:
+    app = App(replace(settings, **changes))
+    try:
+        return told(app)
+    finally:
+        app.close()
+
+
+@pytest.mark.parametrize("mode", ["memory", "disk"])
+@pytest.mark.parametrize("vocabulary", VOCABULARIES)
+def test_counts_are_those_of_the_files(kept: Settings, mode: str, vocabulary: str) -> None:
+    """Before and after edits, and after a restart."""
+    settings = replace(kept, cache_mode=mode, vocabulary=vocabulary)
+    app = App(settings)
+    assert_counts_are_true(app)
+    put(kept.roots[0] / "empty.md", "# Full\n\nOf words now.\n\n## And more\n", 50)
+    (kept.roots[0] / "signs.md").unlink()
+    put(kept.roots[0] / "new" / "a.md", ODD["front.md"], 50)
+    assert_counts_are_true(app)
+    expected = told(app)
+    app.close()
+    assert said(settings) == expected
+
+
+@pytest.mark.parametrize(("vocabulary", "other"), [VOCABULARIES, VOCABULARIES[::-1]])
+def test_a_set_that_was_indexed_with_another_vocabulary(kept: Settings, vocabulary: str, other: str) -> None:
+    """Nothing is indexed again; answers are those of a server that indexed it itself, also after edits."""
+    expected = said(kept, cache_mode="memory", vocabulary=vocabulary)
+    said(kept, vocabulary=other)
+    app = App(replace(kept, vocabulary=vocabulary))
+    assert told(app) == expected
+    assert app.state.sets.built == 0
+    app.close()
+    put(kept.roots[0] / "empty.md", "# Full\n\nOf words now.\n", 50)
+    expected = said(kept, cache_mode="memory", vocabulary=vocabulary)
+    assert said(kept, vocabulary=vocabulary) == expected
+    assert said(kept, vocabulary=other) != expected
+
+
+@pytest.mark.parametrize("mode", ["memory", "disk"])
+def test_a_section_index_of_a_set_reads_no_text(kept: Settings, mode: str) -> None:
+    """However deep it is and whatever it asks for."""
+    settings = replace(kept, cache_mode=mode)
+    app = App(settings)
+    answer(app, file=".")
+    if mode == "disk":
+        app.close()
+        app = App(settings)
+    with opened() as names:
+        for options in ({}, {"depth": 6}, {"filter": {"min_word_count": 8}}):
+            assert answer(app, file=".", **options)["sections"]
+    assert names == []
+    with opened() as names:
+        assert answer(app, file="signs.md")["sections"]
+    assert names == ["signs.md"]
+    app.close()

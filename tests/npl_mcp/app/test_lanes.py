@@ -1,0 +1,154 @@
+"""The order in which calls of several callers run beside the event loop."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Hashable
+from dataclasses import replace
+from typing import Any
+
+import anyio
+import pytest
+from fastmcp import Client
+
+from npl_mcp.app.call_reports import CALLER, Caller
+from npl_mcp.app.lanes import LANES, WorkerLane, lane
+from npl_mcp.config.settings import Settings
+from npl_mcp.server.server import create_server
+from tests.conftest import envelope
+
+
+class Gates:
+    """Work that is held until it is let go, one after the other; ``begun`` says whose began."""
+
+    def __init__(self) -> None:
+        self.begun: list[Hashable] = []
+        self._let_go = threading.Semaphore(0)
+
+    def of(self, caller: Hashable) -> Callable[[], None]:
+        def work() -> None:
+            self.begun.append(caller)
+            assert self._let_go.acquire(timeout=60)
+
+        return work
+
+    async def open(self, lanes: WorkerLane, count: int = 1) -> None:
+        """Let as many go, one after the other, and wait until as many others began or none is left."""
+        for _ in range(count):
+            wanted = min(len(self.begun) + 1, len(self.begun) + waiting(lanes))
+            self._let_go.release()
+            await self.until(wanted)
+
+    async def until(self, begun: int) -> None:
+        with anyio.fail_after(60):
+            while len(self.begun) < begun:
+                await anyio.sleep(0.001)
+
+    def end(self) -> None:
+        self._let_go.release(10_000)
+
+
+def waiting(one: WorkerLane) -> int:
+    return sum(map(len, one._turns._waiting.values()))
+
+
+async def queue(group: Any, one: WorkerLane, gates: Gates, caller: Hashable, count: int) -> None:
+    async def call() -> None:
+        CALLER.set(Caller(key=caller))
+        await one.run(gates.of(caller))
+
+    for _ in range(count):
+        group.start_soon(call)
+    await anyio.sleep(0.01)
+
+
+@pytest.mark.parametrize("name", [name for name, threads in LANES.items() if threads > 1])
+def test_a_quiet_caller_goes_before_a_hundred_calls_of_another(name: str) -> None:
+    """As soon as one thread is free; the others of the busy caller come after."""
+
+    async def run() -> None:
+        one, gates = lane(name), Gates()
+        busy = min(LANES[name], max(2, LANES[name] - 1))
+        async with anyio.create_task_group() as group:
+            await queue(group, one, gates, "busy", 100)
+            await gates.until(busy)
+            await queue(group, one, gates, "quiet", 1)
+            if busy == LANES[name]:
+                await gates.open(one)
+            await gates.until(busy + 1)
+            gates.end()
+        assert gates.begun[: busy + 1] == ["busy"] * busy + ["quiet"]
+        assert len(gates.begun) == 101
+
+    anyio.run(run)
+
+
+def test_callers_take_turns() -> None:
+    """Whoever came first, and however many calls each of them has."""
+
+    async def run() -> None:
+        one, gates = WorkerLane(1), Gates()
+        async with anyio.create_task_group() as group:
+            await queue(group, one, gates, "a", 5)
+            await queue(group, one, gates, "b", 3)
+            await queue(group, one, gates, "c", 1)
+            await gates.open(one, 8)
+            gates.end()
+        assert gates.begun == list("aabcababa")
+
+    anyio.run(run)
+
+
+def test_calls_that_are_given_up_take_no_turn() -> None:
+    """Nor does anything remember their caller."""
+
+    async def run() -> None:
+        one, gates = WorkerLane(1), Gates()
+        async with anyio.create_task_group() as group:
+            await queue(group, one, gates, "a", 1)
+            await gates.until(1)
+            async with anyio.create_task_group() as others:
+                await queue(others, one, gates, "gone", 3)
+                others.cancel_scope.cancel()
+            await queue(group, one, gates, "b", 1)
+            gates.end()
+        assert gates.begun == ["a", "b"]
+        assert not one._turns._waiting
+        assert not one._turns._running
+
+    anyio.run(run)
+
+
+def test_a_small_file_does_not_wait_behind_long_calls(settings: Settings) -> None:
+    """Its sections are loaded among the short calls; those of a large file are not, nor are a folder's."""
+    root = settings.cwd / "pages"
+    root.mkdir()
+    (root / "small.md").write_text("# Small\n\n## Valve\n\nClose it.\n", encoding="utf-8")
+    (root / "large.md").write_text("# Large\n\n## Valve\n\n" + "Close it.\n" * 10_000, encoding="utf-8")
+    done: list[str] = []
+
+    async def run() -> None:
+        gates = Gates()
+        async with Client(create_server(replace(settings, roots=(root,)))) as client:
+
+            async def load(file: str) -> None:
+                asked = {"file": file, "selectors": ["## Valve"], "token_budget": 200}
+                assert envelope(await client.call_tool("npl_load_tailored", asked))["success"]
+                done.append(file)
+
+            await load("small.md")
+            async with anyio.create_task_group() as group:
+                for caller in range(LANES["heavy"]):
+                    await queue(group, lane("heavy"), gates, caller, 1)
+                await gates.until(LANES["heavy"])
+                for file in ("large.md", "."):
+                    group.start_soon(load, file)
+                with anyio.fail_after(60):
+                    while waiting(lane("heavy")) < 2:
+                        await anyio.sleep(0.001)
+                await load("small.md")
+                assert done == ["small.md"] * 2
+                gates.end()
+        assert len(done) == 4
+
+    anyio.run(run)

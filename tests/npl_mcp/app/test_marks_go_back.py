@@ -1,0 +1,239 @@
+"""What an answer in Markdown calls a section goes back as it is printed, whatever headings and files say."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from npl_mcp.app.app import App
+from npl_mcp.config.settings import Settings
+from npl_mcp.tools.artifact import artifact_create
+from npl_mcp.tools.contract.responses import as_dict
+from npl_mcp.tools.npl import npl_load_tailored, npl_section_index
+from tests.npl_mcp.documents.change_requests import make_project
+
+NASTY = """\
+# The "nasty" guide -- part > one
+
+How the harbour crane is oiled.
+
+## Oil --> grease
+
+The harbour crane takes grease.
+
+## Oil -- > grease
+
+The harbour crane takes no grease here.
+
+## He said "oil it" [x]
+
+Oil it --!> now.
+
+## Oil { #oil }
+
+Oil of the harbour crane.
+
+### Same
+
+One oil can.
+
+### Same
+
+Two oil cans.
+
+## `oil --force` and *more* <b>oil</b>
+
+Oil by force.
+
+## `a > b` ... `c // d`
+
+Oil between.
+
+## 起重机 的 油
+
+港口 oil.
+
+## Oil 👩‍🔧 crew ❤️
+
+The oil crew.
+
+## Oil\u00a0can\u200b
+
+Invisible oil.
+
+## 12-30 .9 cut
+
+Oil for numbers.
+
+## C#
+
+Oil in a language.
+
+## Closed oil ##
+
+Marks behind it.
+
+## [depth=0]
+
+Oil of a predicate.
+
+## <!-- oil --> .5
+
+Oil in a comment.
+
+## It\\'s \\\\ oil
+
+A backslash in oil.
+
+## "
+
+An oil quote.
+
+Setext oil > here
+-----------------
+
+Under a line.
+"""
+
+FILES = {
+    "nasty.md": NASTY,
+    "yard/-- > oil.md": "# Oil\n\n## Same\n\nOil apart.\n",
+    "yard/--> oil.md": "# Oil\n\n## Same\n\nOil in a mark.\n",
+    'yard/"oil" [x].md': "# Oil\n\n## Same\n\nQuoted oil.\n",
+    "yard/oil .5 cut.md": "# Oil\n\n## Same\n\nOil that looks like a score.\n",
+    "yard/油.md": "# 油\n\n## Same\n\nOil 油.\n",
+    "yard/oil.mdx": "# Oil\n\n## Same\n\nOil in another suffix.\n",
+    "yard/oil.md": "# Oil\n\n## Same\n\nOil as such.\n",
+    "oil.md": "# Oil\n\n## Same\n\nOil above.\n",
+    "oil.md.md": "# Oil\n\n## Same\n\nOil twice.\n",
+    "yard/long.md": "# Long\n\n## Oil table\n\n"
+    + "".join(f"Paragraph {n} on the crane.\n\n" for n in range(90)),
+}
+
+ASKED: Mapping[str, Mapping[str, str]] = {
+    "nothing": {},
+    "a file": {"file": "nasty.md"},
+    "a long file": {"file": "yard/long.md"},
+    "a folder": {"file": "yard"},
+    "a pattern": {"file": "**/oil*.md*"},
+    "an item": {"resource_type": "component", "item": "syntax"},
+    "an artifact": {"file": "artifact:1"},
+    "artifacts": {"file": "artifact:*"},
+    "a change request": {"file": "cr:TST-002"},
+}
+
+QUESTIONS: tuple[Mapping[str, Any], ...] = (
+    {"context": "oil the harbour crane with a table, an example and why", "explain": True},
+    {"context": "oil crane paragraph why", "token_budget": 90},
+    {"selectors": ["// *"], "token_budget": 150},
+)
+
+MARK = re.compile(r"<!-- (?P<selector>.+?) (?:\.\d\d|1)(?: cut)?(?: #[0-9a-f]{6})? -->\n")
+NOTE = re.compile(r"^<!--(?: more:)?\n(?P<lines>(?:.*(?<!-->)\n)*.*?)(?: #[0-9a-f]{6})? -->\n", re.MULTILINE)
+HIT = "<!-- ranking "
+FILE_MARK = re.compile(r"<!-- .* -->\n\n")
+
+
+@pytest.fixture
+def places(settings: Settings, docs: Path, tmp_path: Path) -> Settings:
+    """A root of files with hard names and headings, an artifact of each kind of text, a change request."""
+    for name, text in FILES.items():
+        path = docs / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    make_project(tmp_path / "work")
+    with closing(App(settings)) as app:
+        for name in ("plan", "oil .5 cut"):
+            artifact_create(app, name, "document", f"{name}.md", NASTY)
+    return settings
+
+
+def load(app: App, **request: Any) -> Any:
+    return npl_load_tailored(app, **request)
+
+
+def pieces(answer: str) -> Iterator[tuple[str, str | None]]:
+    """Return each selector of an answer in Markdown, with the text under it where it has some."""
+    tags = set(re.findall(r"(?:^| )#([0-9a-f]{6}) -->$", answer, re.MULTILINE))
+    tail = f" #{tags.pop()} -->\n" if tags else " -->\n"
+    if note := NOTE.search(answer):
+        lines = (line for line in note["lines"].splitlines() if line.startswith('"'))
+        yield from ((json.JSONDecoder().raw_decode(line)[0], None) for line in lines)
+        answer = answer[: note.start()] + answer[note.end() :]
+    marks = [found for found in re.finditer(r"^<!-- .*\n", answer, re.MULTILINE) if found[0].endswith(tail)]
+    for number, found in enumerate(marks):
+        end = marks[number + 1].start() if number + 1 < len(marks) else len(answer)
+        if found[0].startswith(HIT):
+            continue
+        mark = MARK.fullmatch(found[0])
+        assert mark, found[0]
+        yield mark["selector"], answer[found.end() : end]
+
+
+def marked(answer: Any) -> Iterator[tuple[str, str | None]]:
+    """Return each selector as :func:`pieces` does, and those of the ranking."""
+    yield from pieces(answer.text)
+    for hit in answer.value.ranking or ():
+        assert f" {json.dumps(hit.selector, ensure_ascii=False)} " in answer.text
+        yield hit.selector, None
+
+
+def outlined(outline: str) -> Iterator[str]:
+    """Return the selector of each heading of an outline, by the rule of its first line."""
+    first, *lines = outline.splitlines()
+    root = re.search(r"selector (.+) > ## A( > ### B)?$", first)
+    assert root
+    above: list[tuple[int, str]] = []
+    for line in lines:
+        found = re.fullmatch(r"\d+-\d+ \d+ (?:[cted]*(?:\+\d+)? )?((#+ |\").*)", line)
+        if not found:
+            assert line.startswith(("warning", "+")), line
+            continue
+        if not root[2]:
+            above = []
+        level = 0 if found[2] == '"' else len(found[2].strip())
+        while above and above[-1][0] >= level:
+            above.pop()
+        above.append((level, found[1]))
+        yield " > ".join([root[1], *(step for _, step in above)])
+
+
+def content(app: App, selector: str, **where: str) -> tuple[list[tuple[str, int, int]], str]:
+    data = as_dict(load(app, selectors=[selector], **where))
+    rows = [(row["title"], row["start_line"], row["end_line"]) for row in data["sections"]]
+    lead = FILE_MARK.match(data["content"]) if any("file" in row for row in data["sections"]) else None
+    return rows, data["content"][lead.end() if lead else 0 :]
+
+
+@pytest.mark.parametrize("case", ASKED)
+def test_what_marks_say_goes_back(places: Settings, case: str) -> None:
+    """As it is printed, to a server that has just started and is told no file, for the same text."""
+    where = ASKED[case]
+    with closing(App(places)) as first:
+        found = [
+            pair
+            for question in QUESTIONS
+            for pair in marked(load(first, format="markdown", **question, **where))
+        ]
+        if where:
+            files = as_dict(npl_section_index(first, **where))["sections"]
+            names = [node["name"] for node in files] if files[0]["level"] == 0 else [None]
+            for name in names:
+                one = {"file": name} if name else where
+                found += [
+                    (line, None) for line in outlined(npl_section_index(first, format="markdown", **one).text)
+                ]
+        asked = {line: content(first, line, **where) for line, _ in found}
+    assert len(asked) > 1
+    with closing(App(places)) as second:
+        for selector, text in dict(found).items():
+            again = content(second, selector)
+            assert again == asked[selector], selector
+            if text is not None:
+                assert again[1].strip() == text.strip(), selector

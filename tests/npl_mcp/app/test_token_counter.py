@@ -1,0 +1,114 @@
+"""Which counter counts tokens: the exact one wherever the vocabulary lies, and one for a whole answer."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from npl_index import api, section_index
+from npl_index.tokens import exact
+from npl_mcp.app.app import App
+from npl_mcp.cli.commands.doctor import examine
+from npl_mcp.cli.transports.in_process import InProcess
+from npl_mcp.config.settings import Settings
+from tests.conftest import Call
+from tests.npl_index.tokens.counters import SMALL, small_ranks
+
+PUBLISHED = b"".join(base64.b64encode(token) + b" %d\n" % rank for token, rank in small_ranks().items())
+NAMES = ("o200k_base.tiktoken", "o200k_base.tiktoken.gz")
+
+
+@pytest.fixture(autouse=True)
+def small_vocabulary(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the published vocabulary be a small one, as if that were in the tables."""
+    address, _ = exact._FILES["o200k_base"]
+    monkeypatch.setitem(exact._FILES, "o200k_base", (address, hashlib.sha256(PUBLISHED).hexdigest()))
+
+
+def put(folder: Path, name: str = NAMES[0], content: bytes = PUBLISHED) -> Path:
+    """Put a vocabulary into a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    return folder / name
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_server_counts_exactly_with_what_lies_in_the_data_folder(
+    name: str, settings: Settings, call: Call
+) -> None:
+    """Nothing is set."""
+    put(settings.data_folder / "vocabularies", name)
+    answer = call("npl_section_index", file="plants/roses.md")["data"]
+    text = (settings.roots[0] / "plants" / "roses.md").read_text(encoding="utf-8")
+    assert answer["token_counter"] == "tiktoken:o200k_base"
+    assert answer["total_tokens"] == SMALL["o200k_base"].count(text.strip())
+
+
+def test_a_command_without_a_server_counts_exactly(settings: Settings, tmp_path: Path) -> None:
+    """With the settings of a server, which would load the vocabulary in the background."""
+    put(tmp_path / "cache")
+    given = replace(settings, vocabulary_folders=(tmp_path / "cache",), warm_up=True)
+    command = InProcess(given)
+    answer = command.call("npl_section_index", {"file": "guide.md"})
+    command.close()
+    assert answer["data"]["token_counter"] == "tiktoken:o200k_base"
+
+
+@pytest.mark.parametrize("variable", ["TIKTOKEN_CACHE_DIR", "DATA_GYM_CACHE_DIR"])
+def test_settings_and_library_look_where_tiktoken_does(
+    variable: str, docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The folder that its variable names."""
+    put(tmp_path / "cache", hashlib.sha1(exact._FILES["o200k_base"][0].encode()).hexdigest())
+    monkeypatch.setenv(variable, str(tmp_path / "cache"))
+    assert tmp_path / "cache" in Settings.from_env().vocabulary_folders
+    api._default_counter.cache_clear()
+    try:
+        (node,) = section_index(docs / "plants" / "roses.md")
+    finally:
+        api._default_counter.cache_clear()
+    text = (docs / "plants" / "roses.md").read_text(encoding="utf-8")
+    assert node.token_count == SMALL["o200k_base"].count(text.strip())
+
+
+def test_a_call_has_one_counter(settings: Settings) -> None:
+    """A call that began with the estimator ends with it; the next one counts exactly."""
+    put(settings.data_folder / "vocabularies")
+    app = App(replace(settings, warm_up=True))
+    call = app.in_call()
+    names = [call.counter.name]
+    app.state.load_counter()
+    names += [call.counter.name, app.in_call().counter.name]
+    app.close()
+    assert names == ["estimate:o200k_base", "estimate:o200k_base", "tiktoken:o200k_base"]
+
+
+def found(settings: Settings) -> tuple[str, str, str | None]:
+    """Return what the doctor finds about the vocabulary."""
+    (finding,) = (one for one in examine(settings) if one.name == "vocabulary")
+    return finding.state, finding.text, finding.fix
+
+
+def test_the_doctor_names_the_counter(settings: Settings, tmp_path: Path) -> None:
+    """And says how to get the exact one, with and without a network; a damaged file is named."""
+    folder = settings.data_folder / "vocabularies"
+    state, text, fix = found(settings)
+    assert (state, text) == ("ok", "estimate:o200k_base: tokens are estimated")
+    assert fix is not None
+    assert " install " in fix
+    assert "'npl-mcp[exact]" in fix
+    assert str(folder) in fix
+    assert NAMES[0] in fix
+    damaged = put(tmp_path / "cache", content=PUBLISHED[:-5])
+    wrong = replace(settings, vocabulary_folders=(tmp_path / "cache",))
+    state, text, _ = found(wrong)
+    assert state == "warning"
+    assert str(damaged) in text
+    assert App(wrong).counter.name == "estimate:o200k_base"
+    put(folder)
+    assert found(wrong) == ("ok", "tiktoken:o200k_base: tokens are counted exactly", None)

@@ -1,0 +1,498 @@
+"""The predecessor's folder of worklogs: written by an export, read by an import."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import threading
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from npl_mcp.stores.base.database import Database
+from npl_mcp.stores.base.errors import AlreadyExistsError, StorageError
+from npl_mcp.stores.worklog.rows import Entry
+from npl_mcp.stores.worklog.transfer import LONGEST_LINE, Imported, cursor_name, line_of, parse_line
+from tests import engines
+from tests.npl_mcp.stores.worklog.worklogs import Worklogs
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Database:
+    return engines.database(tmp_path / "data")
+
+
+@pytest.fixture
+def store(database: Database) -> Worklogs:
+    return Worklogs(database)
+
+
+def sessions(project: Path) -> Path:
+    return project / ".npl" / "sessions"
+
+
+def lines(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "worklog.jsonl").read_bytes().splitlines()]
+
+
+def log(store: Worklogs, project: Path, *summaries: str, **options: Any) -> None:
+    for summary in summaries:
+        store.log(str(project), "a", "found", summary, **options)
+
+
+def test_a_line_has_the_predecessors_bytes() -> None:
+    """Its order of keys, compact, ASCII, no nulls, times with their offset; and it can be read again."""
+    entry = Entry(
+        seq=7,
+        ts="2026-05-06T13:20:41.103552Z",
+        agent_id="scout-1",
+        agent_type="unknown",
+        action="found",
+        summary="é🙂",
+        data={"k": [1, None]},
+        tags=["x", ""],
+    )
+    line = line_of(entry)
+    assert line == (
+        b'{"seq":7,"ts":"2026-05-06T13:20:41.103552+00:00","agent_id":"scout-1","agent_type":"unknown",'
+        b'"action":"found","summary":"\\u00e9\\ud83d\\ude42","data":{"k":[1,null]},"tags":["x",""]}\n'
+    )
+    assert parse_line(line) == (entry, 0)
+
+
+def test_the_folder_is_laid_out_as_before(store: Worklogs, project: Path) -> None:
+    """Description, log and cursors stand where the predecessor's readers look; nothing does before."""
+    made = store.init(str(project), "s1", "tâche")
+    log(store, project, "one")
+    read = store.read(str(project), "r")
+    assert list(project.iterdir()) == []
+    folder = sessions(project) / "s1"
+    assert store.export(str(project)) == folder
+    meta = (folder / "meta.json").read_text()
+    created = made.created.replace("Z", "+00:00")
+    assert meta == (
+        f'{{\n  "session_id": "s1",\n  "created": "{created}",\n  "task": "t\\u00e2che",\n'
+        '  "status": "active",\n  "agents": {}\n}'
+    )
+    cursor = json.loads((folder / ".cursors" / "r.cursor").read_text())
+    assert (cursor["last_seq"], cursor["last_read"][-6:]) == (read.cursor, "+00:00")
+    closed = store.close(str(project), archive=True)
+    archived = store.export(str(project), "archive/s1")
+    assert archived == sessions(project) / "archive" / "s1"
+    after = json.loads((archived / "meta.json").read_text())
+    assert closed.closed is not None
+    assert (after["status"], after["closed"]) == ("closed", closed.closed.replace("Z", "+00:00"))
+    assert [line["summary"] for line in lines(archived)] == ["one"]
+
+
+def test_a_session_comes_back_as_it_was(store: Worklogs, project: Path, tmp_path: Path) -> None:
+    """An export of many pages, read into an empty database: entries, cursors, task and state."""
+    store.init(str(project), "s1", "t")
+    log(store, project, *map(str, range(2_100)), data={"ü": [1]}, tags=["x", ""], refs={"files": ["a"]})
+    store.read(str(project), "r/1", limit=7)
+    store.export(str(project))
+    other = Worklogs(engines.database(tmp_path / "other"))
+    assert other.import_folder(str(project)) == Imported(sessions=1, entries=2_100)
+    assert other.status(str(project), "s1") == replace(store.status(str(project)), current=False)
+    for one in (store, other):
+        found = one.read(str(project), "r/1", session_id="s1", peek=True, limit=1_000)
+        assert (found.items[0].seq, found.items[0].refs, found.remaining) == (8, {"files": ["a"]}, 1_093)
+    pages = [one.read(str(project), "n", session_id="s1", peek=True, limit=1_000) for one in (store, other)]
+    assert pages[0] == pages[1]
+
+
+@pytest.mark.parametrize(
+    "link", [".npl", ".npl/sessions", ".npl/sessions/s1", ".npl/sessions/s1/worklog.jsonl"]
+)
+def test_nothing_is_written_through_a_link_out_of_the_project(
+    store: Worklogs, project: Path, tmp_path: Path, link: str
+) -> None:
+    """The export is refused, and what the link points at stays as it is."""
+    store.init(str(project), "s1")
+    store.export(str(project))
+    target = tmp_path / "elsewhere"
+    place = project / link
+    place.replace(target)
+    place.symlink_to(target)
+    before = {path: path.read_bytes() for path in [target, *target.rglob("*")] if path.is_file()}
+    log(store, project, "x")
+    with pytest.raises((StorageError, AlreadyExistsError)):
+        store.export(str(project))
+    assert {path: path.read_bytes() for path in [target, *target.rglob("*")] if path.is_file()} == before
+
+
+def test_a_session_can_be_written_to_any_folder(store: Worklogs, project: Path, tmp_path: Path) -> None:
+    """It has the same files as the session's own folder; a file in the way is an error."""
+    store.init(str(project), "s1")
+    log(store, project, "one", "two")
+    store.read(str(project), "agent with / and ..", limit=1)
+    target = store.export(str(project), target=tmp_path / "a" / "copy")
+    own = store.export(str(project), "s1")
+    assert own == sessions(project) / "s1"
+    names = ["meta.json", "worklog.jsonl", ".cursors/agent%20with%20%2F%20and%20%2E%2E.cursor"]
+    assert sorted(str(path.relative_to(target)) for path in target.rglob("*") if path.is_file()) == sorted(
+        names
+    )
+    assert all((target / name).read_bytes() == (own / name).read_bytes() for name in names)
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(StorageError):
+        store.export(str(project), target=tmp_path / "file" / "copy")
+
+
+@pytest.mark.parametrize(
+    "agent", ["../../x", "..", "/etc/passwd", "a/b", "ü" * 200, "x" * 200, ".", "a\\b", "~"]
+)
+def test_no_agent_can_choose_where_its_cursor_goes(store: Worklogs, project: Path, agent: str) -> None:
+    """Whatever its id is, the cursor is one file in the session's own folder."""
+    store.init(str(project), "s1")
+    log(store, project, "one")
+    store.read(str(project), agent)
+    store.export(str(project))
+    (cursor,) = (sessions(project) / "s1" / ".cursors").iterdir()
+    assert cursor.name == f"{cursor_name(agent)}.cursor"
+    assert len(cursor.name) < 150
+    everything = {path.name for path in project.rglob("*") if path.is_file()}
+    assert everything == {"meta.json", "worklog.jsonl", cursor.name}
+
+
+def written(seq: int, summary: str, **more: Any) -> str:
+    """Write a line as the predecessor did."""
+    head = {"seq": seq, "ts": f"2025-11-03T10:00:{seq:02d}.250000+00:00", "agent_id": "w-1"}
+    return json.dumps({**head, "agent_type": "unknown", "action": "found", "summary": summary, **more})
+
+
+def old_folder(project: Path) -> Path:
+    """Make the folder of a project that the predecessor used, with what its defects left there."""
+    npl = project / ".npl"
+    meta = {"created": "2025-11-03T09:00:00.000001+00:00", "task": "täsk", "status": "active", "agents": {}}
+    folders = {
+        "2025-11-03": {**meta, "session_id": "2025-11-03"},
+        "plain": {**meta, "session_id": "plain", "created": "2025-11-04T09:00:00.000001+00:00", "task": None},
+        "archive/done": {
+            **meta,
+            "session_id": "done",
+            "status": "closed",
+            "closed": "2025-11-02T18:00:00.000000+00:00",
+            "created": "2025-11-01T09:00:00.000000+00:00",
+        },
+    }
+    for name, body in folders.items():
+        folder = npl / "sessions" / name
+        (folder / ".cursors").mkdir(parents=True)
+        (folder / "meta.json").write_text(json.dumps(body, indent=2))
+    damaged = [
+        written(1, "one"),
+        written(2, "two", data={"k": 1}, tags=["x"]),
+        written(2, "two again"),
+        '{"seq": 3, "ts": "2025-11-03T10:00:03',
+        written(4, "four", refs={"files": ["a"]}, mood="new"),
+        written(3, "three, late"),
+        '{"seq": 5, "ts": "2025-11-03T10:00:05.000000+00:00", "agent_id": "w-2", "act',
+    ]
+    (npl / "sessions" / "2025-11-03" / "worklog.jsonl").write_text("\n".join(damaged))
+    cursors = {"r-1": 2, "r-2": 99, "r-3": 0}
+    for agent, seen in cursors.items():
+        path = npl / "sessions" / "2025-11-03" / ".cursors" / f"{agent}.cursor"
+        path.write_text(json.dumps({"last_seq": seen, "last_read": "2025-11-03T11:00:00.000000+00:00"}))
+    (npl / "sessions" / "2025-11-03" / ".cursors" / "broken.cursor").write_text("{")
+    for name in ("plain", "archive/done"):
+        text = f"{written(1, name)}\n{written(2, 'end')}\n"
+        (npl / "sessions" / name / "worklog.jsonl").write_text(text)
+    (npl / "sessions" / "plain" / ".cursors" / "r-1.cursor").write_text('{"last_seq": 1, "last_read": null}')
+    (npl / "current-session").write_text("plain")
+    return npl
+
+
+def test_an_old_folder_is_taken_in(store: Worklogs, project: Path) -> None:
+    """Sessions, the archived one too, with their tasks, states and times; the current one stays current."""
+    old_folder(project)
+    assert store.sessions(str(project), archived=True).sessions == ()
+    before = contents(project)
+    store.import_folder(str(project))
+    assert contents(project) == before
+    found = store.sessions(str(project), archived=True).sessions
+    assert [
+        (one.session_id, one.status, one.task, one.entry_count, one.agents, one.current, one.archived_as)
+        for one in found
+    ] == [
+        ("plain", "active", None, 2, ("w-1",), True, None),
+        ("2025-11-03", "active", "täsk", 5, ("w-1",), False, None),
+        ("done", "closed", "täsk", 2, ("w-1",), False, "done"),
+    ]
+    assert found[0].created == "2025-11-04T09:00:00.000001Z"
+    assert (found[2].closed, found[2].last_entry) == (
+        "2025-11-02T18:00:00.000000Z",
+        "2025-11-03T10:00:02.250000Z",
+    )
+
+
+def test_every_line_of_an_old_log_is_kept_once_in_order(store: Worklogs, project: Path) -> None:
+    """Numbers given twice or out of order are given again; an unknown key does not hide its line."""
+    old_folder(project)
+    store.import_folder(str(project))
+    entries = store.read(str(project), "new", session_id="2025-11-03").items
+    assert [(entry.seq, entry.summary) for entry in entries] == [
+        (1, "one"),
+        (2, "two"),
+        (3, "two again"),
+        (4, "four"),
+        (5, "three, late"),
+    ]
+    assert (entries[1].data, entries[1].tags, entries[3].refs) == ({"k": 1}, ["x"], {"files": ["a"]})
+
+
+@pytest.mark.parametrize(
+    ("agent", "session", "expected"),
+    [
+        ("r-1", "plain", [2]),
+        ("r-1", "2025-11-03", [3, 4, 5]),
+        ("r-2", "2025-11-03", [5]),
+        ("r-3", "2025-11-03", [1, 2, 3, 4, 5]),
+        ("broken", "2025-11-03", [1, 2, 3, 4, 5]),
+        ("r-1", "archive/done", [1, 2]),
+    ],
+)
+def test_reading_goes_on_where_the_old_cursor_was(
+    store: Worklogs, project: Path, agent: str, session: str, expected: list[int]
+) -> None:
+    """Where numbers stood twice an entry may come again, but none is missed."""
+    old_folder(project)
+    store.import_folder(str(project))
+    read = store.read(str(project), agent, session_id=session)
+    assert [entry.seq for entry in read.items] == expected
+
+
+def test_a_folder_can_be_taken_in_again(store: Worklogs, project: Path) -> None:
+    """Only what is not known yet, and the answer counts it."""
+    old_folder(project)
+    done = store.import_folder(str(project))
+    assert (done.sessions, done.entries, done.skipped_lines, done.dropped_keys) == (3, 9, 2, 1)
+    assert store.import_folder(str(project)) == Imported()
+    store.close(str(project), session_id="plain", archive=True)
+    assert store.import_folder(str(project)) == Imported()
+    folder = sessions(project) / "later"
+    folder.mkdir()
+    (folder / "worklog.jsonl").write_text(written(1, "one") + "\n")
+    assert store.import_folder(str(project)) == Imported(sessions=1, entries=1)
+    assert store.current(str(project)).session_id is None
+
+
+def test_a_folder_is_taken_in_once_by_many(project: Path, tmp_path: Path) -> None:
+    """Several servers that import a folder at once import each session once."""
+    old_folder(project)
+    stores = [Worklogs(engines.database(tmp_path / "data")) for _ in range(4)]
+    found: list[int] = []
+
+    def use(store: Worklogs) -> None:
+        found.append(store.import_folder(str(project)).sessions)
+
+    workers = [threading.Thread(target=use, args=(store,)) for store in stores]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert sum(found) == 3
+    assert sum(one.entry_count for one in stores[0].sessions(str(project), archived=True).sessions) == 9
+
+
+def test_what_is_no_session_is_left_alone(store: Worklogs, project: Path, tmp_path: Path) -> None:
+    """Empty folders, hidden ones, links, and folders with names nobody can type are not taken in."""
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "worklog.jsonl").write_text(written(1, "secret") + "\n")
+    for name in ("empty", ".hidden", "line\nbreak", " blank "):
+        (sessions(project) / name).mkdir(parents=True)
+    for name in (".hidden", "line\nbreak", " blank "):
+        (sessions(project) / name / "worklog.jsonl").write_text(written(1, "x") + "\n")
+    (sessions(project) / "link").symlink_to(outside)
+    (sessions(project) / "inner").mkdir()
+    (sessions(project) / "inner" / "worklog.jsonl").symlink_to(outside / "worklog.jsonl")
+    os.mkfifo(sessions(project) / "inner" / "meta.json")
+    assert store.import_folder(str(project)) == Imported()
+    assert store.sessions(str(project), archived=True).sessions == ()
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"",
+        b"[]",
+        b"[" * 100_000,
+        b'{"seq":1}',
+        written(1, "x").replace("2025-11-03T", "soon ").encode(),
+        written(1, "x").replace('"seq": 1', '"seq": true').encode(),
+        written(1, "x").replace('"seq": 1', '"seq": ' + "9" * 5000).encode(),
+        written(1, "x", data="\x00").encode(),
+        written(1, "x", data="\ud800").encode(),
+        written(1, "x", data=float("nan")).encode(),
+        written(1, "x").encode("utf-16"),
+        b"\xff" + written(1, "x").encode(),
+    ],
+)
+def test_a_line_that_is_no_entry_is_skipped(raw: bytes) -> None:
+    """Whatever a file holds, reading it never fails."""
+    assert parse_line(raw) is None
+
+
+@pytest.mark.parametrize(
+    ("start", "size"),
+    [(b"", 256 * 1024 * 1024 + 1), (b"{}\n" * 1_000_001, 3_000_003)],
+    ids=["bytes", "lines"],
+)
+def test_a_worklog_too_large_is_not_taken_in(
+    store: Worklogs, project: Path, caplog: pytest.LogCaptureFixture, start: bytes, size: int
+) -> None:
+    """A file of over 256 MiB, or of over a million lines, is named in the log and left as it is."""
+    folder = sessions(project) / "s1"
+    folder.mkdir(parents=True)
+    with (folder / "worklog.jsonl").open("wb") as file:
+        file.write(start)
+        file.truncate(size)
+    with caplog.at_level(logging.WARNING, "npl_mcp"):
+        assert store.import_folder(str(project)) == Imported()
+    assert "'s1' cannot be imported" in caplog.text
+
+
+def test_folders_may_be_links_inside_the_project(store: Worklogs, project: Path, tmp_path: Path) -> None:
+    """Only links that leave it are refused."""
+    (project / "elsewhere").mkdir()
+    (project / ".npl").symlink_to("elsewhere")
+    store.init(str(project), "s1")
+    log(store, project, "one")
+    store.close(str(project), archive=True)
+    folder = project / "elsewhere" / "sessions" / "archive" / "s1"
+    assert store.export(str(project), "archive/s1") == folder
+    other = Worklogs(engines.database(tmp_path / "other"))
+    assert other.import_folder(str(project)).entries == 1
+
+
+def test_exports_below_npl_are_private(store: Worklogs, project: Path) -> None:
+    """Whatever the umask; only ``.npl`` itself, which can hold prompts for others, follows it."""
+    before = os.umask(0)
+    try:
+        store.init(str(project), "s1", "look")
+        log(store, project, "one")
+        store.read(str(project), "r")
+        store.export(str(project))
+    finally:
+        os.umask(before)
+    npl = project / ".npl"
+    made = [path for path in npl.rglob("*") if path.is_file() or path.is_dir()]
+    assert len(made) == 6
+    assert oct(npl.stat().st_mode & 0o777) == "0o777"
+    assert {path: oct(path.stat().st_mode & 0o077) for path in made} == dict.fromkeys(made, "0o0")
+
+
+def old_log(project: Path, *lines: str) -> Path:
+    """Make a session that the predecessor wrote."""
+    folder = sessions(project) / "old"
+    folder.mkdir(parents=True)
+    meta = {"session_id": "old", "created": "2025-12-01T10:00:00+00:00", "task": None, "status": "active"}
+    (folder / "meta.json").write_text(json.dumps(meta))
+    (folder / "worklog.jsonl").write_text("\n".join(lines))
+    return folder
+
+
+def test_a_folder_that_may_only_be_read_is_imported(database: Database, project: Path) -> None:
+    """What a link leads to outside is not, and nothing is written there."""
+    folder = old_log(project, written(1, "x"))
+    for path in (folder, folder.parent, folder.parent.parent):
+        path.chmod(0o555)
+    try:
+        assert Worklogs(database).import_folder(str(project)).entries == 1
+    finally:
+        for path in (folder.parent.parent, folder.parent, folder):
+            path.chmod(0o755)
+
+
+def test_a_line_longer_than_any_entry_is_skipped(database: Database, project: Path) -> None:
+    """The lines after it are taken."""
+    old_log(project, written(1, "x"), f"{{{'x' * (2 * LONGEST_LINE)}}}", written(2, "y"), written(3, "z"))
+    done = Worklogs(database).import_folder(str(project))
+    assert (done.entries, done.skipped_lines) == (3, 1)
+
+
+CURSORS = [
+    # numbers of the lines, number the cursor has, place it gets
+    ([1, 2, 3], 2, 2),
+    ([5, 3, 9], 4, 2),
+    ([5, 3, 9], 7, 1),
+    ([5, 3, 9], 2, 0),
+    ([1, 1, 2], 1, 1),
+    ([1, 2, 2, 3], 99, 4),
+    ([7], 7, 1),
+]
+
+
+@pytest.mark.parametrize(("numbers", "cursor", "place"), CURSORS)
+def test_a_cursor_is_translated(
+    database: Database, project: Path, numbers: list[int], cursor: int, place: int
+) -> None:
+    """To the first place of the highest number that is not above it, whatever other cursors there are."""
+    folder = old_log(project, *(written(number, "x") for number in numbers))
+    (folder / ".cursors").mkdir()
+    for agent, number in (("r", cursor), ("low", 1), ("high", 50)):
+        (folder / ".cursors" / f"{agent}.cursor").write_text(json.dumps({"last_seq": number}))
+    Worklogs(database).import_folder(str(project))
+    with database.read() as tx:
+        assert tx.value("SELECT last_seq FROM worklog_agent WHERE agent_id = 'r'") == place
+
+
+FOREIGN: dict[str, dict[str, str]] = {
+    "a description": {"meta.json": '{"name": "my web page"}'},
+    "a log": {"worklog.jsonl": "mine\n"},
+    "both": {"meta.json": "{}", "worklog.jsonl": "{}"},
+    "cursors": {".cursors/me.cursor": "{}"},
+    "no file at all": {"meta.json/inside": "mine"},
+}
+
+
+def contents(folder: Path) -> dict[str, str]:
+    return {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("case", FOREIGN)
+def test_an_export_leaves_what_is_not_its_own(
+    database: Database, project: Path, tmp_path: Path, case: str
+) -> None:
+    """It is refused, and the folder is as it was."""
+    store = Worklogs(database)
+    store.log(str(project), "a", "did", "s")
+    target = tmp_path / "site"
+    for name, text in FOREIGN[case].items():
+        (target / name).parent.mkdir(parents=True, exist_ok=True)
+        (target / name).write_text(text)
+    with pytest.raises(AlreadyExistsError, match="choose another folder"):
+        store.export(str(project), target=target)
+    assert contents(target) == FOREIGN[case]
+
+
+def test_an_export_can_be_made_again(database: Database, project: Path, tmp_path: Path) -> None:
+    """Also beside other files, and one of another session is refused."""
+    store, target = Worklogs(database), tmp_path / "site"
+    target.mkdir()
+    (target / "index.html").write_text("mine")
+    store.init(str(project), "one")
+    store.export(str(project), target=target)
+    for number in range(2):
+        store.log(str(project), "a", "did", f"{number}")
+        store.export(str(project), target=target)
+    assert len((target / "worklog.jsonl").read_bytes().splitlines()) == 2
+    store.init(str(project), "two")
+    store.log(str(project), "a", "did", "x")
+    with pytest.raises(AlreadyExistsError):
+        store.export(str(project), target=target)
+    (target / "worklog.jsonl").write_text("mine\n")
+    with pytest.raises(AlreadyExistsError):
+        store.export(str(project), "one", target=target)
+    assert contents(target)["index.html"] == "mine"

@@ -1,0 +1,278 @@
+"""Names that tools had before."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from fastmcp import Client, FastMCP
+
+from npl_mcp.__main__ import parser
+from npl_mcp.app.app import App
+from npl_mcp.config.settings import Settings
+from npl_mcp.server.registry import register_all
+from npl_mcp.server.server import OldNames
+from npl_mcp.tools.contract.aliases import ALIASES, CHANGE_REQUESTS, DIRECTIVE, Alias, usable_aliases
+from npl_mcp.tools.domains import listed_tools
+from tests.conftest import Call, calls, envelope, with_client
+
+# The migration map of the requirement: every tool the predecessor had.
+MIGRATION = """
+dump_files                  dump_files
+git_tree                    git_tree
+git_tree_depth              git_tree_depth
+npl_load                    npl_load_components
+create_artifact             artifact_create
+add_revision                artifact_add_revision
+get_artifact                artifact_get
+list_artifacts              artifact_list
+get_artifact_history        artifact_history
+create_review               review_create
+add_inline_comment          review_add_comment
+add_overlay_annotation      review_add_annotation
+get_review                  review_get
+generate_annotated_artifact review_generate_annotated
+complete_review             review_complete
+create_session              session_create
+get_session                 session_get
+list_sessions               session_list
+update_session              session_update
+create_chat_room            chat_create_room
+send_message                chat_send_message
+react_to_message            chat_react
+share_artifact              chat_share_artifact
+create_todo                 chat_create_todo
+get_chat_feed               chat_get_feed
+get_notifications           chat_get_notifications
+mark_notification_read      chat_mark_read
+"""
+ROWS = [tuple(line.split()) for line in MIGRATION.split("\n") if line]
+
+
+def listed(settings: Settings, **changes: Any) -> dict[str, dict[str, Any]]:
+    async def ask(client: Client[Any]) -> list[dict[str, Any]]:
+        tools = await client.list_tools()
+        return [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools]
+
+    return {tool["name"]: tool for tool in with_client(settings, ask, **changes)}
+
+
+def test_the_table_is_the_migration_map() -> None:
+    """All twenty-seven old names lead to their new ones; three keep their name and need no entry."""
+    assert len(ROWS) == 27
+    others = {*CHANGE_REQUESTS, *(old for olds in DIRECTIVE.values() for old in olds)}
+    assert {old: alias.new for old, alias in ALIASES.items() if old not in others} == {
+        old: new for old, new in ROWS if old != new
+    }
+
+
+@pytest.mark.parametrize(("old", "new"), ROWS)
+def test_an_old_name_is_offered_where_its_tool_is(old: str, new: str) -> None:
+    """With all tools every old name is offered, without its tool it is not."""
+    everything = {target for _, target in ROWS} | {"npl_load_meta", "npl_load_style"}
+    assert (old in usable_aliases(everything)) is (old != new)
+    assert old not in usable_aliases(everything - {new})
+
+
+def test_the_migration_document_has_every_old_name() -> None:
+    """Each in a line with its new name, and the switch that lists them is named."""
+    text = (Path(__file__).resolve().parents[4] / "MIGRATION.md").read_text(encoding="utf-8")
+    for old, new in ROWS:
+        assert any(f"`{old}`" in line and f"`{new}`" in line for line in text.splitlines()), old
+    assert "--exact-names" in text
+
+
+def test_new_names_are_what_model_providers_take() -> None:
+    """Old ones need not be, and none is a new one as well."""
+    for spec in listed_tools():
+        assert re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", spec.name)
+        assert spec.name not in ALIASES
+
+
+@pytest.mark.parametrize(
+    ("kind", "tool", "items"),
+    [
+        ("c", "npl_load_components", "syntax"),
+        ("m", "npl_load_meta", "symbol-table"),
+        ("s", "npl_load_style", "commit-message"),
+    ],
+)
+def test_npl_load_goes_to_the_tool_of_its_kind(settings: Settings, kind: str, tool: str, items: str) -> None:
+    """The answer is that of the new tool, envelope and all, and ``skip`` goes with it."""
+    old, new, skipped = calls(
+        settings,
+        [
+            ("npl_load", {"resource_type": kind, "items": items}),
+            (tool, {"items": items}),
+            ("npl_load", {"resource_type": kind, "items": items, "skip": items}),
+        ],
+    )
+    assert old == new
+    assert old["data"]["loaded_items"] == [items]
+    assert skipped["data"]["skipped"] == [items]
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["x", "C", "", ["c"], {}, 0, False],
+)
+def test_another_kind_is_refused(call: Call, kind: object) -> None:
+    """The error names the three kinds and the tools that have their place now."""
+    answer = call("npl_load", resource_type=kind, items="syntax")
+    assert answer["error_code"] == "INVALID_PARAMETER"
+    for word in ("resource_type", "'c' (npl_load_components)", "'m' (npl_load_meta)", "'s' (npl_load_style)"):
+        assert word in answer["error"]
+
+
+@pytest.mark.parametrize("kind", [{}, {"resource_type": None}], ids=["absent", "null"])
+def test_without_a_kind_components_are_loaded(call: Call, kind: dict[str, None]) -> None:
+    """They are what nearly every call of the old name was for."""
+    assert call("npl_load", items="syntax", **kind)["data"]["loaded_items"] == ["syntax"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "text"),
+    [
+        ({}, "MISSING_REQUIRED", "npl_load_components: items is required"),
+        ({"resource_type": "c"}, "MISSING_REQUIRED", "npl_load_components: items is required"),
+        ({"resource_type": "c", "items": "syntx"}, "NOT_FOUND", "syntax"),
+        ({"resource_type": "c", "items": "syntax", "skp": "a"}, "INVALID_PARAMETER", "skip"),
+    ],
+)
+def test_other_arguments_are_checked_as_those_of_the_new_name(
+    call: Call, arguments: dict[str, Any], code: str, text: str
+) -> None:
+    """Nothing is let through because the name is old."""
+    answer = call("npl_load", **arguments)
+    assert answer["error_code"] == code
+    assert text in answer["error"]
+
+
+def test_the_first_use_of_an_old_name_is_told(settings: Settings, caplog: pytest.LogCaptureFixture) -> None:
+    """It names the new tool, once."""
+    request = ("npl_load", {"resource_type": "c", "items": "syntax"})
+    with caplog.at_level(logging.DEBUG, "npl_mcp.server.server"):
+        calls(settings, [request, request, ("npl_load_components", {"items": "syntax"})])
+    told = [
+        (record.levelname, record.getMessage())
+        for record in caplog.records
+        if record.name == "npl_mcp.server.server"
+    ]
+    message = "the tool name 'npl_load' is deprecated; call 'npl_load_components'"
+    assert told == [("WARNING", message)]
+
+
+def test_old_names_are_not_listed(settings: Settings) -> None:
+    """The list costs no more for them."""
+    assert list(listed(settings)) == [spec.name for spec in listed_tools()]
+
+
+def test_the_setting_lists_old_names_instead_of_new_ones(settings: Settings) -> None:
+    """Same order, descriptions and parameters; tools that are new keep their names."""
+    new, old = listed(settings), listed(settings, exact_names=True)
+    renamed = {alias.new: name for name, alias in usable_aliases(new).items() if alias.listed}
+    covered = {tool for alias in ALIASES.values() if alias.listed for tool in alias.tools}
+    assert list(old) == [renamed.get(name, name) for name in new if name in renamed or name not in covered]
+    assert {"npl_load", "git_tree", "npl_section_index"} <= set(old)
+    assert covered.isdisjoint(old)
+    for name, tool in old.items():
+        alias = ALIASES.get(name, Alias(name))
+        if alias.chosen_by is None:
+            assert tool == {**new[alias.new], "name": name}
+
+
+def test_npl_load_is_listed_with_its_own_parameters(settings: Settings) -> None:
+    """The kind comes first and may be left out; the others are those of the new tools."""
+    tools = listed(settings, exact_names=True)
+    schema = tools["npl_load"]["inputSchema"]
+    assert list(schema["properties"]) == ["resource_type", "items", "skip", "format"]
+    assert schema["required"] == ["items"]
+    assert schema["properties"]["resource_type"] == {"type": "string", "description": "c, m, s"}
+    assert "style" in tools["npl_load"]["description"]
+
+
+@pytest.mark.parametrize("structured", [False, True])
+@pytest.mark.parametrize("exact", [False, True])
+def test_both_names_are_accepted_whichever_is_listed(
+    settings: Settings, exact: bool, structured: bool
+) -> None:
+    """And give the same answer, in both forms of answers."""
+
+    async def ask(client: Client[Any]) -> list[Any]:
+        await client.list_tools()
+        return [
+            await client.call_tool("npl_load", {"resource_type": "c", "items": "syntax"}),
+            await client.call_tool("npl_load_components", {"items": "syntax"}),
+        ]
+
+    old, new = with_client(settings, ask, exact_names=exact, structured=structured)
+    assert envelope(old) == envelope(new)
+    assert old.structured_content == new.structured_content == (envelope(new) if structured else None)
+
+
+@pytest.mark.parametrize(("exact", "nearest"), [(False, "npl_load_components"), (True, "npl_load")])
+def test_a_name_like_an_old_one_gets_the_listed_name(settings: Settings, exact: bool, nearest: str) -> None:
+    """Old names count as known; what is proposed is what the client can see."""
+
+    async def ask(client: Client[Any]) -> list[str]:
+        answer = envelope(await client.call_tool("npl_laod", {}, raise_on_error=False))
+        assert answer["error_code"] == "NOT_FOUND"
+        return str(answer["error"]).partition("near: ")[2].split(", ")
+
+    near = with_client(settings, ask, exact_names=exact)
+    assert near[0] == nearest
+    assert set(near) <= set(listed(settings, exact_names=exact))
+
+
+def test_a_name_like_none_gets_all_that_are_listed(settings: Settings) -> None:
+    """Each once."""
+    error = calls(settings, [("zzzzzz", {})])[0]["error"]
+    assert [error.count(f" {name}") for name in ("dump_files", "git_tree,", "npl_section_index")] == [1, 1, 1]
+    assert "npl_load," not in error
+
+
+SWITCHES: dict[str, Callable[[], bool]] = {
+    "variable": lambda: Settings.from_env({"NPL_EXACT_NAMES": "1"}).exact_names,
+    "flag": lambda: bool(parser().parse_args(["--exact-names"]).exact_names),
+    "given beats variable": lambda: Settings.from_env({"NPL_EXACT_NAMES": "0"}, exact_names=True).exact_names,
+}
+
+
+@pytest.mark.parametrize("switch", SWITCHES)
+def test_the_switch(switch: str) -> None:
+    """A variable and a flag; by default it is off."""
+    assert SWITCHES[switch]() is True
+    assert Settings.from_env({"NPL_EXACT_NAMES": ""}).exact_names is False
+    assert parser().parse_args([]).exact_names is None
+
+
+def test_an_old_name_may_hold_any_character(settings: Settings) -> None:
+    """Names that no model provider would take are listed and accepted like others."""
+    old = "directive/spec.template"
+    tools = {old: next(spec for spec in listed_tools() if spec.name == "npl_load_style")}
+    middleware = OldNames({old: Alias("npl_load_style")}, tools, listed=True)
+    server: FastMCP[Any] = FastMCP("old", middleware=[middleware])
+    register_all(server, App(settings), listed_tools())
+
+    async def ask() -> tuple[list[str], Any]:
+        async with Client(server) as client:
+            names = [tool.name for tool in await client.list_tools()]
+            return names, await client.call_tool(old, {"items": "commit-message"})
+
+    names, result = anyio.run(ask)
+    assert old in names
+    assert "npl_load_style" not in names
+    assert envelope(result)["data"]["loaded_items"] == ["commit-message"]
+
+
+def test_the_parameter_that_chooses_is_dropped() -> None:
+    """The others go on as they are, and the caller's own mapping is left alone."""
+    alias = Alias("a_get", "kind", {"a": "a_get", "b/c": "b_get"})
+    arguments = {"kind": "b/c", "id": 1}
+    assert alias.rewrite(arguments) == ("b_get", {"id": 1})
+    assert arguments == {"kind": "b/c", "id": 1}

@@ -1,0 +1,302 @@
+"""The Markdown form of answers: it says what the JSON says, in fewer tokens, and no text can fake a part."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastmcp import Client
+from hypothesis import given
+from hypothesis import strategies as st
+
+from docs.reference import prepare
+from npl_index import estimator
+from npl_mcp.config.settings import Settings
+from npl_mcp.tools.contract.markdown import as_markdown
+from npl_mcp.tools.domains import listed_tools
+from tests.conftest import with_client
+
+TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\.\d{3,6}Z")
+OWN_FORM = {
+    "npl_load_components",
+    "npl_load_meta",
+    "npl_load_style",
+    "npl_load_agent",
+    "npl_section_index",
+    "npl_load_tailored",
+    "search",
+}
+"""Tools that write their Markdown themselves; some fill a budget in each form."""
+
+
+ABSENT = object()
+
+
+class Reader:
+    """Reads the Markdown form back, by its rules alone."""
+
+    def __init__(self, text: str) -> None:
+        self._text, self._at = text, 0
+
+    def fields(self) -> dict[str, Any]:
+        """Return all fields."""
+        found: dict[str, Any] = {}
+        while self._at < len(self._text):
+            self._skip("\n")
+            *above, name = self._name()
+            place = found
+            for part in above:
+                place = place.setdefault(part, {})
+            assert name not in place
+            place[name] = self._block() if self._next(":\n```") else self._line_or_table()
+        return found
+
+    def _line_or_table(self) -> Any:
+        if self._take(": "):
+            return self._value("\n")
+        common = self._value("\n") if self._take(", each ") else {}
+        assert self._take(":\n")
+        columns, rows = self._row(str), []
+        while not self._next("\n") and self._at < len(self._text):
+            cells = self._row(self._cell)
+            assert len(cells) == len(columns)
+            row = {key: cell for key, cell in zip(columns, cells, strict=True) if cell is not ABSENT}
+            rows.append({**common, **row})
+        return rows
+
+    def _row(self, made: Any) -> list[Any]:
+        cells = [made(self._string("|\n")) if made is str else made()]
+        while self._take("|"):
+            cells.append(made(self._string("|\n")) if made is str else made())
+        assert self._take("\n") or self._at == len(self._text)
+        return cells
+
+    def _cell(self) -> Any:
+        empty = self._at == len(self._text) or self._next("|") or self._next("\n")
+        return ABSENT if empty else self._value("|\n")
+
+    def _block(self) -> str:
+        opening = re.compile(r":\n(`{3,})\n").match(self._text, self._at)
+        assert opening is not None
+        text, _, _ = self._text[opening.end() :].partition(f"\n{opening[1]}")
+        self._at = opening.end() + len(text) + len(opening[1]) + 1
+        assert self._next("\n") or self._at == len(self._text)
+        return text
+
+    def _name(self) -> list[str]:
+        parts = [self._string(".:,")]
+        while self._take("."):
+            parts.append(self._string(".:,"))
+        return parts
+
+    def _value(self, stops: str) -> Any:
+        if self._take("{"):
+            return {} if self._take("}") else dict(self._list("}", self._pair))
+        if self._take("["):
+            return [] if self._take("]") else self._list("]", lambda: self._value(",]"))
+        quoted, text = self._next('"'), self._string(stops)
+        if quoted or not re.fullmatch(r"-?\d+(\.\d+)?([eE][+-]?\d+)?|true|false|null|none", text):
+            return text
+        return [] if text == "none" else json.loads(text)
+
+    def _pair(self) -> tuple[str, Any]:
+        key = self._string(":")
+        assert self._take(": ")
+        return key, self._value(",}")
+
+    def _list(self, end: str, one: Any) -> list[Any]:
+        parts = [one()]
+        while self._take(", "):
+            parts.append(one())
+        assert self._take(end)
+        return parts
+
+    def _string(self, stops: str) -> str:
+        start = self._at
+        if self._next('"'):
+            text, self._at = json.JSONDecoder().raw_decode(self._text, start)
+            return str(text)
+        while self._at < len(self._text) and self._text[self._at] not in stops:
+            self._at += 1
+        return self._text[start : self._at]
+
+    def _next(self, mark: str) -> bool:
+        return self._text.startswith(mark, self._at)
+
+    def _take(self, mark: str) -> bool:
+        found = self._next(mark)
+        self._at += len(mark) if found else 0
+        return found
+
+    def _skip(self, sign: str) -> None:
+        while self._take(sign):
+            pass
+
+
+def said(value: Any) -> Any:
+    """Return a value as its Markdown says it: with times to the second."""
+    if isinstance(value, Mapping):
+        return {key: said(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [said(part) for part in value]
+    return TIME.sub(r"\1Z", value) if isinstance(value, str) and TIME.fullmatch(value) else value
+
+
+def same(value: Any, read: Any) -> bool:
+    """Return whether two values are equal but for the last line end of texts."""
+    if isinstance(value, Mapping) and isinstance(read, Mapping):
+        return value.keys() == read.keys() and all(same(part, read[key]) for key, part in value.items())
+    if isinstance(value, list) and isinstance(read, list):
+        return len(value) == len(read) and all(map(same, value, read))
+    if isinstance(value, str) and isinstance(read, str):
+        return value in (read, f"{read}\n")
+    return type(value) is type(read) and bool(value == read)
+
+
+def reads_back(fields: dict[str, Any]) -> bool:
+    """Return whether the Markdown form of an answer says what the answer says, and nothing else."""
+    return same(said(fields), Reader(as_markdown(fields)).fields())
+
+
+def test_every_listed_tool_answers_in_markdown(tmp_path: Path) -> None:
+    """With fewer tokens than its JSON has, and nothing of what that says is missing."""
+    made: dict[str, dict[str, str]] = {}
+    for form in ("json", "markdown"):
+        # Paths and times stand in answers; they are as long in both forms.
+        work = tmp_path / form.ljust(8, "_")
+        prepare(work / "work")
+
+        async def ask(client: Client[Any], form: str = form) -> None:
+            for spec in listed_tools():
+                answer = await client.call_tool(spec.name, spec.example)
+                made.setdefault(spec.name, {})[form] = answer.content[0].text
+
+        place = {"cwd": work / "work", "home": work, "system": work / "none", "data_dir": work / "data"}
+        with_client(Settings(**place, warm_up=False), ask, format=form)
+    count = estimator().count
+    assert len(made) == len(listed_tools())
+    for name, forms in made.items():
+        assert not forms["markdown"].startswith("{"), name
+        if name not in OWN_FORM:
+            assert count(forms["markdown"]) < count(forms["json"]), name
+            data = json.loads(forms["json"])["data"]
+            read = Reader(forms["markdown"]).fields()
+            assert shape(read) == shape(said(data)), name
+            assert reads_back(data), name
+
+
+def shape(value: Any) -> Any:
+    """Return a value without what differs between two servers: texts, and what is counted in them."""
+    if isinstance(value, Mapping):
+        return {key: shape(part) for key, part in value.items()}
+    return [shape(part) for part in value] if isinstance(value, list) else type(value)
+
+
+HOSTILE = (
+    "one\ntwo: 2",
+    "a|b",
+    "|",
+    "1|2\n3|4",
+    "``` \n````\nx: 1\n```",
+    "\n\nitems:\nid|text\n9|fake",
+    "items, each {a: 1}:",
+    "x, y: {z}",
+    "}, {id: 9",
+    "-->",
+    "<!-- x -->",
+    '"quoted"',
+    '"',
+    "\\",
+    "none",
+    "true",
+    "12",
+    "-1.5e9",
+    "",
+    " ",
+    " a ",
+    "a\rb",
+    "a\u2028b",
+    "a\x85b",
+    "a\tb",
+    "~~~",
+    "# Title",
+    "- item",
+    "cursor: 4",
+    "2026-01-31T12:00:00.000000Z",
+)
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_no_text_passes_for_anything_else(text: str) -> None:
+    """In a field, a record, a list, an object and a name."""
+    row = {"id": 1, "text": text, "data": {"message": text, text or "x": [text]}}
+    other = {"id": 2, "text": "plain", "more": [text, {"a": text}]}
+    answer = {"text": text, text or "x": 1, "deep": {"text": f"{text}\n", "id": 2}, "items": [row, other]}
+    assert reads_back(answer)
+    assert reads_back({"items": [row, {**row, "id": 2, "by": "a"}], "next": text, "cursor": 9})
+    assert reads_back({"items": [{"first": text, "second": text}] * 2, "others": [row, other], "end": "a\nb"})
+    assert text.strip("\n") in as_markdown({"text": f"\n{text}"})
+
+
+TEXTS = st.text(st.sampled_from('ab1 |,:.{}[]"`~\\\n\r-#é\u2028\x00'), max_size=8)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | TEXTS | st.sampled_from(HOSTILE),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
+    max_leaves=12,
+)
+
+
+@given(st.dictionaries(TEXTS, VALUES, min_size=1, max_size=4))
+def test_any_answer_reads_back(fields: dict[str, Any]) -> None:
+    """Whatever names and values it has."""
+    assert reads_back(fields)
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        ([], "data: none"),
+        (None, "data: null"),
+        ({"items": [], "total": 0}, "items: none\ntotal: 0"),
+        (
+            {"items": [{"id": 1, "room": 2, "text": "a, b"}, {"id": 3, "room": 2, "by": "ann"}], "cursor": 3},
+            "cursor: 3\n\nitems, each {room: 2}:\nid|text|by\n1|a, b|\n3||ann",
+        ),
+        ({"content": "# A\n\n```\nx\n```\n", "id": 1}, "id: 1\n\ncontent:\n````\n# A\n\n```\nx\n```\n````"),
+        (
+            {"at": "2026-01-31T12:00:00.123456Z", "by": {"name": "a"}},
+            "at: 2026-01-31T12:00:00Z\nby: {name: a}",
+        ),
+        ({"text": "half \ud800 pair"}, "text: half \ufffd\ufffd\ufffd pair"),
+    ],
+)
+def test_the_form(data: object, expected: str) -> None:
+    """As it is documented."""
+    assert as_markdown(data) == expected
+
+
+def test_who_asks_gets_what_was_asked_for(settings: Settings) -> None:
+    """The server's form is for calls that ask for none; failures are the envelope."""
+
+    async def ask(client: Client[Any]) -> None:
+        for asked, kind in (({}, "# syntax"), ({"format": "json"}, '{"success":true')):
+            answer = await client.call_tool("npl_load_components", {"items": "syntax", **asked})
+            assert answer.content[0].text.startswith(kind)
+        answer = await client.call_tool("session_list", {})
+        assert answer.content[0].text == "items: none\ntotal: 0\nlimit: 20\noffset: 0"
+        failed = await client.call_tool("session_get", {"session_id": "x"}, raise_on_error=False)
+        assert json.loads(failed.content[0].text)["error_code"] == "SESSION_NOT_FOUND"
+
+    with_client(settings, ask, format="markdown")
+
+    async def structured(client: Client[Any]) -> None:
+        answer = await client.call_tool("session_list", {})
+        assert answer.structured_content["data"]["total"] == 0
+        assert answer.content[0].text.startswith("items: none\n")
+
+    with_client(replace(settings, structured=True), structured, format="markdown")
