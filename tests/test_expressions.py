@@ -57,13 +57,14 @@ MADE = {
     "npl_index/library/patterns.py": ("match", list(map(glob, ("*a*b*c*", "a?[b-d]*e")))),
     "npl_index/items/loading.py": ("match", [glob("a*b*[!c]*")]),
     "npl_mcp/web/pages/search.py": ("search", [re.compile("ab|a|b", re.IGNORECASE)]),
-    "npl_mcp/app/searching.py": (
+    "npl_mcp/app/queries.py": (
         "search",
         [
             re.compile(text, re.IGNORECASE)
             for text in (r"(?<!\w)a\ b(?!\w)", r"(?<!\w)a(?!\w)|(?<!\w)aa(?!\w)|é")
         ],
     ),
+    "npl_mcp/app/searching.py": ("search", [re.compile(r"(?<!\w)a\ b(?!\w)")]),
     "npl_mcp/config/kinds.py": (
         "fullmatch",
         [re.compile(one.pattern) for one in vars(kinds).values() if isinstance(one, kinds.ValueKind)],

@@ -302,7 +302,9 @@ class Site:
         status = error.status
         if as_json:
             return await _json(FailedReply(error=error.message, error_code=error.code.value), status)
-        return await self.shown(visit, "error.html", {"message": error.message, "status": status}, status)
+        return await self.shown(
+            visit, "error.html", {"message": error.message, "status": status, "next_page": "/"}, status
+        )
 
 
 async def _json(body: Reply[Any] | FailedReply, status: int = 200) -> Response:

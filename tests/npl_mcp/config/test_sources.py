@@ -93,6 +93,7 @@ small-list = true
 vocabulary = "cl100k_base"
 format = "markdown"
 token-budget = 0
+tell-changes = false
 weights = [1, 2, 0.5]
 theme = "terse"
 max-file-bytes = 4000
@@ -126,7 +127,16 @@ def test_the_users_file_can_say_everything(place: Place) -> None:
         for name in Settings.__slots__
         if name != "data_folder" and getattr(found, name) == getattr(plain, name)
     }
-    assert same == {"cwd", "home", "cloned_roots", "system", "environment", "vocabulary_folders", "warm_up"}
+    assert same == {
+        "cwd",
+        "home",
+        "cloned_roots",
+        "own_url",
+        "system",
+        "environment",
+        "vocabulary_folders",
+        "warm_up",
+    }
     assert (found.roots, found.patience, found.log_level) == ((Path.home(), Path("/")), 0.25, "INFO")
     assert (found.listening.port, found.listening.origins) == (0, ("https://a", "https://b"))
     assert found.cr_folders == {"ABC": Path.home() / "requests"}

@@ -10,7 +10,6 @@ from typing import Any
 import anyio
 import pytest
 from fastmcp import Client
-from markupsafe import escape
 from mcp import MCPError
 from mcp.client.extension import advertise
 
@@ -59,7 +58,7 @@ def test_a_client_that_shows_pages(settings: Settings, small_list: bool) -> None
     answer = seen["answer"]
     assert [block.text for block in answer.content] == [block.text for block in seen["plain"].content]
     html = answer.structured_content["html"]
-    assert str(escape(answer.content[0].text)) in html
+    assert "Prune fruit trees in late winter." in html.replace("<mark>", "").replace("</mark>", "")
     assert '<textarea name="context" rows="2"' in html
     assert "prune fruit trees</textarea>" in html
     assert 'aria-label="taken"' in html
