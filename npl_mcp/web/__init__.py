@@ -1,1 +1,1 @@
-"""Pages for people: made on the server from the answers of tools."""
+"""Web pages for people, rendered on the server from the results of tools."""

@@ -1,4 +1,4 @@
-"""What a request of a browser proves: that it comes from our own pages, who is signed in, whose form it is.
+"""Proofs in a browser's request: its origin in our own pages, the signed-in caller, the form's recipient.
 
 Sources: Fetch Metadata (https://www.w3.org/TR/fetch-metadata/) and cookies (RFC 6265bis).
 """
@@ -15,16 +15,16 @@ from urllib.parse import urlsplit
 from starlette.types import Message, Send
 
 TOKEN_COOKIE = "npl_token"
-"""Holds the token of who is signed in; no script can read it, and no other site makes a browser send it."""
+"""The cookie with the caller's token. No script can read it, and no other site makes a browser send it."""
 
 SESSION_COOKIE = "npl_session"
-"""Holds a random text that the tokens of forms are made from."""
+"""The cookie with a random text, the source of form tokens."""
 
 NAME_COOKIE = "npl_name"
-"""Holds the name that a visitor without a token acts by."""
+"""The cookie with the name of a visitor without a token."""
 
 SEEN_COOKIE = "npl_seen"
-"""Holds when the visit before this one ended, and when the first page was looked at last."""
+"""The cookie with two times: the end of the previous visit, and the latest request for a page."""
 
 SIGNED_IN_SECONDS = 30 * 24 * 3600
 
@@ -32,7 +32,7 @@ STATIC = "/static/"
 SIGN_IN = "/sign-in"
 
 FORM_KEY = "npl.form"
-"""Key of the scope of a request to sign in with the path that a form was sent to."""
+"""Scope key for the path of a form that arrived without a token and became a request to sign in."""
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -48,35 +48,35 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-"""Of every answer for a browser, whoever makes it."""
+"""Headers of every answer to a browser, from any part of the server."""
 
 _PROGRAMS = ("/mcp", "/metrics", "/healthz", "/readyz")
 
 
 def is_page(path: str) -> bool:
-    """Return whether a path is one of the pages, and not of what programs call."""
+    """Return whether a path belongs to the pages, and not to the interfaces for programs."""
     return not any(path == one or path.startswith(f"{one}/") for one in _PROGRAMS)
 
 
 def needs_nobody(path: str) -> bool:
-    """Return whether a page is shown before anybody has signed in."""
+    """Return whether a page needs no signed-in caller."""
     return path == SIGN_IN or path.startswith(STATIC)
 
 
 def wants_html(headers: Mapping[bytes, bytes]) -> bool:
-    """Return whether a person sees the answer: programs ask for anything, or for JSON."""
+    """Return whether a person sees the answer: programs accept anything, or JSON."""
     return b"text/html" in headers.get(b"accept", b"")
 
 
 def is_form(method: str, headers: Mapping[bytes, bytes]) -> bool:
-    """Return whether a person sends a form."""
+    """Return whether a request is a form sent by a person."""
     return method == "POST" and wants_html(headers)
 
 
 def is_from_elsewhere(method: str, headers: Mapping[bytes, bytes]) -> bool:
-    """Return whether another site makes a browser send a request, other than by a link that somebody follows.
+    """Return whether another site makes a browser send a request, except through a followed link.
 
-    :param headers: by lower-case name.
+    :param headers: the headers by lower-case name.
     """
     origin = headers.get(b"origin")
     if origin is not None:
@@ -96,7 +96,7 @@ def _host_of(origin: str) -> str | None:
 
 
 def protecting(send: Send) -> Send:
-    """Return what sends an answer with :data:`HEADERS`, except those that it has."""
+    """Return a function that sends an answer and adds its missing :data:`HEADERS`."""
 
     async def send_protected(message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -112,21 +112,22 @@ def protecting(send: Send) -> Send:
 def cookies(headers: Mapping[bytes, bytes]) -> dict[str, str]:
     """Return the cookies of a request.
 
-    In ours nothing is escaped. :mod:`http.cookies` reads what is; some versions take minutes for a line.
+    Our cookies contain no escapes. :mod:`http.cookies` decodes escapes, and some of its versions need minutes
+    for one line.
     """
     pairs = (one.partition("=") for one in headers.get(b"cookie", b"").decode("latin-1").split(";"))
     return {name.strip(): value.strip(' "') for name, _, value in pairs}
 
 
 def signed_in(headers: Mapping[bytes, bytes]) -> bytes:
-    """Return the token of who is signed in; empty if nobody is."""
+    """Return the token of the signed-in caller; empty without one."""
     return _held(cookies(headers).get(TOKEN_COOKIE, ""))
 
 
 def kept_in(kept: Mapping[str, str], cookie: str) -> str:
-    """Return the text that a cookie holds; empty without it.
+    """Return the text of a cookie; empty without it.
 
-    :param kept: cookies.
+    :param kept: all cookies.
     """
     return _held(kept.get(cookie, "")).decode("utf-8", "replace").strip()
 
@@ -139,19 +140,19 @@ def _held(cookie: str) -> bytes:
 
 
 def as_cookie(token: str) -> str:
-    """Return a token as a cookie can hold it."""
+    """Return a token in the encoding of a cookie."""
     return base64.urlsafe_b64encode(token.encode()).decode()
 
 
 def new_session() -> str:
-    """Return a text that nobody can guess."""
+    """Return a random text that cannot be guessed."""
     return secrets.token_urlsafe(24)
 
 
 def form_token(session: str, token: str) -> str:
-    """Return what a form must send back: only pages that were sent to this browser know it.
+    """Return the token of a form, known only to pages that this browser received.
 
-    :param session: its cookie.
-    :param token: the cookie of who is signed in: a form of somebody else is refused.
+    :param session: the value of the session cookie.
+    :param token: the cookie of the signed-in caller: a form of another caller is refused.
     """
     return hmac.new(session.encode(), b"form:" + token.encode(), "sha256").hexdigest()

@@ -1,4 +1,4 @@
-"""Calls of tools that come over HTTP, by the plain route or from a page, and the status of their answers."""
+"""Calls of tools over HTTP, by the plain route or from a page, and the status of their answers."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ STATUS: Mapping[ErrorCode, int] = {
     ErrorCode.DATABASE_ERROR: 500,
     ErrorCode.FILE_SYSTEM_ERROR: 500,
 }
-"""The status of an answer to a failed call; MCP itself answers 200."""
+"""HTTP status of a failed call by the code of its error; MCP itself answers 200."""
 
 CLOSED = 499
-"""The caller closed the connection; nobody reads the answer."""
+"""Status for a caller that closed the connection; the answer has no reader."""
 
 
 async def call(
     server: FastMCP[Any], name: str, arguments: dict[str, Any], caller: Caller, receive: Receive | None = None
 ) -> ToolResult | None:
-    """Return what a tool answers; ``None`` if the caller is gone before: nobody waits for nobody.
+    """Return the result of a tool; ``None`` if the caller disconnects first, which cancels the call.
 
-    The answer is JSON unless the call asks for another form, whatever the server's is.
+    The answer is JSON unless the call asks for another format; the server's default does not apply.
 
-    :param caller: in whose name.
-    :param receive: tells that the caller is gone; without it somebody else looks after that.
+    :param caller: the caller in whose name the tool runs.
+    :param receive: the channel that reports a disconnected caller; without it, another task watches for that.
     """
     token, form = CALLER.set(caller), FOR_PROGRAM.set(True)
     try:
@@ -74,7 +74,7 @@ async def _unless_gone(
 
 
 def text_of(result: ToolResult) -> str:
-    """Return the text of an answer: an envelope, or the text of Markdown files."""
+    """Return the text of a result: an envelope, or the text of Markdown files."""
     block = result.content[0]
     assert isinstance(block, TextContent)
     return block.text

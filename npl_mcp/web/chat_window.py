@@ -1,4 +1,4 @@
-"""The page Ask in a chat window: a document that a host shows, and its content for each answer."""
+"""The page Ask in a chat window: a document for the host, and its content for each answer."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _STATIC = Path(__file__).parent / "static"
 
 
 def document() -> str:
-    """Return the document: the style of the pages, and a script that talks to the host."""
+    """Return the document: the style of the pages, and a script for messages to the host."""
     parts = {"style": "npl.css", "script": "chat_window.js"}
     read = {name: Markup((_STATIC / file).read_text(encoding="utf-8")) for name, file in parts.items()}
     return render("chat_window.html", **read)
 
 
 def content(settings: Settings, given: Mapping[str, Any], audit: Any) -> str:
-    """Return the page as it shows one answer, as HTML.
+    """Return the page with one answer, as HTML.
 
-    :param given: checked arguments of the call of ``npl_ask``.
+    :param given: the checked arguments of the call of ``npl_ask``.
     :param audit: the data of its answer.
     """
     budget = given.get("token_budget")

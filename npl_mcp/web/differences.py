@@ -1,4 +1,4 @@
-"""What differs between two texts, line by line, as pages show it."""
+"""Differences between two texts, line by line, for pages."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from difflib import SequenceMatcher
 from typing import Any
 
 LINES = 2_000
-"""Lines of a text that is compared: what is compared takes time that grows with the square of it."""
+"""Maximum lines of a compared text: the time of a comparison grows with the square of the lines."""
 
 AROUND = 3
-"""Lines shown before and behind what differs."""
+"""Context lines before and after each difference."""
 
 Row = dict[str, Any]
-"""``sign`` (``=``, ``-``, ``+`` or ``…``) and ``text``."""
+"""``sign`` (``=``, ``-``, ``+`` or ``…``) and ``text`` of a line."""
 
 
 def differences(old: str, new: str) -> list[Row] | None:
-    """Return the lines that are gone and those that are new, and some around them.
+    """Return the removed and the added lines, with context lines around them.
 
-    :returns: nothing where the texts are the same, ``None`` where they are too long to be compared.
+    :returns: an empty list for equal texts, ``None`` for texts above :data:`LINES`.
     """
     before, after = old.splitlines(), new.splitlines()
     start = _alike(before, after)
@@ -38,7 +38,7 @@ _GAP: Row = {"sign": "…", "text": ""}
 
 
 def _alike(one: Sequence[str], other: Sequence[str]) -> int:
-    """Return with how many equal lines both begin."""
+    """Return the number of equal lines at the beginning of both."""
     pairs = enumerate(zip(one, other, strict=False))
     return next((number for number, (a, b) in pairs if a != b), min(len(one), len(other)))
 

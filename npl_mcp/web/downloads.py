@@ -1,4 +1,4 @@
-"""Files that agents stored, sent so that no browser runs them."""
+"""Files that agents stored, with headers that prevent a browser from running them."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from starlette.responses import Response
 from npl_mcp.stores.artifact.descriptions import picture_type
 
 _PLAIN = frozenset({".md", ".markdown", ".txt", ".csv", ".log", ".json", ".yaml", ".yml", ".toml"})
-"""Endings of texts that no program runs."""
+"""Extensions of texts that no program runs."""
 
 _CONFINED = {"Content-Security-Policy": "default-src 'none'; sandbox"}
-"""Stricter than that of other pages, whose other headers it gets as well."""
+"""A stricter policy than that of other pages; the other headers of pages still apply."""
 
 
 def sent(content: bytes, filename: str) -> Response:
-    """Return a file: a picture to be shown, anything else to be saved.
+    """Return a file: an image for display, any other content for saving.
 
-    :param filename: as which it is saved; it says nothing about what is in it.
+    :param filename: the name for saving; the content alone decides the media type.
     """
     kind = picture_type(content)
     plain = os.path.splitext(filename.lower())[1] in _PLAIN and b"\0" not in content  # noqa: PTH122 - a name
     held = "inline" if kind else "attachment"
     named = f"{held}; filename*=UTF-8''{quote(filename, safe='', errors='replace')}"
     media = kind or ("text/plain; charset=utf-8" if plain else "application/octet-stream")
-    # Starlette adds a charset to texts alone.
+    # Starlette adds a charset only to text types.
     return Response(content, 200, {**_CONFINED, "Content-Disposition": named}, media)

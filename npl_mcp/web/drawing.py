@@ -1,4 +1,4 @@
-"""Plots and maps as SVG. Places are shares of the width, so that a drawing fits any window."""
+"""Plots and maps as SVG. Positions are shares of the width, so that a drawing fits any window."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ ROW = 26
 """Height of a row of a map, in pixels."""
 
 _NARROW, _WIDE = 300, 1_000
-"""Pixels that a map has on a small screen and on a large one, at least."""
+"""Minimum widths of a map on a small and on a large screen, in pixels."""
 
 _LETTER = 7.5
-"""Width of a letter of a map's names, in pixels, with some room around them."""
+"""Width of a letter in a map's names, in pixels, with a margin."""
 
 _AREA = Markup(
     '<a href="{href}" data-leaf{rest} aria-label="{label}"><title>{label}</title>'
@@ -30,10 +30,10 @@ _NAME = Markup(
 
 
 def icicle(area: Mapping[str, Any], href: Callable[[Mapping[str, Any]], str]) -> Markup:
-    """Return a map of areas within areas: each as wide as its tokens, its parts below it.
+    """Return a map of nested areas: each is as wide as its tokens, with its children below it.
 
-    :param area: with ``name``, ``tokens`` and ``children``.
-    :param href: returns where an area leads.
+    :param area: the root area with ``name``, ``tokens`` and ``children``.
+    :param href: the function that returns the link of an area.
     """
     rows = _depth(area)
     parts = Markup("").join(_areas(area, href, area["tokens"] or 1, 0.0, 0))
@@ -49,7 +49,7 @@ def _depth(area: Mapping[str, Any]) -> int:
 
 
 def _named(name: str, share: float, place: Mapping[str, float]) -> Markup:
-    """Return the name of an area, where the window has room for it."""
+    """Return the name of an area, visible where the window has room for it."""
     wanted = _LETTER * len(name) + 8
     kind = "always" if wanted <= share * _NARROW else "wide" if wanted <= share * _WIDE else None
     return Markup("") if kind is None else _NAME.format(kind=kind, name=name, **place)
@@ -63,7 +63,7 @@ def _areas(
     place = {"x": 100 * start, "y": depth * ROW, "width": 100 * share, "height": ROW - 2}
     shown = _named(name, share, place)
     label = f"{name}: {tokens:,} tokens, {share:.0%}"
-    # One stop for the tabulator; arrows lead on from there.
+    # A single tab stop; arrow keys lead on from there.
     rest = Markup(' tabindex="-1"') if depth else ""
     yield _AREA.format(rest=rest, href=href(area), label=label, depth=min(depth, 5), name=shown, **place)
     for child in area["children"]:

@@ -1,4 +1,4 @@
-"""A section in a form: written if it is still what the form showed; else nothing typed is lost."""
+"""A section in a form: saved if the section has not changed since; otherwise the typed text stays."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from npl_mcp.web.visits import CallError, Visit
 TEMPLATE = "edit.html"
 
 _NOT_KEPT = frozenset("\0\r")
-"""Characters that a browser changes in what a form holds."""
+"""Characters that a browser changes in the fields of a form."""
 
 
 def form(found: Data, yours: str | None = None, preview: str | None = None) -> Data:
-    """Return what the form of a section shows.
+    """Return the data of a section's form.
 
-    :param found: the section as it is now: ``section``, ``content``, ``digest``, and for the page ``_action``
-        and ``_above``, names and addresses of the pages above it.
-    :param yours: what somebody wrote instead.
-    :param preview: what they want to see as readers would.
+    :param found: the current section: ``section``, ``content``, ``digest``, and for the page ``_action``
+        and ``_above``, the names and addresses of the pages above it.
+    :param yours: the visitor's text.
+    :param preview: the text to render as a preview.
     """
     return {
         **found,
@@ -40,10 +40,10 @@ async def saved(
     read: Callable[[], Awaitable[Data]],
     write: Callable[[str, str], Awaitable[str]],
 ) -> str | Shown:
-    """Do what the form of a section asks for.
+    """Perform the request of a section's form: a preview or a save.
 
-    :param read: returns the section as it is now.
-    :param write: writes a text where the section has a digest, and returns the page to go to.
+    :param read: the function that returns the current section.
+    :param write: the function that writes a text over the section with a digest, and returns the next page.
     """
     digest, yours, seen = (visit.form.get(name, "") for name in ("digest", "text", "seen"))
     if visit.form.get("action") == "preview":

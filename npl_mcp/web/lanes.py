@@ -1,4 +1,4 @@
-"""Pictures of when something happened: a lane for each kind or agent, with a bar for each part of time."""
+"""Charts of events over time: a lane for each kind or agent, with a bar for each interval."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from typing import Any
 from npl_mcp.stores.base.activity import seconds_of
 
 HEIGHT = 28
-"""Pixels of a lane."""
+"""Height of a lane, in pixels."""
 
 _LEAST = 4
-"""Pixels of a bar of one: it has to be seen."""
+"""Minimum height of a bar, in pixels, so that a single event stays visible."""
 
 _NARROWEST, _WIDEST = 0.4, 6.0
-"""Percent of the lane: a pixel on a phone, and what still looks like a moment."""
+"""Width limits of a bar in percent of the lane: a pixel on a phone, and the widest mark of a moment."""
 
 
 @dataclass(frozen=True, slots=True)
 class LaneBar:
-    """A bar; lengths across are percent of the lane, so that it fits any window."""
+    """A bar; horizontal lengths are percent of the lane, so that it fits any window."""
 
     x: str
     width: str
@@ -32,10 +32,10 @@ class LaneBar:
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """One row of a picture.
+    """One row of a chart.
 
-    :param name: what it is of.
-    :param total: how much happened.
+    :param name: the subject of the lane.
+    :param total: the number of its events.
     """
 
     name: str
@@ -44,10 +44,10 @@ class Lane:
 
 
 def lanes(counts: Mapping[str, Sequence[Mapping[str, Any]]], seconds: int) -> list[Lane]:
-    """Return lanes that have one scale of time and one of height.
+    """Return lanes with a common time scale and a common height scale.
 
-    :param counts: by name; each has how its times begin and how much there was.
-    :param seconds: length of a part of time.
+    :param counts: the intervals by name; each has its start time and its number of events.
+    :param seconds: the length of an interval.
     """
     flat = [one for row in counts.values() for one in row]
     if not flat:

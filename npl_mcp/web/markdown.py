@@ -1,4 +1,4 @@
-"""Markdown of others as HTML: nothing of it becomes markup of its own, runs, or is loaded from elsewhere."""
+"""Foreign Markdown as HTML: it adds no markup of its own, runs nothing and loads nothing from elsewhere."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from markupsafe import Markup, escape
 from npl_mcp.web.visible import visible
 
 LIMIT = 50_000
-"""Characters of a text that are read: a second or so, whatever stands in them."""
+"""Maximum characters rendered from a text: about a second of work for any content."""
 
 STEPS = 1_000_000
-"""Characters times brackets of the paragraphs that are read: each bracket's end is looked for in all of one.
-They take a second together; the links of later ones are left as text.
+"""Maximum of characters times brackets in the rendered paragraphs: the parser searches all of a paragraph
+for each bracket's end. The maximum takes about a second; links of later paragraphs stay text.
 """
 
 REL = "noopener noreferrer nofollow"
 
 Link = Callable[[str], "str | None"]
-"""From an address as a text has it to the one that is shown; ``None`` leaves the words without a link."""
+"""A function from an address in a text to the displayed one; ``None`` keeps the words without a link."""
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _NAME = re.compile(r"(?<![\w.+\-@/])@([\w-]{1,64})")
@@ -33,22 +33,22 @@ _LEADING = ("http:", "https:", "mailto:")
 
 
 def is_safe(url: str) -> bool:
-    """Return whether a link may lead to an address: a page, a mail, or what lies on this server."""
+    """Return whether a link may lead to an address: a web page, an e-mail or a path of this server."""
     scheme = _SCHEME.match(url)
     return scheme is None or scheme[0].lower() in _LEADING
 
 
 def as_written(url: str) -> str:
-    """Return an address as it is."""
+    """Return an address unchanged."""
     return url
 
 
 def markdown(text: str, link: Link = as_written, level: int = 2, definitions: str = "") -> Markup:
     """Return Markdown as HTML.
 
-    :param link: says where a link leads.
-    :param level: of the highest heading; deeper ones follow without gaps, as readers of pages need it.
-    :param definitions: a text in which targets of links are defined as well.
+    :param link: the function that returns the target of a link.
+    :param level: the highest heading level; deeper ones follow without gaps, as screen readers need it.
+    :param definitions: a text with further definitions of link targets.
     """
     env: dict[str, Any] = {"link": link, "level": level}
     if "]:" in definitions:
@@ -61,16 +61,16 @@ def markdown(text: str, link: Link = as_written, level: int = 2, definitions: st
 
 
 def message(text: str, names: Sequence[str] = ()) -> Markup:
-    """Return a message as HTML: line breaks stay, and the members that it mentions are marked.
+    """Return a message as HTML: line breaks stay, and mentions of members are marked.
 
-    :param names: of those members.
+    :param names: the names of the mentioned members.
     """
     known = frozenset(("all", *map(str.lower, names))) if names else frozenset()
     return Markup(visible(_writer().render(_cut(text), {"link": as_written, "level": 2, "names": known})))
 
 
 def _cut(text: str) -> str:
-    """Return as much of a text as is read: whole lines, if it has any."""
+    """Return the rendered part of a text: whole lines where possible."""
     if len(text) <= LIMIT:
         return text
     return text[: text.rfind("\n", 0, LIMIT) + 1] or text[:LIMIT]
@@ -78,7 +78,7 @@ def _cut(text: str) -> str:
 
 @cache
 def _writer() -> MarkdownIt:
-    """Return what makes HTML; CommonMark with the tables and the strikethrough of GitHub's."""
+    """Return the parser and renderer: CommonMark with GitHub's tables and strikethrough."""
     made = MarkdownIt("js-default", {"html": False, "linkify": False, "typographer": False})
     made.validateLink = is_safe  # type: ignore[method-assign]
     made.core.ruler.at("inline", _read_lines)
@@ -87,7 +87,7 @@ def _writer() -> MarkdownIt:
     made.add_render_rule("code_block", _code)
     made.add_render_rule("table_open", lambda *_: f"{_TABLE}<table>\n")
     made.add_render_rule("table_close", lambda *_: "</table>\n</div>\n")
-    made.render("", {"link": as_written, "level": 2})  # compiles the rules, which threads must not do at once
+    made.render("", {"link": as_written, "level": 2})  # compiles the rules, which is not thread-safe
     return made
 
 
@@ -96,7 +96,7 @@ _TABLE = '<div class="scroll" tabindex="0" role="group" aria-label="Table">'
 
 @lru_cache(maxsize=8)
 def _references(definitions: str) -> Mapping[str, Any]:
-    """Return targets of links by their labels; the sections of a document share them."""
+    """Return link targets by their labels; the sections of a document share them."""
     env: dict[str, Any] = {}
     _reader().parse(definitions, env)
     found: Mapping[str, Any] = env.get("references", {})
@@ -105,7 +105,7 @@ def _references(definitions: str) -> Mapping[str, Any]:
 
 @cache
 def _reader() -> MarkdownIt:
-    """Return what finds definitions of links."""
+    """Return a parser of link definitions."""
     made = MarkdownIt("js-default", {"html": False}).disable(
         ["inline", "linkify", "replacements", "smartquotes"]
     )
@@ -119,7 +119,7 @@ def _code(_: object, tokens: Sequence[Token], at: int, *__: object) -> str:
 
 
 def _read_lines(state: StateCore) -> None:
-    """Find what stands in lines, as the parser does, until that has taken long."""
+    """Parse inline content as the library does, until the limit of steps."""
     left = STEPS
     for token in state.tokens:
         if token.type == "inline":
@@ -132,7 +132,7 @@ def _read_lines(state: StateCore) -> None:
 
 
 def _guard(state: StateCore) -> None:
-    """Change what was read so that it fits into a page: headings and heads of tables say something."""
+    """Adapt the parsed tokens to a page: headings and table headers are never empty."""
     link, levels, tokens = state.env["link"], Levels(state.env["level"]), state.tokens
     dropped: set[int] = set()
     for at, token in enumerate(tokens):
@@ -149,27 +149,27 @@ def _guard(state: StateCore) -> None:
         elif token.type == "th_open" and _is_empty(tokens[at + 1]):
             token.tag = tokens[at + 2].tag = "td"
         if "style" in token.attrs:
-            # The policy of pages forbids styles of elements.
+            # The policy of pages forbids inline styles.
             token.attrs["class"] = str(token.attrs.pop("style")).rpartition(":")[2]
     state.tokens = [token for at, token in enumerate(tokens) if at not in dropped]
 
 
 def _is_empty(token: Token) -> bool:
-    """Return whether a line has no words, of whatever markup; those of images and links count."""
+    """Return whether a line has no words; those of images and links count."""
     return not any(one.content.strip() or one.type in ("image", "link_open") for one in token.children or ())
 
 
 class Levels:
     """Levels of headings without gaps.
 
-    :param highest: where they begin.
+    :param highest: the level of the first heading.
     """
 
     def __init__(self, highest: int) -> None:
         self._highest, self._open = highest, [0]
 
     def tag(self, level: int) -> str:
-        """Return the element of the next heading, whose level in the text is this."""
+        """Return the element of the next heading, for its level in the text."""
         while self._open[-1] >= level:
             self._open.pop()
         self._open.append(level)
@@ -177,7 +177,7 @@ class Levels:
 
 
 def _inline(tokens: Sequence[Token], link: Link) -> Iterator[Token]:
-    """Yield what stands in a line: links lead where they may, and images are links to them."""
+    """Yield inline tokens: links have permitted targets, and images become links to their source."""
     inside: Token | None = None
     said = False
     for token in tokens:
@@ -198,7 +198,7 @@ def _inline(tokens: Sequence[Token], link: Link) -> Iterator[Token]:
 
 
 def _spoken(tokens: Iterator[Token], names: Collection[str]) -> Iterator[Token]:
-    """Yield what stands in a line of a message."""
+    """Yield the inline tokens of a message, with marked mentions."""
     for token in tokens:
         if token.type == "softbreak":
             yield Token("hardbreak", "br", 0)
@@ -217,7 +217,7 @@ def _spoken(tokens: Iterator[Token], names: Collection[str]) -> Iterator[Token]:
 
 
 def _lead(token: Token, link: Link) -> None:
-    """Let a link lead where it may."""
+    """Give a link its permitted target."""
     url = str(token.attrs.get("href", ""))
     token.meta["url"] = url
     target = link(url)
@@ -230,7 +230,7 @@ def _lead(token: Token, link: Link) -> None:
 
 
 def _picture(token: Token, link: Link, inside: bool) -> Iterator[Token]:
-    """Yield the words of an image, as a link to it unless they stand in one."""
+    """Yield the words of an image, as a link to it except inside another link."""
     url = str(token.attrs.get("src", ""))
     words = _text("".join(one.content for one in token.children or ()).strip() or url or "image")
     if inside:

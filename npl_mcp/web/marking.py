@@ -1,4 +1,4 @@
-"""Words of a question, marked in the texts that were found with them."""
+"""Words of a question, marked in the texts found with them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from npl_mcp.web.visible import visible
 
 _WORD = re.compile(r"[\w-]{2,}")
 _SHORTEST = 4
-"""Characters of a term that also counts inside of a longer word."""
+"""Minimum characters of a term that also matches within a longer word."""
 
 
 def sought(*texts: str) -> frozenset[str]:
@@ -21,7 +21,7 @@ def sought(*texts: str) -> frozenset[str]:
 
 
 def marked(text: str, terms: Collection[str]) -> Markup:
-    """Return a text with marks at the words that have one of some terms, or contain a long one of them."""
+    """Return a text with marks at the words that equal a term, or contain a long one."""
     parts, last = [], 0
     long = [term for term in terms if len(term) >= _SHORTEST]
     for found in _WORD.finditer(text):

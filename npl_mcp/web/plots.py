@@ -1,4 +1,4 @@
-"""Plots over time, as SVG whose shapes are worked out here."""
+"""Plots over time, as shapes for SVG."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 WIDTH, HEIGHT = 320, 80
-"""Of the area that is drawn on; the page scales it."""
+"""Size of the drawing area; the page scales it."""
 
 _GAP = 0.25
-"""Of a step, between two bars."""
+"""Gap between two bars, as a share of a step."""
 
 Values = Sequence[float | None]
 
@@ -18,8 +18,8 @@ Values = Sequence[float | None]
 class Bar:
     """A rectangle.
 
-    :param kind: 0 for the first row of values, 1 for the second.
-    :param tip: what it stands for.
+    :param kind: the row of values: 0 for the first, 1 for the second.
+    :param tip: the label of the bar.
     """
 
     x: float
@@ -34,13 +34,13 @@ class Bar:
 class Plot:
     """Bars over time.
 
-    :param title: what is plotted.
-    :param names: of the rows of values.
+    :param title: the subject of the plot.
+    :param names: the names of the rows of values.
     :param top: the value at the upper edge.
-    :param bars: those of the first row stand behind those of the second.
-    :param target: height of a line, if there is one to reach.
-    :param first: label of the first step.
-    :param last: label of the last one.
+    :param bars: the bars; those of the first row are behind those of the second.
+    :param target: the height of a target line; ``None`` without a target.
+    :param first: the label of the first step.
+    :param last: the label of the last step.
     """
 
     title: str
@@ -62,11 +62,11 @@ def plot(
 ) -> Plot:
     """Return a plot.
 
-    :param labels: of the steps.
-    :param rows: names and values; ``None`` leaves a step out.
-    :param unit: behind each value.
-    :param most: the value at the upper edge; by default the greatest.
-    :param target: a value to reach.
+    :param labels: the labels of the steps.
+    :param rows: the names and values of the rows; ``None`` leaves out a step.
+    :param unit: the unit after each value.
+    :param most: the value at the upper edge; by default the greatest value.
+    :param target: the value to reach.
     """
     top = most or max((value or 0 for _, values in rows for value in values), default=0) or 1
     step = WIDTH / max(1, len(labels))

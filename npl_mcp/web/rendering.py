@@ -1,4 +1,4 @@
-"""From values to HTML: templates, and what may stand in a page of what others wrote."""
+"""From values to HTML: templates, and safe forms of foreign content in a page."""
 
 from __future__ import annotations
 
@@ -22,36 +22,36 @@ T = TypeVar("T")
 
 
 async def beside(work: Callable[..., T], /, *given: Any, **named: Any) -> T:
-    """Return what some work returns, done beside the event loop: what is long takes its time, and others are
-    answered meanwhile.
+    """Return the result of some work, done in a thread outside the event loop, which serves other callers
+    meanwhile.
     """
     return await lane("heavy").run(work, *given, **named)
 
 
 def _shown(value: Any) -> Any:
-    """Return a value as templates print it."""
+    """Return a value in the form that templates print."""
     if isinstance(value, Markup) or not isinstance(value, str):
         return "" if value is None else value
     return visible(value)
 
 
 def _exact(text: str) -> Markup:
-    """Return a text as it stands in a form, which sends it back: no character is replaced by a sign."""
+    """Return a text for the field of a form, which sends it back: no character is replaced by a sign."""
     return Markup(escape(text))
 
 
 def _path(value: object) -> str:
-    """Return a text as a part of a path; slashes stay, since they part folders."""
+    """Return a text as a part of a path; slashes stay as separators of folders."""
     return quote(str(value), safe="/", errors="replace")
 
 
 def _when(timestamp: str) -> str:
-    """Return a timestamp of a store as people read it: UTC, to the second."""
+    """Return a timestamp of a store for readers: UTC, to the second."""
     return timestamp[:19].replace("T", " ")
 
 
 def _ago(timestamp: str) -> str:
-    """Return how long ago a timestamp of a store was."""
+    """Return the age of a timestamp of a store."""
     try:
         then = datetime.fromisoformat(timestamp.replace("Z", "+00:00"))
     except ValueError:
@@ -64,7 +64,7 @@ def _ago(timestamp: str) -> str:
 
 
 def _day(timestamp: str) -> str:
-    """Return the day of a timestamp, as the script writes it as well."""
+    """Return the day of a timestamp, in the same format as the script's."""
     day = datetime.fromisoformat(timestamp[:10])
     return f"{day.day} {day:%B %Y}"
 
@@ -75,12 +75,12 @@ def _number(value: float) -> str:
 
 
 def _written(value: object) -> str:
-    """Return any JSON as people read it."""
+    """Return any JSON value for readers."""
     return json.dumps(value, ensure_ascii=False, indent=2)
 
 
 def _form_fields(visit: Visit) -> Markup:
-    """Return the hidden fields that every form has."""
+    """Return the hidden fields of every form."""
     field = Markup('<input type="hidden" name="{}" value="{}">')
     fields = {FORM_TOKEN: visit.form_token, FORM_ID: secrets.token_hex(16)}
     if not visit.identity and visit.who:
@@ -90,7 +90,7 @@ def _form_fields(visit: Visit) -> Markup:
 
 @cache
 def environment() -> Environment:
-    """Return the templates; every text is escaped."""
+    """Return the template environment, which escapes every text."""
     made = Environment(
         loader=PackageLoader("npl_mcp.web"),
         autoescape=True,
@@ -117,16 +117,16 @@ def environment() -> Environment:
 def render(template: str, **values: Any) -> str:
     """Return a page.
 
-    :param template: its name.
+    :param template: the name of the template.
     """
     return environment().get_template(template).render(**values)
 
 
 def fragments(template: str, macro: str, each: Sequence[Sequence[Any]]) -> list[str]:
-    """Return parts of a page: what a macro of a template makes of values.
+    """Return parts of a page: the results of a template's macro.
 
-    :param template: its name.
-    :param each: the values of each part.
+    :param template: the name of the template.
+    :param each: the arguments for each part.
     """
     made = getattr(environment().get_template(template).module, macro)
     return [str(made(*values)) for values in each]

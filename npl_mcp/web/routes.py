@@ -31,10 +31,10 @@ from npl_mcp.web.routing import COMPRESSED, Site
 
 
 class _Static(StaticFiles):
-    """The style sheet, the script and the icon; browsers ask whether they have changed."""
+    """The style sheet, the script and the icon; browsers revalidate them on each use."""
 
     def file_response(self, *given: Any, **named: Any) -> Response:
-        """Return a file."""
+        """Return a file with the header for that."""
         response = super().file_response(*given, **named)
         response.headers["Cache-Control"] = "no-cache"
         return response
@@ -58,15 +58,15 @@ PAGES = (
 
 
 def site_of(server: FastMCP[Any], settings: Settings, app: App | None = None) -> Site:
-    """Return the pages of a server.
+    """Return the web pages of a server.
 
-    :param server: answers the calls.
-    :param app: of the server.
+    :param server: the server that answers the calls of pages.
+    :param app: the application of the server.
     """
     return Site(server, settings, [one for module in PAGES for one in module.DECLARED], app)
 
 
 def static_files() -> BaseRoute:
-    """Return the route of what pages are shown with."""
+    """Return the route of the static files."""
     files = _Static(directory=Path(__file__).parent / "static")
     return Mount(STATIC.rstrip("/"), files, middleware=[COMPRESSED])

@@ -1,9 +1,9 @@
-"""How pages are declared, and how they become routes.
+"""Declarations of pages, and the routes made from them.
 
-A page is a function from a visit to data, as JSON holds it. The data are shown by a template, and sent as
-they are at the same address with ``.json`` behind its path; with ``.csv`` all rows of its table (``_table``)
-are. All are written beside the event loop, and so is
-what a template calls: pictures, Markdown, differences.
+A page is a function from a visit to JSON data. A template shows the data; the same address with ``.json``
+after its path returns them unchanged, and with ``.csv`` all rows of the page's table (``_table``).
+All formats are rendered in a thread outside the event loop, together with the functions that a template
+calls: pictures, Markdown, differences.
 """
 
 from __future__ import annotations
@@ -46,17 +46,17 @@ from npl_mcp.web.visits import FORM_ID, FORM_TOKEN, CallError, Visit, read_form
 Data = dict[str, Any]
 
 COMPRESSED = Middleware(GZipMiddleware, minimum_size=1_000, compresslevel=5)
-"""For pages and their data. No other site can ask for a page in a visitor's name and measure its length."""
+"""Compression of pages and their data. No other site can request a page as a visitor and measure its size."""
 
 WAIT_SECONDS = 30
-"""How long one look for news waits for some."""
+"""Maximum wait for news in one query."""
 
 AWAY_SECONDS = 1
-"""How long after a look that the database did not answer the next one comes."""
+"""Pause after a query that the database did not answer."""
 
 
 class _Id(Convertor[int]):
-    """A number in a path: Python reads none that is very long."""
+    """A number in a path; Python refuses to parse very long ones."""
 
     regex = "[0-9]{1,18}"
 
@@ -72,14 +72,14 @@ register_url_convertor("id", _Id())
 
 @dataclass(frozen=True, slots=True)
 class WebPage:
-    """A page that is looked at.
+    """A page for reading.
 
-    :param path: of Starlette's form.
-    :param data: what it shows, or another response; keys that begin with ``_`` are for the template alone.
-        What takes long to be worked out for it is a function that the template calls.
-    :param template: shows the data.
-    :param domain: of the tools it needs; the page is not there for whom these are not.
-    :param title: in the navigation; pages without one are not in it.
+    :param path: the path in Starlette's form.
+    :param data: the function that returns the data, or another response; keys with a leading ``_`` are for
+        the template alone. A slow part of the data is a function that the template calls.
+    :param template: the template for the data.
+    :param domain: the domain of the required tools; visitors without these tools do not find the page.
+    :param title: the title in the navigation, which leaves out pages without one.
     """
 
     path: str
@@ -91,12 +91,12 @@ class WebPage:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What an action answers with instead of another page: a page that says what went wrong.
+    """The answer of an action that stays on its page: a page with the problem.
 
-    :param template: of the page.
-    :param data: what it shows.
-    :param status: of HTTP.
-    :param token: the browser keeps it from now on.
+    :param template: the template of the page.
+    :param data: the data of the page.
+    :param status: the HTTP status.
+    :param token: the token for the browser to keep.
     """
 
     template: str
@@ -107,11 +107,11 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """What a form does.
+    """The action of a form.
 
-    :param path: of Starlette's form.
-    :param run: does it, and returns the address of the page to go to.
-    :param writes: it is refused where pages only show.
+    :param path: the path in Starlette's form.
+    :param run: the function that performs the action, and returns the address of the next page.
+    :param writes: whether read-only pages refuse the action.
     """
 
     path: str
@@ -121,11 +121,11 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of a page that has news.
+    """A row in the news of a page.
 
-    :param values: what the macro takes that shows it.
-    :param cursor: by which a browser goes on later; ``None`` for an earlier row that is another now, which a
-        page leaves out that does not show it.
+    :param values: the arguments of the macro for the row.
+    :param cursor: the position from which a browser continues; ``None`` for a change of an earlier row, which
+        a page ignores unless it shows that row.
     """
 
     values: tuple[Any, ...]
@@ -134,12 +134,12 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """News of a page, as server-sent events. A page that has a row with the same id already replaces it.
+    """News of a page, as server-sent events. A row replaces the row with the same id on the page.
 
-    :param path: of Starlette's form.
-    :param news: returns what came after a cursor; where there is nothing, it waits for a while.
-    :param template: has the macro.
-    :param macro: shows a row.
+    :param path: the path in Starlette's form.
+    :param news: the function that returns the rows after a cursor; it waits a while for the first one.
+    :param template: the template with the macro.
+    :param macro: the macro for a row.
     """
 
     path: str
@@ -150,10 +150,10 @@ class Stream:
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """A file.
+    """A file to download.
 
-    :param path: of Starlette's form.
-    :param answer: makes the response.
+    :param path: the path in Starlette's form.
+    :param answer: the function that returns the response.
     """
 
     path: str
@@ -165,10 +165,10 @@ Declared = WebPage | Action | Stream | Download
 
 @dataclass
 class Site:
-    """The pages of a server.
+    """The web pages of a server.
 
-    :param declared: in the order in which paths are tried.
-    :param app: of the server; see :class:`Visit`.
+    :param declared: the declarations in the order of route matching.
+    :param app: the application of the server; see :class:`Visit`.
     """
 
     server: FastMCP[Any]
@@ -269,14 +269,14 @@ class Site:
         return answer
 
     async def nowhere(self, request: Request, _: Exception) -> Response:
-        """Answer a request for what there is not; programs get what Starlette says."""
+        """Answer a request for an unknown address; programs get Starlette's answer."""
         if not is_page(request.url.path):
             return PlainTextResponse("Not Found", 404)
         error = CallError(f"there is no page {request.url.path[:100]!r}", ErrorCode.NOT_FOUND)
         return await self.failed(self._visit(request), error, request.url.path.endswith(".json"))
 
     async def broken(self, request: Request, _: Exception) -> Response:
-        """Answer a request that met a defect; whoever serves writes the exception to the log."""
+        """Answer a request that met a defect; the HTTP server logs the exception."""
         if not is_page(request.url.path):
             return PlainTextResponse("Internal Server Error", 500)
         message = "this page failed because of a defect in this server; its log has the details"
@@ -286,7 +286,7 @@ class Site:
     async def shown(self, visit: Visit, template: str, data: Data, status: int = 200) -> Response:
         """Return a page.
 
-        :param template: shows the data, and what every page has.
+        :param template: the template for the data and the common parts of pages.
         """
         menu = [page for page in self.navigation if page.domain is None or visit.sees(page.domain)]
         html = await beside(render, template, visit=visit, menu=menu, **data)
@@ -298,7 +298,7 @@ class Site:
         return response
 
     async def failed(self, visit: Visit, error: CallError, as_json: bool = False) -> Response:
-        """Return what says why there is no page."""
+        """Return a page or JSON with the reason of a failure."""
         status = error.status
         if as_json:
             return await _json(FailedReply(error=error.message, error_code=error.code.value), status)
@@ -318,7 +318,7 @@ def _written(body: Reply[Any] | FailedReply) -> str:
 async def _csv(visit: Visit, table: Table | None) -> Response:
     """Return all rows of a page's table.
 
-    :raises CallError: it has none.
+    :raises CallError: the page has no table.
     """
     if table is None:
         raise CallError(f"the page {visit.request.url.path[:100]!r} has no table", ErrorCode.NOT_FOUND)
@@ -327,7 +327,7 @@ async def _csv(visit: Visit, table: Table | None) -> Response:
 
 
 async def _events(visit: Visit, stream: Stream) -> AsyncIterator[ServerSentEvent]:
-    """Yield what happens from now on, or from where the browser left off."""
+    """Yield the events from now on, or from the browser's last event."""
     since = visit.request.headers.get("last-event-id") or visit.text("since")
     try:
         while True:
@@ -336,7 +336,7 @@ async def _events(visit: Visit, stream: Stream) -> AsyncIterator[ServerSentEvent
             except CallError as error:
                 if error.code is not ErrorCode.DATABASE_ERROR:
                     raise
-                # A browser that is told of a failure asks no more, and the database may come back.
+                # After a reported failure a browser does not reconnect, and the database may come back.
                 rows = ()
                 await anyio.sleep(AWAY_SECONDS)
             await _check_admitted(visit)
@@ -349,7 +349,7 @@ async def _events(visit: Visit, stream: Stream) -> AsyncIterator[ServerSentEvent
 
 
 async def _check_admitted(visit: Visit) -> None:
-    """Refuse whose token has ended since they came."""
+    """Refuse a visitor whose token has ended since the request."""
     if not await visit.request.scope[ADMITTED_KEY]():
         raise CallError("the token has ended; sign in again", ErrorCode.PERMISSION_DENIED)
 
@@ -366,15 +366,15 @@ def _check_writes(visit: Visit, writes: bool) -> None:
 
 
 def _is_ours(visit: Visit) -> bool:
-    """Return whether a form is one that this browser was sent."""
+    """Return whether a form was sent to this browser."""
     given = visit.form.get(FORM_TOKEN, "").encode()
     return not visit.is_new and hmac.compare_digest(given, visit.form_token.encode())
 
 
 def _outdated(visit: Visit, writes: bool) -> Shown:
-    """Return a page with the fields of a form that cannot be taken as it is.
+    """Return a page with the fields of a form that cannot be accepted unchanged.
 
-    :raises CallError: nothing was typed into it.
+    :raises CallError: the form has no typed text.
     """
     if not writes:
         raise CallError(
@@ -387,11 +387,11 @@ def _outdated(visit: Visit, writes: bool) -> Shown:
 def again(
     visit: Visit, to: str, fields: Sequence[tuple[str, str]], *, signs_in: bool = False, token: str = ""
 ) -> Shown:
-    """Return a page that keeps the fields of a form, for the sender to send them.
+    """Return a page that keeps the fields of a form, for its sender to send again.
 
-    :param to: the address that the form was sent to.
-    :param signs_in: the sender has to sign in before.
-    :param token: the sender has just signed in with it.
+    :param to: the address of the form's action.
+    :param signs_in: whether the sender has to sign in first.
+    :param token: the token with which the sender has just signed in.
     """
     kept = [(name, value) for name, value in fields if name != FORM_TOKEN]
     proof = form_token(visit.session, as_cookie(token)) if token else visit.form_token
@@ -401,7 +401,7 @@ def again(
 
 
 def keep(visit: Visit, response: Response, cookie: str, text: str) -> None:
-    """Let a browser keep a text: the token of its visitor, or the name that they chose."""
+    """Let a browser keep a text: the visitor's token, or the visitor's chosen name."""
     response.set_cookie(
         cookie,
         as_cookie(text),

@@ -1,4 +1,4 @@
-"""Signing in: a token is given once in a form, and kept in a cookie that no script can read."""
+"""Signing in: a form takes a token once, and a cookie that no script can read keeps it."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from npl_mcp.web.visits import Visit
 LONGEST_NAME = 200
 
 KEPT = "kept"
-"""Stands before the names of fields that are kept while their sender signs in."""
+"""Prefix of the field names of a form kept during signing in."""
 
 
 def inside(text: str) -> str:
-    """Return a path of this server; another address would lead whoever signs in elsewhere."""
+    """Return a path of this server; any other address would lead the visitor to another site."""
     inside = text.startswith("/") and not text.startswith(("//", "/\\")) and text.isprintable()
     return text if inside else "/"
 
 
 async def sign_in_page(visit: Visit) -> Data:
-    """Return where to go after signing in, and whether a token was refused just now."""
+    """Return the next page after signing in, and whether a token was just refused."""
     refused = TOKEN_COOKIE in visit.cookies and visit.identity is None
     return {"next": inside(visit.text("next")), "refused": refused}
 
 
 async def sign_in(visit: Visit) -> Response | Shown:
-    """Keep a token; the next request shows whether it is accepted."""
+    """Keep a token; the next request checks it."""
     target, token = inside(visit.form.get("next", "")), visit.form.get("token", "").strip()
     fields = ((name.partition("."), value) for name, value in visit.form.multi_items())
     if kept := [(name, value) for (lead, _, name), value in fields if lead == KEPT]:
@@ -38,7 +38,7 @@ async def sign_in(visit: Visit) -> Response | Shown:
 
 
 async def choose_name(visit: Visit) -> Response:
-    """Keep the name that a visitor without a token acts by."""
+    """Keep the chosen name of a visitor without a token."""
     response = RedirectResponse(inside(visit.form.get("next", "")), 303)
     name = visit.form.get("name", "").strip()[:LONGEST_NAME]
     keep(visit, response, NAME_COOKIE, name)

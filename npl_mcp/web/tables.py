@@ -1,4 +1,4 @@
-"""Tables of pages: each sorts by every column, filters while a person types, and is a CSV file as well."""
+"""Tables of pages: each sorts by every column, filters during typing, and exports CSV."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from npl_mcp.browsing.tables import arranged, cell
 from npl_mcp.web.visits import CallError, Visit, address
 
 MOST_ROWS = 100_000
-"""Rows of a CSV file."""
+"""Maximum rows of a CSV file."""
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""Beginnings of texts that spreadsheets run."""
+"""Beginnings of texts that spreadsheets execute."""
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
     """A column of a table.
 
-    :param name: key of its values, and its name in addresses.
-    :param title: above it.
-    :param kind: class of its cells: ``number``, or ``minor`` for what a phone leaves out.
+    :param name: the key of its values, and its name in addresses.
+    :param title: the header.
+    :param kind: the class of its cells: ``number``, or ``minor`` for a column hidden on phones.
     """
 
     name: str
@@ -36,7 +36,7 @@ class Column:
 class Table:
     """A table of one page, for its template and for CSV.
 
-    :param page: ``items``, ``total``, ``limit`` and ``offset``.
+    :param page: the rows with ``items``, ``total``, ``limit`` and ``offset``.
     """
 
     visit: Visit
@@ -45,16 +45,16 @@ class Table:
 
     @property
     def sort(self) -> str:
-        """The column by which it is sorted, with ``-`` before it for the reverse order."""
+        """The sort column, with ``-`` before it for descending order."""
         return self.visit.text("sort")
 
     @property
     def filter(self) -> str:
-        """The words that its rows hold."""
+        """The words required in each row."""
         return self.visit.text("filter")
 
     def state(self, column: Column) -> str | None:
-        """Return how it is sorted by a column, in the words of ARIA."""
+        """Return the sort direction of a column, as ARIA names it."""
         return {column.name: "ascending", f"-{column.name}": "descending"}.get(self.sort)
 
     def sorted_by(self, column: Column) -> str:
@@ -64,7 +64,7 @@ class Table:
         return self.visit.here(sort=f"{lead}{column.name}", offset=None)
 
     def kept(self) -> list[tuple[str, str]]:
-        """Return the parameters of the address that a filter keeps."""
+        """Return the parameters of the address that a filter preserves."""
         pairs = self.visit.request.query_params.multi_items()
         return [(name, value) for name, value in pairs if name not in ("filter", "offset")]
 
@@ -75,7 +75,7 @@ class Table:
         return address(f"{path.rstrip('/') or '/index'}.{suffix}", **named)
 
     def csv(self) -> Iterator[str]:
-        """Yield the lines of the CSV file: all rows, whatever page is looked at."""
+        """Yield the lines of the CSV file: all rows, independent of the current page."""
         line = io.StringIO()
         writer = csv.writer(line)
         for row in ([column.title for column in self.columns], *map(self._cells, self.page["items"])):
@@ -90,7 +90,7 @@ class Table:
 
 
 def part(visit: Visit, limit: int) -> dict[str, Any]:
-    """Return which rows of a table a page shows, as arguments of a tool; all for a CSV file."""
+    """Return the range of a page's rows, as arguments of a tool; all rows for a CSV file."""
     offset, most = (None, MOST_ROWS) if visit.whole else (visit.number("offset"), limit)
     return {"sort": visit.text("sort"), "filter": visit.text("filter"), "offset": offset, "limit": most}
 
@@ -98,9 +98,9 @@ def part(visit: Visit, limit: int) -> dict[str, Any]:
 def paged(
     visit: Visit, rows: Sequence[Mapping[str, Any]], columns: Sequence[Column], limit: int
 ) -> dict[str, Any]:
-    """Return a page of rows in memory: sorted and filtered as its address says.
+    """Return a page of rows in memory, sorted and filtered by the parameters of the address.
 
-    :raises CallError: it is sorted by a column that is not there.
+    :raises CallError: the sort column does not exist.
     """
     wanted = part(visit, limit)
     names = [column.name for column in columns]

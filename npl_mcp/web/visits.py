@@ -1,4 +1,4 @@
-"""One visit of a page: what was asked for, and calls of tools in the visitor's name."""
+"""One visit of a page: its request, and calls of tools in the visitor's name."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ from npl_mcp.web.calling import STATUS, call, text_of
 T = TypeVar("T")
 
 FORM_TOKEN = "form_token"
-"""Field of every form that changes something."""
+"""Field of every form that writes."""
 
 FORM_ID = "form_id"
-"""Field of every such form, other in each page: a form that is sent twice changes something once."""
+"""Field of every such form, unique to each page: a form sent twice writes once."""
 
 PERSONA = "persona"
-"""Field of every form with the name of its visitor, as the page showed it."""
+"""Field of every form with the visitor's name on its page."""
 
 FORM_TYPE = "application/x-www-form-urlencoded"
 LONGEST_FORM = 4 * 1024 * 1024
@@ -54,18 +54,18 @@ MOST_FIELDS = 1_000
 
 
 Form = ImmutableMultiDict[str, str]
-"""Fields of a form; where one is asked for, the last of its name counts."""
+"""Fields of a form; the last field of a name counts."""
 
 
 class CallError(Exception):
-    """A tool failed, or a page is asked for something that there is not.
+    """A failed tool, or a request for an item that does not exist.
 
-    :param message: what is wrong, where, and what to do instead.
-    :param parameter: the tool's parameter or the field of the form that cannot be used.
+    :param message: the problem, its place, and the remedy.
+    :param parameter: the tool's parameter or the form's field with the invalid value.
     """
 
     form: dict[str, Any] | None = None
-    """Data with which the page keeps its form and says there what is wrong."""
+    """Data with which the page keeps its form and shows the problem there."""
 
     def __init__(
         self, message: str, code: ErrorCode = ErrorCode.INVALID_PARAMETER, parameter: str | None = None
@@ -75,7 +75,7 @@ class CallError(Exception):
 
     @property
     def status(self) -> int:
-        """Of HTTP."""
+        """The HTTP status."""
         return STATUS[self.code]
 
 
@@ -83,12 +83,12 @@ class CallError(Exception):
 class Visit:
     """A request for a page.
 
-    :param request: of Starlette.
-    :param server: answers the calls.
-    :param settings: of the server.
-    :param form: what was sent with a form.
-    :param whole: all rows of a table are asked for.
-    :param app: of the server, for pages whose functions are not tools.
+    :param request: the request of Starlette.
+    :param server: the server that answers the calls.
+    :param settings: the settings of the server.
+    :param form: the fields of the sent form.
+    :param whole: whether all rows of a table are requested.
+    :param app: the application of the server, for pages whose functions are not tools.
     """
 
     request: Request
@@ -100,18 +100,18 @@ class Visit:
 
     @cached_property
     def caller(self) -> Caller:
-        """Who visits; its working directory is the server's."""
+        """The visitor as a caller; its working directory is the server's."""
         caller: Caller = self.request.scope[CALLER_KEY]
         return replace(caller, name=PAGES, version=None, folder=None)
 
     @property
     def identity(self) -> Identity | None:
-        """Who visits, as far as a token says."""
+        """The visitor's identity; ``None`` without a token."""
         return self.caller.identity
 
     @cached_property
     def who(self) -> str:
-        """As whom a visitor acts: as the token says, else as the form or the browser does; or empty."""
+        """The visitor's name: from the token, else from the form or the browser; or empty."""
         return (
             self.identity.name
             if self.identity
@@ -120,41 +120,41 @@ class Visit:
 
     @property
     def is_signed_in(self) -> bool:
-        """Whether the visitor has given a token, which signing out forgets."""
+        """Whether the visitor has given a token, which signing out deletes."""
         return self.identity is not None or TOKEN_COOKIE in self.cookies
 
     @property
     def is_secure(self) -> bool:
-        """Whether browsers reach these pages by encrypted connections, and keep cookies for those."""
+        """Whether browsers reach these pages over HTTPS, so that cookies require it."""
         return self.request.url.scheme == "https" or (self.settings.web_url or "").startswith("https:")
 
     @property
     def sight(self) -> Sight:
-        """What the visitor may see."""
+        """The visitor's permission to read."""
         return EVERYTHING if self.identity is None else self.identity.sight
 
     def sees(self, domain: str) -> bool:
-        """Return whether the server has a domain of tools, and the visitor sees it."""
+        """Return whether the server has a domain of tools that the visitor may see."""
         return domain in domains_named(self.settings.domains) and sees_domain(domain, self.sight)
 
     @property
     def may_write(self) -> bool:
-        """Whether pages show forms, and accept what they send."""
+        """Whether pages show forms and accept them."""
         return self.settings.web == "on" and not (self.identity and self.identity.read_only)
 
     @cached_property
     def cookies(self) -> Mapping[str, str]:
-        """What the browser keeps for this server."""
+        """The browser's cookies for this server."""
         return cookies(dict(self.request.scope["headers"]))
 
     @property
     def form_token(self) -> str:
-        """What forms of this visitor send back; see :func:`~npl_mcp.web.browsers.form_token`."""
+        """The token in this visitor's forms; see :func:`~npl_mcp.web.browsers.form_token`."""
         return form_token(self.session, self.cookies.get(TOKEN_COOKIE, ""))
 
     @cached_property
     def session(self) -> str:
-        """The visitor's session; a new visitor has one from the first page on."""
+        """The visitor's session; a new visitor gets one with the first page."""
         return self.cookies.get(SESSION_COOKIE) or new_session()
 
     @property
@@ -165,14 +165,14 @@ class Visit:
     def here(self, **changed: object) -> str:
         """Return the address of this page with other parameters.
 
-        :param changed: those that are other; ``None`` leaves one out.
+        :param changed: the changed parameters; ``None`` removes one.
         """
         kept = {name: self.request.query_params.getlist(name) for name in self.request.query_params}
         return address(self.place, **{**kept, **changed})
 
     @property
     def place(self) -> str:
-        """The path of this page, unquoted; Starlette's address has some marks quoted."""
+        """The path of this page, unquoted; Starlette's address quotes some characters."""
         return str(self.request.scope["path"])
 
     def path(self, name: str) -> Any:
@@ -190,7 +190,7 @@ class Visit:
     def number(self, name: str, default: int | None = None) -> int | None:
         """Return a whole number of the address.
 
-        :raises CallError: it is none.
+        :raises CallError: the value is not a whole number.
         """
         text = self.text(name)
         if not text:
@@ -201,26 +201,26 @@ class Visit:
         return int(text)
 
     def flag(self, name: str) -> bool:
-        """Return whether a box of the address is ticked."""
+        """Return whether a check box of the address is ticked."""
         return self.text(name).lower() in ("1", "true", "on", "yes")
 
     @cached_property
     def _request_ids(self) -> Iterator[str]:
-        """An id for each call of a form. A form whose fields were edited is another one."""
+        """The ids for the calls of a form. A form with edited fields has other ids."""
         fields = [one for one in self.form.multi_items() if one[0] != FORM_TOKEN]
         digest = digest_of(repr(fields).encode("utf-8", "replace"))
         return (f"{digest}-{number}" for number in count())
 
     @property
     def view(self) -> App:
-        """The application as the visitor sees it."""
+        """The application with the visitor's view."""
         assert self.app is not None
         return self.caller.view(self.app)
 
     async def run(self, work: Callable[[App], T]) -> T:
-        """Return what a function of the visitor's view of the application returns; it runs in a thread.
+        """Return the result of a function of the visitor's application; the function runs in a thread.
 
-        :raises CallError: it failed.
+        :raises CallError: the function failed.
         """
         token = CALLER.set(self.caller)
         try:
@@ -230,10 +230,10 @@ class Visit:
             CALLER.reset(token)
 
     async def call(self, tool: str, /, **arguments: Any) -> Any:
-        """Return the data of a tool's answer, as JSON holds it.
+        """Return the data of a tool's result, as JSON.
 
-        :param arguments: those that are ``None`` are left out.
-        :raises CallError: it failed.
+        :param arguments: the arguments of the call; ``None`` omits one.
+        :raises CallError: the call failed.
         """
         given = {name: value for name, value in arguments.items() if value is not None}
         if FORM_ID in self.form:
@@ -260,8 +260,8 @@ def failing() -> Iterator[None]:
 def address(path: str, /, **parameters: object) -> str:
     """Return an address of this server.
 
-    :param path: unquoted.
-    :param parameters: those that are ``None`` or empty are left out, and a list gives one each.
+    :param path: the unquoted path.
+    :param parameters: the parameters; ``None`` and empty ones are omitted, and a list gives one per item.
     """
     given = {name: value for name, value in parameters.items() if value not in (None, "", [], ())}
     query = f"?{urlencode(given, doseq=True, errors='replace')}" if given else ""
@@ -269,12 +269,12 @@ def address(path: str, /, **parameters: object) -> str:
 
 
 async def read_form(request: Request) -> Form:
-    """Return the fields of a form, with line breaks as they were typed: browsers send CR LF for each.
+    """Return the fields of a form, with typed line breaks: browsers send CR LF for each.
 
-    Anybody may send one to sign in, so it is read as our pages send it and no other way: Starlette decodes
-    other forms as the sender says, which may take for ever, and reads all of them on the event loop.
+    Any visitor may send a form to sign in, so only the encoding of our own pages is read: Starlette decodes
+    other encodings as the sender declares, which may take forever, and reads them on the event loop.
 
-    :raises CallError: it is not sent as forms are, or is too long.
+    :raises CallError: the body is not an encoded form, or is too long.
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != FORM_TYPE:

@@ -1,1 +1,1 @@
-"""One module a page or group of pages."""
+"""One module for each page or group of pages."""

@@ -1,4 +1,4 @@
-"""Artifacts and their reviews: revisions, what changed between them, and comments at their places."""
+"""Artifacts and their reviews: revisions, changes between them, and comments at their places."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from npl_mcp.web.signing_in import inside
 from npl_mcp.web.visits import Visit
 
 SHOWN = 100
-"""Artifacts of a page, and revisions in the list of one."""
+"""Maximum artifacts on a page, and revisions in the list of one artifact."""
 
 RECENT_REVIEWS = 500
-"""Reviews whose states the list of artifacts shows."""
+"""Number of latest reviews whose states the list of artifacts shows."""
 
 LINES = 1_000
-"""Lines of a text on a page."""
+"""Maximum lines of a text on a page."""
 
 
 async def artifacts(visit: Visit) -> Data:
-    """Return the artifacts."""
+    """Return the list of artifacts."""
     archived = visit.flag("archived")
     page = await visit.call(
         "artifact_list", limit=SHOWN, offset=visit.number("offset"), archived=archived or None
@@ -40,7 +40,7 @@ async def artifacts(visit: Visit) -> Data:
 
 
 async def artifact(visit: Visit) -> Data:
-    """Return an artifact as it is now."""
+    """Return an artifact at its latest revision."""
     return await _revision(visit, visit.path("artifact"), None)
 
 
@@ -50,11 +50,11 @@ async def revision(visit: Visit) -> Data:
 
 
 async def review(visit: Visit) -> Data:
-    """Return a review with what it is about."""
+    """Return a review with its revision."""
     number = visit.path("review")
     about = await visit.call("review_get", review_id=number, limit=1)
     shown = await _revision(visit, about["artifact_id"], about["revision_num"], number)
-    # Comments are shown at their places, and once.
+    # Each comment appears once, at its place.
     return {**shown, "review": {name: about[name] for name in about.keys() - {"items"}}}
 
 
@@ -98,9 +98,9 @@ async def _revision(visit: Visit, artifact_id: int, number: int | None, review_i
 async def _comments(
     visit: Visit, artifact_id: int, revision_id: int, review_id: int | None = None
 ) -> tuple[list[Data], Data]:
-    """Return the threads on a revision, those of earlier ones that are open included; and a picture's size.
+    """Return the threads on a revision, with open threads of earlier revisions; and the size of an image.
 
-    :param review_id: only threads that this review began.
+    :param review_id: the review whose threads are returned; by default those of all reviews.
     """
     if not visit.sees("review"):
         return [], {}
@@ -115,7 +115,7 @@ async def _comments(
 
 
 def _lines(lines: Sequence[str], offset: int, comments: Sequence[Mapping[str, Any]]) -> list[Data]:
-    """Return lines with the comments that begin at each, and whether one is about them."""
+    """Return lines, each with the comments that begin there and a mark within a commented range."""
     at: dict[int, list[Any]] = {}
     meant: set[int] = set()
     for one in comments:
@@ -137,7 +137,7 @@ async def _reviews(visit: Visit, artifact_id: int, revision_id: int) -> list[Any
 
 
 def _place(visit: Visit) -> str:
-    """Return the place that somebody chose for a comment; a click on a picture sends two numbers."""
+    """Return the chosen place of a comment; a click on an image sends two numbers."""
     x, y, line = map(visit.number, ("spot.x", "spot.y", "line"))
     if x is not None and y is not None:
         return f"@x:{x},y:{y}"
@@ -145,7 +145,7 @@ def _place(visit: Visit) -> str:
 
 
 async def compared(visit: Visit) -> Data:
-    """Return what changed between two revisions."""
+    """Return the changes between two revisions."""
     artifact_id = visit.path("artifact")
     history = await visit.call("artifact_history", artifact_id=artifact_id, limit=SHOWN)
     last = history["total"] - 1
@@ -170,7 +170,7 @@ async def compared(visit: Visit) -> Data:
 
 
 def _rows(hunk: Sequence[Mapping[str, Any]]) -> list[Data]:
-    """Return pairs of lines as one column: what was removed above what took its place."""
+    """Return pairs of lines as one column: removed lines above their replacements."""
     rows: list[Data] = []
     added: list[Data] = []
     for pair in hunk:
@@ -195,7 +195,7 @@ async def file(visit: Visit) -> Response:
 
 
 async def _own_review(visit: Visit) -> int:
-    """Return the visitor's open review of a revision; the first comment or a verdict begins one."""
+    """Return the visitor's open review of a revision; the first comment or a verdict opens one."""
     artifact_id, number = visit.path("artifact"), visit.path("revision")
     about = await visit.call("artifact_look", artifact_id=artifact_id, revision=number, limit=1)
     own = {"artifact_id": artifact_id, "reviewer_persona": visit.who}
@@ -207,13 +207,13 @@ async def _own_review(visit: Visit) -> int:
 
 
 def _next(visit: Visit) -> str:
-    """Return the page that a form stood on."""
+    """Return the page of the form."""
     page = inside(visit.form.get("next", ""))
     return page if page.startswith(("/artifacts/", "/reviews/")) else "/artifacts"
 
 
 async def comment(visit: Visit) -> str:
-    """Write a comment into one's open review of a revision."""
+    """Write a comment into the visitor's open review of a revision."""
     made = await visit.call(
         "review_add_comment",
         review_id=await _own_review(visit),
@@ -226,7 +226,7 @@ async def comment(visit: Visit) -> str:
 
 
 async def finish(visit: Visit) -> str:
-    """Complete one's review of a revision with a verdict, or without."""
+    """Complete the visitor's review of a revision, with or without a verdict."""
     await visit.call(
         "review_complete",
         review_id=await _own_review(visit),
@@ -247,7 +247,7 @@ async def settle(visit: Visit) -> str:
 
 
 async def change(visit: Visit) -> str:
-    """Archive an artifact, or bring it back."""
+    """Archive or restore an artifact."""
     number = visit.path("artifact")
     await visit.call("artifact_archive", artifact_id=number, archived=visit.form.get("action") == "archive")
     return f"/artifacts/{number}"

@@ -1,4 +1,4 @@
-"""Ask: what an answer takes of a set of documents, what it leaves, and why; two requests side by side."""
+"""Ask: the sections that an answer takes or leaves, and why; a comparison of two requests."""
 
 from __future__ import annotations
 
@@ -23,44 +23,44 @@ from npl_mcp.web.visits import CallError, Visit, address
 PATH = "/ask"
 
 ROWS = 200
-"""Rows of a page of the tree."""
+"""Rows of a page in the tree."""
 
 CARDS = 20
-"""Sections that are shown at first; those that the answer wants are shown whatever their number."""
+"""Sections shown at first; all sections that the answer wants appear regardless."""
 
 SCALE = 2_000
-"""Tokens at the end of the shortest ruler; the next ones are twice as long each."""
+"""Tokens at the end of the shortest ruler; each longer one has twice as many."""
 
 SECOND = "b_"
-"""How the parameters of the second request begin."""
+"""Prefix of the parameters of the second request."""
 
 RIGHT = "right"
-"""The parameter of each section that is marked as right, by its selector; links of the page keep it."""
+"""The parameter of each section marked as right, with its selector; links of the page preserve it."""
 
 VIEWS = {"": "Answer", "tree": "All sections", "markdown": "Markdown", "json": "JSON"}
-"""What a page shows of an answer, and the name of its tab."""
+"""Views of an answer, and the titles of their tabs."""
 
 QUESTION = ("context", "topics", "selectors", "file")
-"""Fields that make another question."""
+"""Fields that define the question: a change in one makes another question."""
 
 STATE = ("view", "form", "matching", "open", "section", "all", RIGHT)
-"""Parameters that a form keeps, unless the question is another one."""
+"""Parameters that a form preserves as long as the question stays the same."""
 
 WANTED = (TAKEN, CUT, NO_ROOM)
 """States of sections that are worth their tokens."""
 
 PLACES = 200
-"""Most names that the field for files suggests."""
+"""Maximum names in the suggestions of the field for files."""
 
 
 @dataclass(frozen=True, slots=True)
 class AskForm:
-    """A request as the form has it.
+    """A request with the values of its form.
 
-    :param topics: one after another, with commas.
-    :param selectors: one a line.
-    :param budget: tokens; 0 for no limit.
-    :param default: the budget of a call that names none; 0 for selectors alone.
+    :param topics: the topics, separated by commas.
+    :param selectors: the selectors, one per line.
+    :param budget: the maximum tokens; 0 for no limit.
+    :param default: the budget of a call without one; 0 for selectors alone.
     """
 
     context: str
@@ -72,9 +72,9 @@ class AskForm:
 
     @classmethod
     def of(cls, visit: Visit, lead: str = "") -> AskForm:
-        """Return the request that an address says; a budget that cannot be read is the default.
+        """Return the request in an address; an invalid budget counts as the default.
 
-        :param lead: how the names of its parameters begin.
+        :param lead: the prefix of its parameters.
         """
         context, topics, selectors, file = (visit.text(f"{lead}{name}") for name in QUESTION)
         default = budget = visit.settings.token_budget if context or topics or not selectors else 0
@@ -86,16 +86,16 @@ class AskForm:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is asked for."""
+        """Whether the request has no question."""
         return not (self.context or self.topics or self.selectors)
 
     @property
     def mark(self) -> str:
-        """A short text that another question does not have."""
+        """A short text that identifies the question."""
         return f"{crc32(repr((self.context, self.topics, self.selectors, self.file)).encode()):x}"
 
     def arguments(self) -> dict[str, Any]:
-        """Return the arguments of the tool call that asks this."""
+        """Return the arguments of the tool call for this request."""
         given = {
             "context": self.context,
             "topics": _parts(self.topics.split(",")),
@@ -106,7 +106,7 @@ class AskForm:
         return {name: value for name, value in given.items() if value} | budget
 
     def parameters(self, lead: str = "") -> dict[str, object]:
-        """Return the parameters of an address that say this."""
+        """Return the parameters of an address for this request."""
         kept: dict[str, object] = {f"{lead}{name}": getattr(self, name) for name in QUESTION}
         return kept if self.budget == self.default else {**kept, f"{lead}budget": self.budget}
 
@@ -116,9 +116,9 @@ def _parts(texts: Iterable[str]) -> list[str]:
 
 
 async def ask(visit: Visit) -> Data | Response:
-    """Return what a request takes and leaves; with another request beside it, what is different there.
+    """Return the result of a request; with a second request, the differences between both.
 
-    :raises CallError: with the form, which says at its field what is wrong.
+    :raises CallError: the request is invalid; the error has the form, with the problem at its field.
     """
     asked, view = AskForm.of(visit), visit.text("view")
     if visit.text("was", asked.mark) != asked.mark:
@@ -150,7 +150,7 @@ async def ask(visit: Visit) -> Data | Response:
 
 
 async def _places(visit: Visit) -> list[str]:
-    """Return the names of roots and libraries, as pages show them."""
+    """Return the names of roots and libraries, as on the pages."""
     if not visit.sees("search"):
         return []
     newest = await visit.call("search_newest", limit=1)
@@ -158,7 +158,7 @@ async def _places(visit: Visit) -> list[str]:
 
 
 def _problem(error: CallError, asked: AskForm) -> Data:
-    """Return the field of the form that cannot be used, and what might be meant."""
+    """Return the invalid field of the form, and suggestions for it."""
     field = {"token_budget": "budget"}.get(error.parameter or "", error.parameter)
     if field is None:
         others = "selectors" if asked.selectors else "context"
@@ -173,10 +173,10 @@ def _problem(error: CallError, asked: AskForm) -> Data:
 
 
 def audited(visit: Visit, asked: AskForm, audit: Any, view: str) -> Data:
-    """Return what an answer took and left, as the page shows it.
+    """Return the taken and the left sections of an answer, in the data of the page.
 
     :param audit: the data of an answer of ``npl_audit`` with its matches.
-    :param view: one of :data:`VIEWS`.
+    :param view: the view, a key of :data:`VIEWS`.
     """
     matches, right = audit["matches"], visit.texts(RIGHT)
     wanted = sum(row["state"] in WANTED for row in matches)
@@ -202,9 +202,9 @@ def audited(visit: Visit, asked: AskForm, audit: Any, view: str) -> Data:
 class Ruler:
     """Matching sections on a scale of tokens, best first.
 
-    :param top: tokens at its end.
-    :param blocks: number of the section, state, begin and width in percent, and what it stands for.
-    :param beyond: sections that have no room on it.
+    :param top: the tokens at its end.
+    :param blocks: number of the section, state, start and width in percent, and label.
+    :param beyond: the sections beyond its end.
     """
 
     top: int
@@ -213,7 +213,7 @@ class Ruler:
 
     @classmethod
     def of(cls, matches: Sequence[Any], budget: int) -> Ruler:
-        """Return the ruler of a budget: the shortest on which it is in the first half."""
+        """Return the ruler of a budget: the shortest with the budget in its first half."""
         used = sum(row.get("taken_tokens") or 0 for row in matches)
         top, at, beyond = SCALE, 0, 0
         while top < 2 * budget or top < used:
@@ -232,7 +232,7 @@ class Ruler:
 
 
 def copies(visit: Visit, asked: AskForm, form: str) -> dict[str, str]:
-    """Return the same request as a tool call, a command line, and a call over HTTP where there is a port."""
+    """Return the same request as a tool call, a command line, and an HTTP call if the server has a port."""
     arguments = {**asked.arguments(), "format": form}
     origin = visit.settings.web_url
     token = ['-H "Authorization: Bearer $NPL_MCP_TOKEN"'] if TOKEN_COOKIE in visit.cookies else []
@@ -252,7 +252,7 @@ def copies(visit: Visit, asked: AskForm, form: str) -> dict[str, str]:
 
 
 def _command(arguments: dict[str, Any]) -> str:
-    """Return the command that asks this."""
+    """Return the command line for this request."""
     flags = [
         *chain.from_iterable(("--topic", one) for one in arguments.get("topics", ())),
         *chain.from_iterable(("--select", one) for one in arguments.get("selectors", ())),
@@ -266,13 +266,13 @@ def _command(arguments: dict[str, Any]) -> str:
 
 
 def _longest(audit: Any) -> dict[str, int]:
-    """Return the tokens of the longest section and of the longest file of a page, for the bars."""
+    """Return the tokens of the longest section and of the longest file on a page, for the bars."""
     rows = [row["tokens"] for file in audit["items"] for row in file["rows"]]
     return {"section": max([1, *rows]), "file": max([1, *(file["tokens"] for file in audit["items"])])}
 
 
 async def _compared(visit: Visit, asked: AskForm, form: str) -> Data:
-    """Return two requests beside each other, and each section that became something else."""
+    """Return two requests side by side, and each section with different states."""
     given = any(name.startswith(SECOND) for name in visit.request.query_params)
     other = AskForm.of(visit, SECOND) if given else asked
     both = []
@@ -293,11 +293,11 @@ async def _compared(visit: Visit, asked: AskForm, form: str) -> Data:
 
 
 KINDS = {"in": "Came in", "out": "Went out", "moved": "Moved", "left": "Left out either way"}
-"""What became of a section from the first answer to the second one."""
+"""Changes of a section from the first answer to the second, and their titles."""
 
 
 def _changes(first: list[Any], second: list[Any]) -> list[Data]:
-    """Return the sections that became something else, best first."""
+    """Return the sections with different states, best first."""
     before, after = ({(row["file"], row["selector"]): row for row in rows} for rows in (first, second))
     changed = []
     for place in dict.fromkeys((*after, *before)):
@@ -315,7 +315,7 @@ def _changes(first: list[Any], second: list[Any]) -> list[Data]:
 
 
 async def keep(visit: Visit) -> str:
-    """Return the address of the same page that says which sections are marked as right."""
+    """Return the address of the same page with the sections marked as right."""
     return visit.here(**{RIGHT: visit.form.getlist(RIGHT)})
 
 

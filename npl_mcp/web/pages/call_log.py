@@ -1,4 +1,4 @@
-"""The log of calls: questions with their costs and outcomes, sums over time, and traces by session."""
+"""The log of calls: questions with their costs and outcomes, totals over time, and traces by session."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from npl_mcp.web.tables import Column, Table, part
 from npl_mcp.web.visits import Visit, address
 
 STEPS = {"day": 30, "hour": 48}
-"""Days or hours that are plotted."""
+"""Maximum days or hours in a plot."""
 
 FEWEST = 7
-"""So that a bar is no wall."""
+"""Minimum steps in a plot: a single bar would fill it."""
 
 CHOSEN = {
     "": "All calls",
@@ -26,7 +26,7 @@ CHOSEN = {
     "failed": "Failed",
     "again": "Asked again",
 }
-"""Kinds of calls, and the names of their tabs."""
+"""Kinds of calls, and the titles of their tabs."""
 
 COLUMNS = (
     Column("context", "Question"),
@@ -40,10 +40,10 @@ COLUMNS = (
 
 SHOWN = 50
 TRACED = 200
-"""Calls of a page, and the latest calls that are grouped by session."""
+"""Calls on a page, and latest calls grouped by session."""
 
 IDLE = timedelta(minutes=30)
-"""Silence after which a caller begins another session."""
+"""Idle time after which a caller's next call begins a new session."""
 
 _FORMS = {"day": "%Y-%m-%d", "hour": "%Y-%m-%dT%H"}
 _LENGTHS = {"day": timedelta(days=1), "hour": timedelta(hours=1)}
@@ -53,7 +53,7 @@ ACCEPTED, REDUCED, HIT = 50, 40, 70
 
 
 async def calls(visit: Visit) -> Data:
-    """Return logged calls, and sums over time."""
+    """Return logged calls, and totals over time."""
     who, tool = visit.text("who") or None, visit.text("tool") or None
     span = "hour" if visit.text("span") == "hour" else "day"
     given = {"who": who, "tool": tool, "chosen": visit.text("show") or None}
@@ -90,15 +90,15 @@ def opened(call: Mapping[str, Any]) -> str:
 
 
 def answers(call: Mapping[str, Any]) -> list[str]:
-    """Return the selectors of the sections that a call took."""
+    """Return the selectors of a call's taken sections."""
     pairs = (one.partition(": ") for one in call.get("taken") or ())
     return [rest if rest and file.endswith(".md") else f"{file}{mark}{rest}" for file, mark, rest in pairs]
 
 
 def traces(items: Sequence[Mapping[str, Any]]) -> list[Data]:
-    """Return calls by session, each with the place of its bar on the time of the session, in percent.
+    """Return calls by session, each with the position of its bar on the session's time axis, in percent.
 
-    :param items: calls, newest first.
+    :param items: the calls, newest first.
     """
     groups: list[list[tuple[datetime, datetime, Mapping[str, Any]]]] = []
     last: dict[tuple[str, str | None], list[Any]] = {}
@@ -134,7 +134,7 @@ def _trace(group: Sequence[tuple[datetime, datetime, Mapping[str, Any]]]) -> Dat
 
 
 def rates(sums: Mapping[str, int]) -> dict[str, float | None]:
-    """Return what sums mean, in percent; ``None`` where nothing was counted."""
+    """Return the rates behind some totals, in percent; ``None`` without counted events."""
     return {
         "used": percent(sums["used_of_asked"], sums["asked"]),
         "reduced": percent(sums["whole"] - sums["used_of_whole"], sums["whole"]),
@@ -145,12 +145,12 @@ def rates(sums: Mapping[str, int]) -> dict[str, float | None]:
 
 
 def percent(part: int, whole: int) -> float | None:
-    """Return how much of a whole a part is."""
+    """Return the share of a part in a whole, in percent."""
     return round(100 * part / whole, 1) if whole > 0 else None
 
 
 def plots(spans: Mapping[str, Mapping[str, int]], span: str) -> list[Plot]:
-    """Return what is plotted over time; without calls nothing."""
+    """Return the plots over time; an empty list without calls."""
     labels = steps(sorted(spans), span)
     if not labels:
         return []
@@ -173,7 +173,7 @@ def plots(spans: Mapping[str, Mapping[str, int]], span: str) -> list[Plot]:
 
 
 def steps(names: Sequence[str], span: str) -> list[str]:
-    """Return the days or hours up to the last one with a call, those without one as well."""
+    """Return the days or hours up to the last one with a call, including those without calls."""
     if not names:
         return []
     form, length = _FORMS[span], _LENGTHS[span]

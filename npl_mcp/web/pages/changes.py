@@ -1,4 +1,4 @@
-"""Change requests: a board and a table, one of them, and changing what was read and nothing else."""
+"""Change requests: a board, a table, a page for each, and edits that overwrite only known text."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from npl_mcp.web.tables import Column, Table, paged
 from npl_mcp.web.visits import CallError, Visit, address
 
 IN_A_COLUMN = 50
-"""Change requests of one status on the board; the table has all."""
+"""Maximum change requests of one status on the board; the table shows all."""
 
 
 SHOWN = 50
-"""Rows of a page of the table."""
+"""Rows of a page in the table."""
 
 COLUMNS = (
     Column("key", "Key"),
@@ -43,11 +43,11 @@ MOVES: Mapping[str, tuple[Status, ...]] = {
     "On Hold": ("In Progress",),
     "Partially Implemented": ("Implemented", "In Progress"),
 }
-"""Statuses to which the board moves a change request, by its present one; its page sets any."""
+"""Statuses that the board offers for a change request, by its current one; its page offers all."""
 
 
 async def changes(visit: Visit) -> Data:
-    """Return the change requests of a project that pass the filters, by status or one after the other."""
+    """Return the change requests of a project that pass the filters, by status or as a table."""
     chosen = {name: values for name in FACETS if (values := visit.texts(name))}
     projects = (await visit.call("list_projects"))["items"]
     view = "table" if visit.text("view") == "table" else "board"
@@ -77,7 +77,7 @@ async def changes(visit: Visit) -> Data:
 
 
 async def move(visit: Visit) -> str:
-    """Set the status of a change request that still has the one which the board showed."""
+    """Set the status of a change request, unless it has changed since the board showed it."""
     key, seen, wanted = ([*visit.form.get("move", "").split("|"), "", ""])[:3]
     now = await visit.call("get_cr", key=key, mode="attributes")
     if now["status"] != seen:
@@ -88,7 +88,7 @@ async def move(visit: Visit) -> str:
 
 
 async def create(visit: Visit) -> str:
-    """Make a change request."""
+    """Create a change request."""
     form = visit.form
     data = {name: form[name] for name in ("title", "priority", "assignee", "phaseEpic") if form.get(name)}
     made = await visit.call(
@@ -98,7 +98,7 @@ async def create(visit: Visit) -> str:
 
 
 async def change(visit: Visit) -> Data:
-    """Return a change request: attributes, text, sections, and what it lacks."""
+    """Return a change request: attributes, text, sections, and gaps."""
     key = visit.path("key")
     attributes = await visit.call("get_cr", key=key, mode="attributes")
     whole = await visit.call("get_cr", key=key)
@@ -121,7 +121,7 @@ async def change(visit: Visit) -> Data:
 
 
 async def edit(visit: Visit) -> Data:
-    """Return a section as it is now, for a form."""
+    """Return the current text of a section, for a form."""
     return form(await _section(visit, visit.text("section")))
 
 
@@ -132,7 +132,7 @@ async def _section(visit: Visit, section: str) -> Data:
 
 
 def _around(key: str) -> Data:
-    """Return what the form of a section leads to."""
+    """Return the links of a section's form."""
     return {
         "_action": f"/changes/{key}/section",
         "_above": (("Changes", "/changes"), (key, f"/changes/{key}")),
@@ -140,13 +140,13 @@ def _around(key: str) -> Data:
 
 
 async def save_section(visit: Visit) -> str | Shown:
-    """Write a section, if it is still what the form showed."""
+    """Write a section, unless it has changed since the form showed it."""
     key, section = visit.path("key"), visit.form.get("section", "")
 
     async def read() -> Data:
         try:
             return await _section(visit, section)
-        except CallError:  # it has another name by now, or is gone
+        except CallError:  # renamed or removed meanwhile
             return {"key": key, "section": section, "content": "", "digest": "", **_around(key)}
 
     async def write(text: str, digest: str) -> str:
@@ -158,7 +158,7 @@ async def save_section(visit: Visit) -> str | Shown:
 
 
 async def save_attributes(visit: Visit) -> str | Shown:
-    """Set those attributes that somebody changed, or the status, if the file is still what was read."""
+    """Set the changed attributes, or the status, unless the file has changed since it was read."""
     key, digest = visit.path("key"), visit.form.get("digest", "")
     names = ("status",) if "status" in visit.form else ATTRIBUTES
     seen, yours = (
@@ -176,7 +176,7 @@ async def save_attributes(visit: Visit) -> str | Shown:
 
 
 async def _compared(visit: Visit, error: CallError, seen: dict[str, str], yours: dict[str, str]) -> Shown:
-    """Return the form with what somebody chose, and what changed meanwhile."""
+    """Return the form with the visitor's choices, and the changes made meanwhile."""
     found: dict[str, Any] = await visit.call("get_cr", key=visit.path("key"), mode="attributes")
     now = {name: str(found.get(name) or "") for name in seen}
     rows = [
@@ -184,7 +184,7 @@ async def _compared(visit: Visit, error: CallError, seen: dict[str, str], yours:
             "name": name,
             "seen": seen[name],
             "now": now[name],
-            # What somebody left as it was stays as it is now.
+            # Attributes that the visitor left alone get their current values.
             "yours": yours[name] if yours[name] != seen[name] else now[name],
         }
         for name in seen

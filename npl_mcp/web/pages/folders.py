@@ -1,4 +1,4 @@
-"""Documents: roots, folders and files by their tokens; one file as outline, text and source."""
+"""Documents: roots, folders and files by their tokens; a file as outline, text and source."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from npl_mcp.web.tables import Column, Table, part
 from npl_mcp.web.visits import CallError, Visit, address
 
 SHOWN = 200
-"""Rows of a folder, and sections of a file, on a page."""
+"""Rows of a folder, and sections of a file, on one page."""
 
 COLUMNS = (
     Column("name", "Name"),
@@ -30,10 +30,10 @@ COLUMNS = (
 )
 
 VIEWS = {"both": "Side by side", "text": "Text", "source": "Source", "links": "Links"}
-"""Ways to look at a file, by their names in addresses."""
+"""Views of a file, by their names in addresses, with titles."""
 
 ANCHOR = "s-"
-"""What stands before the anchors of headings, which could be those of the page itself."""
+"""Prefix of the anchors of headings, which keeps them apart from the ids of the page."""
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|//")
 _MARKDOWN = (".md", ".markdown")
@@ -42,7 +42,7 @@ _MARKDOWN = (".md", ".markdown")
 def to_document(name: str, **query: object) -> str:
     """Return the address of a document's page.
 
-    :param name: what leads to the document.
+    :param name: the path of the document.
     """
     return address(f"/documents/{name}", **query)
 
@@ -98,9 +98,9 @@ def _of_file(file: Data) -> Data:
 
 
 def _sections(file: Data, view: str, line: int | None) -> list[Data]:
-    """Return the sections that are shown, with the elements of their headings and their texts as HTML.
+    """Return the displayed sections, with the elements of their headings and their texts as HTML.
 
-    :param line: of the file that is marked in the source.
+    :param line: the line of the file to mark in the source.
     """
     leads, levels = _leading(file["crumbs"]), Levels(2)
     definitions = file.get("definitions", "")
@@ -116,7 +116,7 @@ def _sections(file: Data, view: str, line: int | None) -> list[Data]:
 
 
 def _marked(text: str, line: int) -> tuple[str, str, str]:
-    """Return a text in three parts: before a line, the line, and behind it."""
+    """Return a text in three parts: before a line, the line, and after it."""
     lines = text.splitlines(keepends=True)
     if not 0 <= line < len(lines):
         return text, "", ""
@@ -124,7 +124,7 @@ def _marked(text: str, line: int) -> tuple[str, str, str]:
 
 
 def _leading(crumbs: Sequence[Mapping[str, str]]) -> Callable[[str], str | None]:
-    """Return what says where the links of a file lead: to pages of documents, or out of here.
+    """Return a function from a link of a file to its target: a page of a document, or another site.
 
     :param crumbs: the folders above the file.
     """
@@ -160,13 +160,13 @@ async def _section(visit: Visit, file: str, selector: str) -> Data:
 
 
 async def save(visit: Visit) -> str | Shown:
-    """Write the own text of a section, if it is still what the form showed."""
+    """Write the own text of a section, unless it has changed since the form showed it."""
     file, selector = visit.form.get("file", ""), visit.form.get("section", "")
 
     async def read() -> Data:
         try:
             return await _section(visit, file, selector)
-        except CallError:  # it has another name by now, or is gone
+        except CallError:  # renamed or removed meanwhile
             gone = {"file": file, "section": selector, "content": "", "digest": ""}
             return {**gone, "_action": "/documents/section", "_above": (("Documents", "/documents"),)}
 
@@ -193,7 +193,7 @@ FINDINGS = (
 
 
 async def health(visit: Visit) -> Data:
-    """Return what is wrong with a folder."""
+    """Return the problems of a folder."""
     name, check = visit.text("file"), visit.text("check") or None
     found = await visit.call("health_look", file=name or None, check=check, **part(visit, SHOWN))
     return {**found, "name": name, "_table": Table(visit, FINDINGS, found)}

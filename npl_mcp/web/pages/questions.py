@@ -1,4 +1,4 @@
-"""Questions that the documents have to answer: lists, runs in the background, and differences of runs."""
+"""Questions for the documents to answer: lists, background runs, and differences between runs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Row = dict[str, Any]
 
 
 async def questions(visit: Visit) -> Data:
-    """Return all questions with their last outcomes, the worst first, and the runs."""
+    """Return all questions with their latest outcomes, worst first, and the runs."""
     files, runs = await visit.run(question_files), await _runs(visit)
     last: dict[str, Outcome] = {}
     for run in reversed(runs):
@@ -74,7 +74,7 @@ def _row(outcome: Outcome | None, question: Question, file: QuestionFile | None 
 
 
 def _badness(row: Mapping[str, Any]) -> tuple[int, float]:
-    """Return the place of a row: not held, worst rank first; then not run; then held."""
+    """Return the sort key of a row: failures, worst rank first; then rows without a run; then the rest."""
     return {"no": 0, None: 1, "yes": 2}[row["held"]], -(row["rank"] or (0 if row["held"] == "yes" else 1e9))
 
 
@@ -84,7 +84,7 @@ def anchor(text: str) -> str:
 
 
 async def _runs(visit: Visit) -> list[Run]:
-    """Return the runs that the visitor sees: who does not see all documents sees only its own."""
+    """Return the visible runs: a visitor without access to all documents sees only that visitor's runs."""
     owner = None if visit.sight.roots is None else _owner(visit)
     return await visit.run(lambda app: runs_of(app.settings.data_folder).all(owner))
 
@@ -108,7 +108,7 @@ def _summary(run: Run) -> Data:
 
 
 def plots(runs: Sequence[Run]) -> list[Plot]:
-    """Return what is plotted over the complete runs of all questions, oldest first."""
+    """Return the plots over complete runs of all questions, oldest first."""
     whole = [run for run in reversed(runs) if run.state == DONE and not run.file]
     if not whole:
         return []
@@ -123,7 +123,7 @@ def plots(runs: Sequence[Run]) -> list[Plot]:
 
 
 async def run_page(visit: Visit) -> Data:
-    """Return the outcomes of a run, the worst first, and how they differ from those of another run."""
+    """Return the outcomes of a run, worst first, and the differences from another run."""
     runs = await _runs(visit)
     run = next((one for one in runs if one.id == visit.path("run")), None)
     if run is None:
@@ -144,7 +144,7 @@ async def run_page(visit: Visit) -> Data:
 
 
 async def edit_page(visit: Visit) -> Data:
-    """Return one question as a form has it, or a new one."""
+    """Return one question for a form, or a new one."""
     files = await visit.run(question_files)
     name, line = visit.text("file", DEFAULT_NAME), visit.number("line")
     file = next((one for one in files if one.name == name), None)
@@ -163,7 +163,7 @@ async def edit_page(visit: Visit) -> Data:
 
 
 async def save(visit: Visit) -> str | Shown:
-    """Save a question, or remove it; a question of the same text is replaced."""
+    """Save a question, or remove it; a question with the same text is replaced."""
     form = visit.form
     text = " ".join(form.get("text", "").split())
     lines = [*form.getlist("right"), *form.get("others", "").splitlines()]
@@ -190,7 +190,7 @@ async def save(visit: Visit) -> str | Shown:
 
 
 async def run(visit: Visit) -> str:
-    """Start to ask all questions, those of a file, or one."""
+    """Start a run of all questions, of a file's questions, or of one."""
     name, line = visit.form.get("file", ""), visit.form.get("line", "")
     files = await visit.run(question_files)
     chosen = [

@@ -1,4 +1,4 @@
-"""Rooms: what is said and done in them, live, and a place to answer, claim, hand over and acknowledge."""
+"""Rooms: their events, live, and forms to answer, claim, hand over and acknowledge."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ SHOWN = 100
 
 _TODOS = 50
 _QUOTED = 120
-"""Characters of what somebody answers to."""
+"""Characters of a quoted event."""
 
 _NUMBER = re.compile("[0-9]{1,15}")
 
 _CHANGING = ("emoji_reaction", "todo_update", "handoff_ack")
-"""Events that change how the one looks that they are about."""
+"""Events that change the appearance of another event."""
 
 
 async def rooms(visit: Visit) -> Data:
-    """Return the rooms, and what somebody who is named should look at."""
+    """Return the rooms, and the named visitor's inbox."""
     archived = visit.flag("archived")
     page = await visit.call(
         "chat_list_rooms", limit=SHOWN, offset=visit.number("offset"), archived=archived or None
@@ -34,7 +34,7 @@ async def rooms(visit: Visit) -> Data:
 
 
 async def room(visit: Visit) -> Data:
-    """Return a room with its latest events, or those around, before or after one of them."""
+    """Return a room with its latest events, or with those around, before or after an event."""
     number = visit.path("room")
     about = await visit.call("chat_room", room_id=number)
     shown = visit.text("todos", "open")
@@ -51,11 +51,11 @@ async def room(visit: Visit) -> Data:
 
 
 async def _events(visit: Visit, number: int) -> Data:
-    """Return a page of events, and where older and newer ones begin."""
+    """Return a page of events, and the positions of older and newer pages."""
     since, before, around = map(visit.number, ("since", "before", "event"))
     offset = None
     if since is None and (before or around):
-        # Positions are counted from the newest, so what came later says where a page lies.
+        # Positions count from the newest event, so the number of later events gives the position of a page.
         later = await visit.call("chat_get_feed", room_id=number, since=around or (before or 1) - 1, limit=1)
         offset = max(0, later["total"] - SHOWN // 2) if around else later["total"]
     feed = await visit.call("chat_get_feed", room_id=number, since=since, offset=offset, limit=SHOWN)
@@ -74,7 +74,7 @@ async def _events(visit: Visit, number: int) -> Data:
 
 
 async def _quoting(visit: Visit, number: int, events: Sequence[Any]) -> list[Any]:
-    """Return events with a few words of what each answers, reacts to or changes."""
+    """Return events, each with a short quotation of the event that it answers, reacts to or changes."""
     known = {event["id"]: event for event in events}
     wanted = {event["reply_to_id"] for event in events if "reply_to_id" in event}
     missing = sorted(wanted - known.keys())
@@ -96,7 +96,7 @@ def _words(event: Any) -> Data:
 
 
 async def thread(visit: Visit) -> Data:
-    """Return an event with what it answers and what answers it, and what can be done about it."""
+    """Return an event with its parent and its answers, and the possible actions."""
     number, event_id = visit.path("room"), visit.path("event")
     about = await visit.call("chat_room", room_id=number)
     found = await visit.call("chat_thread", event_id=event_id, limit=SHOWN, offset=visit.number("offset"))
@@ -118,7 +118,7 @@ async def _event(visit: Visit, room: int, event_id: int) -> Any:
 
 
 async def news(visit: Visit, since: str) -> Sequence[Row]:
-    """Return what happened in a room after an event, and what has changed by it."""
+    """Return the events of a room after an event, and the earlier events that they changed."""
     number, shown = visit.path("room"), (visit.who, visit.may_write)
     feed = await visit.call(
         "chat_get_feed", room_id=number, since=since or None, limit=SHOWN, wait=WAIT_SECONDS
@@ -133,21 +133,21 @@ async def news(visit: Visit, since: str) -> Sequence[Row]:
 
 
 async def affected(visit: Visit, number: int, events: Sequence[Any]) -> list[Any]:
-    """Return earlier events of a room, as they are now, that look otherwise because of some later ones."""
+    """Return earlier events of a room, in their current state, that later events changed."""
     targets = {event["reply_to_id"] for event in events if event["event_type"] in _CHANGING}
     earlier = sorted(targets - {event["id"] for event in events})
     return await visit.call("chat_events", room_id=number, event_ids=earlier) if earlier else []
 
 
 def _back(visit: Visit, mark: object = None) -> str:
-    """Return the address of the page that a form stood on."""
+    """Return the address of the form's page."""
     about = visit.form.get("thread", "")
     path = f"/rooms/{visit.path('room')}" + (f"/events/{about}" if _NUMBER.fullmatch(about) else "")
     return path + (f"#event-{mark}" if mark else "#end")
 
 
 async def _member(visit: Visit) -> dict[str, Any]:
-    """Return the room of a form and who sends it, who becomes a member by that."""
+    """Return the room of a form and its sender, who becomes a member."""
     number, who = visit.path("room"), visit.who
     if who and who not in (await visit.call("chat_room", room_id=number))["members"]:
         await visit.call("chat_update_room", room_id=number, persona=who, action="join")
@@ -155,7 +155,7 @@ async def _member(visit: Visit) -> dict[str, Any]:
 
 
 async def send(visit: Visit) -> str:
-    """Send a message, hand something over, or acknowledge what was handed over."""
+    """Send a message, hand over work, or acknowledge a handoff."""
     form, accepted = visit.form, visit.form.get("accept")
     sent = await visit.call(
         "chat_send_message",
@@ -169,7 +169,7 @@ async def send(visit: Visit) -> str:
 
 
 async def react(visit: Visit) -> str:
-    """React to an event: a button says to which, and how."""
+    """React to an event; the button gives the event and the reaction."""
     target, _, emoji = visit.form.get("reaction", "").partition(" ")
     who = (await _member(visit))["persona"]
     await visit.call("chat_react", event_id=target, persona=who, emoji=emoji)
@@ -177,7 +177,7 @@ async def react(visit: Visit) -> str:
 
 
 async def add_todo(visit: Visit) -> str:
-    """Make a todo."""
+    """Create a todo."""
     made = await visit.call(
         "chat_create_todo",
         **await _member(visit),

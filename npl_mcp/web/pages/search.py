@@ -1,4 +1,4 @@
-"""Search: one box over everything."""
+"""Search: one box over all content."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from npl_mcp.web.routing import Data, WebPage
 from npl_mcp.web.visits import Visit, address
 
 SHOWN = 20
-"""Hits of a page."""
+"""Hits on a page."""
 
 TITLES = {
     "document": "Documents",
@@ -24,13 +24,13 @@ TITLES = {
     "artifact": "Artifacts",
     "cr": "Change requests",
 }
-"""What kinds of hits are called."""
+"""Titles of the kinds of hits."""
 
 _OPERATOR = re.compile(r"""(?<!\S)(?:(kind|path):("[^"]*"|\S+)|-("[^"]+"|[^\W\d_]\w[\w-]*))""")
 
 
 async def search(visit: Visit) -> Data:
-    """Return a page of hits: those with the words as typed first, and one row a document."""
+    """Return a page of hits: exact words first, and one row per document."""
     query, kinds = visit.text("q"), visit.texts("kind")
     words, named = conditions_of(query)
     shown: Data = {"query": query, "_titles": TITLES, "_kinds": [*kinds, *named["kind"]]}
@@ -63,7 +63,7 @@ def conditions_of(query: str) -> tuple[str, dict[str, list[str]]]:
 
 
 def _rows(hits: Sequence[Mapping[str, Any]], words: str) -> list[Data]:
-    """Return rows of hits, each with the sections of one document; written beside the event loop."""
+    """Return rows of hits, each with the sections of one document; it runs outside the event loop."""
     terms, exact = sought(words), pattern_of(phrases_of(words) or words_of(words))
     rows: dict[object, Data] = {}
     for number, hit in enumerate(hits):
@@ -76,7 +76,7 @@ def _rows(hits: Sequence[Mapping[str, Any]], words: str) -> list[Data]:
 
 
 def leads(hit: Mapping[str, Any]) -> str:
-    """Return the address of what was found."""
+    """Return the address of a hit."""
     kind = hit["kind"]
     if kind == "message":
         event = hit["event_id"]

@@ -1,4 +1,4 @@
-"""Sessions: all that happened in one, in the order of time."""
+"""Sessions: all events of one, in chronological order."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from npl_mcp.web.routing import WAIT_SECONDS, Data, Download, Row, Stream, WebPa
 from npl_mcp.web.visits import CallError, Visit, address
 
 SHOWN = 100
-"""Moments of a page."""
+"""Moments on a page."""
 
 MOST_CHANGES = 20
-"""Change requests that are looked up for a page."""
+"""Maximum change requests looked up for a page."""
 
 DOMAINS = dict(zip(KINDS, ("chat", "artifact", "review", "worklog"), strict=True))
-"""Kinds of what happens, and the domains whose tools they come from."""
+"""Kinds of moments, and the domains of the tools behind them."""
 
 TITLES = dict(zip(KINDS, ("Rooms", "Artifacts", "Reviews", "Worklog"), strict=True))
 
 _KEY = re.compile(r"(?<![A-Za-z0-9-])[A-Z][A-Z0-9]{1,4}-[0-9]{1,5}(?![A-Za-z0-9-])")
-"""What is written as the key of a change request."""
+"""The form of a change request's key."""
 
 _CURSOR = f"(?:{'|'.join(KINDS)}):[0-9]{{1,15}}"
 _CURSORS = re.compile(f"{_CURSOR}(?:,{_CURSOR}){{0,3}}")
@@ -46,7 +46,7 @@ async def sessions(visit: Visit) -> Data:
 
 
 async def session(visit: Visit) -> Data:
-    """Return a session with a page of what happened in it."""
+    """Return a session with a page of its moments."""
     name = visit.path("session")
     seen = [kind for kind in KINDS if visit.sees(DOMAINS[kind])]
     chosen = [kind for kind in visit.texts("kind") if kind in seen]
@@ -94,7 +94,7 @@ def _rooms(about: Mapping[str, Any]) -> dict[int, str]:
 
 
 def _merged(parts: Mapping[str, Any]) -> list[Data]:
-    """Return moments of all kinds, the oldest first."""
+    """Return moments of all kinds, oldest first."""
     rows = [
         {"kind": kind, "at": one.get("at") or one.get("timestamp") or one["ts"], "of": one}
         for kind, part in parts.items()
@@ -104,9 +104,9 @@ def _merged(parts: Mapping[str, Any]) -> list[Data]:
 
 
 def _latest(parts: Mapping[str, Any]) -> tuple[list[Data], str | None]:
-    """Return the latest moments of all kinds, the oldest first, and the place before which others are."""
+    """Return the latest moments of all kinds, oldest first, and the position that separates older ones."""
     rows = _merged(parts)
-    # Of a kind with more than was sent, nothing is known before its first.
+    # For a kind with more moments than were sent, those before its first one are unknown.
     cut = [part["items"][0] for part in parts.values() if part["total"] > len(part["items"])]
     horizon = max((next(at for at, row in enumerate(rows) if row["of"] is one) for one in cut), default=0)
     first = max(horizon, len(rows) - SHOWN)
@@ -122,7 +122,7 @@ def _id(one: Mapping[str, Any]) -> int:
 
 
 def _span(parts: Mapping[str, Any], until: int | None) -> Data | None:
-    """Return from when to when something happened, and up to when it is shown, in seconds."""
+    """Return the first and the last moment, and the last displayed one, in seconds."""
     ends = [(part["first"], part["last"]) for part in parts.values() if "first" in part]
     if not ends:
         return None
@@ -134,15 +134,15 @@ def _span(parts: Mapping[str, Any], until: int | None) -> Data | None:
 
 
 def _moment_of(seconds: int) -> str:
-    """Return a moment as the stores write it.
+    """Return a moment in the format of the stores.
 
-    :param seconds: since 1970; beyond what can be written the latest that can.
+    :param seconds: the seconds since 1970; above the maximum of the format, the latest possible moment.
     """
     return datetime.fromtimestamp(min(seconds, 253_402_300_799), timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 async def _changes(visit: Visit, moments: Sequence[Data]) -> Data:
-    """Return the change requests that something shown names by their keys, by key."""
+    """Return the change requests whose keys the displayed moments name, by key."""
     if not visit.sees("cr"):
         return {}
     found: Data = {}
@@ -154,7 +154,7 @@ async def _changes(visit: Visit, moments: Sequence[Data]) -> Data:
                 asked.add(key)
                 try:
                     found[key] = await visit.call("get_cr", key=key, mode="metadata")
-                except CallError:  # it only looks like a key
+                except CallError:  # a text in the form of a key
                     continue
         moment["changes"] = [key for key in keys if key in found]
     return found
@@ -169,7 +169,7 @@ def _text(one: Mapping[str, Any]) -> str:
 
 
 async def news(visit: Visit, since: str) -> Sequence[Row]:
-    """Return what happened in a session after cursors, and what has changed by it."""
+    """Return the moments of a session after cursors, and the earlier moments that they changed."""
     name = visit.path("session")
     cursors = {kind: at for kind, at in _read(since).items() if visit.sees(DOMAINS[kind])}
     if not cursors:
@@ -183,14 +183,14 @@ async def news(visit: Visit, since: str) -> Sequence[Row]:
     about = await visit.call("session_get", session_id=name)
     shown = (name, _rooms(about), await _changes(visit, moments))
     changed = [Row((moment, *shown)) for moment in await _affected(visit, moments)]
-    # A browser that is cut off on the way gets all of them again, and replaces those that it has.
+    # A browser disconnected on the way gets all of them again, and replaces those that it has.
     *others, last = ((moment, *shown) for moment in moments)
     after = _written({**cursors, **{kind: part["cursor"] for kind, part in found.items()}})
     return [*changed, *(Row(one, since) for one in others), Row(last, after)]
 
 
 async def _affected(visit: Visit, moments: Sequence[Data]) -> list[Data]:
-    """Return earlier moments of rooms, as they are now, that look otherwise because of some later ones."""
+    """Return earlier moments of rooms, in their current state, that later ones changed."""
     events = [moment["of"] for moment in moments if moment["kind"] == "events"]
     room_of = itemgetter("room_id")
     return [
@@ -201,14 +201,14 @@ async def _affected(visit: Visit, moments: Sequence[Data]) -> list[Data]:
 
 
 def _written(cursors: Mapping[str, int]) -> str:
-    """Return cursors of kinds as one."""
+    """Return the cursors of all kinds as one text."""
     return ",".join(f"{kind}:{at}" for kind, at in cursors.items())
 
 
 def _read(text: str) -> dict[str, int]:
-    """Return what :func:`_written` wrote.
+    """Return the cursors in a text of :func:`_written`.
 
-    :raises CallError: it did not write this.
+    :raises CallError: the text is not from this function.
     """
     if not _CURSORS.fullmatch(text):
         raise CallError(f"since is {text[:64]!r}, which is no place in a session; open its page again")
@@ -219,7 +219,7 @@ async def export(visit: Visit) -> Response:
     """Return a session as a Markdown file."""
     name = visit.path("session")
     text = (await visit.call("session_export", session_id=name))["markdown"]
-    # Ids have letters, digits, dots, hyphens and underscores alone.
+    # Ids have only letters, digits, dots, hyphens and underscores.
     named = {"Content-Disposition": f'attachment; filename="{name}.md"'}
     return Response(text, 200, named, "text/markdown; charset=utf-8")
 

@@ -1,4 +1,4 @@
-"""The page that people begin with: what waits for them, which agents are at work, and what is new."""
+"""The first page: the visitor's inbox, the agents at work, and new entries."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ NEWEST = 5
 """Entries of each kind on the page."""
 
 _RECENT = 50
-"""Entries of each kind from which the agents at work are read."""
+"""Entries of each kind that are read to find the agents at work."""
 
 _AT_WORK = timedelta(hours=1)
-"""How long an agent counts as at work after its last act."""
+"""Maximum time since the last act of an agent at work."""
 
 _APART = timedelta(minutes=30)
-"""Between two looks that belong to different visits."""
+"""Minimum time between requests of different visits."""
 
 
 async def start(visit: Visit) -> Data:
-    """Return what waits for the visitor, what agents did last, and what is new since the visit before."""
+    """Return the visitor's inbox, the last acts of agents, and new entries since the previous visit."""
     waiting = await inbox(visit)
     since, kept = _visits(visit)
     data = {**waiting, "since": since, "_keeps": {SEEN_COOKIE: kept}, "_titles": TITLES}
@@ -47,7 +47,7 @@ async def start(visit: Visit) -> Data:
 
 
 async def inbox(visit: Visit) -> Data:
-    """Return what waits for the visitor: notifications, todos, and reviews that they have begun."""
+    """Return the visitor's inbox: notifications, todos, and open reviews of the visitor."""
     who = visit.who
     found: Data = {"notifications": None, "todos": [], "reviews": []}
     if who and visit.sees("chat") and (await visit.call("chat_list_rooms", persona=who, limit=1))["total"]:
@@ -60,7 +60,7 @@ async def inbox(visit: Visit) -> Data:
 
 
 def _visits(visit: Visit) -> tuple[str, str]:
-    """Return when the visit before this one ended, and what the browser keeps of both; empty at the first."""
+    """Return the end of the previous visit, and the cookie with both times; empty at the first visit."""
     at = now()
     before, _, latest = kept_in(visit.cookies, SEEN_COOKIE).partition(" ")
     if latest and latest < later(at, -_APART):

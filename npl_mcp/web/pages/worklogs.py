@@ -1,4 +1,4 @@
-"""Worklogs: who did what when, a lane for each agent, live."""
+"""Worklogs: entries by agent and time, a lane for each agent, live."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from npl_mcp.web.routing import WAIT_SECONDS, Data, Row, Stream, WebPage
 from npl_mcp.web.visits import Visit, address
 
 SHOWN = 100
-"""Entries of a page."""
+"""Entries on a page."""
 
 _FILTERS = ("who", "action", "tag")
 
@@ -24,7 +24,7 @@ async def worklogs(visit: Visit) -> Data:
 
 
 async def worklog(visit: Visit) -> Data:
-    """Return the latest entries of a worklog, or those around or before one of them."""
+    """Return the latest entries of a worklog, or those around or before an entry."""
     name = visit.path("worklog")
     chosen = _chosen(visit)
     entry = visit.number("entry")
@@ -48,7 +48,7 @@ def _chosen(visit: Visit) -> dict[str, str]:
 
 
 async def news(visit: Visit, since: str) -> Sequence[Row]:
-    """Return what was logged after an entry."""
+    """Return the entries after an entry."""
     name = visit.text("worklog")
     entries = await visit.call(
         "worklog_news", session_id=name, since=since or 0, wait=WAIT_SECONDS, **_chosen(visit)
@@ -58,7 +58,7 @@ async def news(visit: Visit, since: str) -> Sequence[Row]:
 
 DECLARED = (
     WebPage("/worklogs", worklogs, "worklogs.html", "worklog", "Worklogs"),
-    # Names of archived worklogs have a slash, so nothing can stand behind them.
+    # Names of archived worklogs contain a slash, so no path may follow them.
     WebPage("/worklogs/{worklog:path}", worklog, "worklog.html", "worklog"),
     Stream("/worklog-news", news, "logged.html", "entry"),
 )

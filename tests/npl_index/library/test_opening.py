@@ -46,17 +46,6 @@ ALLOWED = {
     },
     "npl_mcp/tools/contract/spec.py": {"EXAMPLES.read_text": OWN},
     "npl_mcp/server/primitives/apps.py": {"_ICON.read_bytes": OWN},
-    "docs/demo.py": {"path.read_text": "this repository's, for whoever tries it"},
-    "docs/reference.py": {
-        "(folder / 'notes' / 'today.md').write_text": "in a folder of its own that it just made",
-        "(folder / 'README.md').write_text": "likewise",
-        "(folder / '.mdt-config.toml').write_text": "likewise",
-        "(folder / 'docs' / 'CRs' / 'DEMO-001-an-idea.md').write_text": "likewise",
-        "readme.read_text": "this repository's, for whoever develops it",
-        "described.read_text": "likewise",
-        "path.read_text": "likewise",
-        "path.write_text": "likewise",
-    },
     "npl_mcp/cli/commands/notation.py": {
         "Path(given.file).read_text": "the user named it on the command line, and it may be a pipe"
     },

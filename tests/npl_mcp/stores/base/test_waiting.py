@@ -37,7 +37,7 @@ class DeadlineByThread(CallDeadline):
 def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Database]:
     made = engines.database(tmp_path)
     made.open()
-    monkeypatch.setattr(base, "Deadline", DeadlineByThread)
+    monkeypatch.setattr(base, "CallDeadline", DeadlineByThread)
     yield made
     monkeypatch.undo()
     made.close()
