@@ -28,7 +28,7 @@ _BYTES = 32
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """The permissions to see; ``None`` means everything.
+    """The visible data of a caller; ``None`` means everything.
 
     :param domains: domains of tools and of data.
     :param roots: absolute paths of folders with files.
@@ -40,11 +40,11 @@ class Sight:
     libraries: tuple[str, ...] | None = None
 
     def has_domain(self, domain: str | None) -> bool:
-        """Return whether a domain may be seen; ``None`` always may."""
+        """Return whether a domain is visible; ``None`` always is."""
         return domain is None or self.domains is None or domain in self.domains
 
     def has_library(self, name: str) -> bool:
-        """Return whether a library may be seen."""
+        """Return whether a library is visible."""
         return self.libraries is None or name in self.libraries
 
 
@@ -55,9 +55,9 @@ EVERYTHING = Sight()
 class Identity:
     """The caller that a token identifies.
 
-    :param name: name of the caller wherever it acts.
-    :param sight: permissions to see.
-    :param read_only: whether the caller may not change anything.
+    :param name: name of the caller in all its actions.
+    :param sight: visible data.
+    :param read_only: whether the caller may only read.
     :param pushes: names of the libraries that the caller may push.
     :param expires_at: end of the token, UTC, ISO 8601.
     :param ends: end of the token by the monotonic clock of this process, in seconds.
@@ -90,7 +90,7 @@ class TokenEntry:
 
     @property
     def state(self) -> str:
-        """State of the token: whether it can be used."""
+        """State of the token: valid, expired or revoked."""
         return "revoked" if self.revoked_at else "valid" if self.identity.is_valid() else "expired"
 
 
@@ -117,13 +117,13 @@ class AccessStore:
         lifetime: timedelta | None = None,
         pushes: Sequence[str] = (),
     ) -> str:
-        """Create a token and return it; it cannot be shown again.
+        """Create a token and return it; it is never shown again.
 
         A name whose token was revoked or has expired gets a new token.
 
-        :param lifetime: its validity; ``None``: until it is revoked.
+        :param lifetime: its validity; ``None`` for a token without an end.
         :param pushes: see :class:`Identity`.
-        :raises InvalidRequestError: the name cannot be used.
+        :raises InvalidRequestError: the name is not valid.
         :raises AlreadyExistsError: the name has a valid token, or differs from such a name only in case.
         """
         clean = checks.short_name(name, "name")
@@ -172,8 +172,8 @@ class AccessStore:
                 raise RecordNotFoundError(f"there is no token of {name[:64]!r}", near=near)
 
     def known(self) -> Mapping[str, Identity] | None:
-        """Return the identity of each token by its digest, expired tokens included; ``None`` if there never
-        was a token.
+        """Return the identity of each token by its digest, including expired tokens; ``None`` if no token was
+        ever created.
 
         A data folder without a database has no tokens, and none is created. Revoked tokens count as existing:
         a server stays closed after its last token is revoked.

@@ -1,5 +1,5 @@
-"""The log of calls: caller, tool, cost, and whether the selectors that an answer offered were requested
-later.
+"""The log of calls: caller, tool, cost, and whether later calls requested the selectors that an answer
+offered.
 
 The log is off by default. Its size is limited by number and by age; the oldest rows are removed first.
 """
@@ -23,7 +23,7 @@ MOST_CALLS = 100_000
 KEPT_DAYS = 30
 
 TAKEN = 50
-"""Maximum sections of an answer that are logged."""
+"""Maximum logged sections of an answer."""
 
 CONTEXT = 2_000
 """Maximum characters of a logged context, if contexts are logged."""
@@ -45,7 +45,7 @@ _CHOSEN: Mapping[str, str] = {
     "again": "again = 1",
     "questions": "outcome IS NOT NULL",
 }
-"""Conditions that people choose calls by."""
+"""Filters of calls for people, as SQL conditions."""
 
 Sort = Literal["id", "used", "micros", "found", "context", "who", "tool"]
 
@@ -63,8 +63,8 @@ class LoggedCall:
 
     :param created_at: time of the answer, UTC, ISO 8601.
     :param tool: name of the tool.
-    :param domains: domains that a caller must see to see the call, separated by spaces.
-    :param who: name of the caller: of its token, or of the client.
+    :param domains: domains that a caller must see to read the logged call, separated by spaces.
+    :param who: name of the caller, from its token or its client.
     :param owner: name of the token.
     :param error: error code of a failed call.
     :param micros: duration in microseconds.
@@ -74,11 +74,11 @@ class LoggedCall:
     :param used: tokens of the sections.
     :param whole: tokens of the whole documents of the sections.
     :param taken: selectors of the sections.
-    :param context: task or query of the call, if the log has contexts.
+    :param context: task or query of the call, if contexts are logged.
     :param outcome: outcome of a question.
     :param found: number of sections or hits in the answer.
     :param session: session of the caller.
-    :param again: 1 if the session asked nearly the same shortly before.
+    :param again: 1 if the session asked almost the same shortly before.
     :param wanted: selectors in the call.
     :param offered: selectors that the answer offered.
     :param hits: number of indices found in memory since the previous call.
@@ -154,7 +154,7 @@ class CallEntry:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Sums over calls.
+    """Totals over calls.
 
     :param calls: number of calls.
     :param errors: number of failed calls.
@@ -190,11 +190,11 @@ class Figures:
 class CallFilter:
     """The filter of a list of calls.
 
-    :param domains: domains of the tools; ``None`` for all calls, also of tools without a domain.
+    :param domains: visible domains of tools; ``None`` for all calls, including tools without a domain.
     :param tool: name of the tool.
     :param owner: name of the token.
     :param who: name of the caller.
-    :param chosen: one outcome.
+    :param chosen: a key of the conditions for people.
     """
 
     domains: frozenset[str] | None = None
@@ -246,7 +246,7 @@ class CallStore:
         """Return calls.
 
         :param sort: column of the order; calls without a value come last.
-        :param rising: the lowest value comes first.
+        :param rising: whether the order is ascending.
         """
         if not self._database.is_made():
             return part.page((), 0)
@@ -264,7 +264,7 @@ class CallStore:
         return part.page((_entry(row, offers.get(row["id"])) for row in rows), total)
 
     def files_taken(self) -> frozenset[str]:
-        """Return the names of the documents of which answers had sections, as the latest calls name them."""
+        """Return the names of the documents behind the sections of answers, as in their latest calls."""
         if not self._database.is_made():
             return frozenset()
         with self._database.read() as tx:
@@ -273,7 +273,7 @@ class CallStore:
         return frozenset((*named, *(row["file"] for row in rows if row["file"])))
 
     def figures(self, seen: CallFilter, span: Span) -> dict[str, Figures]:
-        """Return sums by hour or day, oldest first."""
+        """Return totals by hour or day, oldest first."""
         if not self._database.is_made():
             return {}
         at = f"substr(created_at, 1, {_LENGTH[span]})"
@@ -288,7 +288,7 @@ class CallStore:
         }
 
     def percentiles(self, seen: CallFilter) -> dict[str, tuple[int, ...]]:
-        """Return values below which :data:`SHARES` of the calls stay, of ``micros`` and ``used``."""
+        """Return the percentiles of ``micros`` and ``used`` at :data:`SHARES`."""
         if not self._database.is_made():
             return {}
         found: dict[str, tuple[int, ...]] = {}
@@ -303,7 +303,7 @@ class CallStore:
         return found
 
     def callers(self, seen: CallFilter) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return the names of callers and of tools."""
+        """Return the names of the callers and of the tools."""
         if not self._database.is_made():
             return (), ()
         with self._database.read() as tx:
@@ -346,7 +346,7 @@ def _add(tx: Transaction, call: LoggedCall) -> None:
 
 
 def _digest(call: LoggedCall, selector: str) -> str:
-    """Return the digest that an offer shares with a call that follows it."""
+    """Return the common digest of an offer and of the call that follows it."""
     parts = (call.who, call.file or "", selector)
     return blake2b("\0".join(parts).encode("utf-8", "replace"), digest_size=16).hexdigest()
 

@@ -1,8 +1,8 @@
 """Notification of waiting calls about commits of this process and others.
 
-A topic is a room, a mailbox or a worklog. Its position changes with every new entry. A caller that knows one
-position is woken by any other, whatever happened in between. One thread polls, only while calls wait: when
-the engine reports a commit, one query reads the positions of all topics.
+A topic is a room, a mailbox or a worklog. Its position changes with every new entry. A caller with a known
+position wakes up at any other position. One thread polls, and only while calls wait: when the engine reports
+a commit, one query reads the positions of all topics.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
 PAUSE = 0.01
-"""Seconds between two polls: a third of the time in which a reader should wake. The rest is for its answer.
+"""Seconds between two polls: a third of the time limit for waking a reader. The remainder is for its answer.
 """
 
 AT_ONCE = 500
-"""Maximum topics of one statement; databases limit the number of parameters."""
+"""Maximum topics in one statement; databases limit the number of parameters."""
 
 _IDLE = 10.0
 _AFTER_A_FAILURE = 0.5
 
 _AT_THE_END = 1.0
-"""Seconds to wait for the thread at shutdown: it may be waiting for an unresponsive server."""
+"""Maximum wait for the thread at shutdown, in seconds; an unresponsive server may block the thread."""
 
 Key = int | str
 Position = int | str | None
@@ -40,8 +40,8 @@ Position = int | str | None
 class Topic:
     """A source of new entries that calls can wait for.
 
-    :param positions: SQL that returns ``key`` and ``position`` of each of ``:keys``.
-    :param key: which one of its kind.
+    :param positions: the SQL query for ``key`` and ``position`` of each of ``:keys``.
+    :param key: the identity among topics of the same kind.
     """
 
     positions: str
@@ -49,9 +49,9 @@ class Topic:
 
 
 class Changes:
-    """Notifies callers when the position of a topic differs from the one they know.
+    """Notifies callers when the position of a topic differs from their known one.
 
-    :param database: the database whose commits are watched.
+    :param database: the database to watch for commits.
     """
 
     def __init__(self, database: Database) -> None:
@@ -119,7 +119,7 @@ class Changes:
             commits.close()
 
     def _is_wanted(self) -> bool:
-        """Wait until a call waits; return whether the thread should continue."""
+        """Wait for a waiting call; return whether the thread should continue."""
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._closed, _IDLE)
             if self._waiting and not self._closed:
@@ -128,7 +128,7 @@ class Changes:
             return False
 
     def _look(self) -> None:
-        """Wake the calls whose topics have moved."""
+        """Wake the calls whose topics have new positions."""
         with self._changed:
             self._unseen = False
             topics = list(self._waiting)

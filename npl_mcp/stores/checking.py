@@ -1,4 +1,4 @@
-"""Checks that every row of the database can be read as the stores read it.
+"""Checks that the stores can read every row of the database.
 
 The database itself checks structure, types and references, but not the content of texts.
 """

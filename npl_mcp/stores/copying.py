@@ -1,4 +1,4 @@
-"""Copies all stores from one database to another, with any engines, and compares both row by row.
+"""Copies all stores from one database to another, across engines, and compares them row by row.
 
 The source is read in one snapshot while it stays in use. The target is written in one transaction, which
 commits after every row has been compared. An interrupted copy leaves the target empty and can be repeated.

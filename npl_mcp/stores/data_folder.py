@@ -20,7 +20,7 @@ class Stores:
 
     :param folder: the data folder.
     :param max_artifact_bytes: maximum size of an artifact.
-    :param address: the database to use instead of the one in the folder.
+    :param address: the address of a database that replaces the one in the folder.
     """
 
     def __init__(self, folder: Path, max_artifact_bytes: int, address: str | None = None) -> None:
@@ -39,7 +39,7 @@ class Stores:
     def start(self) -> None:
         """Open and check an existing database; a missing data folder is not created.
 
-        :raises StoreError: it cannot be used; the next call tries again.
+        :raises StoreError: the database is not usable; the next call tries again.
         """
         with suppress(OSError):  # the first call that uses it reports the error
             if self.folder.is_dir():

@@ -1,4 +1,4 @@
-"""Answers of calls that carry a ``request_id``: a repeated call is answered as the first one was."""
+"""Answers of calls with a ``request_id``: a repeated call gets the answer of the first one."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from npl_mcp.stores.base.database import Transaction, digest_of
 from npl_mcp.stores.base.paging import later
 
 KEPT = timedelta(days=1)
-"""Time for which an answer is kept, by the database's clock."""
+"""Lifetime of a kept answer, by the database's clock."""
 
 PARAMETER = "request_id"
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A call that may be repeated.
+    """A call that its caller may repeat.
 
     :param caller: name of its token; empty without tokens.
-    :param id: identifier that the caller chose.
+    :param id: identifier from the caller.
     :param digest: digest of the tool and its arguments.
     """
 
@@ -35,7 +35,7 @@ class Request:
     def parse(cls, caller: str, given: object, tool: str, arguments: Mapping[str, object]) -> Request:
         """Check a ``request_id``.
 
-        :raises InvalidRequestError: it cannot be used.
+        :raises InvalidRequestError: the id is not valid.
         """
         if not isinstance(given, str):
             raise InvalidRequestError(f"{PARAMETER} is no text", parameter=PARAMETER, hint="send a UUID")
@@ -43,7 +43,7 @@ class Request:
         return cls(caller, checks.line(given, PARAMETER), digest)
 
     def answer(self, tx: Transaction) -> str | None:
-        """Return the kept answer, if the call was made before.
+        """Return the kept answer of an earlier call with the same id.
 
         :raises InvalidRequestError: the id belongs to another call.
         """
@@ -62,7 +62,7 @@ class Request:
         return None if row is None else str(row["answer"])
 
     def keep(self, tx: Transaction, answer: str) -> None:
-        """Keep an answer, and forget those that are too old."""
+        """Keep an answer, and delete expired ones."""
         tx.run("DELETE FROM request WHERE created_at <= :oldest", oldest=later(tx.now, -KEPT))
         values = {"caller": self.caller, "id": self.id, "digest": self.digest}
         tx.insert("request", "id", **values, answer=answer, created_at=tx.now)

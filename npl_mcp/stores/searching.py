@@ -1,7 +1,7 @@
 """Full-text search over rows: messages, worklog entries, artifacts.
 
-A row contains a word or a phrase if its text does, ignoring case. Each engine keeps an index of the words of
-all rows, which finds the rows with a word that begins with the query word.
+A row contains a word or a phrase if its text does, ignoring case. Each engine has an index of the words of
+all rows, which finds rows by the prefix of a word.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from typing import Any
 from npl_mcp.stores.base.database import Database, Row, Transaction
 
 MOST = 1_000
-"""Maximum matching rows that are read: those with the most words first, then the newest."""
+"""Maximum matching rows to read: those with the most words first, then the newest."""
 
 MOST_OF_A_WORD = 100_000
 """Maximum rows considered per word: the newest. A rarer word finds rows of any age."""
 
-# Scripts without spaces: a word can stand inside a token of the index.
+# Scripts without spaces: a word can occur inside a token of the index.
 _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A row that contains words of a query.
+    """A row with words of a query.
 
-    :param row: columns of the row; displayed ones have the names of an answer's fields.
+    :param row: columns of the row; displayed columns have the names of an answer's fields.
     :param text: text of the row.
-    :param held: number of the words in it.
+    :param held: number of the query's words in the text.
     """
 
     row: Mapping[str, Any]
@@ -47,11 +47,11 @@ class _Kind:
     :param columns: the columns to read.
     :param words: SQL expression of the indexed text.
     :param tables: the tables to read from.
-    :param where: condition that every searchable row meets.
-    :param place: condition that selects the row of ``hit.place``.
+    :param where: condition for searchable rows.
+    :param place: condition for the row of ``hit.place``.
     :param order: order of rows, newest first.
-    :param text_of: returns the text of a row.
-    :param recent: condition that limits the newest rows, where rows of other kinds lie between.
+    :param text_of: function from a row to its text.
+    :param recent: condition that limits the newest rows, if rows of other kinds lie between them.
     """
 
     index: str
@@ -123,21 +123,21 @@ class SearchStore:
         self._database = database
 
     def messages(self, words: Sequence[str]) -> list[Match]:
-        """Return messages and todos of rooms that are not archived."""
+        """Return messages and todos of open rooms."""
         return self._found(_MESSAGES, words)
 
     def worklog(self, words: Sequence[str], project: str) -> list[Match]:
-        """Return entries of a project's worklogs that are not archived."""
+        """Return entries of a project's unarchived worklogs."""
         return self._found(_ENTRIES, words, project=project)
 
     def artifacts(self, words: Sequence[str]) -> list[Match]:
-        """Return artifacts that are not archived, by their names and the notes of their revisions."""
+        """Return unarchived artifacts, by their names and the notes of their revisions."""
         return self._found(_ARTIFACTS, words)
 
     def newest(self, project: str, limit: int) -> dict[str, list[Match]]:
         """Return the newest messages, worklog entries and artifacts.
 
-        :param limit: maximum of each kind.
+        :param limit: the maximum of each kind.
         """
         if not self._database.engine.exists():
             return {}
@@ -156,8 +156,8 @@ class SearchStore:
 
 
 def _query(word: str) -> str:
-    """Return the query of an index for a word or a phrase; the last word is a prefix."""
-    # A database may lower only the letters of ASCII.
+    """Return the index query for a word or a phrase; the last word is a prefix."""
+    # A database may convert only ASCII letters to lower case.
     forms = (word,) if word.isascii() else (word.lower(), word.capitalize(), word.upper())
     quoted = (form.replace('"', '""') for form in dict.fromkeys(forms))
     return " OR ".join(f'"{form}" *' for form in quoted)

@@ -19,7 +19,7 @@ from npl_mcp.stores.base.values import conditions, filled
 
 STATUSES = ("active", "completed", "archived")
 SHOWN = 200
-"""Maximum rooms, and maximum artifacts, that one answer lists; the session's counts include all."""
+"""Maximum rooms, and maximum artifacts, in one answer; the session's counts include all."""
 
 PAGE = 20
 _ALPHABET = string.ascii_lowercase + string.digits
@@ -107,7 +107,7 @@ class SessionArtifact:
 def require(tx: Transaction, session_id: str) -> int:
     """Return the number of a session.
 
-    :raises SessionNotFoundError: no session has that id; carries similar ids.
+    :raises SessionNotFoundError: the session does not exist; the error has similar ids.
     """
     return int(find(tx, session_id)["number"])
 
@@ -115,7 +115,7 @@ def require(tx: Transaction, session_id: str) -> int:
 def find(tx: Transaction, session_id: str) -> Row:
     """Return the row of a session.
 
-    :raises SessionNotFoundError: no session has that id; carries similar ids.
+    :raises SessionNotFoundError: the session does not exist; the error has similar ids.
     """
     row = tx.one(f"SELECT {_COLUMNS} FROM session WHERE id = :id", id=session_id)
     if row is None:
@@ -141,7 +141,7 @@ def ensure(tx: Transaction, session_id: str | None, title: str | None) -> tuple[
 
 
 def touch(tx: Transaction, number: int, rooms: int = 0, artifacts: int = 0) -> None:
-    """Record that a session changed now.
+    """Record a change of a session at the present time.
 
     :param rooms: number of added rooms.
     :param artifacts: number of added artifacts.
@@ -166,7 +166,7 @@ def _archived(session_id: str) -> ClosedError:
 
 
 def link_artifact(tx: Transaction, number: int, artifact_id: int) -> None:
-    """Link an artifact to a session; repeating it only updates the session's time.
+    """Link an artifact to a session; a repeated call only updates the session's time.
 
     :raises ClosedError: the session is archived.
     """
@@ -179,7 +179,7 @@ def link_artifact(tx: Transaction, number: int, artifact_id: int) -> None:
 def create(tx: Transaction, session_id: str | None, title: str | None) -> Session:
     """Create a session.
 
-    :param session_id: ``None``: a random one.
+    :param session_id: its id; ``None`` for a random one.
     """
     return filled(Session, _insert(tx, session_id, title))
 
@@ -201,7 +201,7 @@ def content(
 def listed(tx: Transaction, part: Slice, status: str | None) -> Page[Session]:
     """Return sessions, newest first.
 
-    :param status: only sessions with this status; ``None``: all.
+    :param status: status of the returned sessions; ``None`` for all.
     """
     where, values = conditions(status=("status = :status", status))
     sql = f"SELECT {_COLUMNS} FROM session WHERE {where} ORDER BY number DESC LIMIT :limit OFFSET :offset"
@@ -212,7 +212,7 @@ def listed(tx: Transaction, part: Slice, status: str | None) -> Page[Session]:
 def update(tx: Transaction, session_id: str, title: str | None, status: str | None) -> Session:
     """Change a session's title or status.
 
-    :raises ClosedError: it is archived; this is permanent.
+    :raises ClosedError: the session is archived, which is permanent.
     """
     before = find(tx, session_id)
     if before["status"] == "archived" and title is not None and status in (None, "archived"):

@@ -24,7 +24,7 @@ from npl_mcp.stores.worklog.rows import Entry
 T = TypeVar("T")
 
 KINDS = ("events", "artifacts", "reviews", "worklog")
-"""Kinds of entries; at the same time, entries of an earlier kind come first."""
+"""Kinds of entries; at equal times, entries of an earlier kind come first."""
 
 NEWS = 100
 """Maximum new entries of a kind per answer."""
@@ -154,7 +154,7 @@ class Place:
     """A position between entries.
 
     :param at: time of the position.
-    :param kind: kind of the entry after the position; at the same time, earlier kinds come first.
+    :param kind: kind of the entry after the position; at equal times, earlier kinds come first.
     :param id: id of that entry.
     """
 
@@ -197,9 +197,9 @@ def timeline(
     """Return the entries of a session, from one snapshot of the database.
 
     :param project: project whose worklog of the same name belongs to the session.
-    :param kinds: some of :data:`KINDS`.
-    :param who: only entries by this persona.
-    :param place: only entries before this position.
+    :param kinds: requested kinds, from :data:`KINDS`.
+    :param who: author of the entries; ``None`` for all authors.
+    :param place: end of the requested entries.
     :param part: maximum entries of each kind.
     :raises SessionNotFoundError: the session does not exist.
     """
@@ -220,7 +220,7 @@ def news(
 
     :param project: project whose worklog of the same name belongs to the session.
     :param since: cursors of some of :data:`KINDS`; the other kinds are not read.
-    :param who: only entries by this persona.
+    :param who: author of the entries; ``None`` for all authors.
     :raises SessionNotFoundError: the session does not exist.
     """
     scope = _scope(tx, project, session.find(tx, session_id))
@@ -244,7 +244,7 @@ class _Source:
     """The entries of one kind in a session.
 
     :param scope: parameters of the statements: the numbers of the session and of its worklog.
-    :param who: only entries by this persona.
+    :param who: author of the entries; ``None`` for all authors.
     """
 
     def __init__(self, tx: Transaction, kind: str, scope: Mapping[str, Any], who: str | None) -> None:
@@ -399,6 +399,6 @@ SELECT session.number AS key,
     + (SELECT coalesce(sum(worklog_session.entry_count), 0) FROM worklog_session
         WHERE worklog_session.id = session.id) AS position
 FROM session WHERE session.number IN :keys"""
-"""None of the counted rows is ever removed. A worklog of the same id in another project causes a needless
-wake-up.
+"""The position of a session. Counted rows are never removed. A worklog of the same id in another project
+causes a needless wake-up.
 """

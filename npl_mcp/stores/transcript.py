@@ -1,6 +1,6 @@
 """A session as one Markdown text, for people and archives: artifacts, reviews, messages and worklog.
 
-Text of users is quoted or put on one line, so that its headings cannot pass for headings of the transcript.
+Users' text is quoted or put on one line, so that its headings do not look like headings of the transcript.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def transcript(tx: Transaction, session_id: str, project: str) -> str:
     parts: list[str] = []
     about = session.find(tx, session_id)
     rooms = tx.all(_ROOMS, number=about["number"])
-    # A transcript whose minimum length exceeds the limit is refused before it is read.
+    # A transcript with a minimum length above the limit is refused before it is read.
     left = LONGEST if sum(room["event_count"] for room in rooms) * SHORTEST <= LONGEST else 0
     for part in _parts(tx, about, rooms, project):
         left -= len(part) + 1
