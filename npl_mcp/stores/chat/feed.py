@@ -28,15 +28,15 @@ _LONGEST_CURSOR = 16
 class Event:
     """An event of a room.
 
-    :param id: id of the event; ids grow with time, and the cursor of a feed is one of them.
+    :param id: id of the event; ids grow with time, and serve as cursors of a feed.
     :param room_id: id of the room.
     :param event_type: persona_join, persona_leave, message, handoff, handoff_ack, emoji_reaction,
         artifact_share, todo_create, todo_update, room_archive or room_reopen.
     :param persona: persona that acted.
-    :param timestamp: time of the event, never earlier than that of the event before.
-    :param data: details by type; for a todo_create also the todo's present status, assigned_to and
-        lease_until, for a handoff the event that acknowledged it.
-    :param reply_to_id: id of the event that it answers, reacts to or changes.
+    :param timestamp: time of the event, never earlier than that of the previous event.
+    :param data: details by type; for a todo_create also the todo's current status, assigned_to and
+        lease_until, for a handoff the event of its acknowledgement.
+    :param reply_to_id: id of the event that this one answers, reacts to or changes.
     :param reactions: personas that reacted, by emoji, in the order of their reactions.
     """
 
@@ -53,7 +53,7 @@ class Event:
 def parse_since(since: int | str, name: str) -> int | str:
     """Check a caller's last position: the id of an event, or a time, which is converted to the stored form.
 
-    :param name: of the parameter.
+    :param name: the name of the parameter.
 
     A time is ISO 8601: a date, hours and minutes after ``T`` or a space, seconds, a fraction and a zone; all
     but the date are optional. Without a zone it is UTC.
@@ -90,9 +90,9 @@ def read(tx: Transaction, room_id: int, count: int, since: int | str | None, pag
     Positions in a room have no gaps, so every page is a range of them.
 
     :param count: events in the room.
-    :param since: only events after this one, or after this time; with ``None`` the latest events, where
+    :param since: the event or the time before the first returned event; ``None`` for the latest events, where
         ``page.offset`` skips the newest.
-    :returns: a page; its total counts all events, or all after ``since``.
+    :returns: a page; its total counts all events, or all events after ``since``.
     """
     if since is None:
         seen = 0
@@ -117,7 +117,7 @@ _ID_AT = "SELECT id FROM event WHERE room_id = :room AND position = :position"
 
 
 def _seen(tx: Transaction, room_id: int, count: int, since: int | str) -> int:
-    """Return the number of events up to a position; both ids and times never decrease in a room."""
+    """Return the number of events up to a position; neither ids nor times ever decrease in a room."""
     if isinstance(since, int):
         next_one: int | None = tx.value(
             "SELECT position FROM event WHERE room_id = :room AND id > :since ORDER BY id LIMIT 1",
@@ -142,9 +142,9 @@ _RANGE = "event.room_id = :room AND event.position BETWEEN :first AND :last"
 
 
 def some(tx: Transaction, room_id: int, ids: Sequence[int]) -> tuple[Event, ...]:
-    """Return some events of a room in order; ids of other rooms and unknown ids are skipped.
+    """Return the events of a room with some ids, in order; ids of other rooms and unknown ids are skipped.
 
-    :param ids: of events.
+    :param ids: the ids of the events.
     """
     where = "event.room_id = :room AND event.id IN :ids"
     return _events(tx, where, room=room_id, ids=list(ids)) if ids else ()
@@ -181,11 +181,11 @@ SELECT id FROM below
 
 
 def _events(tx: Transaction, where: str, order: str = "event.id", **values: Any) -> tuple[Event, ...]:
-    """Return the events that meet a condition, in order.
+    """Return the events that match a condition, in order.
 
-    :param order: by position or id, which grow together; if the events exceed the size of a page, the first
-        in this order are returned.
-    :param values: of the condition.
+    :param order: the order, by position or by id, which grow together; a page has the first events in this
+        order.
+    :param values: the parameters of the condition.
     """
     rows = tx.some(
         "SELECT event.id, event.room_id, event.event_type, event.persona, event.timestamp, event.data,"
@@ -199,10 +199,10 @@ def _events(tx: Transaction, where: str, order: str = "event.id", **values: Any)
 
 
 def event(row: Row, moment: str, reactions: Mapping[str, tuple[str, ...]] | None = None) -> Event:
-    """Return an event in the form of an answer.
+    """Return an event for an answer.
 
-    :param row: its columns but the position, with :data:`PRESENT`.
-    :param moment: the present.
+    :param row: its columns except the position, with :data:`PRESENT`.
+    :param moment: the present time.
     """
     return filled(Event, row, data=present_data(row, moment), reactions=reactions)
 
@@ -210,9 +210,9 @@ def event(row: Row, moment: str, reactions: Mapping[str, tuple[str, ...]] | None
 def reactions(
     tx: Transaction, where: str, values: Mapping[str, Any]
 ) -> dict[int, dict[str, tuple[str, ...]]]:
-    """Return the personas that reacted to the events that meet a condition, by event and emoji.
+    """Return the personas that reacted to the events of a condition, by event and emoji.
 
-    :param values: of the condition.
+    :param values: the parameters of the condition.
     """
     rows = tx.all(
         "SELECT reaction.event_id, reaction.emoji, reaction.persona"
@@ -228,16 +228,16 @@ def reactions(
 
 
 PRESENT = "todo.status, todo.assigned_to, todo.lease_until, handoff.ack_event_id"
-"""The current state in an event's data; see :func:`present_data`."""
+"""The columns for the current state in an event's data; see :func:`present_data`."""
 
 PRESENT_FROM = "LEFT JOIN todo ON todo.event_id = event.id LEFT JOIN handoff ON handoff.event_id = event.id"
 
 
 def data_of(row: Row) -> dict[str, Any]:
-    """Return an event's data as it was written.
+    """Return an event's data in its original state.
 
-    :param row: ``data`` of an event; its id is ``event_id``, or else ``id``.
-    :raises DatabaseError: the data cannot be read.
+    :param row: a row with ``data`` of an event; its id is ``event_id``, or else ``id``.
+    :raises DatabaseError: the data is not readable.
     """
     where = f"event {row['event_id'] if 'event_id' in row else row['id']}, column data"
     data = json_of(row["data"], where)
@@ -249,9 +249,9 @@ def data_of(row: Row) -> dict[str, Any]:
 def present_data(row: Row, moment: str) -> dict[str, Any]:
     """Return an event's data; that of a todo has its current state, not its initial one.
 
-    :param row: as :func:`data_of` takes it, with :data:`PRESENT`.
-    :param moment: the present; an expired claim does not count.
-    :raises DatabaseError: the data cannot be read.
+    :param row: the row for :func:`data_of`, with :data:`PRESENT`.
+    :param moment: the present time; an expired claim does not count.
+    :raises DatabaseError: the data is not readable.
     """
     data = data_of(row)
     if row["status"] is not None:

@@ -14,7 +14,7 @@ from npl_mcp.stores.chat import feed, rooms
 from npl_mcp.stores.chat.rooms import Posted
 
 POSITIONS = "SELECT persona AS key, total AS position FROM mailbox WHERE persona IN :keys"
-"""See :class:`~npl_mcp.stores.changes.Topic`."""
+"""The position of a mailbox; see :class:`~npl_mcp.stores.changes.Topic`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Delivered:
     """A sent notification.
 
     :param notification_id: id of the notification.
-    :param persona: persona that gets it.
+    :param persona: recipient of the notification.
     """
 
     notification_id: int
@@ -37,8 +37,8 @@ class Notification:
     :param event_id: id of the event.
     :param notification_type: mention, handoff, handoff_ack, artifact_share, todo_assign,
         todo_update, or lease_end: the persona's claim of a todo ended.
-    :param created_at: time when it was sent.
-    :param read_at: time when it was read; only if read notifications were requested as well.
+    :param created_at: time of the notification.
+    :param read_at: time of reading; present only if read notifications were requested as well.
     :param room_id: id of the event's room.
     :param event_type: type of the event.
     :param event_persona: persona that acted.
@@ -71,10 +71,10 @@ class MarkedRead:
 
 
 def deliver(tx: Transaction, event: Posted, kind: str, personas: Sequence[str]) -> tuple[Delivered, ...]:
-    """Notify members of a room of one of its events.
+    """Notify members of a room about one of its events.
 
-    :param kind: see :class:`Notification`.
-    :param personas: each once; former members are skipped.
+    :param kind: the type of the notification; see :class:`Notification`.
+    :param personas: the recipients, without duplicates; former members are skipped.
     :returns: one notification for each member, in their order.
     """
     if not personas:
@@ -105,9 +105,9 @@ def read(
 ) -> Page[Notification]:
     """Return notifications of a persona, newest first.
 
-    :param since: only notifications after this one, oldest first.
+    :param since: the notification before the first returned one, with the oldest first.
     :returns: a page; its total counts all matching notifications.
-    :raises RecordNotFoundError: no room knows the persona, so a wait would never end.
+    :raises RecordNotFoundError: the persona is unknown in all rooms, so a wait would never end.
     """
     which = "persona = :persona" + (" AND read_at IS NULL" if unread_only else "")
     order = "DESC" if since is None else "ASC"
@@ -140,9 +140,9 @@ def read(
 
 
 def mark_read(tx: Transaction, notification_id: int, whose: str | None = None) -> MarkedRead:
-    """Mark a notification as read. Idempotent: the first time is kept.
+    """Mark a notification as read. Idempotent: the first time stays.
 
-    :param whose: only if it belongs to this persona.
+    :param whose: the required recipient; ``None`` for any.
     :raises RecordNotFoundError: the notification does not exist.
     """
     which, values = conditions(id=("id = :id", notification_id), whose=("persona = :whose", whose))

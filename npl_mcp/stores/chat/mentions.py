@@ -1,4 +1,4 @@
-"""Members that a message mentions: ``@name``, or ``@all``."""
+"""Mentions of members in a message: ``@name``, or ``@all``."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from itertools import islice
 
 MOST_SIGNS = 1_000
-"""Maximum signs considered in a text: names are looked up at each."""
+"""Maximum ``@`` signs considered in a text: each needs a look-up of names."""
 
 MOST_UNKNOWN = 20
-"""Maximum unknown names that are reported; a text with more is code."""
+"""Maximum unknown names in a report; a text with more is code."""
 
 EVERYBODY = "all"
 
-# Not the sign of an address (me@x.com), of a path (modules/@x) or of a second server (@a@x).
+# Excludes the sign of an address (me@x.com), of a path (modules/@x) or of a second server (@a@x).
 _SIGN = re.compile(r"(?<![\w.+\-@/])@(?=\S)")
 
-# A name ends where no letter, digit or underscore follows, directly or after hyphens, and no address
+# A name ends unless a letter, digit or underscore follows, directly or after hyphens, or an address
 # continues.
 _END = re.compile(r"(?!-*[\w@])")
 
@@ -28,7 +28,7 @@ _WORD = re.compile(r"\w{1,64}(?:-\w{1,64}){0,3}")
 
 @dataclass(frozen=True, slots=True)
 class Mentions:
-    """The members that a text mentions.
+    """The members mentioned in a text.
 
     :param members: mentioned members, in order of first appearance, without duplicates.
     :param unknown: other names after an @, in order, without duplicates, at most 20.
@@ -39,13 +39,13 @@ class Mentions:
 
 
 def mentioned(text: str, members: Sequence[str]) -> Mentions:
-    """Return the members that a text mentions.
+    """Return the members mentioned in a text.
 
     The longest name after the sign wins: an exact match, else the first match that differs only in case.
     ``@all`` mentions every member, unless a member has that name.
 
-    :param text: any text.
-    :param members: names; they may hold any characters.
+    :param text: the text.
+    :param members: the names of the members, with any characters.
     """
     if "@" not in text:
         return Mentions()

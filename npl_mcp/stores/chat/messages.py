@@ -1,7 +1,7 @@
 """Messages, handoffs, reactions and shared artifacts; the functions run in the caller's transaction.
 
-A handoff is a message by which one member passes work to another, who acknowledges its receipt. A handoff
-that answers a todo passes on that todo: its acknowledgement assigns the todo to the recipient.
+By a handoff, a member passes work to another member, who acknowledges its receipt. A handoff that answers a
+todo passes on that todo: the acknowledgement assigns the todo to the recipient.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class Message:
     :param persona: author.
     :param message: text of the message.
     :param mentions: mentioned members, in order of first appearance.
-    :param notifications: notifications to mentioned members; for a handoff to its receiver, for an
-        acknowledgement to the persona that handed over.
-    :param unknown_mentions: mentioned names that are not members.
+    :param notifications: notifications to mentioned members; for a handoff to its recipient, for an
+        acknowledgement to the sender of the handoff.
+    :param unknown_mentions: mentioned names of non-members.
     """
 
     event_id: int
@@ -51,8 +51,8 @@ class Message:
 class Reaction:
     """A reaction to an event.
 
-    :param event_id: id of its event; a repeated reaction has the event of the first one.
-    :param target_event_id: id of the event that it reacts to.
+    :param event_id: id of its event; a repeated reaction returns the event of the first one.
+    :param target_event_id: id of the reaction's target.
     :param persona: persona that reacted.
     :param emoji: emoji of the reaction.
     """
@@ -92,10 +92,10 @@ def send(
     kind: str,
     to: str | None,
 ) -> Message:
-    """Post to a room, and notify the members that the text mentions.
+    """Post to a room, and notify the mentioned members.
 
-    :param answered: an event of the same room.
-    :param kind: one of :data:`KINDS`.
+    :param answered: the answered event, of the same room.
+    :param kind: the kind of message, from :data:`KINDS`.
     :param to: the recipient of a handoff.
     :raises RecordNotFoundError: the answered event is not in the room.
     """
@@ -127,10 +127,10 @@ def send(
 
 
 def _check(kind: str, persona: str, to: str | None, answered: int | None) -> None:
-    """Check the arguments that a kind of message requires.
+    """Check the required arguments of a kind of message.
 
     :param to: the recipient of a handoff.
-    :param answered: the event it answers.
+    :param answered: the answered event.
     :raises InvalidRequestError: an argument is missing or superfluous.
     """
     if kind == "handoff" and to is None:
@@ -158,11 +158,11 @@ def _give(tx: Transaction, event: Posted, to: str) -> tuple[Delivered, ...]:
 
 
 def _require_open(tx: Transaction, event_id: int, persona: str) -> None:
-    """Refuse an acknowledgement unless the event is an open handoff to the persona.
+    """Refuse the acknowledgement of any event except an open handoff to the persona.
 
     :raises InvalidRequestError: the event is not a handoff.
     :raises NotAllowedError: the handoff has another recipient.
-    :raises ClosedError: it was acknowledged before.
+    :raises ClosedError: the handoff is already acknowledged.
     """
     row = tx.one("SELECT persona, ack_event_id FROM handoff WHERE event_id = :event", event=event_id)
     if row is None:
@@ -176,7 +176,7 @@ def _require_open(tx: Transaction, event_id: int, persona: str) -> None:
 
 
 def _take(tx: Transaction, event: Posted, persona: str, handoff_id: int) -> tuple[Delivered, ...]:
-    """Record the acknowledgement of a handoff, notify its sender, and reassign the todo that it answers."""
+    """Record the acknowledgement of a handoff, notify its sender, and reassign the answered todo."""
     tx.run("UPDATE handoff SET ack_event_id = :ack WHERE event_id = :event", ack=event.id, event=handoff_id)
     given = tx.one("SELECT persona, reply_to_id FROM event WHERE id = :event", event=handoff_id)
     assert given is not None
@@ -206,9 +206,9 @@ def react(tx: Transaction, event_id: int, persona: str, emoji: str) -> Reaction:
 
 
 def share(tx: Transaction, room_id: int, persona: str, artifact_id: int, revision: int | None) -> Share:
-    """Share an artifact in a room; it is linked to the room's session.
+    """Share an artifact in a room, and link it to the room's session.
 
-    :param revision: its number; ``None``: the current one.
+    :param revision: the number of the revision; ``None`` for the current one.
     """
     rooms.require_member(tx, room_id, persona)
     number = require_revision(tx, artifact_id, revision)["revision_num"]

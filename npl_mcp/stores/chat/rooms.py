@@ -1,7 +1,7 @@
 """Rooms, their members, and the insertion of events.
 
-Every change is an event of a room. Its position counts the room's events without gaps, so that any page of a
-feed is found at once. The functions run in the caller's transaction.
+Every change is an event of a room. Positions count the room's events without gaps, so that any page of a
+feed is found directly. The functions run in the caller's transaction.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from npl_mcp.stores.base.values import filled
 
 MOST_MEMBERS = 1_000
 MOST_ROOMS = 100
-"""Maximum rooms of a page; each comes with the names of its members."""
+"""Maximum rooms on a page; each comes with the names of its members."""
 
 _NEAR = 5
 _LOOKED_AT = 1_000
 
 _TOTAL = "room"
-"""Name of the total of all rooms; with a colon and a persona, of the rooms that it is a member of. Archived
-rooms are counted separately.
+"""Name of the total of all rooms; with a colon and a persona, of the rooms of that member. Archived rooms
+are counted separately.
 """
 
 _ARCHIVED_TOTAL = "archived-room"
 
 POSITIONS = "SELECT id AS key, event_count AS position FROM room WHERE id IN :keys"
-"""See :class:`~npl_mcp.stores.changes.Topic`."""
+"""The position of a room; see :class:`~npl_mcp.stores.changes.Topic`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class NewRoom:
 class Room(session.RoomName):
     """A room in a list.
 
-    :param members: personas, in the order in which they joined.
+    :param members: personas in the order of joining.
     """
 
     members: tuple[str, ...]
@@ -78,7 +78,7 @@ class Room(session.RoomName):
 class RoomDetails(Room):
     """A room with its members and state.
 
-    :param archived_at: time since which it accepts no events; absent for an open room.
+    :param archived_at: time of archiving, after which the room accepts no events; absent for an open room.
     """
 
     archived_at: str | None
@@ -89,8 +89,8 @@ class RoomState:
     """A room after a change.
 
     :param room_id: id of the room.
-    :param members: personas, in the order in which they joined.
-    :param archived_at: time since which it accepts no events; absent for an open room.
+    :param members: personas in the order of joining.
+    :param archived_at: time of archiving, after which the room accepts no events; absent for an open room.
     """
 
     room_id: int
@@ -122,9 +122,9 @@ def create(
     session_id: str | None,
     session_title: str | None,
 ) -> NewRoom:
-    """Create a room. A session's id or title puts it in that session, which is created if it does not exist.
+    """Create a room. A session's id or title puts it in that session, which is created if necessary.
 
-    :param personas: its members, each once.
+    :param personas: the members, without duplicates.
     :raises AlreadyExistsError: the name is taken.
     """
     number = its_id = None
@@ -175,9 +175,9 @@ def _join(tx: Transaction, room_id: int, personas: Sequence[str]) -> None:
 
 
 def new_members(names: Sequence[str], parameter: str) -> list[str]:
-    """Check the names of members; duplicates are dropped.
+    """Check the names of new members, and drop duplicates.
 
-    :raises MissingRequestError: the list is empty, or a name is.
+    :raises MissingRequestError: the list or a name is empty.
     """
     personas = checks.lines(names, parameter, MOST_MEMBERS)
     if not personas:
@@ -188,7 +188,7 @@ def new_members(names: Sequence[str], parameter: str) -> list[str]:
 
 
 def _check_new_member(name: str, parameter: str) -> None:
-    """Refuse a name that begins with the sign of a mention: ``@bob`` in a message means ``bob``."""
+    """Refuse a name with a leading ``@``: ``@bob`` in a message means ``bob``."""
     if name.startswith("@"):
         raise InvalidRequestError(
             f"{parameter} has {name!r}",
@@ -237,7 +237,7 @@ def _count_member(tx: Transaction, room_id: int, persona: str, more: int) -> Non
 
 
 def archive(tx: Transaction, room_id: int, persona: str) -> None:
-    """Archive a room, after an event that records it. Idempotent."""
+    """Archive a room, after an event for the archiving. Idempotent."""
     require_member(tx, room_id, persona)
     if state(tx, room_id).archived_at is None:
         event = post(tx, room_id, persona, "room_archive", {"action": "archived"})
@@ -288,8 +288,8 @@ def details(tx: Transaction, room_id: int) -> RoomDetails:
 def read(tx: Transaction, persona: str | None, archived: bool, page: Slice) -> Page[Room]:
     """Return rooms with their members, newest first.
 
-    :param persona: only rooms it is a member of.
-    :param archived: archived rooms instead of open ones.
+    :param persona: the member whose rooms are returned; ``None`` for all rooms.
+    :param archived: whether to return archived rooms instead of open ones.
     """
     name = _ARCHIVED_TOTAL if archived else _TOTAL
     condition = f"room.archived_at IS {'NOT ' if archived else ''}NULL"
@@ -374,15 +374,15 @@ def post(
 
 
 def members(tx: Transaction, room_id: int) -> tuple[str, ...]:
-    """Return the members of a room in the order in which they joined."""
+    """Return the members of a room in the order of joining."""
     rows = tx.all("SELECT persona FROM member WHERE room_id = :room ORDER BY position", room=room_id)
     return tuple(row["persona"] for row in rows)
 
 
 def require_member(tx: Transaction, room_id: int, persona: str) -> None:
-    """Refuse a persona that is not a member of a room.
+    """Refuse a persona outside a room.
 
-    :raises NotAllowedError: the persona is not a member; names similar members.
+    :raises NotAllowedError: the persona is not a member; the error names similar members.
     """
     if is_member(tx, room_id, persona):
         return
@@ -398,9 +398,9 @@ def require_member(tx: Transaction, room_id: int, persona: str) -> None:
 
 
 def require_known(tx: Transaction, persona: str) -> None:
-    """Refuse a persona that is in no room and has no notifications.
+    """Refuse a persona without rooms and notifications.
 
-    :raises RecordNotFoundError: it is unknown; names similar members of rooms.
+    :raises RecordNotFoundError: the persona is unknown; the error names similar members of rooms.
     """
     sql = "SELECT 1 FROM member WHERE persona = :who UNION ALL SELECT 1 FROM mailbox WHERE persona = :who"
     if tx.value(sql, who=persona) is not None:
@@ -419,7 +419,7 @@ def is_member(tx: Transaction, room_id: int, persona: str) -> bool:
 def require_room(tx: Transaction, room_id: int) -> int:
     """Return the number of events in a room.
 
-    :raises RoomNotFoundError: there is no such room; names those with the nearest ids.
+    :raises RoomNotFoundError: the room does not exist; the error names the nearest ids.
     """
     count: int | None = tx.value("SELECT event_count FROM room WHERE id = :room", room=room_id)
     if count is not None:

@@ -37,7 +37,7 @@ _OPEN = "('pending', 'in_progress')"
 
 
 class NotYetError(ConflictError):
-    """A todo cannot be claimed now: another persona has claimed it, or it waits for others."""
+    """The todo is not claimable now: another persona has claimed it, or other todos block it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +48,9 @@ class Todo:
     :param room_id: id of the room.
     :param persona: persona that created it.
     :param description: text of the todo.
-    :param assigned_to: persona that is to do it.
-    :param notification: notification to the assignee, if that is another persona.
-    :param blocked_by: ids of todos that must be done first.
+    :param assigned_to: assignee.
+    :param notification: notification to the assignee, unless the author is the assignee.
+    :param blocked_by: ids of the todos to finish first.
     """
 
     event_id: int
@@ -71,8 +71,8 @@ class TodoUpdate:
     :param room_id: id of the room.
     :param persona: persona that made the change.
     :param status: new status.
-    :param assigned_to: persona that is to do it now.
-    :param notifications: notifications to a new assignee, to the author if another persona changed the
+    :param assigned_to: current assignee.
+    :param notifications: notifications to a new assignee, to the author after another persona's change of the
         status, and to the former holder of an expired claim.
     """
 
@@ -87,16 +87,16 @@ class TodoUpdate:
 
 @dataclass(frozen=True, slots=True)
 class ListedTodo:
-    """A todo in its present state.
+    """A todo in its current state.
 
     :param event_id: id of the todo.
     :param room_id: id of the room.
     :param persona: persona that created it.
     :param description: text of the todo.
     :param status: pending, in_progress, done or cancelled.
-    :param assigned_to: persona that is to do it or has claimed it.
+    :param assigned_to: assignee, or holder of the claim.
     :param lease_until: end of the claim unless it is renewed.
-    :param blocked_by: ids of open todos that must be done first.
+    :param blocked_by: ids of the open todos to finish first.
     """
 
     event_id: int
@@ -113,7 +113,7 @@ class ListedTodo:
 class Claim:
     """The result of a claim.
 
-    :param claimed: whether a todo was claimed.
+    :param claimed: whether the call claimed a todo.
     :param todo: claimed todo.
     """
 
@@ -162,10 +162,10 @@ def update(
 ) -> TodoUpdate:
     """Change a todo.
 
-    :param event_id: the event that created it.
-    :param status: one of :data:`STATUSES`.
-    :param assigned_to: the new assignee; ``None``: unchanged.
-    :param blocked_by: todos that must be done first; ``None``: unchanged.
+    :param event_id: the id of the todo.
+    :param status: the new status, from :data:`STATUSES`.
+    :param assigned_to: the new assignee; ``None`` keeps the current one.
+    :param blocked_by: the todos to finish first; ``None`` keeps the current ones.
     :raises ConflictError: another persona has claimed it.
     """
     before = _require(tx, event_id)
@@ -174,7 +174,7 @@ def update(
         raise _claimed(event_id, before)
     if blocked_by is not None:
         _block(tx, event_id, before["room_id"], blocked_by)
-    # A persona that finishes a todo did it, even if its claim had expired.
+    # A persona that finishes a todo did the work, even after its claim expired.
     late = persona if persona == before["holder"] and status in STATUSES[1:3] else None
     doer = assigned_to or before["assigned_to"] or late
     if before["lease_until"] and status == "pending" and assigned_to is None:
@@ -216,9 +216,9 @@ def claim(tx: Transaction, event_id: int, persona: str, seconds: int) -> Claim:
 
 
 def claim_next(tx: Transaction, room_id: int, persona: str, seconds: int) -> Claim:
-    """Claim the oldest todo of a room that a persona has claimed already, or else that is ready for it.
+    """Claim the oldest todo of a room that a persona has already claimed, or else that is ready for it.
 
-    So a claim whose answer was lost is not followed by another one.
+    A repeated call after a lost answer therefore does not claim a second todo.
     """
     rooms.require_member(tx, room_id, persona)
     for which in ("held", "ready"):
@@ -230,9 +230,9 @@ def claim_next(tx: Transaction, room_id: int, persona: str, seconds: int) -> Cla
 
 
 def lease_end(tx: Transaction, **which: int | str | None) -> float | None:
-    """Return the seconds until the first running claim of some todos ends; ``None`` if none runs.
+    """Return the seconds until the first active claim of some todos ends; ``None`` without an active claim.
 
-    :param which: ``event_id``, ``room_id`` or ``assigned_to`` of the todos.
+    :param which: the ``event_id``, ``room_id`` or ``assigned_to`` of the todos.
     """
     where, values = conditions(**{name: (f"{name} = :{name}", value) for name, value in which.items()})
     sql = f"SELECT min(lease_until) {_FROM} WHERE {where} AND lease_until > :moment AND status IN {_OPEN}"
@@ -241,7 +241,7 @@ def lease_end(tx: Transaction, **which: int | str | None) -> float | None:
 
 
 def tell_ends(database: Database, persona: str) -> None:
-    """Notify a persona once of each of its claims that are over."""
+    """Notify a persona once about each of its expired claims."""
     where = (
         f"assigned_to = :persona AND lease_until <= :moment AND status IN {_OPEN}"
         " AND (lease_told IS NULL OR lease_told <> lease_until)"
@@ -258,13 +258,13 @@ def tell_ends(database: Database, persona: str) -> None:
 
 
 def hand_over(tx: Transaction, event_id: int, giver: str, taker: str) -> None:
-    """Reassign an open todo, if the giver has it or it is free.
+    """Reassign an open todo of the giver, or a free one.
 
-    :param event_id: an event; if it is not a todo, the call does nothing.
+    :param event_id: an event; an event other than a todo has no effect.
     """
     before = tx.one(f"{_SELECT} {_FROM} WHERE event.id = :event", event=event_id, moment=tx.now)
     if before is not None and before["assigned_to"] in (None, giver) and before["status"] in STATUSES[:2]:
-        # The giver is told of the acknowledgement.
+        # The acknowledgement already notifies the giver.
         _change(tx, {**before, "holder": None}, taker, before["status"], taker, None)
 
 
@@ -273,10 +273,10 @@ def read(
 ) -> Page[ListedTodo]:
     """Return todos, oldest first.
 
-    :param room_id: only of this room; ``None``: of all rooms that the persona is a member of.
-    :param which: one of :data:`FILTERS`.
-    :param persona: owner of the todos that are ``mine``; todos assigned to others are not ready for it.
-    :raises MissingRequestError: neither a room nor a persona is given, or ``mine`` without a persona.
+    :param room_id: the room of the todos; ``None`` for all rooms of the persona.
+    :param which: the filter, from :data:`FILTERS`.
+    :param persona: the owner of the todos in ``mine``; todos assigned to others are not ready for it.
+    :raises MissingRequestError: the call has neither a room nor a persona, or ``mine`` has no persona.
     """
     if persona is None and (room_id is None or which == "mine"):
         raise MissingRequestError(
@@ -298,10 +298,10 @@ def read(
 
 
 def _which(room_id: int | None, which: str, persona: str | None) -> tuple[str, dict[str, Any]]:
-    """Return the condition that selects todos for the arguments of :func:`read`, and its parameters."""
+    """Return the SQL condition for the arguments of :func:`read`, and its parameters."""
     values: dict[str, Any] = {}
     parts = [_CONDITIONS[which]]
-    # Few todos are open, many are done: the sign, here and in the order, keeps a database from reading all
+    # Few todos are open, many are done: the sign, here and in the order, prevents a database from reading all
     # events of a room.
     room = "event.room_id" if which == "done" else "+event.room_id"
     if room_id is None:
@@ -378,7 +378,7 @@ def _claimed(event_id: int, row: Row) -> ConflictError:
 def _claim(tx: Transaction, before: Row, persona: str, seconds: int) -> None:
     until = later(tx.now, timedelta(seconds=seconds))
     if before["lease_until"]:
-        # No event: an assignee renews its claim often, and nothing has changed for others.
+        # No event: an assignee renews its claim often, and the state for others stays the same.
         tx.run(
             "UPDATE todo SET lease_until = :until, lease_told = NULL WHERE event_id = :event",
             until=until,
@@ -414,7 +414,7 @@ def _change(
     sent = inbox.deliver(tx, event, "todo_assign", assigned)
     concerned = [creator] if status != before["status"] else []
     if doer != before["holder"] and before["holder"] is not None:
-        concerned.append(before["holder"])  # who had it, or whose claim was over
+        concerned.append(before["holder"])  # the assignee, or the holder of an expired claim
     # At most one notification per event and persona.
     others = dict.fromkeys(one for one in concerned if one not in (persona, *assigned))
     sent += inbox.deliver(tx, event, "todo_update", list(others))
@@ -424,7 +424,7 @@ def _change(
 def _block(tx: Transaction, event_id: int, room_id: int, blockers: Sequence[int]) -> None:
     """Set the todos of the same room that block a todo.
 
-    :raises InvalidRequestError: one of them is not a todo, or depends on this one.
+    :raises InvalidRequestError: a blocker is not a todo, or depends on this todo.
     """
     for blocker in blockers:
         row = tx.one(f"SELECT event.room_id {_FROM} WHERE event.id = :event", event=blocker)
