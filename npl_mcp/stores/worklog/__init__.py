@@ -1,1 +1,1 @@
-"""Worklogs: numbered entries of agents, and the folder they are exported to."""
+"""Worklogs: numbered entries of agents, and the folder for their export."""

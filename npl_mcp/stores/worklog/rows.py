@@ -1,4 +1,4 @@
-"""The rows of a worklog, and their SQL statements; each function runs in its caller's transaction.
+"""The rows of a worklog, and their SQL statements; the functions run in the caller's transaction.
 
 A session's row holds its counts, so the cost of every function is independent of the size of the worklog.
 """
@@ -31,9 +31,9 @@ class Entry:
     :param agent_id: name of the agent.
     :param agent_type: kind of agent.
     :param action: kind of event.
-    :param summary: the event in words.
+    :param summary: description of the event.
     :param data: details, any JSON.
-    :param tags: words to filter by.
+    :param tags: words for filters.
     :param refs: references by kind.
     """
 
@@ -60,8 +60,8 @@ class WorklogSession:
     :param agents: names of its agents.
     :param last_entry: time of the last entry.
     :param current: whether it is the caller's current session.
-    :param closed: time when it was closed.
-    :param archived_as: name in the archive; with ``archive/`` before it, the name for reading it.
+    :param closed: time of closing.
+    :param archived_as: name in the archive; the prefix ``archive/`` makes it a name for reading.
     """
 
     session_id: str
@@ -80,8 +80,8 @@ class WorklogSession:
 class Cursor:
     """The read position of an agent.
 
-    :param last_seq: highest ``seq`` that it has read.
-    :param last_read: time of that reading, in the form of :class:`Entry`.
+    :param last_seq: highest ``seq`` among the entries read.
+    :param last_read: time of the latest reading, in the form of :class:`Entry`.
     """
 
     last_seq: int
@@ -89,7 +89,7 @@ class Cursor:
 
 
 PROCESS = "process "
-"""Beginning of the name of an agent that is a process; no token has such a name."""
+"""Prefix of the name of an agent that is a process; no token has such a name."""
 
 _ARCHIVED = re.compile(rf"{ARCHIVE}/(.+)")
 
@@ -98,38 +98,38 @@ SELECT number, id, created, closed, archived_as, task, status, entry_count, last
 FROM worklog_session"""
 
 POSITIONS = "SELECT number AS key, entry_count AS position FROM worklog_session WHERE number IN :keys"
-"""Of sessions; see :class:`~npl_mcp.stores.changes.Topic`."""
+"""The positions of sessions; see :class:`~npl_mcp.stores.changes.Topic`."""
 
 CURRENT_POSITIONS = """
 SELECT worklog_project.project AS key,
     worklog_session.id || ':' || worklog_session.entry_count AS position
 FROM worklog_project JOIN worklog_session ON worklog_session.number = worklog_project.current
 WHERE worklog_project.project IN :keys"""
-"""Of the current sessions of projects."""
+"""The positions of the projects' current sessions."""
 
 ENTRY = columns(Entry)
 JSON_COLUMNS = ("data", "tags", "refs")
 
 
 def live(tx: Transaction, project: str, session_id: str) -> Row | None:
-    """Return the unarchived session of an id."""
+    """Return the unarchived session with an id."""
     sql = f"{SESSION} WHERE project = :project AND id = :id AND archived_as IS NULL"
     return tx.one(sql, project=project, id=session_id)
 
 
 def called(tx: Transaction, project: str, session_id: str) -> Row | None:
-    """Return the newest session of an id, archived or not."""
+    """Return the newest session with an id, archived or not."""
     sql = f"{SESSION} WHERE project = :project AND id = :id ORDER BY number DESC LIMIT 1"
     return tx.one(sql, project=project, id=session_id)
 
 
 def open_id(tx: Transaction, project: str, name: str) -> str:
-    """Return a name for a session; if closed sessions have it, with the next suffix ``-2``, ``-3``, …."""
+    """Return a name for a session; if closed sessions use it, with the next suffix ``-2``, ``-3``, …."""
     sql = (
         "SELECT lower(id) AS id FROM worklog_session WHERE project = :project AND archived_as IS NULL"
         " AND status = 'closed' AND id >= :name AND id < :beyond"
     )
-    # "." comes after "-", so this range holds the name, and the names that begin with it and a hyphen.
+    # "." comes after "-", so this range has the name itself, and all names that continue it with a hyphen.
     closed = {row["id"] for row in tx.all(sql, project=project, name=name, beyond=f"{name}.")}
     number, found = 1, name
     while found in closed:
@@ -142,7 +142,7 @@ def find(tx: Transaction, project: str, name: str) -> Row:
     """Return a session.
 
     :param name: its id, or its name in the archive.
-    :raises SessionNotFoundError: it does not exist; carries similar ids.
+    :raises SessionNotFoundError: the session does not exist; the error has similar ids.
     """
     archived = _ARCHIVED.fullmatch(name)
     row = None if archived else live(tx, project, name)
@@ -162,7 +162,7 @@ def find(tx: Transaction, project: str, name: str) -> Row:
 def chosen(tx: Transaction, project: str, session_id: str | None, *agents: str) -> Row:
     """Return the named session, or by default the current one of some agents; see :func:`current`.
 
-    :raises SessionNotFoundError: it does not exist.
+    :raises SessionNotFoundError: the session does not exist.
     """
     if session_id is not None:
         return find(tx, project, session_id)
@@ -182,10 +182,10 @@ def by_number(tx: Transaction, number: int) -> Row:
 def current(tx: Transaction, project: str, agent: str = "", *others: str) -> int | None:
     """Return the number of the current session: the agent's own, or else the newest open one.
 
-    An agent whose own session was closed has none. A new process goes on with the shared session.
+    An agent with a closed session of its own has none. A new process continues the shared session.
 
-    :param agent: its name; empty for callers without one, who share one session.
-    :param others: names whose own session is used if the agent has had none.
+    :param agent: its name; empty for unnamed callers, who share one session.
+    :param others: names of agents whose own session applies if the agent never had one.
     """
     number = own(tx, project, agent)
     if not agent:
@@ -202,12 +202,12 @@ def current(tx: Transaction, project: str, agent: str = "", *others: str) -> int
 
 
 def _shared(agent: str) -> tuple[str, ...]:
-    """Return the name of the shared session, if an agent takes part in it: a process has no other name."""
+    """Return the name of the shared session, if an agent uses it: a process has no other name."""
     return ("",) if not agent or agent.startswith(PROCESS) else ()
 
 
 def own(tx: Transaction, project: str, agent: str) -> int | None:
-    """Return the number of the session that an agent started or wrote to last, open or not."""
+    """Return the number of the session that an agent started or last wrote to, open or not."""
     sql = "SELECT number FROM worklog_current WHERE project = :project AND agent = :agent"
     if not agent:
         sql = "SELECT current FROM worklog_project WHERE project = :project"
@@ -220,14 +220,14 @@ def _is_open(tx: Transaction, number: int) -> bool:
 
 
 def is_used(tx: Transaction, project: str) -> bool:
-    """Return whether a project has, or once had, a current session."""
+    """Return whether a project has, or ever had, a current session."""
     return tx.value("SELECT 1 FROM worklog_project WHERE project = :project", project=project) is not None
 
 
 def must_be_open(row: Row) -> None:
     """Refuse a closed session.
 
-    :raises ClosedError: it was closed or archived.
+    :raises ClosedError: the session is closed or archived.
     """
     if row["status"] != "active":
         state = "closed" if row["archived_as"] is None else "archived"
@@ -267,8 +267,8 @@ def insert(tx: Transaction, project: str, session: WorklogSession) -> int:
 
 
 def is_known(tx: Transaction, project: str, session: WorklogSession) -> bool:
-    """Return whether the database already has a session that a folder describes."""
-    # Same id and same time: it was archived here, and its folder was not.
+    """Return whether the database already has a folder's session."""
+    # Same id and same time: the session was archived here, but its folder was not.
     found = tx.value(
         """
         SELECT 1 FROM worklog_session
@@ -286,7 +286,7 @@ def is_known(tx: Transaction, project: str, session: WorklogSession) -> bool:
 
 
 def count(tx: Transaction, number: int) -> None:
-    """Compute the counts of a session whose entries were inserted without them."""
+    """Compute the counts of a session after an insertion of entries without counts."""
     tx.run(
         """
         UPDATE worklog_session SET
@@ -306,7 +306,7 @@ def count(tx: Transaction, number: int) -> None:
 
 
 def start(tx: Transaction, project: str, number: int, agent: str) -> None:
-    """Make a session current that an agent started."""
+    """Make an agent's started session current."""
     for one in {agent, *_shared(agent)}:
         set_current(tx, project, number, one)
 
@@ -327,7 +327,7 @@ def set_current(tx: Transaction, project: str, number: int | None, agent: str = 
 def append(tx: Transaction, number: int, ts: str, values: Mapping[str, Any]) -> int:
     """Append an entry under the next number.
 
-    :param values: its other columns.
+    :param values: the other columns of the entry.
     :returns: the number.
     """
     seq = tx.value(
@@ -349,7 +349,7 @@ def append(tx: Transaction, number: int, ts: str, values: Mapping[str, Any]) -> 
 
 
 def archive(tx: Transaction, project: str, number: int) -> None:
-    """Assign a name in the archive to a closed session that has none."""
+    """Assign a name in the archive to a closed session without one."""
     row = by_number(tx, number)
     if row["archived_as"] is not None:
         return
@@ -362,7 +362,7 @@ def archive(tx: Transaction, project: str, number: int) -> None:
 
 
 def entries(tx: Transaction, number: int, first: int, most: int) -> list[Entry]:
-    """Return consecutive entries of a session from a number on; fewer if they are long."""
+    """Return consecutive entries of a session from a number on; long entries reduce their count."""
     rows = tx.some(
         f"SELECT {ENTRY} FROM worklog_entry"
         " WHERE session_number = :number AND seq >= :first ORDER BY seq LIMIT :most",
@@ -374,9 +374,9 @@ def entries(tx: Transaction, number: int, first: int, most: int) -> list[Entry]:
 
 
 def entry(row: Row) -> Entry:
-    """Return an entry in the form of an answer.
+    """Return an entry for an answer.
 
-    :param row: with the columns of an entry; others are ignored.
+    :param row: a row with the columns of an entry; other columns are ignored.
     """
     read = {
         name: json_of(row[name], f"entry {row['seq']} of a worklog, column {name}")
@@ -395,7 +395,7 @@ def cursor(tx: Transaction, number: int, agent_id: str) -> Cursor:
 
 
 def cursors(tx: Transaction, number: int) -> list[tuple[str, Cursor]]:
-    """Return the read positions of all agents that have one."""
+    """Return the existing read positions of all agents."""
     sql = "SELECT agent_id, last_seq, last_read FROM worklog_agent WHERE session_number = :number"
     found = tx.all(f"{sql} AND last_seq > 0", number=number)
     return [(row["agent_id"], filled(Cursor, row)) for row in found]
@@ -420,7 +420,7 @@ def described(
 ) -> tuple[WorklogSession, ...]:
     """Return descriptions of a project's sessions for an answer.
 
-    :param agent: see :func:`current`.
+    :param agent: the agent for the current session; see :func:`current`.
     """
     number, agents = current(tx, project, agent), dict[int, list[str]]()
     # SQLite takes some thousands of parameters, other databases fewer.

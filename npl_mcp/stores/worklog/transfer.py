@@ -1,17 +1,16 @@
-"""The folder of a worklog, as the predecessor laid it out: an export writes it, an import reads it.
+"""The folder of a worklog in the predecessor's layout: an export writes it, an import reads it.
 
 ::
 
-    .npl/current-session                          id of the current session, which an import reads
+    .npl/current-session                          id of the current session, for an import
     .npl/sessions/<id>/meta.json
     .npl/sessions/<id>/worklog.jsonl
     .npl/sessions/<id>/.cursors/<agent>.cursor
-    .npl/sessions/archive/<name>/                 the same, of archived sessions
+    .npl/sessions/archive/<name>/                 the same files of archived sessions
 
-Folders of ``.npl`` may be links as long as they stay in the project. An import keeps every line once, in the
-order of the file. The predecessor could use one ``seq`` twice and skip others, so entries are numbered by
-their place. Cursors are translated; where a number was used twice, an agent gets entries again rather than
-not at all.
+Folders of ``.npl`` may be links within the project. An import stores every line once, in the order of the
+file. The predecessor could use one ``seq`` twice and skip others, so an entry's number is its position.
+Cursors are translated; after a duplicate number, an agent may get entries again but misses no entry.
 
 A line of ``worklog.jsonl`` is one compact JSON object in ASCII: the fields in the order of
 :class:`~npl_mcp.stores.worklog.rows.Entry` without those that are null, times with ``+00:00``.
@@ -55,19 +54,19 @@ SESSIONS = f"{NPL}/sessions"
 LOG, META, CURSORS = "worklog.jsonl", "meta.json", ".cursors"
 
 MAX_NEW_FOLDERS = 32
-"""Maximum nested folders that an export creates; many programs cannot remove a thousand."""
+"""Maximum nested folders that an export creates; many programs cannot delete a thousand."""
 
 MAX_LOG_BYTES = 256 * 1024 * 1024
-"""Maximum bytes of a log that is imported."""
+"""Maximum bytes of an imported log."""
 
 MAX_LOG_LINES = 1_000_000
-"""Maximum lines of it; an import of a thousand takes some 35 ms."""
+"""Maximum lines of an imported log; a thousand lines take about 35 ms."""
 
 MAX_CURSORS = 10_000
-"""Maximum cursors of a session that are imported."""
+"""Maximum imported cursors of a session."""
 
 LONGEST_LINE = 8 * 1024 * 1024
-"""Maximum bytes of one entry; the limits of its parts keep it below, with any escapes."""
+"""Maximum bytes of one entry; the limits of its parts keep it below, including escapes."""
 
 _SMALL_FILE = 1024 * 1024
 _BATCH = 1_000
@@ -80,7 +79,7 @@ class Imported:
 
     :param sessions: number of new sessions.
     :param entries: number of their entries.
-    :param skipped_lines: number of lines that are not entries.
+    :param skipped_lines: number of invalid lines.
     :param dropped_keys: unknown keys of entries.
     """
 
@@ -95,12 +94,12 @@ def export(
 ) -> Path:
     """Write the files of a session, each under a temporary name until it is complete.
 
-    :param session_id: by default the current session.
+    :param session_id: the id of the session; by default the current session.
     :param target: the folder, created if necessary; by default the session's own below :data:`SESSIONS`.
     :returns: the folder.
     :raises InvalidRequestError: too many parent folders are missing.
-    :raises AlreadyExistsError: it holds files of these names that no export of this session has written.
-    :raises StorageError: it cannot be written.
+    :raises AlreadyExistsError: the folder has files of these names from another source.
+    :raises StorageError: the folder is not writable.
     """
     row = rows.chosen(tx, project, session_id, agent)
     (session,) = rows.described(tx, project, [row])
@@ -108,7 +107,7 @@ def export(
         root, below, mode = _place(project, session, target)
         with Folder.opened(root, below, make=True, mode=mode) as folder:
             _check_free(folder, session, _log_lines(tx, row["number"]))
-            # The description comes first: it identifies the owner of the files if the export is interrupted.
+            # The description comes first: after an interrupted export, it identifies the owner of the files.
             folder.replace(META, meta_text(session).encode())
             folder.replace(LOG, _log_lines(tx, row["number"]))
             for agent, cursor in rows.cursors(tx, row["number"]):
@@ -123,7 +122,7 @@ def export(
 
 
 def _place(project: str, session: WorklogSession, target: Path | None) -> tuple[str, str, int]:
-    """Return an existing folder, the path below it to write to, and the permissions of new folders."""
+    """Return an existing folder, the path of the target below it, and the permissions of new folders."""
     if target is None:
         # Private, except ``.npl`` itself, which can hold prompts for others.
         with Folder.opened(*below_root(project, NPL), make=True):
@@ -144,9 +143,9 @@ def _place(project: str, session: WorklogSession, target: Path | None) -> tuple[
 
 
 def _check_free(folder: Folder, session: WorklogSession, lines: Iterator[bytes]) -> None:
-    """Refuse to overwrite files that this session's export has not written.
+    """Refuse to overwrite files from any source except this session's export.
 
-    :param lines: of the session's log; the file must be a prefix of them.
+    :param lines: the lines of the session's log; the file must be a prefix of them.
     """
     taken = [name for name in (META, LOG, CURSORS) if folder.stat(name) is not None]
     meta = read_object(_small_file(folder, META))
@@ -168,9 +167,9 @@ def _log_lines(tx: Transaction, number: int) -> Iterator[bytes]:
 
 
 def import_folder(database: Database, project: str) -> Imported:
-    """Import the sessions of a project's folder that the database does not know, each in one transaction.
+    """Import the unknown sessions of a project's folder, each in one transaction.
 
-    The folder's current session becomes the project's, if the project never had one.
+    The folder's current session becomes the project's, if the project never had a current session.
     """
     done: Counter[str] = Counter()
     folders = [*_folders(project, SESSIONS), *_folders(project, f"{SESSIONS}/{ARCHIVE}")]
@@ -187,7 +186,7 @@ def import_folder(database: Database, project: str) -> Imported:
 
 
 def _current_session(project: str) -> str:
-    """Return the id of the folder's current session; empty if it names none."""
+    """Return the id of the folder's current session; empty without one."""
     with suppress(OSError), Folder.opened(*below_root(project, NPL)) as folder:
         return _small_file(folder, "current-session").decode("utf-8", "replace").strip()
     return ""
@@ -207,7 +206,7 @@ def _folders(project: str, path: str) -> list[str]:
 
 
 def _session(project: str, path: str) -> WorklogSession | None:
-    """Describe the session in a folder; ``None`` if it is missing or cannot be imported."""
+    """Describe the session in a folder; ``None`` if it is missing or not importable."""
     above, _, name = path.rpartition("/")
     try:
         with Folder.opened(*below_root(project, path)) as folder:
@@ -258,8 +257,8 @@ def _entry_rows(
 ) -> Iterator[dict[str, Any]]:
     """Yield the rows of a log's entries.
 
-    :param counted: receives the counts.
-    :param places: receives the first position of each number.
+    :param counted: the counter for the results.
+    :param places: the mapping for the first position of each number.
     """
     for raw in _raw_lines(folder) if _log_state(folder) else ():
         if raw.isspace():
@@ -285,7 +284,7 @@ def _lines(folder: Folder) -> int:
 
 
 def _raw_lines(folder: Folder) -> Iterator[bytes]:
-    """Yield the lines of a log, each cut off after the maximum length."""
+    """Yield the lines of a log, each truncated to the maximum length."""
     with os.fdopen(folder.open(LOG), "rb") as file:
         whole = True
         for raw in iter(partial(file.readline, LONGEST_LINE), b""):
@@ -332,8 +331,8 @@ def line_of(entry: Entry) -> bytes:
 def parse_line(raw: bytes) -> tuple[Entry, int] | None:
     """Parse a line of the log.
 
-    :returns: the entry with its ``seq`` in the file, and the number of dropped keys; ``None`` if it is not an
-        entry, or holds values that no database can hold.
+    :returns: the entry with its ``seq`` in the file, and the number of dropped keys; ``None`` for an invalid
+        entry or values that no database can store.
     """
     found = read_object(raw)
     seq, ts, tags, refs = found.get("seq"), read_time(found.get("ts")), found.get("tags"), found.get("refs")
@@ -393,7 +392,7 @@ def offset(moment: str) -> str:
 
 
 def read_time(text: object) -> str | None:
-    """Convert a time of the predecessor to the stored form; ``None`` if it is not a time."""
+    """Convert a time of the predecessor to the stored form; ``None`` for an invalid time."""
     if not isinstance(text, str):
         return None
     try:
@@ -403,7 +402,7 @@ def read_time(text: object) -> str | None:
 
 
 def read_object(content: bytes) -> dict[str, Any]:
-    """Parse a JSON object; empty if it is not one, or holds values that no database can hold."""
+    """Parse a JSON object; empty for any other text, and for values that no database can store."""
     try:
         found = json.loads(content.decode("utf-8"))
         checks.json_text(found, "object", LONGEST_LINE)

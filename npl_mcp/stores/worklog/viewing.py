@@ -17,19 +17,19 @@ from npl_mcp.stores.worklog import rows
 from npl_mcp.stores.worklog.rows import Entry, WorklogSession
 
 MOST_LANES = 30
-"""Maximum agents with a lane; those with most entries come first."""
+"""Maximum agents with a lane; those with the most entries come first."""
 
 MOST_WORDS = 100
-"""Maximum actions, and maximum tags, that a filter offers."""
+"""Maximum actions, and maximum tags, in the filter."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """The filter of a worklog's entries.
 
-    :param who: only entries of this agent.
-    :param action: only entries with this action.
-    :param tag: only entries with this tag.
+    :param who: agent of the entries.
+    :param action: action of the entries.
+    :param tag: tag of the entries.
     """
 
     who: str | None = None
@@ -37,9 +37,9 @@ class Wanted:
     tag: str | None = None
 
     def condition(self, number: int) -> tuple[str, dict[str, Any]]:
-        """Return the condition for the filtered entries of a worklog, and its parameters.
+        """Return the SQL condition for the filtered entries of a worklog, and its parameters.
 
-        :param number: of the worklog's row.
+        :param number: the number of the worklog's row.
         """
         return conditions(
             number=("session_number = :number", number),
@@ -68,7 +68,7 @@ class WorklogView:
 
     :param session: the worklog session.
     :param items: entries, in order.
-    :param total: number of all entries that pass the filter.
+    :param total: number of all entries in the filter.
     :param earlier: number of entries before these.
     :param later: number of entries after these.
     :param first: time of the first entry.
@@ -97,7 +97,7 @@ def view(
 ) -> WorklogView:
     """Return a part of a worklog for people: the latest entries before a position.
 
-    :param before: a ``seq``; ``None``: the end.
+    :param before: the ``seq`` after the last returned entry; ``None`` for the end.
     """
     row = rows.chosen(tx, project, session_id)
     (about,) = rows.described(tx, project, [row])

@@ -27,7 +27,7 @@ DATA = 256 * 1024
 """Maximum characters of an entry's data as JSON."""
 
 PAGE = 200
-"""Default entries of one read."""
+"""Default entries of one reading."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Opened:
     """A new or existing session.
 
     :param session_id: id of the session.
-    :param new: whether it was created; an existing session is unchanged.
+    :param new: whether the call created it; an existing session is unchanged.
     :param created: time of its creation.
     :param task: purpose of the session.
     :param entry_count: number of its entries.
@@ -55,7 +55,7 @@ class Logged:
     :param session_id: id of its session.
     :param seq: number of the entry in its session.
     :param ts: time of the entry.
-    :param opened: true if no session was current, so that today's session was opened.
+    :param opened: true if the call opened today's session, because no session was current.
     """
 
     session_id: str
@@ -66,14 +66,14 @@ class Logged:
 
 @dataclass(frozen=True, slots=True)
 class ReadEntries:
-    """Entries that an agent had not read.
+    """Unread entries of an agent.
 
     :param session_id: id of the session.
     :param items: entries, in order.
     :param total: number of entries in the session.
     :param limit: maximum number of entries in a page.
     :param offset: number of entries before the page.
-    :param cursor: number up to which the agent has read.
+    :param cursor: number of the last entry read by the agent.
     :param remaining: number of entries after these; the next call returns them.
     """
 
@@ -92,7 +92,7 @@ class Closed:
 
     :param session_id: id of the session.
     :param status: ``closed``.
-    :param closed: time when it was closed.
+    :param closed: time of closing.
     :param archived_as: name in the archive.
     :param entry_count: number of its entries.
     """
@@ -115,9 +115,9 @@ def init(
 ) -> Opened:
     """Create a session and make it an agent's current one; an open session is resumed.
 
-    :param session_id: by default today's date in UTC; once that session is closed, the date with ``-2``
-        added, and so on.
-    :param switch: an existing session that is given by its id becomes the current one.
+    :param session_id: the id of the session; by default today's date in UTC, with the suffix ``-2`` and so on
+        once that session is closed.
+    :param switch: whether an existing session with the given id becomes the current one.
     """
     switch = switch or session_id is None
     wanted = session_id or rows.open_id(tx, project, tx.now[:10])
@@ -143,9 +143,9 @@ def log(
 ) -> Logged:
     """Append an entry; its session becomes the current one of its agent.
 
-    :param session_id: by default the agent's current session. If no session is open and the agent's own was
-        not closed, today's is created.
-    :param values: the columns of the entry without its number and its time.
+    :param session_id: the id of the session; by default the agent's current session. If no session is open,
+        and the agent's own was not closed, today's session is created.
+    :param values: the columns of the entry except its number and its time.
     :raises ClosedError: the session is closed.
     """
     name = values["agent_id"]
@@ -178,10 +178,10 @@ def read(
 ) -> ReadEntries:
     """Return an agent's unread entries, and move its cursor to the last of them.
 
-    :param session_id: by default the current session.
-    :param part: maximum number of entries.
-    :param since: return the entries after this number, regardless of the cursor.
-    :param peek: do not move the cursor.
+    :param session_id: the id of the session; by default the current one.
+    :param part: the maximum number of entries.
+    :param since: the number before the first entry, regardless of the cursor.
+    :param peek: whether the cursor stays in place.
     """
     row = rows.chosen(tx, project, session_id, agent, agent_id)
     cursor = rows.cursor(tx, row["number"], agent_id).last_seq
@@ -198,7 +198,7 @@ def read(
 def topic(tx: Transaction, project: str, session_id: str | None, *agents: str) -> Topic:
     """Return the topic that changes with each entry of a session.
 
-    :param session_id: by default the current session; that of callers without a name at any time.
+    :param session_id: the id of the session; by default the current one, which changes for unnamed callers.
     """
     if session_id is None and not any(agents[:1]):
         return Topic(rows.CURRENT_POSITIONS, project)
@@ -208,13 +208,13 @@ def topic(tx: Transaction, project: str, session_id: str | None, *agents: str) -
 def status(tx: Transaction, project: str, session_id: str | None, agent: str = "") -> WorklogSession:
     """Describe a session.
 
-    :param session_id: by default the current session.
+    :param session_id: the id of the session; by default the current one.
     """
     return rows.described(tx, project, [rows.chosen(tx, project, session_id, agent)], agent)[0]
 
 
 def called(tx: Transaction, project: str, session_id: str) -> WorklogSession | None:
-    """Describe the newest session of an id, archived or not."""
+    """Describe the newest session with an id, archived or not."""
     row = rows.called(tx, project, session_id)
     return None if row is None else rows.described(tx, project, [row])[0]
 
@@ -224,7 +224,7 @@ def sessions(
 ) -> tuple[WorklogSession, ...]:
     """Return a project's sessions, newest first.
 
-    :param archived: include archived sessions.
+    :param archived: whether to include archived sessions.
     """
     only = "" if archived else "AND archived_as IS NULL"
     sql = f"{rows.SESSION} WHERE project = :project {only} ORDER BY created DESC, number DESC"
@@ -234,8 +234,8 @@ def sessions(
 def close(tx: Transaction, project: str, session_id: str | None, agent: str = "", *, archive: bool) -> Closed:
     """Close a session permanently. Idempotent.
 
-    :param session_id: by default the current session.
-    :param archive: also move it to the archive; its id can then be reused.
+    :param session_id: the id of the session; by default the current one.
+    :param archive: whether to move it to the archive as well; its id can then be reused.
     """
     number = rows.chosen(tx, project, session_id, agent)["number"]
     tx.run(
@@ -258,7 +258,7 @@ def _todays(tx: Transaction, project: str) -> Row:
 
 
 def new_id(session_id: str, parameter: str) -> str:
-    """Check the id of a session that may be new: it is also the name of a folder."""
+    """Check the id for a session, possibly a new one: it is also the name of a folder."""
     clean = checks.line(session_id, parameter)
     if FILE_NAME.fullmatch(clean) is None or clean.lower() == ARCHIVE:
         raise InvalidRequestError(
@@ -270,8 +270,8 @@ def new_id(session_id: str, parameter: str) -> str:
 
 
 def tags_text(tags: Sequence[str], parameter: str) -> str:
-    """Check the tags of an entry, and serialise them as JSON."""
+    """Check the tags of an entry, and return them as JSON."""
     each = enumerate(checks.few(tags, parameter, TAGS))
-    # Empty tags are kept: a list with a superfluous comma is stored as it was typed.
+    # Empty tags stay: a list with a superfluous comma is stored in its typed form.
     clean = [checks.line(tag, f"{parameter}[{at}]") if tag.strip() else "" for at, tag in each]
     return checks.json_text(clean, parameter)
