@@ -43,7 +43,7 @@ FORM_TOKEN = "form_token"
 """Field of every form that writes."""
 
 FORM_ID = "form_id"
-"""Field of every such form, unique to each page: a form sent twice writes once."""
+"""Field of every form that writes, unique to each page: a form sent twice writes once."""
 
 PERSONA = "persona"
 """Field of every form with the visitor's name on its page."""

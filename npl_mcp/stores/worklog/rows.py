@@ -182,7 +182,7 @@ def by_number(tx: Transaction, number: int) -> Row:
 def current(tx: Transaction, project: str, agent: str = "", *others: str) -> int | None:
     """Return the number of the current session: the agent's own, or else the newest open one.
 
-    An agent with a closed session of its own has none. A new process continues the shared session.
+    An agent has no current session after its own was closed. A new process continues the shared session.
 
     :param agent: its name; empty for unnamed callers, who share one session.
     :param others: names of agents whose own session applies if the agent never had one.
