@@ -175,8 +175,8 @@ class AccessStore:
         """Return the identity of each token by its digest, including expired tokens; ``None`` if no token was
         ever created.
 
-        A data folder without a database has no tokens, and the look-up creates no database. Revoked tokens count
-        as existing: a server stays closed after its last token is revoked.
+        A data folder without a database has no tokens, and the look-up creates no database. Revoked tokens
+        count as existing: a server stays closed after its last token is revoked.
         """
         if not self._database.is_made():
             return None
