@@ -105,7 +105,7 @@ def read(
 ) -> Page[Notification]:
     """Return notifications of a persona, newest first.
 
-    :param since: the notification before the first returned one, with the oldest first.
+    :param since: the last known notification; the page has later ones, oldest first.
     :returns: a page; its total counts all matching notifications.
     :raises RecordNotFoundError: the persona is unknown in all rooms, so a wait would never end.
     """

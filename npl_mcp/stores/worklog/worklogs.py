@@ -180,7 +180,7 @@ def read(
 
     :param session_id: the id of the session; by default the current one.
     :param part: the maximum number of entries.
-    :param since: the number before the first entry, regardless of the cursor.
+    :param since: the number after which entries are returned; it replaces the cursor.
     :param peek: whether the cursor stays in place.
     """
     row = rows.chosen(tx, project, session_id, agent, agent_id)
