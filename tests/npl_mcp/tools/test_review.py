@@ -6,7 +6,6 @@ import base64
 import io
 import json
 import sys
-from pathlib import Path
 from typing import Any
 
 import anyio
@@ -17,6 +16,7 @@ from PIL import Image
 from npl_mcp.config.settings import Settings
 from npl_mcp.stores.base.checks import TEXT
 from npl_mcp.stores.review.reviews import MOST_ANNOTATED
+from tests import engines
 from tests.conftest import Call, calls, envelope, with_client
 
 
@@ -250,8 +250,10 @@ def test_an_annotated_picture_is_sent_and_stored_once(settings: Settings, call: 
     assert first.content[1].mime_type == f"image/{kind.lower()}"
     assert "annotated_content" not in data
     assert data["image"] == {"media_type": f"image/{kind.lower()}", "bytes": len(sent)}
-    assert Path(data["file_path"]).read_bytes() == sent
-    assert Path(data["file_path"]).name == f"revision-1-shot-annotated.{kind.lower()}"
+    folder = engines.files(settings.data_folder) / str(ids["artifact_id"])
+    path = folder / f"revision-1-shot-annotated.{kind.lower()}"
+    assert path.read_bytes() == sent
+    assert data.get("file_path") == (str(path) if engines.ENGINE == "sqlite" else None)
     assert json.loads(second.content[0].text)["data"]["annotated_revision_num"] == 1
     history = call("artifact_history", artifact_id=ids["artifact_id"])["data"]
     assert history["total"] == 2
