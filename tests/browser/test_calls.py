@@ -13,7 +13,8 @@ from tests.browser.site import Site
 
 @pytest.fixture(scope="module")
 def asked(site: Site) -> Site:
-    """Questions that find nothing and that are asked again."""
+    """Questions with an answer, without one, and asked again; older calls may be on a later page."""
+    site.call("npl_load_tailored", context="siphon lifts water over edge 3", file="siphons.md")
     site.call("npl_load_tailored", context="zzyzx quokka wombat", file="siphons.md")
     for words in ("where is the capstan oiled today", "where is the capstan oiled now"):
         site.call("search", query=words)
