@@ -98,7 +98,8 @@ ENDING = Refusal(
     503,
     ErrorCode.OPERATION_FAILED,
     "the server ends, and the call may have been done in part or whole; look, then try again",
-    SOON | _CLOSE,
+    # By this header our command lines tell a cut call from one that was refused before it began.
+    SOON | _CLOSE | {"npl-unfinished": "1"},
 )
 TOO_SLOW = Refusal(408, ErrorCode.INVALID_PARAMETER, "the body did not arrive in time; send it whole", _CLOSE)
 NO_TOKEN = Refusal(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby, islice
 from typing import Annotated
 
@@ -48,6 +48,7 @@ _GROUPS = {"message": "messages", "worklog": "worklogs", "artifact": "artifacts"
 class Hits:
     """A page of hits.
 
+    :param changed: sections that changed since the caller read them, each with its added and removed lines.
     :param items: hits of documents, then of the other kinds, each best first. With several kinds, documents
         have at least half of the page, and the others share the rest evenly.
     :param total: number of all hits.
@@ -59,9 +60,9 @@ class Hits:
     :param capped: kinds that may have more hits, because only the best were counted.
     :param missing_files: number of files that are not indexed yet; a later call has them.
     :param not_searched: documents that were not searched, with the reasons.
-    :param changed: sections that changed since the caller read them, each with its added and removed lines.
     """
 
+    changed: tuple[str, ...] | None = field(default=None, kw_only=True)
     items: tuple[SearchHit, ...]
     total: int
     counts: Mapping[str, int]
@@ -72,7 +73,6 @@ class Hits:
     capped: tuple[str, ...] | None = None
     missing_files: int | None = None
     not_searched: tuple[str, ...] | None = None
-    changed: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

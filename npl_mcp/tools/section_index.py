@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from npl_index.answer.folding import fold
@@ -31,6 +31,7 @@ _MAX_TRIES = 4
 class IndexReply:
     """The section tree of a document, or of each document of a set.
 
+    :param changed: sections that changed since the caller read them, each with its added and removed lines.
     :param file: path of the document below its root, or the requested name of a set.
     :param path: the same as ``file``.
     :param item: requested item.
@@ -47,9 +48,9 @@ class IndexReply:
     :param missing_files: number of files that are not indexed yet; a later call has them.
     :param unfold: argument that shows the headings hidden by the budget.
     :param digest: digest of a file that may be changed; send it as ``expect`` to change only this state.
-    :param changed: sections that changed since the caller read them, each with the lines that came and went.
     """
 
+    changed: tuple[str, ...] | None = field(default=None, kw_only=True)
     file: str
     path: str
     item: str | None
@@ -66,7 +67,6 @@ class IndexReply:
     missing_files: int | None = None
     unfold: str | None = None
     digest: str | None = None
-    changed: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,6 +115,8 @@ class HttpTransport:
         with closing(greeted(self.address)) as line:
             path = f"{self.address.prefix}/mcp/tools/{tool}"
             answer = request(line, "POST", path, headers, body, CALL_SECONDS)
+        if "npl-unfinished" in answer.headers:
+            raise TransportError("ended before it answered", sent=True)
         if answer.status in GATEWAY_FAILED:
             raise TransportError(f"sent no reply of a tool (status {answer.status})", sent=True)
         return answer

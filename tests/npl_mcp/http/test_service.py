@@ -527,6 +527,7 @@ def test_calls_in_flight_are_told_that_the_server_ends(tmp_path: Path) -> None:
         assert (last["id"], "the server ends" in last["error"]["message"]) == (number, True)
     assert {what: answer.status for what, answer in answers.items()} == dict.fromkeys(ENDING, 503)
     assert all(answer.data["error_code"] == "OPERATION_FAILED" for answer in answers.values())
+    assert all(answer.headers["npl-unfinished"] == "1" for answer in answers.values())
     assert server.log.count("the server ends") == 1
     assert "Traceback" not in server.log
 

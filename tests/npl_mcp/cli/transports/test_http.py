@@ -280,6 +280,7 @@ def test_a_failure_of_a_tool_is_its_answer(status: bytes, stage: Callable[[Play]
     [
         (message(FAILED, b"401 No"), "refused the call: no", False),
         (message(b"busy", b"503 Busy"), "refused the call: status 503", False),
+        (message(FAILED, b"503 Ends", b"NPL-Unfinished: 1"), "ended before it answered", True),
         (message(FAILED, b"413 Large"), "refused the call", False),
         (message(FAILED, b"403 No", b"NPL-Cwd: refused"), "refused the call", False),
         (message(b"Not Found", b"404 Not Found"), "does not have the tool", False),
@@ -305,7 +306,13 @@ def test_what_became_of_a_call(
 
 
 @pytest.mark.parametrize(
-    "lost", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{", message(b"", b"502 Bad")]
+    "lost",
+    [
+        b"",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{",
+        message(b"", b"502 Bad"),
+        message(FAILED, b"503 Ends", b"NPL-Unfinished: 1"),
+    ],
 )
 def test_a_lost_answer_is_asked_for_once_more(lost: bytes, stage: Callable[[Play], Stage]) -> None:
     """With the same id, so that a server that has made the call does not make it again."""
