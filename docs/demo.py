@@ -29,7 +29,7 @@ async def run(write: Callable[[str], object], server: Any = None) -> None:
     """
     corpus = corpus_folder()
     write(f"$ npl-mcp --root {corpus.name}     # an MCP server over standard input and output\n")
-    with tempfile.TemporaryDirectory() as data:  # nobody's own data is touched
+    with tempfile.TemporaryDirectory() as data:  # the user's data folder stays unchanged
         command = ["-m", "npl_mcp", "--root", str(corpus), "--data-dir", data]
         async with Client(server or StdioTransport(sys.executable, command, keep_alive=False)) as client:
             result = await client.call_tool("npl_load_tailored", {**REQUEST, "format": "markdown"})

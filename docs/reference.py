@@ -199,7 +199,7 @@ def api() -> str:
 
 
 def _switched_on(settings: Settings) -> Iterator[str]:
-    """Write of the tools that a setting lists; they work below a root that somebody gave."""
+    """Yield the sections of tools that a setting lists; they need a root."""
     app = App(replace(settings, roots=(settings.cwd,), write=True))
     for spec in switched_on(app.settings):
         yield _tool(spec, app)

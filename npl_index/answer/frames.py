@@ -29,7 +29,7 @@ _MARGIN = re.compile(
 
 _DELIMITER = re.compile(r"^[ \t>:|-]+$", re.MULTILINE)
 _LEAD = 1_000
-"""Maximum characters between a blank line and the head of a table; usually there are none."""
+"""Maximum characters between a blank line and the head of a table; the usual number is 0."""
 
 _NOT_QUOTE = re.compile(r"[^\s>]")
 _CODE = 4

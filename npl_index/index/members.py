@@ -22,8 +22,8 @@ MAX_SECTIONS = 2_000_000
 """Maximum sections of the roots of one set."""
 
 MAX_BYTES = 2 << 30
-"""Maximum bytes of the files of one set: so many sections of usual length. Unlike those, bytes are known
-before reading."""
+"""Maximum bytes of the files of one set, about as much as the maximum of sections; they are known before
+reading."""
 
 _VERSION = "SELECT version FROM root WHERE id = ?"
 

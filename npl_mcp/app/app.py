@@ -343,7 +343,7 @@ class App(Files):
 
     @property
     def reader(self) -> ReadSections | None:
-        """The memory of the caller, if it is known who calls."""
+        """The memory of a known caller; ``None`` for an unknown one."""
         tells = self.agent and self.settings.tell_changes
         return self.state.readers.of(self.agent) if tells else None
 

@@ -154,7 +154,7 @@ class Listing:
         return tuple(f"{self.top}/{name}" for name in near)
 
     def _matching(self, path: str) -> tuple[Found, ...]:
-        """Return the files of a folder; if there are none, the matches of a pattern."""
+        """Return the files of a folder, or else the matches of a pattern."""
         below = self._passing([_starts_in(path)])
         tests = (self._test(posixpath.normpath(pattern)) for pattern in alternatives(path))
         return below or self._passing(list(tests))

@@ -459,7 +459,7 @@ def snippet(text: str, words: Sequence[str], width: int = SNIPPET) -> str:
 
 
 def _documents_or_none(app: App, ref: DocumentRef) -> Sequence[Found]:
-    """Return the locations of documents; empty if there are none."""
+    """Return the locations of documents, possibly none."""
     try:
         return app.documents.find(ref)
     except NPLError:

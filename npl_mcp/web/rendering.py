@@ -21,7 +21,7 @@ from npl_mcp.web.visits import FORM_ID, FORM_TOKEN, PERSONA, Visit, address
 T = TypeVar("T")
 
 
-async def beside(work: Callable[..., T], /, *given: Any, **named: Any) -> T:
+async def in_thread(work: Callable[..., T], /, *given: Any, **named: Any) -> T:
     """Return the result of some work, done in a thread outside the event loop, which serves other callers
     meanwhile.
     """

@@ -39,7 +39,7 @@ from npl_mcp.web.browsers import (
     is_page,
     kept_in,
 )
-from npl_mcp.web.rendering import beside, fragments, render
+from npl_mcp.web.rendering import fragments, in_thread, render
 from npl_mcp.web.tables import Table
 from npl_mcp.web.visits import FORM_ID, FORM_TOKEN, CallError, Visit, read_form
 
@@ -289,7 +289,7 @@ class Site:
         :param template: the template for the data and the common parts of pages.
         """
         menu = [page for page in self.navigation if page.domain is None or visit.sees(page.domain)]
-        html = await beside(render, template, visit=visit, menu=menu, **data)
+        html = await in_thread(render, template, visit=visit, menu=menu, **data)
         response = Response(html, status, media_type="text/html")
         if visit.is_new:
             response.set_cookie(
@@ -308,7 +308,7 @@ class Site:
 
 
 async def _json(body: Reply[Any] | FailedReply, status: int = 200) -> Response:
-    return Response(await beside(_written, body), status, media_type="application/json")
+    return Response(await in_thread(_written, body), status, media_type="application/json")
 
 
 def _written(body: Reply[Any] | FailedReply) -> str:
@@ -322,7 +322,7 @@ async def _csv(visit: Visit, table: Table | None) -> Response:
     """
     if table is None:
         raise CallError(f"the page {visit.request.url.path[:100]!r} has no table", ErrorCode.NOT_FOUND)
-    text = await beside(lambda: "".join(table.csv()))
+    text = await in_thread(lambda: "".join(table.csv()))
     return Response(text, headers={"Content-Disposition": "attachment"}, media_type="text/csv")
 
 
@@ -340,7 +340,7 @@ async def _events(visit: Visit, stream: Stream) -> AsyncIterator[ServerSentEvent
                 rows = ()
                 await anyio.sleep(AWAY_SECONDS)
             await _check_admitted(visit)
-            parts = await beside(fragments, stream.template, stream.macro, [row.values for row in rows])
+            parts = await in_thread(fragments, stream.template, stream.macro, [row.values for row in rows])
             for row, html in zip(rows, parts, strict=True):
                 since = row.cursor or since
                 yield ServerSentEvent(html, id=row.cursor, event=None if row.cursor else "changed")

@@ -1,1 +1,1 @@
-"""What a server offers besides tools: resources, prompts, completions, skills, pages for chat windows."""
+"""The MCP primitives besides tools: resources, prompts, completions, skills, pages for chat windows."""

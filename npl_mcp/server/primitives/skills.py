@@ -61,7 +61,7 @@ class SkillMethods(ServerExtension):
     async def _list(self, _: Any, given: PaginatedRequestParams) -> _Listed:
         cursor = given.cursor or "0"
         if not cursor.isdecimal() or len(cursor) > len(str(PAGE**3)):
-            raise MCPError(code=INVALID_PARAMS, message="the cursor is none of skills/list")
+            raise MCPError(code=INVALID_PARAMS, message="the cursor does not come from skills/list")
         start = int(cursor)
         page, total = await lane("light").run(self._page, start)
         following = str(start + PAGE) if start + PAGE < total else None

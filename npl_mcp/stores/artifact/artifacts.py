@@ -168,7 +168,7 @@ def require(tx: Transaction, artifact_id: int) -> Row:
         known = ", ".join(f"{one['id']} ({one['name']})" for one in newest)
         raise ArtifactNotFoundError(
             f"there is no artifact {artifact_id}",
-            hint=f"the newest are {known}" if known else "there are none yet",
+            hint=f"the newest are {known}" if known else "no artifact exists yet",
         )
     return row
 

@@ -70,7 +70,7 @@ class SqliteEngine(Engine):
     """A database in one file; its folder is created on first use.
 
     :param path: the path of the file.
-    :param beside: the folder of copies of artifacts. Until 0007 the artifacts were only there, so no new
+    :param copies: the folder of copies of artifacts. Until 0007 the artifacts were only there, so no new
         database is created while the folder contains files.
     :param check: whether to check the structure of the whole file when it is opened. The check takes time in
         proportion to the size of the file. Short commands leave it to servers; SQLite reports the damage
@@ -79,9 +79,9 @@ class SqliteEngine(Engine):
 
     dialect = "sqlite"
 
-    def __init__(self, path: Path, beside: Path, *, check: bool = True) -> None:
+    def __init__(self, path: Path, copies: Path, *, check: bool = True) -> None:
         self.path = path
-        self._beside = beside
+        self._copies = copies
         self._checks = check
 
     def driver(self) -> Any:
@@ -220,7 +220,7 @@ class SqliteEngine(Engine):
 
     def _kept_file(self, owner: int, number: int, filename: bytes, size: int, digest: bytes) -> bytes | None:
         """Return the file that held a revision before 0007; ``None`` if it differs from the stored one."""
-        with suppress(OSError, ValueError), Folder.opened(self._beside, str(owner)) as inside:
+        with suppress(OSError, ValueError), Folder.opened(self._copies, str(owner)) as inside:
             content = inside.read_start(f"revision-{number}-{filename.decode()}", size + 1)
             return content if digest_of(content).encode() == digest else None
         return None
@@ -312,14 +312,14 @@ class SqliteEngine(Engine):
 
         Call this before checking for the database: a process that creates both creates the database first.
         """
-        return _holds_something(self._beside)
+        return _holds_something(self._copies)
 
     def lost(self, state: str) -> DatabaseError:
         """Return the error for a missing or empty database that is needed."""
-        beside = self._beside.name
+        copies = self._copies.name
         return DatabaseError(
-            f"the database {self.path.name} is {state}, but there are files in {beside!r} beside it",
-            hint=f"{RESTORE}; or move {beside!r} away to begin with nothing",
+            f"the database {self.path.name} is {state}, but there are files in {copies!r} next to it",
+            hint=f"{RESTORE}; or move {copies!r} away to begin with nothing",
         )
 
 

@@ -203,7 +203,7 @@ def labels(remarks: Sequence[Remark], text: str = "") -> dict[int, str]:
     found: dict[int, str] = {}
     number = 0
     for remark in sorted(remarks, key=_place):
-        name = _UNFIT.sub("-", remark.persona).strip("-") or "somebody"
+        name = _UNFIT.sub("-", remark.persona).strip("-") or "reviewer"
         number += 1
         while f"{name}-{number}" in taken:
             number += 1

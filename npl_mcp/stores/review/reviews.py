@@ -404,7 +404,7 @@ def _review(tx: Transaction, review_id: int) -> Row:
         known = ", ".join(f"{one['id']} (by {one['reviewer_persona']})" for one in newest)
         raise ReviewNotFoundError(
             f"there is no review {review_id}",
-            hint=f"the newest are {known}" if known else "there are none yet",
+            hint=f"the newest are {known}" if known else "no review exists yet",
         )
     return row
 

@@ -57,7 +57,7 @@ ActorIfOwn = Annotated[
     str | None, "Only if it is this persona's; a token implies its own", Check(checks.line), Unlisted
 ]
 Wait = Annotated[float, "0 to 60 seconds"]
-"""Time that a call waits for news, if there are none."""
+"""Seconds that a call waits for news."""
 
 MEANINGS: Mapping[str, str] = {
     "action": "only entries with this action",
