@@ -26,9 +26,9 @@ $(SETUP): requirements.txt pyproject.toml
 run: $(SETUP)
 	$(BIN)/python -m docs.demo
 
-# All but what `make durability` runs.
+# The tests but those that `make durability` runs.
 test: $(SETUP)
-	$(BIN)/python -m pytest -q -n 3 --dist worksteal -m "not durability"
+	$(BIN)/python -m pytest -q -n 3 --dist worksteal -m "not thorough"
 
 # The same tests, which take almost twice as long when every line is counted, also in what they start.
 coverage: $(SETUP)
@@ -72,7 +72,7 @@ hostile: $(SETUP)
 # thirty claim a thousand todos through replicas; the tests do less of it.
 durability: export NPL_THOROUGH := 1
 durability: $(SETUP)
-	$(BIN)/python -m pytest -q -n 3 --dist worksteal -m durability
+	$(BIN)/python -m pytest -q -n 3 --dist worksteal -m thorough
 	$(BIN)/python -m tests.npl_mcp.stores.killing --kills 200
 	$(BIN)/python -m tests.postgres_server --fast $(BIN)/python -m tests.npl_mcp.stores.killing --kills 200
 	$(BIN)/python -m tests.postgres_server $(BIN)/python -m tests.npl_mcp.stores.claiming

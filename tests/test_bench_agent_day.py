@@ -38,6 +38,7 @@ async def _play() -> Day:
         return days, await absent(server, topics, count)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("day", "held", "listed"), [("lay", 11, 8), ("terms", 11, 10), ("topics", 11, 11)])
 def test_tasks_are_held(small_day: Day, day: str, held: int, listed: int) -> None:
     """The floors lie a little below what was measured; tokens are bounded generously."""
@@ -48,6 +49,7 @@ def test_tasks_are_held(small_day: Day, day: str, held: int, listed: int) -> Non
     assert sums["tokens"] <= 10_000
 
 
+@pytest.mark.thorough
 def test_what_is_absent_costs_little(small_day: Day) -> None:
     """A word that stands nowhere brings no text; other topics bring some."""
     probed = small_day[1]

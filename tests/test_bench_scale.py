@@ -40,7 +40,7 @@ def test_figures_that_were_kept_are_written_and_drawn(tmp_path: Path) -> None:
         assert y1 > y2 > y3
 
 
-@pytest.mark.durability
+@pytest.mark.thorough
 def test_a_small_folder_is_measured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -104,7 +104,7 @@ CASES: Mapping[str, tuple[str, Sequence[tuple[Content, str]]]] = {
 }
 
 
-@pytest.mark.durability
+@pytest.mark.thorough
 @pytest.mark.parametrize("reader", READERS)
 def test_what_a_stranger_writes_costs_little(reader: str, tmp_path: Path) -> None:
     """The answer comes within the limits, and says what is wrong or leaves out what is too much."""
@@ -170,6 +170,7 @@ def turns(work: Callable[[], object]) -> int:
 REMARK = Remark(1, 1, "alice", "alice", "", "Why?", "line:1", None, 1, 1, None, None)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("unit", "work"),
     [

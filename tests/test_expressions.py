@@ -227,12 +227,14 @@ def _deep_recursion() -> Iterator[None]:
     sys.setrecursionlimit(before)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", FOUND_SLOW)
 def test_a_slow_expression_is_found(name: str) -> None:
     source, flags, use = FOUND_SLOW[name]
     assert slow_text(re.compile(source, flags), use) is not None
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("folder", sources(), ids=lambda folder: folder.relative_to(ROOT).as_posix())
 def test_steps_grow_with_the_text_and_no_faster(folder: Path) -> None:
     assert {one: slow for one in expressions(folder) if (slow := slow_text(one.pattern, one.use))} == {}

@@ -51,6 +51,7 @@ wrong: int = answer.content
 """
 
 
+@pytest.mark.thorough
 def test_strict_type_checkers_see_the_names(tmp_path: Path) -> None:
     """A client's mistake is found, and nothing else is."""
     (tmp_path / "client.py").write_text(CLIENT, encoding="utf-8")

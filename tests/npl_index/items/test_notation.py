@@ -53,6 +53,7 @@ def test_counts_go_on_where_matches_stop() -> None:
     assert (usage.count, len(usage.matches), usage.category) == (50, 3, "logic_operators")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "start", ["<", "<<a", "⟪a:", "⟪", "{", "(note: ", "{{if ", "[...", "∑(", "`{~l|", "a", "⌜"]
 )

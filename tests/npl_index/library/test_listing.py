@@ -163,6 +163,7 @@ def test_a_change_is_seen_at_once(changes: list[tuple[Any, ...]], name: str, roo
     assert told(one, name) == told(library(root), name)
 
 
+@pytest.mark.thorough
 def test_thousands_of_changes_are_seen_at_once(root: Path, do: Do) -> None:
     one, chance = library(root), Random(1)
     folders = [root / name for name in ("", "a", "a/b", "c", "c/d/e", "new", "new/er")]

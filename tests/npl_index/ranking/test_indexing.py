@@ -102,6 +102,7 @@ def test_the_file_name_counts() -> None:
     assert both.documents[hits[0].document].document.name == "highlight"
 
 
+@pytest.mark.thorough
 def test_a_document_of_too_many_words_is_found_by_the_first_of_them() -> None:
     """Terms are numbered while they are read, so that a long text needs no list of all."""
     many = map("".join, islice(product("aeklmnoprtuxz", repeat=6), MAX_TERMS + 10_000))
@@ -132,6 +133,7 @@ def test_a_collection_of_one_is_kept() -> None:
     assert one.collection is one.collection
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "text",
     [

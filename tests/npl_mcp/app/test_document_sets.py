@@ -293,7 +293,7 @@ while True:
 """
 
 
-@pytest.mark.durability
+@pytest.mark.thorough
 @pytest.mark.parametrize("round_", range(6))
 def test_a_process_that_is_killed_leaves_one_state_or_the_other(kept: Settings, round_: int) -> None:
     """Wherever it is hit, the next start reads a whole set, and says what a folder read anew says."""
@@ -340,6 +340,7 @@ def test_what_sections_are_called_needs_no_file(kept: Settings) -> None:
     app.close()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("mode", ["memory", "disk"])
 def test_many_edits(kept: Settings, mode: str) -> None:
     """After each, and after all of them, answers are those of a folder that was read again."""

@@ -35,7 +35,7 @@ from tests.npl_mcp.app.many import (
     write,
 )
 
-pytestmark = pytest.mark.durability
+pytestmark = pytest.mark.thorough
 
 FILES = 34
 

@@ -70,6 +70,7 @@ def children(process: int) -> list[int]:
     return found
 
 
+@pytest.mark.thorough
 def test_several_processes_say_what_one_says(settings: Settings, tmp_path: Path) -> None:
     """Answers do not depend on who indexed which file; no process stays; a restart indexes nothing."""
     root = tmp_path / "small"
@@ -101,7 +102,7 @@ def first_children(process: int) -> list[int]:
     return found
 
 
-@pytest.mark.durability
+@pytest.mark.thorough
 def test_a_worker_that_dies_breaks_no_call(large: Settings) -> None:
     """What it had to index is indexed in this process."""
 
@@ -130,7 +131,7 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
-@pytest.mark.durability
+@pytest.mark.thorough
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL], ids=lambda one: one.name)
 def test_no_worker_outlives_its_server(large: Settings, tmp_path: Path, number: signal.Signals) -> None:
     """However a server ends in the middle of an index, its workers end, too."""
@@ -205,6 +206,7 @@ def hurried(large: Settings) -> Settings:
     return replace(large, patience=0.1, time_limit=600)  # a busy machine may need more than the usual limit
 
 
+@pytest.mark.thorough
 def test_a_call_without_patience_gets_what_is_ready(hurried: Settings) -> None:
     """It says what is missing, the next one gets more, and the last one all, as a patient one does."""
     forms = ("json", "markdown")

@@ -90,6 +90,7 @@ def test_the_tree_of_a_document_is_that_of_the_file(call: Call, push: Push) -> N
         )
 
 
+@pytest.mark.thorough
 def test_a_large_library_ranks_like_its_folder(settings: Settings, push: Push, tmp_path: Path) -> None:
     """Bit for bit, before and after an edit; what did not change is not indexed again."""
     root = tmp_path / "many"
@@ -118,6 +119,7 @@ def test_a_large_library_ranks_like_its_folder(settings: Settings, push: Push, t
     app.close()
 
 
+@pytest.mark.thorough
 def test_other_processes_index_a_library_as_this_one_does(
     settings: Settings, push: Push, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

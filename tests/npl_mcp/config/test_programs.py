@@ -18,7 +18,7 @@ import pytest
 from npl_mcp.app.document_sets import BACKGROUND_BYTES
 from npl_mcp.config.child_processes import child_environment
 
-pytestmark = pytest.mark.durability
+pytestmark = pytest.mark.thorough
 
 BIN = Path(sys.executable).parent
 

@@ -11,7 +11,7 @@ import pytest
 from tests import engines
 from tests.npl_mcp.http.http_server import Running, call, serving
 
-pytestmark = pytest.mark.durability
+pytestmark = pytest.mark.thorough
 
 CALLS = 10
 

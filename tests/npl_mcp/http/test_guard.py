@@ -210,6 +210,7 @@ def test_long_bodies_are_refused_before_they_are_read(server: Running) -> None:
     assert index(server) == 200
 
 
+@pytest.mark.thorough
 def test_half_sent_bodies_are_refused(server: Running) -> None:
     """Who sends half of a body is refused in time; others are served meanwhile, whoever sends nothing."""
     head = f"POST /mcp HTTP/1.1\r\nHost: localhost:{server.port}\r\nAuthorization: Bearer {TOKEN}\r\n"
@@ -479,6 +480,7 @@ def test_long_answers_in_memory_are_bounded() -> None:
     assert anyio.run(run) == [503, 200]
 
 
+@pytest.mark.thorough
 def test_a_reader_that_reads_nothing_takes_next_to_no_memory(tmp_path: Path) -> None:
     """Connections that ask for a large answer and leave it lying; others are served all the while."""
     with serving(tmp_path, NPL_MCP_MAX_CALLS="8") as server:

@@ -233,7 +233,7 @@ def test_a_session_of_the_older_protocol(server: Running) -> None:
     assert old(server, sent, Mcp_Session_Id="0" * 32).status == 404
 
 
-@pytest.mark.durability
+@pytest.mark.thorough
 def test_sessions_that_are_idle_make_room_for_new_ones(tmp_path: Path) -> None:
     """Handshakes beyond the limit lock nobody out; a session in use stays, and so does an open stream's."""
     with serving(tmp_path) as server:
@@ -360,6 +360,7 @@ def test_nothing_was_logged_as_a_defect(server: Running) -> None:
     assert not re.search(r"Traceback|INTERNAL_ERROR| ERROR ", server.log)
 
 
+@pytest.mark.thorough
 def test_calls_over_standard_streams_leave_the_same_line(tmp_path: Path) -> None:
     """One mechanism for all transports."""
     params = {"name": "npl_section_index", "arguments": {"file": "none.md"}, "_meta": META}

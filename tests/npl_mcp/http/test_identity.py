@@ -803,6 +803,7 @@ def serve(tmp_path: Path) -> Iterator[Callable[[], Running]]:
         yield lambda: stack.enter_context(serving(tmp_path, **engines.environment(tmp_path / "data")))
 
 
+@pytest.mark.thorough
 @pytest.mark.engine("sqlite")
 def test_a_server_whose_database_does_not_answer_lets_nobody_in(
     tmp_path: Path, serve: Callable[[], Running]
@@ -833,6 +834,7 @@ def test_a_server_whose_database_does_not_answer_lets_nobody_in(
     assert request(server, "GET", "/readyz").status == 200
 
 
+@pytest.mark.thorough
 def test_without_tokens_all_is_as_ever_until_the_first_is_made(
     tmp_path: Path, serve: Callable[[], Running]
 ) -> None:

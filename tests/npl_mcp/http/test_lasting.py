@@ -148,6 +148,7 @@ def test_what_lasts_ends_when_its_token_is_revoked(site: Site, what: str) -> Non
     assert b"told to nobody" not in told(site, what, line)
 
 
+@pytest.mark.thorough
 def test_what_lasts_ends_when_its_token_ends(site: Site) -> None:
     token = site.access.add("brief", lifetime=timedelta(seconds=SECONDS + 7))
     time.sleep(SECONDS)
@@ -157,6 +158,7 @@ def test_what_lasts_ends_when_its_token_ends(site: Site) -> None:
     assert b"told to nobody" not in told(site, "call", line)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("what", LASTING)
 def test_what_lasts_goes_on_while_its_token_is_valid(site: Site, what: str) -> None:
     token = site.access.add(f"{what} goes on".replace(" ", "-"))
@@ -169,6 +171,7 @@ def test_what_lasts_goes_on_while_its_token_is_valid(site: Site, what: str) -> N
             came += line.recv(65536) or pytest.fail(came.decode())
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("what", LASTING)
 def test_what_lasts_goes_on_while_its_token_cannot_be_checked(site: Site, what: str) -> None:
     """A call that comes then is refused for that reason, and a browser is not led to the sign-in page."""

@@ -99,7 +99,7 @@ def test_a_server_is_started_shown_and_stopped_once(stopped: Path) -> None:
     assert run(stopped, "status").returncode == 3
 
 
-@pytest.mark.durability
+@pytest.mark.thorough
 def test_servers_started_at_one_moment_are_one(stopped: Path) -> None:
     """Several starts race; one server results, and every one of them shows it."""
     env = environment(stopped, NPL_MCP_PORT="0")
@@ -126,7 +126,7 @@ def _processes(data: Path) -> list[int]:
     return found
 
 
-@pytest.mark.durability
+@pytest.mark.thorough
 def test_a_killed_server_leaves_nothing_that_confuses(tmp_path: Path) -> None:
     """A state file without its server counts for nothing, and the next server replaces it."""
     with serving(tmp_path) as first:
@@ -215,6 +215,7 @@ def test_a_signal_ends_it_whatever_is_connected(tmp_path: Path) -> None:
         assert "Traceback" not in server.log
 
 
+@pytest.mark.thorough
 def test_a_running_call_does_not_keep_it_alive(tmp_path: Path) -> None:
     """A long call that cannot be interrupted ends with the server, which still removes its files."""
     root = tmp_path / "docs"
@@ -245,6 +246,7 @@ def _session(server: Running) -> str:
     return request(server, "POST", "/mcp", body, accept).headers["mcp-session-id"]
 
 
+@pytest.mark.thorough
 def test_an_address_in_use_is_a_sentence(tmp_path: Path) -> None:
     """A start that fails says why on standard error, with the code of what cannot be used."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -317,6 +319,7 @@ def test_a_data_folder_that_cannot_be_written_is_a_sentence(tmp_path: Path, step
     assert len(done.stderr.splitlines()) == 1
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("gone", ["another in its place", "the lock"])
 def test_a_server_without_its_data_folder_ends(tmp_path: Path, gone: str) -> None:
     """Otherwise nobody could find it, and a second one would start beside it."""
@@ -500,7 +503,7 @@ def _message(number: int | str, tool: str, arguments: dict[str, Any]) -> dict[st
     return {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
 
 
-@pytest.mark.durability
+@pytest.mark.thorough
 def test_calls_in_flight_are_told_that_the_server_ends(tmp_path: Path) -> None:
     """By the envelope, or the last event of their stream, whatever they are about; the log says so once."""
     root = tmp_path / "docs"

@@ -100,6 +100,7 @@ def arguments(tool: str) -> dict[str, Any]:
     return {name: GIVEN[name] for name in PARAMETERS[tool] if name in GIVEN}
 
 
+@pytest.mark.thorough
 def test_calls_about_a_folder_that_is_not_indexed_run_once(large: Settings) -> None:
     """Each waits for the index, which another process holds until all have begun, and holds no thread."""
     counted = Counted(large)

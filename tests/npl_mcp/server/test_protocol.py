@@ -176,6 +176,7 @@ def connect(*given, **named):
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "command", [["npl_mcp"], ["npl_mcp.http.serving", "--port", "0"]], ids=["stdio", "http"]
 )

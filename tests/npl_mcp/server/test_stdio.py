@@ -334,6 +334,7 @@ def test_a_long_message_over_standard_streams_is_answered(tmp_path: Path) -> Non
     assert [(answer["id"], "error" in answer) for answer in answers] == [(1, False), (2, True), (3, False)]
 
 
+@pytest.mark.thorough
 def test_the_largest_artifact_passes_standard_streams(tmp_path: Path) -> None:
     """There and back, at the documented size; a byte more is refused in the envelope."""
     content = random.Random(1).randbytes(10 * 1024 * 1024)
@@ -448,6 +449,7 @@ BEFORE_THE_END = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("sent", "keeps"),
     [

@@ -35,7 +35,7 @@ from tests.npl_mcp.stores.writer import (
     settings_in,
 )
 
-pytestmark = pytest.mark.durability
+pytestmark = pytest.mark.thorough
 
 KILLS = {"sqlite": 6, "postgres": 3}[engines.ENGINE]
 

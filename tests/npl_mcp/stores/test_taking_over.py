@@ -178,7 +178,7 @@ print("done", flush=True)
 """
 
 
-@pytest.mark.durability
+@pytest.mark.thorough
 def test_a_kill_leaves_the_former_state_or_the_new_one(data: Path) -> None:
     """Whenever it comes; who opens the folder next finds everything."""
     states = []

@@ -97,6 +97,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("case", HOSTILE)
 def test_hostile_text_ends_in_an_answer_or_a_clear_error(settings: Settings, docs: Path, case: str) -> None:
     """No text takes the server down, and none is worked on beyond the time limit for long."""
@@ -123,6 +124,7 @@ def test_hostile_text_ends_in_an_answer_or_a_clear_error(settings: Settings, doc
     assert last["data"]["sections"][0]["title"] == "Pruning"
 
 
+@pytest.mark.thorough
 def test_other_callers_are_served_while_a_hostile_file_is_read(settings: Settings, docs: Path) -> None:
     """Indexing runs beside the event loop: a small call overtakes a large one."""
     (docs / "hostile.md").write_bytes(HOSTILE["tall table"] * 4)

@@ -734,6 +734,7 @@ async def test_pages_are_bounded(desk: Desk) -> None:
         assert (plain["limit"], plain["offset"]) == (50, 0)
 
 
+@pytest.mark.thorough
 @pytest.mark.engine("sqlite")
 def test_a_page_costs_the_same_in_a_long_room(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     """With 50,000 events and notifications SQLite takes far fewer steps than there are rows."""

@@ -188,6 +188,7 @@ def large(settings: Settings) -> int:
     return count
 
 
+@pytest.mark.thorough
 def test_artifacts_are_read_in_the_background(
     settings: Settings, gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:

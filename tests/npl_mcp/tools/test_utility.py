@@ -385,6 +385,7 @@ def test_a_git_that_hangs_is_killed_with_its_children(
     os.close(pipe)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("name", "line"),
     [
@@ -416,6 +417,7 @@ def test_git_is_not_left_waiting_for_a_pipe(
         assert "git waits for a pipe or a device; look for a pipe: a .gitignore" in answer["error"]
 
 
+@pytest.mark.thorough
 def test_git_takes_no_memory_without_end(settings: Settings, repository: Path) -> None:
     """It reads some files whole, and a link may make one of them a device."""
     (repository / ".git" / "commondir").symlink_to("/dev/zero")

@@ -222,6 +222,7 @@ def test_who_sees_less_is_shown_less(tmp_path: Path) -> None:
         assert page(running, "/ask.json", {"context": "a"}, Authorization=f"Bearer {other}").status == 404
 
 
+@pytest.mark.thorough
 def test_a_large_folder_is_answered_from_what_is_ready(tmp_path: Path) -> None:
     """Until all of it is indexed the page says so and looks again; its form is there all the time."""
     docs = tmp_path / "docs"

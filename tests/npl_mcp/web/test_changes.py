@@ -248,6 +248,7 @@ def test_differences_show_what_is_gone_and_what_is_new(old: str, new: str, signs
     assert "".join(row["sign"] for row in rows) == signs
 
 
+@pytest.mark.thorough
 def test_texts_that_are_too_long_are_not_compared() -> None:
     long = "\n".join(map(str, range(LINES + 1)))
     assert differences(long, "") is None

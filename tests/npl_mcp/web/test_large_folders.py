@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.npl_mcp.http.http_server import serving
 from tests.npl_mcp.web.browsing import Visitor
 
 FILES = 1_500
 
 
+@pytest.mark.thorough
 def test_a_folder_is_shown_while_it_is_read(tmp_path: Path) -> None:
     docs = tmp_path / "docs"
     docs.mkdir()

@@ -443,7 +443,7 @@ def crawled(server: Running) -> Iterator[tuple[str, Shown]]:
         waiting += [one.get("href", "") for one in page.tree.iter("a")]
 
 
-@pytest.mark.durability
+@pytest.mark.thorough
 def test_no_text_becomes_more_than_text(server: Running) -> None:
     """Wherever it stands: every element and attribute is one of ours, and each text is shown somewhere."""
     found: set[str] = set()

@@ -84,6 +84,7 @@ def test_a_server_that_fails(script: str, problem: str, sent: bool) -> None:
     assert raised.value.sent is sent
 
 
+@pytest.mark.thorough
 def test_a_server_that_hangs_is_ended() -> None:
     """At the start, and in a call; and a program that does not exist is no server."""
     with pytest.raises(TransportError, match="did not start") as raised:

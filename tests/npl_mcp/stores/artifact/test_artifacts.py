@@ -102,7 +102,7 @@ def test_several_processes_number_their_revisions_one_after_the_other(stores: St
         assert listed(tx, Slice(50, 0)).total == 16
 
 
-@pytest.mark.durability
+@pytest.mark.thorough
 @pytest.mark.engine("sqlite")
 @pytest.mark.parametrize("seed", range(3))
 def test_killed_writers_leave_rows_and_contents_together(stores: Stores, tmp_path: Path, seed: int) -> None:
