@@ -1,6 +1,6 @@
-"""A query across 1,000 unchanged files, beside listing them and asking for their state, which is the floor.
+"""A query across 1,000 unchanged files, compared with the floor: listing the files and reading their state.
 
-Fair: every call looks at each file's state anew; nothing is answered from the last answer.
+Fair: every call reads the state of each file again; no call reuses an earlier answer.
 
     python benchmarks/bench_folder.py [files]
 """
@@ -20,7 +20,7 @@ from npl_mcp.tools.npl import npl_load_tailored
 
 
 def look(folder: Path) -> int:
-    """List a folder and ask for each file's state."""
+    """List a folder and read the state of each file."""
     with os.scandir(folder) as entries:
         return sum(os.stat(entry.path).st_mtime_ns > 0 for entry in entries)
 

@@ -1,8 +1,8 @@
-"""The HTTP server: a warm call beside a route that does nothing, many clients at once, and the first answer.
+"""The HTTP server: a warm call compared with a route that does nothing, many clients, and the first answer.
 
-Fair: both paths of one server are asked in turn over one kept connection in one run; processor time is that
-of the server alone, read from the system. The clients are threads, and take processor time of the same
-machine, so calls per second are a lower bound.
+Fair: one run calls both routes of one server in turn over one persistent connection. Processor time is the
+server's alone, as the system reports it. The clients are threads on the same machine and use its processors,
+so calls per second are a lower bound.
 
     python benchmarks/bench_http.py [calls] [seconds] [clients]
 """
@@ -158,7 +158,7 @@ def one_caller(state: ServerState, calls: int) -> None:
 
 
 def many_callers(state: ServerState, seconds: float, clients: int) -> None:
-    """Print how many calls many clients get through, and whether each got its own answers."""
+    """Print the calls per second of many clients, and whether each client got its own answers."""
     end = time.monotonic() + seconds
     counts = [0] * clients
     problems: list[str] = []
@@ -215,7 +215,7 @@ server.run(transport="stdio", show_banner=False)
 
 
 def first_answer(rounds: int) -> None:
-    """Print the time from spawn to the first answer of a call, beside a server that has nothing of ours."""
+    """Print the time from spawn to the first answer, compared with a FastMCP server without our code."""
     ours = ([sys.executable, "-m", "npl_mcp"], "npl_section_index", {"depth": 0})
     bare = ([sys.executable, "-c", BARE], "noop", {})
     times: dict[str, list[float]] = {"npl-mcp": [], "bare FastMCP": []}

@@ -1,4 +1,4 @@
-"""What it costs to index files, to join them, and to load what was kept of them.
+"""Costs of indexing files, of joining the indexes, and of loading stored ones.
 
 Usage: ``python benchmarks/bench_index.py``. Figures are processor time, the best of several rounds.
 """

@@ -1,4 +1,4 @@
-"""A library beside the folder that was pushed: pushing, the first call, warm calls, an edit, a second server.
+"""A library compared with the pushed folder: pushing, the first call, warm calls, an edit, a second server.
 
 Fair: both are asked the same questions in turn by one process, without any other cache; the second server has
 a data folder of its own and shares the database only. Processor time is that of this process, without those

@@ -1,4 +1,4 @@
-"""Memory that 100 cached files take: growth of the process's own pages over their indexing and first use.
+"""Memory of 100 cached files: growth of the private pages of the process during indexing and first use.
 
 python benchmarks/bench_memory.py [files]
 """

@@ -1,7 +1,7 @@
-"""What one server tells another through PostgreSQL: a message to who waits, a library, an edit of it.
+"""News from one server to another through PostgreSQL: a message to a waiting reader, a library, its edits.
 
 Fair: three servers and PostgreSQL, which syncs every write, on this machine; a reader waits at one server
-over HTTP, and a wake is measured from the answer to who wrote until the answer to who waited. The library is
+over HTTP, and a wake is measured from the writer's answer to the reader's answer. The library is
 asked the same questions in turn as the folder that was pushed, which one more server reads from the disk. An
 edit is measured from the end of the push, made by this process, until a server's answer shows it; where
 several pages were edited, the server has seen none of them, and is asked about the last.
@@ -35,12 +35,12 @@ FEWEST = 5
 
 
 def shown(what: str, times: Sequence[float], more: str = "") -> None:
-    """Print the middle and the slow end."""
+    """Print the median and the 95th percentile."""
     print(f"{what:52} p50 {median(times):7.1f} ms   p95 {percentile(times, 0.95):7.1f} ms{more}", flush=True)
 
 
 def sends(lines: Sequence[Caller], reader: Caller, rounds: int) -> None:
-    """Print what a message costs one caller, and how soon who waits for it is answered.
+    """Print the cost of a message to its sender, and the delay until the waiting reader has it.
 
     :param lines: to each server.
     :param reader: one more to the first.
@@ -75,7 +75,7 @@ def ask(line: Caller, file: str, context: str) -> str:
 
 
 def library(lines: Sequence[Caller], local: Caller, docs: Path, rounds: int) -> None:
-    """Print warm calls about a library on each server beside the same on files."""
+    """Print warm calls about a library on each server, compared with the same calls about files."""
     places = [(local, str(docs)), *((line, "lib:docs") for line in lines)]
     for line, file in places:  # the first call waits until all is indexed
         for context in CONTEXTS:
@@ -94,7 +94,7 @@ def library(lines: Sequence[Caller], local: Caller, docs: Path, rounds: int) -> 
 
 
 def edits(lines: Sequence[Caller], libraries: Libraries, docs: Path, rounds: int) -> None:
-    """Print how soon the servers rank what was pushed elsewhere."""
+    """Print the delay until the servers rank an edit that was pushed through another server."""
     pages = sorted(docs.rglob("*.md"))
     numbers = count()
     for pending in PENDING:

@@ -1,8 +1,8 @@
-"""What it costs to parse Markdown, beside markdown-it-py as it comes.
+"""The cost of parsing Markdown, compared with unmodified markdown-it-py.
 
 Usage: ``python benchmarks/bench_parse.py [FOLDER ...]``; without folders, the bundled corpus and the case
 documents are parsed. Figures are processor time, the best of interleaved rounds, so that other load on
-the machine touches all alike.
+the machine affects all parsers alike.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def texts(folders: Sequence[str]) -> list[str]:
 
 
 def compare(works: dict[str, Callable[[], object]], megabytes: float) -> None:
-    """Print MB/s of each, and how many times as fast as the first it is."""
+    """Print MB/s of each parser, and its speed relative to the first."""
     best = dict.fromkeys(works, float("inf"))
     for _ in range(ROUNDS):
         for name, work in works.items():
@@ -63,7 +63,7 @@ def compare(works: dict[str, Callable[[], object]], megabytes: float) -> None:
 
 
 def stock(*disabled: str) -> MarkdownIt:
-    """Make markdown-it-py with the same extensions."""
+    """Create a markdown-it-py parser with the same extensions."""
     return MarkdownIt("commonmark").enable("table").use(deflist_plugin).disable(list(disabled))
 
 

@@ -1,4 +1,4 @@
-"""What a query costs: keywords, ranking and cut, in one file and in a thousand.
+"""The cost of a query: keywords, ranking and cut, in one file and in a thousand.
 
 Usage: ``python benchmarks/bench_rank.py``. Figures are processor time per query, the best of several rounds.
 """
@@ -24,7 +24,7 @@ def ask(collection: Collection) -> None:
 
 
 def query_topics(collection: Collection) -> None:
-    """Ask every context with two topics."""
+    """Rank every context with two topics."""
     for context in CONTEXTS:
         rank(collection, Query(extract_keywords(context), ("formatting", "agent declaration")))
 

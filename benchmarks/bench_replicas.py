@@ -1,4 +1,4 @@
-"""Servers on one PostgreSQL database: how soon they are ready, what they take, how soon they are back.
+"""Servers on one PostgreSQL database: time to start, memory and connections, time to recover.
 
 The server of the database is one of its own, and loses nothing either: its settings are the default ones.
 
@@ -32,7 +32,7 @@ RESTARTS = 5
 
 
 def until(what: Callable[[], bool]) -> float:
-    """Ask until something is so; return how many milliseconds that took."""
+    """Poll until a condition holds; return the milliseconds it took."""
     begun = time.perf_counter()
     while not what():
         time.sleep(0.005)
@@ -62,7 +62,7 @@ def show(what: str, values: list[float], unit: str) -> None:
 
 
 def starts(folder: Path, postgres: Server) -> None:
-    """Print how long one server takes to be ready, with a new database and one with tables."""
+    """Print the milliseconds until one server is ready, on a new database and on one with tables."""
     found: list[float] = []
     for _ in range(RESTARTS + 1):
         begun = time.perf_counter()
@@ -103,7 +103,7 @@ def under_load(servers: list[Running], postgres: Server) -> None:
 
 
 def restarts(servers: list[Running], postgres: Server) -> None:
-    """Print how long servers take to answer after PostgreSQL takes connections again."""
+    """Print the milliseconds until servers answer after PostgreSQL accepts connections again."""
     one_is_ready: list[float] = []
     answers: list[float] = []
     message = {"room_id": 1, "persona": "ann", "message": "m"}

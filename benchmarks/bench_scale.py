@@ -1,4 +1,4 @@
-"""What folders of many files cost, over standard input and output, beside a tool that does nothing.
+"""Costs of folders with many files over standard streams, compared with a tool that does nothing.
 
 Usage: ``python -m benchmarks.bench_scale [FILES]... [--keep FILE] [--svg FILE] [--readme FILE]``, by default
 1,000 and 5,000 files. ``--keep`` adds the figures to those of earlier runs, one for each number of files.
@@ -52,7 +52,7 @@ MARKS = ("<!-- scale -->", "<!-- /scale -->")
 
 @dataclass(frozen=True)
 class Figures:
-    """What was measured with one number of files; times are milliseconds, memory and disk are megabytes."""
+    """The figures of one number of files; times are in milliseconds, memory and disk in megabytes."""
 
     files: int
     sections: int
@@ -131,7 +131,7 @@ LINES = {
 
 
 def questions(seed: int) -> list[str]:
-    """Return questions made of headings at hand, none twice."""
+    """Return different questions, each made of headings."""
     headings = sorted({heading for heading, _ in scale_corpus.sections()})
     chance = Random(seed)
     pairs = zip(chance.sample(headings, QUESTIONS), chance.sample(headings, QUESTIONS), strict=True)
@@ -195,7 +195,7 @@ class Server:
         return await timed(self._client.call_tool("noop", {}))
 
     async def watched(self, work: Awaitable[float]) -> tuple[float, float]:
-        """Return what a call took, and the most memory that was seen meanwhile."""
+        """Return the milliseconds of a call, and the peak memory during it."""
         running, most = asyncio.ensure_future(work), 0.0
         while not (await asyncio.wait({running}, timeout=LOOK_SECONDS))[0]:
             most = max(most, private_megabytes(self._folder))
@@ -249,7 +249,7 @@ async def one_file(place: Path) -> dict[str, float]:
 
 
 def in_process(folder: Path, data: Path) -> dict[str, float]:
-    """Measure what a call is made of, on the index that the server kept."""
+    """Measure the steps of a call on the index that the server stored."""
     app = App(settings(folder, data_dir=data))
     try:
         # What has just been edited is compared by content until its time stamps are old enough.
@@ -312,7 +312,7 @@ def picture(runs: Sequence[Figures]) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure each size that was asked for, print the table, and draw the picture."""
+    """Measure each requested size, print the table, and draw the picture."""
     parser = argparse.ArgumentParser(prog="benchmarks.bench_scale", description=__doc__.split("\n")[0])
     parser.add_argument("files", type=int, nargs="*", help="numbers of files")
     parser.add_argument("--keep", type=Path, help="a JSON file with the figures of earlier runs")

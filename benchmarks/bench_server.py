@@ -1,15 +1,15 @@
-"""Warm calls through a spawned server, beside a tool of the same server that does nothing.
+"""Warm calls through a spawned server, compared with a tool of the same server that does nothing.
 
 Usage: ``python -m benchmarks.bench_server [--set FOLDER]... [--rounds N]``
 
 Sets of labelled questions are those of :mod:`benchmarks.relevance`; without one, the bundled corpus and its
 questions. Each question is asked once of each server, about the file that holds its answer, and with each
-budget once; so no answer repeats, and nothing that a question needs was worked out for it before. ``cuts``
+budget once; so no answer repeats, and no earlier question has computed a part of it. ``cuts``
 are questions about pages that are hard to cut: sections of ten thousand blocks.
 
 Fair: both tools are called in turn by one client in one run; the files are indexed and the vocabulary is
-loaded before the first counted call. Beside that, one long file is asked about again and again, over standard
-input and output and in process.
+loaded before the first counted call. A second run asks about one long file repeatedly, over standard streams
+and in process.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Asked:
 
 
 class Times:
-    """Milliseconds of calls of the tool that does nothing, and of what is measured in turn with it."""
+    """Milliseconds of the tool that does nothing, and of the tool measured in turn with it."""
 
     def __init__(self) -> None:
         self._noop: list[float] = []
@@ -93,7 +93,7 @@ def server(root: Path) -> Client[Any]:
 
 
 async def ask(asked: Asked) -> dict[int | None, Times]:
-    """Ask each question once with each budget, every time of a server that has not seen it."""
+    """Ask each question once with each budget; no server gets a question twice."""
     times: dict[int | None, Times] = {budget: Times() for budget in asked.budgets}
     for turn in range(len(asked.budgets)):
         async with server(asked.root) as client:
@@ -108,7 +108,7 @@ async def ask(asked: Asked) -> dict[int | None, Times]:
 
 
 async def ask_all(sets: Iterable[Asked]) -> None:
-    """Print what fresh questions cost over standard input and output: all together, and by budget."""
+    """Print the cost of fresh questions over standard streams: all together, and by budget."""
     times: dict[int | None, Times] = {}
     whole = Times()
     for asked in sets:
@@ -124,7 +124,7 @@ async def ask_all(sets: Iterable[Asked]) -> None:
 
 
 async def over_stdio(root: Path, rounds: int) -> None:
-    """Print what a call costs over standard input and output."""
+    """Print the cost of a call over standard streams."""
     async with server(root) as client:
         await client.call_tool("npl_load_tailored", request(0))
         times = Times()
@@ -138,7 +138,7 @@ async def over_stdio(root: Path, rounds: int) -> None:
 
 
 async def throughput(client: Client[Any], calls: int, flight: int) -> float:
-    """Return calls per second with so many under way at once."""
+    """Return the calls per second at a given number of concurrent calls."""
     numbers = iter(range(calls))
 
     async def worker() -> None:
@@ -156,7 +156,7 @@ def request(number: int) -> dict[str, Any]:
 
 
 def in_process(root: Path, rounds: int) -> None:
-    """Print what the same function costs when called directly."""
+    """Print the cost of the same function called directly."""
     app = App(settings(root))
     for number in range(50):
         npl_load_tailored(app, **request(number))

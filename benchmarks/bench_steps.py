@@ -1,9 +1,9 @@
-"""The steps of a request, each beside a peer or a floor, with pytest-benchmark.
+"""The steps of a request, each compared with a peer or a floor, with pytest-benchmark.
 
     python -m pytest -o pythonpath=benchmarks benchmarks/bench_steps.py --benchmark-only
 
 Fair: the peers get the same sections of the same file. ``BM25Okapi`` scores words split at blanks, with one
-field, no stems and no keywords; it is the least that a ranking of sections costs with rank-bm25 alone.
+field, no stems and no keywords; it is the lowest cost of ranking sections with rank-bm25 alone.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Calls of the stores in process, beside a bare prepared statement on the same database.
+"""Calls of the stores in process, compared with a bare prepared statement on the same database.
 
 Fair: every call is the whole tool function with its answer as plain values, one transaction and, for writes,
 a full sync to disk; the bare statement has the same settings of the connection and the same sync. The lists
@@ -46,7 +46,7 @@ def tool(app: App, name_: str, /, **arguments: Any) -> Any:
 
 
 def fill(app: App, rows: int) -> None:
-    """Put rows into every list, by the shortest way."""
+    """Insert rows for every list with the fewest statements."""
     tool(app, "chat_create_room", name="r", members=["a", "b"])
     tool(
         app,
@@ -136,7 +136,7 @@ def lists(app: App) -> dict[str, Call]:
 
 
 def timed(call: Call, count: int, callers: int = 1) -> list[float]:
-    """Run calls and give their times in milliseconds."""
+    """Run calls and return their times in milliseconds."""
 
     def one(number: int) -> float:
         start = time.perf_counter()
@@ -171,7 +171,7 @@ def bare(path: Path) -> tuple[Call, Call]:
 
 
 def shown(times: list[float]) -> str:
-    """Write median and the time 99 of 100 calls stay under."""
+    """Format the median and the 99th percentile."""
     return f"{median(times):6.2f} {quantiles(times, n=100)[98]:7.2f}"
 
 
@@ -192,7 +192,7 @@ def worker(folder: Path, name: str, count: int, which: str) -> None:
 
 
 def main() -> None:
-    """Print a table of milliseconds: median and the time 99 of 100 calls stay under."""
+    """Print a table of milliseconds: median and 99th percentile."""
     rows = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
     count = int(sys.argv[2]) if len(sys.argv) > 2 else 400
     with tempfile.TemporaryDirectory() as small, tempfile.TemporaryDirectory() as large:

@@ -1,11 +1,11 @@
-"""A team's calls on one, two and three servers that share PostgreSQL, beside one server on SQLite.
+"""A team's calls on one, two and three servers that share PostgreSQL, compared with one server on SQLite.
 
-Fair: all servers are the same program on one machine with PostgreSQL and the clients, so that processor time
-spent anywhere is missing elsewhere; each row says who spent it. Both engines sync every write. ``noop`` runs
-on the same servers by the same way. The clients are threads of this process, each with a connection of its
-own to one of the servers, and call one after the other without a pause: four writes and six reads in turn, in
-rooms that they share. Meanwhile PostgreSQL is asked fifty times a second who has the writers' turn, and what
-that one waits for: its server, to say what comes next; the disk; PostgreSQL itself.
+Fair: servers, PostgreSQL and clients share one machine, so each takes processor time from the others; each
+row shows the shares. Both engines sync every write. ``noop`` runs on the same servers over the same
+protocol. The clients are threads of this process, each with a connection of its own to one of the servers,
+and call one after the other without a pause: four writes and six reads in turn, in rooms that they share.
+Fifty times a second, PostgreSQL is asked which connection holds the writers' lock and what that connection
+waits for: its server's next statement, the disk, or PostgreSQL itself.
 
     python -m benchmarks.bench_teams [--rows N…] [--clients N…] [--replicas N…] [--seconds S] [--readme FILE]
 """
@@ -54,7 +54,7 @@ Mix = Callable[[int, int], Call]
 
 @dataclass(slots=True)
 class Figures:
-    """What was measured of one kind of calls.
+    """The measurements of one kind of calls.
 
     :param what: engine, servers, rows.
     :param clients: how many called at once.
@@ -63,8 +63,8 @@ class Figures:
     :param servers: seconds that each server computed.
     :param database: seconds that PostgreSQL computed.
     :param callers: seconds that the clients computed, with what watches.
-    :param busy: share of all cores that was at work, whoever's.
-    :param turns: how often somebody had the writers' turn, by what that one waited for, and how often nobody.
+    :param busy: share of all cores' time in use by any process.
+    :param turns: looks, by what the holder of the writers' lock waited for; ``nobody`` if it was free.
     :param failed: errors.
     """
 
@@ -86,18 +86,18 @@ class Figures:
 
     @property
     def turn_taken(self) -> float:
-        """Share of the time in which somebody had the writers' turn."""
+        """Share of the time in which the writers' lock was held."""
         looks = sum(self.turns.values())
         return 1 - self.turns["nobody"] / looks if looks else 0.0
 
     @property
     def interpreter(self) -> float:
-        """Share of the time in which the busiest server computed; its threads take turns at that."""
+        """Share of the time in which the busiest server computed; its threads share one interpreter."""
         return max(self.servers) / self.seconds
 
     @property
     def bottleneck(self) -> str:
-        """What had no time left; one caller, who waits for each answer, leaves some to everything."""
+        """The saturated resource; a single caller saturates none, because it waits for each answer."""
         shares = {
             "processor": self.busy,
             "interpreter": self.interpreter,
@@ -107,7 +107,7 @@ class Figures:
 
     @property
     def holder(self) -> str:
-        """What those did who had the writers' turn."""
+        """The shares of what the holder of the writers' lock waited for."""
         taken = sum(self.turns.values()) - self.turns["nobody"]
         parts = [
             f"{name} {count / taken:.0%}" for name, count in self.turns.most_common() if name != "nobody"
@@ -140,7 +140,7 @@ busy: all cores / busiest server / writers' turn | bottleneck |
 
 
 def fill(app: App, rows: int) -> None:
-    """Put so many messages into the rooms, and a tenth as many notifications and artifacts each."""
+    """Insert messages into the rooms, and a tenth as many notifications and artifacts."""
     personas = [f"p{number}" for number in range(PERSONAS)]
     for number in range(ROOMS):
         chat_create_room(app, f"room {number}", personas)
@@ -233,7 +233,7 @@ def messages(client: int, number: int) -> Call:
 
 @contextmanager
 def watched(address: str | None, turns: Counter[str]) -> Iterator[None]:
-    """Count meanwhile what the one who has the writers' turn waits for."""
+    """Count, during the block, what the holder of the writers' lock waits for."""
     if address is None:
         yield
         return

@@ -1,4 +1,4 @@
-"""Measure the token counts: how near the estimate is to the truth, and how fast both are.
+"""Accuracy and speed of the token estimate, compared with exact counts.
 
     python benchmarks/bench_tokens.py TEXTS VOCABULARIES            # with the shipped lists
     python benchmarks/bench_tokens.py TEXTS VOCABULARIES --held-out [KIND ...]

@@ -1,4 +1,4 @@
-"""Calls that wait: how soon a commit wakes one, what a thousand of them cost others, and who gets what.
+"""Waiting calls: the delay from a commit to a wake, the cost of a thousand waiters, and shares of claims.
 
 A server over HTTP on a port of this machine, clients in this process. "Same server" sends the message to the
 server that the reader waits at; "another process" writes to the same data folder with the stores alone, so
@@ -29,7 +29,7 @@ CLAIMERS = 30
 
 
 def waiting(port: int) -> int:
-    """Return how many calls are in flight, of which all wait."""
+    """Return the number of calls in flight, all of which wait."""
     connection = http.client.HTTPConnection("127.0.0.1", port)
     connection.request("GET", "/metrics")
     text = connection.getresponse().read().decode()
@@ -65,12 +65,12 @@ def sends(port: int, count: int) -> list[float]:
 
 
 def shown(what: str, values: list[float]) -> None:
-    """Print the middle and the slow end."""
+    """Print the median and the 95th percentile."""
     print(f"{what:48} p50 {median(values):7.1f} ms   p95 {quantiles(values, n=20)[-1]:7.1f} ms")
 
 
 def claims(port: int, todos: int) -> None:
-    """Let many claim todos until none is left."""
+    """Let many claimers claim todos until the room has no more."""
     caller = Caller(port)
     caller.call("chat_create_room", name="work", members=[f"p{number}" for number in range(CLAIMERS)])
     for number in range(todos):
@@ -107,10 +107,10 @@ def main(rounds: int = 200, waiters: int = 1_000, todos: int = 1_000) -> None:
         shown("wakes, same server", wakes(port, lambda: sends(port, 1), rounds))
         chat = here.stores.chat
         shown("wakes, another process", wakes(port, lambda: chat.send_message(1, "a", "m"), rounds))
-        shown("chat_send_message, nobody waits", sends(port, rounds))
+        shown("chat_send_message, no waiters", sends(port, rounds))
         before = cpu(process)
         time.sleep(5)
-        print(f"{'processor of the server, nobody waits':48} {(cpu(process) - before) / 5:6.1%}")
+        print(f"{'processor of the server, no waiters':48} {(cpu(process) - before) / 5:6.1%}")
         crowd = [Caller(port) for _ in range(waiters)]
         for number, one in enumerate(crowd):
             one.send("chat_get_notifications", persona=f"p{number}", wait=60)

@@ -1,4 +1,4 @@
-"""What the benchmarks share: texts made from the bundled corpus, and how figures are taken."""
+"""Shared code of the benchmarks: texts made from the bundled corpus, and measurement."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def corpus_texts() -> list[str]:
 
 
 def long_file(sections: int = 225) -> str:
-    """Join bundled files until there are as many headings as asked for."""
+    """Join bundled files until the text has a given number of headings."""
     parts: list[str] = []
     count = 0
     while count < sections:
@@ -41,7 +41,7 @@ def long_file(sections: int = 225) -> str:
 
 
 def write_folder(folder: Path, files: int) -> None:
-    """Write so many different files of the usual size, taken from the bundled ones."""
+    """Write a number of different files of typical size, made from the bundled ones."""
     texts = corpus_texts()
     for number in range(files):
         text = texts[number % len(texts)]

@@ -11,7 +11,7 @@ Points = Sequence[tuple[float, float]]
 
 
 def put_between(readme: Path, marks: tuple[str, str], text: str) -> None:
-    """Put a text between two marks of a file, in the place of what stands there."""
+    """Replace the text between two marks of a file."""
     before, rest = readme.read_text(encoding="utf-8").split(marks[0])
     after = rest.split(marks[1])[1]
     readme.write_text(f"{before}{marks[0]}\n{text}{marks[1]}{after}", encoding="utf-8")
@@ -38,7 +38,7 @@ def drawing(title: str, size: tuple[int, int], left: int, parts: Sequence[str]) 
 
 
 class LogPlot:
-    """Lines over two axes where each power of ten takes the same room.
+    """Lines on two logarithmic axes.
 
     :param title: what is shown.
     :param across: what the horizontal axis counts; ``up`` is on the other one.

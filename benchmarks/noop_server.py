@@ -1,4 +1,4 @@
-"""The server with one more tool that does nothing; the floor for what a call costs on this transport.
+"""The server with one more tool that does nothing: the floor of a call on this transport.
 
 It is set up as ``npl-mcp`` is, so that both tools run as they do for users.
 """

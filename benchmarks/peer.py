@@ -69,7 +69,7 @@ class Peer:
         return str(answer.content[0].text)
 
     async def cost(self, question: Question, page: Page, count: Callable[[str], int], *, known: bool) -> int:
-        """Return the tokens of a search for a few sections, which are then read one by one from the best.
+        """Return the tokens of a search for a few sections and of reading them one by one, best first.
 
         The reader stops at the answer. If none of them is it, the whole file is read as well.
 

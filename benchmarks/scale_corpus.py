@@ -1,4 +1,4 @@
-"""A corpus of any size for benchmarks: sections of the documents at hand, shuffled into files.
+"""A corpus of any size for benchmarks: sections of existing documents, shuffled into files.
 
 The same seed gives the same files. Section texts repeat, so each also gets a few made-up words, most of them
 rare, for a vocabulary that grows with the corpus as that of real documents does.
@@ -29,7 +29,7 @@ _SYLLABLES = [a + b for a in "bdfgklmnprstvz" for b in ("a", "e", "i", "o", "u",
 
 
 def sections() -> list[tuple[str, str]]:
-    """Return heading and text of every section of the documents at hand."""
+    """Return heading and text of every section of the documents."""
     here = Path(__file__).resolve().parent.parent
     texts = [*corpus_texts(), *(path.read_text(encoding="utf-8") for path in sorted(here.glob("*.md")))]
     found: list[tuple[str, str]] = []
@@ -48,7 +48,7 @@ def sections() -> list[tuple[str, str]]:
 
 
 def write(folder: Path, files: int, seed: int = 1) -> None:
-    """Write so many files below a folder that exists."""
+    """Write a number of files below an existing folder."""
     chance = Random(seed)
     known = sections()
     words = ["".join(chance.choices(_SYLLABLES, k=chance.randint(2, 4))) for _ in range(WORDS)]

@@ -6,7 +6,7 @@ Each question is asked of one page that holds the answer (*page*), of all pages 
 (*folder*), and of all Markdown in it (*all*), with answers as JSON and as Markdown. A question counts as
 answered if a line that answers it stands in the content. The cost is that of the whole answer as it is sent,
 envelope, rows and suggestions included. Pages and lines are looked for, so that documents may be rewritten;
-what no page says any more is reported.
+a question without a page is reported.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ HISTORY = ("CHANGELOG.md", "MIGRATION.md")
 
 @dataclass(frozen=True)
 class Case:
-    """A question, and what a line that answers it looks like."""
+    """A question, and a pattern of the lines that answer it."""
 
     question: str
     answer: re.Pattern[str]

@@ -1,4 +1,4 @@
-"""What the benchmarks of teams share: servers on one database, and calls of them over HTTP.
+"""Shared code of the team benchmarks: servers on one database, and their callers over HTTP.
 
 Each server is ``npl-mcp-server`` with one more tool, ``noop``, which does nothing in a worker thread, where
 tools that ask the database run as well: the floor of a call over the same way.

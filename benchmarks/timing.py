@@ -9,7 +9,7 @@ from npl_index.library.documents import Document, Fingerprint
 
 
 def best_ms(work: Callable[[], object], rounds: int = 7) -> float:
-    """Return the least processor time of a call, in milliseconds; other load only adds to it."""
+    """Return the minimum processor time of a call, in milliseconds; other load only adds to it."""
     times = []
     for _ in range(rounds):
         start = time.process_time()

@@ -1,4 +1,4 @@
-"""What an agent spends until the answer is in its context: tokens of its calls and of what comes back.
+"""The tokens an agent spends until the answer is in its context: its calls and their answers.
 
 Usage: ``python -m benchmarks.tokens_to_answer [--set FOLDER]... [--svg FILE] [--readme FILE]``
 
@@ -93,7 +93,7 @@ class Page:
 
 
 class Agent:
-    """Asks one question in each way, and counts.
+    """An agent that asks one question in each way and counts its tokens.
 
     :param folder: of the set's files.
     :param app: serves them.

@@ -1,4 +1,4 @@
-"""Make the lists of npl_index/data/tokens.*.gz that the token estimate rests on.
+"""Create npl_index/data/tokens.*.gz, the lists that the token estimate uses.
 
     python benchmarks/train_tokens.py TEXTS VOCABULARIES
 

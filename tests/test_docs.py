@@ -15,7 +15,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from benchmarks import beside_others
+from benchmarks import bench_peers
 from benchmarks.agent_day import __main__ as agent_day
 from docs import demo, reference
 from npl_index import estimator
@@ -63,17 +63,17 @@ def test_the_documents_are_short() -> None:
 
 def test_the_figures_of_the_first_screen_are_those_that_were_measured() -> None:
     """Tables and sentence are made from the kept figures; README's table stands above the first chapter."""
-    files = agent_day.KEPT, beside_others.KEPT
+    files = agent_day.KEPT, bench_peers.KEPT
     day, kept = (json.loads(file.read_text(encoding="utf-8")) for file in files)
     door = README.partition("\n## ")[0]
     assert between(agent_day.MARKS, door) == agent_day.readme_table(day)
-    assert between(beside_others.LIST_MARKS, README) == beside_others.sentence(kept)
+    assert between(bench_peers.LIST_MARKS, README) == bench_peers.sentence(kept)
 
 
 def test_the_lists_of_tools_cost_what_the_readme_says() -> None:
     """Exactly as many tools, and tokens within what an estimate is off."""
-    now = anyio.run(beside_others.own_lists, estimator().count)
-    kept = json.loads(beside_others.KEPT.read_text(encoding="utf-8"))["lists"]
+    now = anyio.run(bench_peers.own_lists, estimator().count)
+    kept = json.loads(bench_peers.KEPT.read_text(encoding="utf-8"))["lists"]
     for name, said in kept.items():
         assert now[name]["tools"] == said["tools"]
         assert now[name]["tokens"] == pytest.approx(said["tokens"], rel=0.04)

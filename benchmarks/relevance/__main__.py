@@ -11,7 +11,7 @@ part of the name behind the last ``_``, if several share it) are one family. A s
 of questions (``q``, and ``gold``: the names of all files that the task needs) is asked over its folder.
 A *FILE* is a list of questions that version 0.2.0 saved on the page Ask (``labels/NAME.jsonl`` in the data
 folder): lines as above, each with ``corpus``, the folder of the documents. ``--npl`` names a folder of NPL
-prompts, to which the questions in ``npl_queries.jsonl`` beside this file belong: tasks of prompt authors,
+prompts, to which the questions in ``npl_queries.jsonl`` in this folder belong: tasks of prompt authors,
 with the sections they would want to read, written before the ranking was tried on them. Without any of these
 the bundled corpus is asked the questions of ``corpus_queries.jsonl``.
 

@@ -1,6 +1,6 @@
-"""npl beside what people use instead, and what its lists of tools cost.
+"""npl compared with its alternatives, and the token cost of its tool lists.
 
-Usage: ``python -m benchmarks.beside_others [--set FOLDER]... [--folder] [--lists] [--peer EXECUTABLE]
+Usage: ``python -m benchmarks.bench_peers [--set FOLDER]... [--folder] [--lists] [--peer EXECUTABLE]
 [--readme]``
 
 Sets are those of :mod:`benchmarks.relevance`, the peer is that of :mod:`benchmarks.peer`. Measured are
@@ -13,7 +13,7 @@ Sets are those of :mod:`benchmarks.relevance`, the peer is that of :mod:`benchma
 - the tokens of the list of tools, which every conversation pays.
 
 All are means of the sets' means. The sets, the folder and npl's lists can be measured one after the other:
-what was measured is kept in a file beside this one, and the texts are made from that. ``--readme`` writes
+the figures are stored in ``bench_peers.json``, and the texts are made from them. ``--readme`` writes
 the sentence about lists of tools into the project's README.
 """
 
@@ -207,7 +207,7 @@ def table(measured: Figures) -> str:
 
 
 def sentence(measured: Figures) -> str:
-    """Say what lists of tools cost."""
+    """Return the sentence about the token cost of tool lists."""
     loading, every, small = (measured["lists"][name] for name in LISTS)
     return (
         f"`--domains npl,search` lists {loading['tools']} tools for reading in {loading['tokens']:,} tokens; "
@@ -218,8 +218,8 @@ def sentence(measured: Figures) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure what is asked for, and write the table."""
-    parser = argparse.ArgumentParser(prog="benchmarks.beside_others", description=__doc__.split("\n")[0])
+    """Measure the requested parts, and write the table."""
+    parser = argparse.ArgumentParser(prog="benchmarks.bench_peers", description=__doc__.split("\n")[0])
     parser.add_argument("--set", action="append", default=[], type=Path, help="folder of labelled questions")
     parser.add_argument("--folder", action="store_true", help="measure a folder of 1,000 files")
     parser.add_argument(
