@@ -99,10 +99,11 @@ class Indexer:
         :param counted: also estimate its tokens; otherwise this happens when an answer needs them.
         """
         found, state, digest = task
+        now = time.time_ns()
         try:
             document = read(found)
             state = document.fingerprint
-            settled = is_settled(state.mtime_ns, time.time_ns())
+            settled = is_settled(state.mtime_ns, now)
             if document.digest == digest:
                 return IndexEntry(found, state, settled, digest), None
             deadline = time.monotonic() + self.seconds

@@ -102,7 +102,8 @@ class BuildingCache(Generic[V]):
         if running is not None:
             return running.result()
         try:
-            value = self._current(read())
+            now = self._clock()
+            value = self._current(read(), now)
         except BaseException as error:
             mine.set_exception(error)
             raise
@@ -114,10 +115,13 @@ class BuildingCache(Generic[V]):
                 del self._running[fingerprint]
             del mine  # with an error it refers to this frame: a cycle, which the collector finds late
 
-    def _current(self, document: Document) -> V:
-        """Return the cached value if it was made from exactly this content, else a new one."""
+    def _current(self, document: Document, now: int) -> V:
+        """Return the cached value if it was made from exactly this content, else a new one.
+
+        :param now: time before the document was read, in nanoseconds.
+        """
         fingerprint, digest = document.fingerprint, document.digest
-        settled = is_settled(fingerprint.mtime_ns, self._clock())
+        settled = is_settled(fingerprint.mtime_ns, now)
         with self._lock:
             entry = self._entries.get(fingerprint.path)
         if entry is not None and entry.digest == digest:

@@ -5,8 +5,13 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-COARSEST_TIMESTAMP_NS = 2_000_000_000
+COARSE_GRANULARITY_NS = 2_000_000_000
 """Two seconds: the time stamp granularity of FAT, the coarsest of the common file systems."""
+
+FINE_GRANULARITY_NS = 100_000_000
+"""A tenth of a second: ten ticks of the slowest kernel clock that stamps files with nanoseconds."""
+
+_MILLISECOND_NS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +39,9 @@ def is_settled(mtime_ns: int, now_ns: int) -> bool:
     """Return whether a file's time stamp is old enough that any later change gets a different one.
 
     :param mtime_ns: time of the file's last change.
+    :param now_ns: time before the file was read.
     """
     # A change right after the read could have the same time stamp until the clock of the file system
     # advances; a time stamp in the future proves nothing either.
-    return now_ns - mtime_ns > COARSEST_TIMESTAMP_NS
+    is_fine = mtime_ns % _MILLISECOND_NS != 0  # coarse file systems store whole units of 10 ms to 2 s
+    return now_ns - mtime_ns > (FINE_GRANULARITY_NS if is_fine else COARSE_GRANULARITY_NS)

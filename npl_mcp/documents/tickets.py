@@ -189,13 +189,14 @@ def title_in(body: bytes) -> str:
 
 
 def _read_file(folder: SharedFolder, name: str, state: Fingerprint) -> _FileState:
+    now = time.time_ns()
     try:
         document = FileReader(folder.max_bytes, ()).read(folder.found(name))
         state = replace(document.fingerprint, path=state.path)
         found: Ticket | str = read_ticket(name, document.data, state) or _reason_against(document.data)
     except (DocumentError, DocumentNotFoundError) as error:
         found = error.message
-    return _FileState(state, is_settled(state.mtime_ns, time.time_ns()), found)
+    return _FileState(state, is_settled(state.mtime_ns, now), found)
 
 
 def _reason_against(data: bytes) -> str:

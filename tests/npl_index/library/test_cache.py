@@ -12,7 +12,7 @@ import pytest
 from npl_index.errors import DocumentError, DocumentTimeoutError
 from npl_index.library.cache import BuildingCache
 from npl_index.library.documents import Document, Fingerprint
-from npl_index.library.fingerprints import COARSEST_TIMESTAMP_NS
+from npl_index.library.fingerprints import COARSE_GRANULARITY_NS, FINE_GRANULARITY_NS
 
 SECOND = 1_000_000_000
 NOW = 1_700_000_000 * SECOND
@@ -64,10 +64,20 @@ def test_a_value_larger_than_the_bound_is_not_kept() -> None:
 
 @pytest.mark.parametrize(
     ("age_ns", "trusted"),
-    [(COARSEST_TIMESTAMP_NS + 1, True), (COARSEST_TIMESTAMP_NS, False), (-SECOND, False)],
+    [
+        (COARSE_GRANULARITY_NS + 1_000_000, True),
+        (COARSE_GRANULARITY_NS, False),
+        (FINE_GRANULARITY_NS + 1, True),
+        (FINE_GRANULARITY_NS - 1, False),
+        (FINE_GRANULARITY_NS + 1_000_000, False),
+        (-SECOND, False),
+    ],
 )
 def test_a_fresh_time_stamp_alone_proves_nothing(age_ns: int, trusted: bool) -> None:
-    """A file changed a moment ago, or in the future, is read and compared by content."""
+    """A file changed a moment ago, or in the future, is read and compared by content.
+
+    How long a moment is depends on the digits of the time stamp, which tell the file system's granularity.
+    """
     cache, built = building()
     fresh, reads = document(mtime_ns=NOW - age_ns), []
 
