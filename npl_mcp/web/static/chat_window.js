@@ -1,5 +1,5 @@
 "use strict";
-// The page Ask in a chat window: answers bring its HTML, and its links and its form become calls of the tool.
+// The page Ask in a chat window: answers contain its HTML; its links and its form become tool calls.
 
 const said = document.getElementById("said");
 const main = document.getElementById("main");
@@ -7,7 +7,7 @@ document.documentElement.classList.add("scripted");
 let tool = "npl_ask";
 let asked = 0;
 
-// The host, by JSON-RPC in messages of the window.
+// JSON-RPC with the host, in window messages.
 
 const pending = new Map();
 let last = 0;
@@ -77,7 +77,7 @@ function query(link) {
   return path === "/ask" ? new URLSearchParams(parameters) : undefined;
 }
 
-// Calls: the parameters of the page's address say the arguments.
+// Calls: the parameters of a page address are the arguments.
 
 async function ask(parameters, place) {
   const text = (name) => parameters.get(name)?.trim() || undefined;
@@ -133,7 +133,7 @@ main.addEventListener("change", ({ target }) => {
   if ("auto" in field.dataset) submit(field.form);
 });
 
-// The handshake; then the host is told how much room the page takes.
+// The handshake; then the host learns the size of the page.
 
 request("ui/initialize", {
   protocolVersion: "2026-01-26",

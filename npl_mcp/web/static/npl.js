@@ -1,6 +1,6 @@
-// What pages do beyond what they show: every page reads without it.
+// Improvements of pages that work without a script.
 
-// A slash leads to the search box, unless somebody writes.
+// The key / moves the focus to the search box, except in text fields.
 document.addEventListener("keydown", (event) => {
   const writes = event.target.closest?.("input, textarea, select, [contenteditable]");
   if (event.key !== "/" || writes || event.ctrlKey || event.metaKey || event.altKey) return;
@@ -12,7 +12,7 @@ document.addEventListener("keydown", (event) => {
   }
 });
 
-// Arrows walk a tree of <details>: up and down between what can be seen, right opens, left closes or goes up.
+// Arrow keys walk a tree of <details>: up and down between visible rows, right opens, left closes or goes up.
 document.addEventListener("keydown", (event) => {
   const tree = event.target.closest?.("[data-tree]");
   if (!tree || !["ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight", "Home", "End"].includes(event.key)) return;
@@ -38,7 +38,7 @@ document.addEventListener("keydown", (event) => {
   next?.focus();
 });
 
-// Texts to copy.
+// Copy buttons.
 document.addEventListener("click", async (event) => {
   const button = event.target.closest("[data-copy]");
   if (!button) return;
@@ -53,8 +53,8 @@ document.addEventListener("click", async (event) => {
 });
 document.documentElement.classList.add("scripted");
 
-// Parts of the page as they are now: the server makes the whole page, and these of it take the place of the old ones.
-// A field that is in use is not replaced, unless its own change brings the new parts.
+// Renewal of parts: the server renders the whole page, and the new parts replace the old ones. A focused field is
+// not replaced, unless its own change caused the renewal.
 const turns = {};
 async function renew(address, ids, own = false) {
   const number = turns[ids] = (turns[ids] ?? 0) + 1;
@@ -75,10 +75,10 @@ async function renew(address, ids, own = false) {
   return true;
 }
 
-// What takes the server long comes after the page.
+// Slow parts load after the page.
 for (const part of document.querySelectorAll("[data-later]")) renew(part.dataset.later, [part.id]);
 
-// Filters take effect while somebody types.
+// Filters apply during typing.
 let typing = 0;
 document.addEventListener("input", (event) => {
   const form = event.target.closest("form[data-renews]");
@@ -91,7 +91,7 @@ document.addEventListener("input", (event) => {
   }, 120);
 });
 
-// Parts that change by themselves, until they come without the mark.
+// Marked parts are polled until the server sends them without the mark.
 for (const part of document.querySelectorAll("[data-poll]")) {
   const look = async () => {
     await renew(location.href, [part.id]);
@@ -100,9 +100,9 @@ for (const part of document.querySelectorAll("[data-poll]")) {
   setTimeout(look, 500);
 }
 
-// News: the server sends rows as it makes them for the page. One that the page has takes the place of that; another
-// is new, unless it is said to have changed: then it stands on an earlier page. A reader at the end follows; others
-// are told how many rows are new. Other parts of the page are renewed soon after, and without news every few seconds.
+// News: the server sends rendered rows. A row replaces the row with the same id; a row with another id is added,
+// unless it is marked as changed, because then it belongs to an earlier page. A page scrolled to its end follows;
+// any other page shows the number of new rows. Other parts are renewed soon after, and without news every few seconds.
 let freshening = 0;
 const fresh = (wait) => {
   clearTimeout(freshening);
@@ -157,7 +157,7 @@ for (const list of document.querySelectorAll("[data-stream]")) {
 }
 if (!document.querySelector("[data-stream]")) fresh(4000);
 
-// Texts that somebody writes are kept until they are sent, also while the page is another one.
+// Drafts are stored until they are sent, and survive reloads and sign-in.
 const drafts = "textarea[data-draft]";
 const kept = (box) => `draft ${box.dataset.draft}`;
 const sent = sessionStorage.getItem("sent");
@@ -176,7 +176,7 @@ document.addEventListener("keydown", (event) => {
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && event.target.matches("textarea")) event.target.form?.requestSubmit();
 });
 
-// Forms that stay send what they hold without another page; what the server refuses is sent as without a script.
+// Marked forms are sent without leaving the page; after an error, the form is sent again without the script.
 document.addEventListener("submit", async (event) => {
   const form = event.target;
   const box = form.querySelector(drafts);
@@ -194,8 +194,7 @@ document.addEventListener("submit", async (event) => {
     form.requestSubmit(button);
     return;
   }
-  form.elements.form_id.value = crypto.getRandomValues(new Uint32Array(4)).join("-"); // the next one is another
-  // The same form sends something else next time.
+  // The next message of this form gets its own id.
   form.elements.form_id.value = crypto.getRandomValues(new Uint32Array(4)).join("-");
   if (box) {
     sessionStorage.removeItem(kept(box));
@@ -207,7 +206,7 @@ document.addEventListener("submit", async (event) => {
   fresh(0);
 });
 
-// Who leaves a text that is not saved is asked first.
+// The browser asks before it leaves an unsaved text.
 let leaves = false;
 addEventListener("beforeunload", (event) => {
   const boxes = [...document.querySelectorAll("[data-guard] textarea:not([hidden])")];
@@ -215,7 +214,7 @@ addEventListener("beforeunload", (event) => {
 });
 document.addEventListener("submit", () => { leaves = true; });
 
-// A comment is written at the line that was chosen last; what is typed comes along.
+// The comment form moves to the chosen line and keeps its text.
 document.addEventListener("click", (event) => {
   const link = event.target.closest("a[data-line]");
   const form = document.getElementById("write");
@@ -240,7 +239,7 @@ document.addEventListener("click", (event) => {
   form.elements.comment.focus();
 });
 
-// A reply is written in the box of the page.
+// A reply uses the message box of the page.
 const quote = (form, id, words) => {
   if (!form.elements.reply_to_id) return;
   form.elements.reply_to_id.value = id;
@@ -256,7 +255,7 @@ document.addEventListener("click", (event) => {
   form.elements.message.focus();
 });
 
-// Boxes marked so are kept in the address, in the links that lead to the page in another state, and in its form.
+// The states of marked boxes are kept in the address, in links to other states of the page, and in its form.
 document.addEventListener("change", ({ target: box }) => {
   if (!box.matches("[data-keep]")) return;
   const kept = (address) => {
@@ -275,7 +274,7 @@ document.addEventListener("formdata", ({ target, formData }) => {
   for (const box of document.querySelectorAll("[data-keep]:checked")) formData.append(box.name, box.value);
 });
 
-// Sliders say their value or set a field; forms and fields marked so send the form when they change.
+// Sliders show their value or set a field; marked forms and fields send the form on a change.
 document.addEventListener("input", ({ target }) => {
   if (target.type !== "range") return;
   const shown = target.form?.querySelector(`output[for="${target.id}"]`);
@@ -291,8 +290,8 @@ document.addEventListener("keydown", (event) => {
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) event.target.closest?.("textarea")?.form?.requestSubmit();
 });
 
-// Parts of a page that come again: a link marked so, or a form whose named fields are as they were, brings them without
-// leaving the page. Focus and scroll position stay, and the address is replaced.
+// A marked link, or a form whose named fields are unchanged, renews parts without leaving the page. Focus and scroll
+// position stay, and the address is replaced.
 async function swap(address) {
   const parts = [...document.querySelectorAll("[data-swapped]")];
   for (const part of parts) part.setAttribute("aria-busy", "true");
