@@ -24,6 +24,7 @@ from npl_mcp.stores.base.database import HEAD
 from npl_mcp.stores.base.postgres import WRITERS
 from npl_mcp.tools.domains import PRESETS, listed_tools
 from tests import engines
+from tests.clocks import shifted
 from tests.conftest import GUIDE, envelope
 from tests.npl_mcp.app.many import put, text, write
 from tests.npl_mcp.http.http_server import (
@@ -479,25 +480,10 @@ def upgraded(address: str, versions: int) -> None:
         connection.execute(f"COMMENT ON TABLE alembic_version IS 'npl, from schema {oldest} on'")
 
 
-AHEAD = """
-import datetime
-
-class Ahead(datetime.datetime):
-    @classmethod
-    def now(cls, tz=None):
-        return super().now(tz) + datetime.timedelta(minutes=15)
-
-datetime.datetime = Ahead
-"""
-"""What Python runs before the program, in a process whose clock is wrong."""
-
-
 def test_clocks_of_servers_may_differ(tmp_path: Path) -> None:
     """A claim that one made runs on another whose clock is ahead; all times are those of the database."""
     address = engines.address(tmp_path) or ""
-    (tmp_path / "ahead").mkdir()
-    (tmp_path / "ahead" / "sitecustomize.py").write_text(AHEAD, encoding="utf-8")
-    wrong = {"PYTHONPATH": str(tmp_path / "ahead")}
+    wrong = shifted(tmp_path / "ahead", 15)
     with replica(tmp_path, address, 0) as right, replica(tmp_path, address, 1, **wrong) as ahead:
         token = command(tmp_path, "token", "add", "ann", "--expires", "10m").split()[-1]
         other = command(tmp_path, "token", "add", "bo", "--expires", "10m", **wrong).split()[-1]

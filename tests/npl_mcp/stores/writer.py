@@ -228,7 +228,7 @@ def examine(place: Path, acknowledged: Iterable[Acknowledged] = ()) -> Examinati
         found = {"damaged": app.stores.database.check()}
         with app.stores.database.read() as tx:
             found["lost"] = [json.dumps(said) for said in acknowledged if not _is_there(tx, said)]
-            found["miscounted"] = _miscounted(tx)
+            found["miscounted"] = miscounted(tx)
             found["stray or changed contents"] = _odd_contents(tx)
     finally:
         app.close()
@@ -243,7 +243,8 @@ def _is_there(tx: Transaction, said: Acknowledged) -> bool:
     return found is not None and said["digest"] in (found, digest(str(found)))
 
 
-def _miscounted(tx: Transaction) -> list[str]:
+def miscounted(tx: Transaction) -> list[str]:
+    """Return the counts of a database that differ from what is counted."""
     return [
         f"{name} of {what}: {kept}, but {counted}"
         for name, sql in COUNTS.items()
