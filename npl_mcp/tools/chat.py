@@ -198,7 +198,7 @@ def chat_update_todo(
     :returns: a change of a todo.
     :raises RecordNotFoundError: there is no such event.
     :raises NotAllowedError: one of the personas is not a member of its room.
-    :raises ConflictError: another persona has claimed the todo.
+    :raises ConflictError: another persona has claimed or finished the todo.
     :raises InvalidRequestError: the event is not a todo.
     """
     with app.database.write() as tx:

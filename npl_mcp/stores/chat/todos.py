@@ -166,12 +166,18 @@ def update(
     :param status: the new status, from :data:`STATUSES`.
     :param assigned_to: the new assignee; ``None`` keeps the current one.
     :param blocked_by: the todos to finish first; ``None`` keeps the current ones.
-    :raises ConflictError: another persona has claimed it.
+    :raises ConflictError: another persona has claimed or finished it.
     """
     before = _require(tx, event_id)
     rooms.require_member(tx, before["room_id"], persona)
     if before["lease_until"] and persona not in (before["assigned_to"], before["creator"]):
         raise _claimed(event_id, before)
+    # After an expired claim, another persona may have done the work.
+    doers = (before["changed_by"], before["assigned_to"], before["creator"])
+    if status == before["status"] == "done" and persona not in doers:
+        raise ConflictError(
+            f"todo {event_id} is done, by {before['changed_by']}", hint="set it to pending to do it again"
+        )
     if blocked_by is not None:
         _block(tx, event_id, before["room_id"], blocked_by)
     # A persona that finishes a todo did the work, even after its claim expired.
@@ -329,7 +335,7 @@ _FROM = "FROM event JOIN todo ON todo.event_id = event.id"
 
 _SELECT = (
     "SELECT event.id AS event_id, event.room_id, event.persona AS creator, event.data,"
-    " todo.assigned_to AS holder,"
+    " todo.assigned_to AS holder, todo.changed_by,"
     f" CASE WHEN {_OVER} THEN 'pending' WHEN todo.lease_until IS NULL THEN todo.status"
     " ELSE 'in_progress' END AS status,"
     f" CASE WHEN {_RELEASED} THEN NULL ELSE todo.assigned_to END AS assigned_to,"

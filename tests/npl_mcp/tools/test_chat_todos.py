@@ -287,6 +287,24 @@ def test_who_ends_late_what_nobody_took_over_did_it(den: Call, settings: Setting
     assert (done["status"], done["assigned_to"]) == ("done", "bo")
 
 
+def test_a_todo_is_done_by_one(den: Call, settings: Settings) -> None:
+    """Who comes after the claim, and after another finished the work, is told so; its doer may repeat it."""
+    one = todo(den)
+    claim(den, event_id=one)
+    end_leases(settings)
+    claim(den, "cy", event_id=one)
+    for _ in range(2):
+        assert den("chat_update_todo", event_id=one, persona="cy", status="done")["success"]
+    before = den("chat_get_feed", room_id=1)
+    late = den("chat_update_todo", event_id=one, persona="bo", status="done")
+    assert late.get("error_code") == "OPERATION_FAILED"
+    assert f"todo {one} is done, by cy" in late["error"]
+    assert den("chat_get_feed", room_id=1) == before
+    assert den("chat_update_todo", event_id=one, persona="bo", status="pending")["success"]
+    assert den("chat_update_todo", event_id=one, persona="bo", status="done")["success"]
+    assert den("chat_update_todo", event_id=one, persona="ann", status="done")["success"]
+
+
 def test_a_todo_waits_for_others(den: Call) -> None:
     """It is ready when the last of them is done or cancelled, and comes after them."""
     one, two = todo(den), todo(den)
