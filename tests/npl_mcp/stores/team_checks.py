@@ -53,6 +53,12 @@ class Found:
     problems: list[str] = field(default_factory=list)
 
     @property
+    def creators(self) -> dict[int, str]:
+        """The agent that has created each todo."""
+        every = [one for room in self.events.values() for one in room]
+        return {one["id"]: one["persona"] for one in every if one["event_type"] == "todo_create"}
+
+    @property
     def updates(self) -> list[Any]:
         """The changes of todos in all rooms."""
         return [one for room in self.events.values() for one in room if one["event_type"] == "todo_update"]
@@ -125,6 +131,7 @@ def differences(read: Read, said: Sequence[Said], rooms: Sequence[int]) -> tuple
         *doubled,
         *_stale(said),
         *_elsewhere(said),
+        *_wrong_times(said),
         *_claimed_twice(found, said),
     ]
 
@@ -183,6 +190,25 @@ def _elsewhere(said: Sequence[Said]) -> list[str]:
     ]
 
 
+def _wrong_times(said: Sequence[Said]) -> list[str]:
+    """Return the answers whose time is not one between the call and its answer: that of a wrong clock."""
+    return [
+        f"time: {one.tool} of {one.agent} is of {moment}, but was called at {one.asked}"
+        for one in said
+        if (moment := _moment(one)) is not None and not one.asked <= moment <= one.answered
+    ]
+
+
+def _moment(one: Said) -> str | None:
+    """Return the time of a write by the database's clock, if the answer has it."""
+    if not one.data:
+        return None
+    if one.tool == "chat_claim_todo" and one.data["claimed"]:
+        return later(one.data["todo"]["lease_until"], -timedelta(seconds=one.arguments["lease"]))
+    times = {"worklog_init": "created", "worklog_log": "ts", "session_create": "created_at"}
+    return str(one.data[times[one.tool]]) if one.tool in times else None
+
+
 def _leases(found: Found, said: Sequence[Said]) -> dict[int, list[Lease]]:
     """Return the claims of each todo, oldest first.
 
@@ -198,7 +224,7 @@ def _leases(found: Found, said: Sequence[Said]) -> dict[int, list[Lease]]:
     for one in reversed(said):  # an agent makes one call after the other
         if one.tool == "chat_claim_todo" and one.data and one.data["claimed"]:
             todo, end = one.data["todo"]["event_id"], one.data["todo"]["lease_until"]
-            begin, key = later(end, -timedelta(seconds=one.arguments["lease"])), (todo, one.agent)
+            begin, key = str(_moment(one)), (todo, one.agent)
             ends = [
                 end,
                 newest.get(key, end),
@@ -210,7 +236,10 @@ def _leases(found: Found, said: Sequence[Said]) -> dict[int, list[Lease]]:
 
 
 def _claimed_twice(found: Found, said: Sequence[Said]) -> list[str]:
-    """Return the todos that two agents held, or finished, at one time; and claims without an answer."""
+    """Return the todos that two agents held at one time or have finished, and the claims without an answer.
+
+    The creator of a todo may set it to done at any time.
+    """
     problems = []
     leases = _leases(found, said)
     for todo, claims in leases.items():
@@ -218,17 +247,20 @@ def _claimed_twice(found: Found, said: Sequence[Said]) -> list[str]:
             for other in claims[at + 1 :]:
                 if one.agent != other.agent and other.begin < one.end:
                     problems.append(f"claimed twice: todo {todo}: {one}, {other}")
+    creators = found.creators
     doers: dict[int, set[str]] = defaultdict(set)
     begun: Counter[tuple[int, str]] = Counter()
     for event in found.updates:
-        todo, agent, moment = event["data"]["target_event_id"], event["persona"], event["timestamp"]
+        todo, agent = event["data"]["target_event_id"], event["persona"]
         if event["data"]["status"] != "done":
             begun[todo, agent] += 1
-        elif any(one.agent == agent and one.begin <= moment <= one.end for one in leases[todo]):
+        elif agent != creators[todo]:
             doers[todo].add(agent)
     answered = Counter((todo, one.agent) for todo, claims in leases.items() for one in claims)
     problems += [f"claimed without an answer: todo {todo} by {agent}" for todo, agent in begun - answered]
-    return problems + [f"done twice: todo {todo}" for todo, agents in doers.items() if len(agents) > 1]
+    return problems + [
+        f"done twice: todo {todo}: {agents}" for todo, agents in doers.items() if len(agents) > 1
+    ]
 
 
 def _feed(read: Read, room: int) -> Iterator[Any]:
