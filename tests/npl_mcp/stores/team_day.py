@@ -146,7 +146,9 @@ def spend(folder: Path, seconds: float, seed: int) -> dict[str, Any]:
     """Let the team work, and check what is there; return the report."""
     with gathered(folder) as (team, postgres, stores, start):
         made = [
-            team.read("a0", "chat_create_room", name=f"r{one}", members=list(team.tokens))
+            team.read(
+                "a0", "chat_create_room", name=f"r{one}", members=list(team.tokens), request_id=f"r{one}"
+            )
             for one in range(ROOMS)
         ]
         rooms = [room["room_id"] for room in made]
