@@ -120,7 +120,7 @@ def in_log(server: Running) -> list[str]:
     """Return the defects that a replica has logged, with the lines after them."""
     lines = server.log.splitlines()
     found = [at for at, line in enumerate(lines) if _DEFECT.search(line)]
-    return ["log: " + " | ".join(lines[at - 1 : at + 40])[:3_000] for at in found[:3]]
+    return ["log: " + " | ".join(lines[max(0, at - 1) : at + 40])[:3_000] for at in found[:3]]
 
 
 @contextmanager
