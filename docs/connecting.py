@@ -14,14 +14,14 @@ INTRODUCTION = """\
 # Connecting clients
 
 [Install](README.md) npl first, so that `npl-mcp` is on your path. A desktop program may have another path and
-need the full one: `npl-mcp`, started at a terminal, prints all that stands here with it. `npl-mcp doctor`
-looks whether your clients name npl.
+need the full one: `npl-mcp`, run in a terminal, prints these entries with it. `npl-mcp doctor`
+checks if your clients list npl.
 
 `--root .` serves the project in which the client runs. `--domains npl,search` lists the tools for reading;
 for all tools leave it out, or write `--domains all`. Some clients take 40 tools at most, npl has more.
 
 Claude Code loads most tools only after a search for them. `"alwaysLoad": true` loads all tools of the entry
-at the start; leave it out if you list all. The reading tools ask to be loaded at once.
+at the start; leave it out if you list all. The reading tools are marked to load then anyway.
 
 Other clients take Cursor's form. For a server over HTTP, write what `npl-mcp-server config` prints.
 `make docs` writes this page.

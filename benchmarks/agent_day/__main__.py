@@ -163,8 +163,8 @@ def readme_table(kept: Mapping[str, Any]) -> str:
     """Write README's table and the sentence below it from the kept figures."""
     tokens = "tokens" if kept["counter"].startswith("tiktoken:") else "tokens (estimated)"
     lines = [
-        f"| {kept['tasks']} tasks, asked | answered by | {tokens} | calls | first answer holds it "
-        "| right section listed | held at the end |",
+        f"| {kept['tasks']} tasks, asked | answered by | {tokens} | calls | first answer suffices "
+        "| right section listed | solved at end |",
         "|:--|:--|--:|--:|--:|--:|--:|",
     ]
     for day, systems in kept["days"].items():

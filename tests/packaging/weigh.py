@@ -43,13 +43,13 @@ ROWS = (
     ),
     Row(
         ("pysqlite3",),
-        "a SQLite that several processes can write; where it has a wheel; others use Python's own",
+        "a SQLite that several processes can write, if a wheel exists; otherwise Python's own",
     ),
     Row(("rapidfuzz",), "near names in errors and suggestions"),
     Row(("tiktoken",), "exact counts, where a vocabulary is there"),
     Row(
         (PROJECT["name"],),
-        "npl itself with its prompts, and what is small: parser, stemmer, templates, metrics",
+        "npl with its prompts, and small packages: parser, stemmer, templates, metrics",
     ),
 )
 
