@@ -9,32 +9,26 @@ import json
 import logging
 from collections.abc import Mapping, Sequence
 from enum import Enum
+from typing import Any
 
 from npl_index.errors import (
-    DocumentError,
-    DocumentTimeoutError,
-    DocumentTooLargeError,
     InvalidRequestError,
     MissingRequestError,
     NotFoundError,
     NPLError,
     OutsideRootError,
-    SelectorSyntaxError,
     UnreadableDocumentError,
 )
 from npl_index.library.references import near_words
 from npl_mcp.stores.base.errors import (
     AlreadyExistsError,
     ArtifactNotFoundError,
-    ClosedError,
     DatabaseError,
     NotAllowedError,
-    RecordNotFoundError,
     ReviewNotFoundError,
     RoomNotFoundError,
     SessionNotFoundError,
     StorageError,
-    StoreError,
     TooLargeError,
 )
 from npl_mcp.tools.contract.responses import FailedReply
@@ -90,32 +84,26 @@ _MISSING = {"missing", "missing_argument", "missing_keyword_only_argument"}
 CODES: Mapping[type[BaseException], ErrorCode] = {
     InvalidRequestError: ErrorCode.INVALID_PARAMETER,
     MissingRequestError: ErrorCode.MISSING_REQUIRED,
-    SelectorSyntaxError: ErrorCode.INVALID_PARAMETER,
     NotFoundError: ErrorCode.NOT_FOUND,
-    DocumentError: ErrorCode.OPERATION_FAILED,
     OutsideRootError: ErrorCode.PERMISSION_DENIED,
     UnreadableDocumentError: ErrorCode.FILE_SYSTEM_ERROR,
-    DocumentTooLargeError: ErrorCode.OPERATION_FAILED,
-    DocumentTimeoutError: ErrorCode.OPERATION_FAILED,
     SessionNotFoundError: ErrorCode.SESSION_NOT_FOUND,
     ArtifactNotFoundError: ErrorCode.ARTIFACT_NOT_FOUND,
     RoomNotFoundError: ErrorCode.ROOM_NOT_FOUND,
     ReviewNotFoundError: ErrorCode.REVIEW_NOT_FOUND,
-    RecordNotFoundError: ErrorCode.NOT_FOUND,
-    StoreError: ErrorCode.OPERATION_FAILED,
     AlreadyExistsError: ErrorCode.ALREADY_EXISTS,
     NotAllowedError: ErrorCode.PERMISSION_DENIED,
-    ClosedError: ErrorCode.OPERATION_FAILED,
     TooLargeError: ErrorCode.INVALID_PARAMETER,
     DatabaseError: ErrorCode.DATABASE_ERROR,
     StorageError: ErrorCode.FILE_SYSTEM_ERROR,
     NPLError: ErrorCode.OPERATION_FAILED,
     OSError: ErrorCode.FILE_SYSTEM_ERROR,
 }
+"""The codes of exceptions; a class that is not here has the code of its nearest base class."""
 
 
 def code_of(kind: type[BaseException]) -> ErrorCode:
-    """Return the error code of a class of exceptions: that of its nearest base class in :data:`CODES`."""
+    """Return the error code of a class of exceptions: see :data:`CODES`."""
     return next((CODES[base] for base in kind.__mro__ if base in CODES), ErrorCode.INTERNAL_ERROR)
 
 
@@ -165,7 +153,7 @@ def _json_size(text: str) -> int:
 
 
 def invalid_arguments(
-    problems: Sequence[Mapping[str, object]], tool: str, examples: Mapping[str, object]
+    problems: Sequence[Mapping[str, Any]], tool: str, examples: Mapping[str, object]
 ) -> InvalidRequestError:
     """Return the error for invalid arguments; it names each parameter and a valid value.
 
@@ -173,18 +161,14 @@ def invalid_arguments(
     :param tool: name of the tool.
     :param examples: a valid value for each parameter of the tool.
     """
-    lines = []
-    first = ""
+    lines, first = [], ""
     for problem in problems[:MAX_PROBLEMS]:
-        loc = problem["loc"]
-        where = [str(part) for part in loc] if isinstance(loc, tuple) else [str(loc)]
-        name = where[0] if where else ""
+        name, *inside = [str(part) for part in problem["loc"]] or [""]
         first = first or name
-        lines.append(_describe(str(problem["type"]), str(problem["msg"]), name, where[1:], examples))
+        lines.append(_describe(problem["type"], problem["msg"], name, inside, examples))
     more = [f"and {len(problems) - MAX_PROBLEMS:,} more problems"] if len(problems) > MAX_PROBLEMS else []
     text = "; ".join([*dict.fromkeys(lines), *more])
-    kinds = {str(problem["type"]) for problem in problems}
-    kind = MissingRequestError if kinds <= _MISSING else InvalidRequestError
+    kind = MissingRequestError if {one["type"] for one in problems} <= _MISSING else InvalidRequestError
     return kind(f"{tool}: {text}", parameter=first or None)
 
 
