@@ -39,33 +39,28 @@ def sdk_server(server: FastMCP[Any]) -> Server[Any]:
     return inside
 
 
-def skip_header_parameters(server: FastMCP[Any]) -> None:
-    """Tell the SDK that no tool has parameters in HTTP headers.
+def adapt(server: FastMCP[Any]) -> None:
+    """Change what the SDK does by default."""
+    inside = server._mcp_server
+    # No tool has parameters in HTTP headers. Otherwise the SDK lists all tools before each call over HTTP to
+    # look for such parameters.
+    inside.get_tool_input_schema = lambda _: None
+    # The server sends no log messages to clients, so a level would have no effect.
+    inside._request_handlers.pop("logging/setLevel")
+    inside.middleware.insert(0, _shorten)
+    # FastMCP has only one cache time for all results, and documents change at any time.
+    fixed = dict.fromkeys(("tools/list", "resources/templates/list"), CacheHint(LIST_KEPT))
+    inside.cache_hints = {**fixed, "server/discover": CacheHint(INTRODUCTION_KEPT)}
 
-    Otherwise the SDK lists all tools before each call over HTTP to look for such parameters.
-    """
-    server._mcp_server.get_tool_input_schema = lambda _: None
 
-
-def skip_logging(server: FastMCP[Any]) -> None:
-    """Remove the logging capability: the server sends no log messages to clients, so a level would have no
-    effect.
-    """
-    server._mcp_server._request_handlers.pop("logging/setLevel")
-
-
-def shorten_errors(server: FastMCP[Any]) -> None:
+async def _shorten(ctx: Any, call_next: Any) -> Any:
     """Limit the input that protocol errors repeat: the SDK repeats a name of any length."""
-
-    async def shorten(ctx: Any, call_next: Any) -> Any:
-        try:
-            return await call_next(ctx)
-        except MCPError as raised:
-            text, data = raised.error.message, raised.error.data
-            kept = data if len(text) + len(str(data)) <= LONGEST_REFUSAL else None
-            raise MCPError(raised.error.code, shortened(text, LONGEST_REFUSAL), kept) from None
-
-    server._mcp_server.middleware.insert(0, shorten)
+    try:
+        return await call_next(ctx)
+    except MCPError as raised:
+        text, data = raised.error.message, raised.error.data
+        kept = data if len(text) + len(str(data)) <= LONGEST_REFUSAL else None
+        raise MCPError(raised.error.code, shortened(text, LONGEST_REFUSAL), kept) from None
 
 
 def declare_extension(server: FastMCP[Any], identifier: str) -> None:
@@ -78,15 +73,6 @@ def declare_extension(server: FastMCP[Any], identifier: str) -> None:
         return result
 
     server._mcp_server.middleware.append(declare)
-
-
-def keep_lists(server: FastMCP[Any]) -> None:
-    """Set the cache times of results that do not change while the server runs.
-
-    FastMCP has only one time for all results, and documents change at any time.
-    """
-    fixed = dict.fromkeys(("tools/list", "resources/templates/list"), CacheHint(LIST_KEPT))
-    server._mcp_server.cache_hints = {**fixed, "server/discover": CacheHint(INTRODUCTION_KEPT)}
 
 
 class Sessions(StreamableHTTPSessionManager):

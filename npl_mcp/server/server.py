@@ -40,12 +40,12 @@ from npl_mcp.app.call_reports import (
 )
 from npl_mcp.config.settings import Settings
 from npl_mcp.server.callers import KnowCaller, VisibleParts
-from npl_mcp.server.fastmcp_private import keep_lists, shorten_errors, skip_header_parameters, skip_logging
+from npl_mcp.server.fastmcp_private import adapt
 from npl_mcp.server.introduction import introduction
 from npl_mcp.server.primitives.apps import add_apps, icon
 from npl_mcp.server.primitives.completions import add_completions
 from npl_mcp.server.primitives.document_resources import add_documents
-from npl_mcp.server.primitives.prompts import add_prompts
+from npl_mcp.server.primitives.prompts import Prompts
 from npl_mcp.server.primitives.resources import add_directive
 from npl_mcp.server.progress import TellProgress
 from npl_mcp.server.registry import BoundTool, register_all
@@ -62,6 +62,9 @@ from npl_mcp.tools.domains import domains_named, shown_tools, unlisted_tools
 
 logger = logging.getLogger(__name__)
 
+ToolCall = MiddlewareContext[CallToolRequestParams]
+Further = CallNext[CallToolRequestParams, ToolResult]
+
 WARM_UP_DELAY = 0.05
 """Seconds between the start and the warm-up, so that the client's first messages are answered first."""
 
@@ -75,11 +78,7 @@ class ReportCalls(Middleware):
     def __init__(self, reports: Reports) -> None:
         self._reports = reports
 
-    async def on_call_tool(
-        self,
-        context: MiddlewareContext[CallToolRequestParams],
-        call_next: CallNext[CallToolRequestParams, ToolResult],
-    ) -> ToolResult:
+    async def on_call_tool(self, context: ToolCall, call_next: Further) -> ToolResult:
         """Pass the call on, and report its answer."""
         message = context.message
         call = Call(message.name, CALLER.get() or Caller(), message.arguments or {})
@@ -120,11 +119,7 @@ class ErrorReplies(Middleware):
         self._writing = [name for name in names if not tools[name].read_only]
         self._removing = [name for name in names if tools[name].destructive and not _UPDATING.search(name)]
 
-    async def on_call_tool(
-        self,
-        context: MiddlewareContext[CallToolRequestParams],
-        call_next: CallNext[CallToolRequestParams, ToolResult],
-    ) -> ToolResult:
+    async def on_call_tool(self, context: ToolCall, call_next: Further) -> ToolResult:
         """Return the envelope for any outcome."""
         try:
             return await call_next(context)
@@ -172,11 +167,7 @@ class OldNames(Middleware):
         self._aliases, self._tools, self._listed = aliases, tools, listed
         self._told: set[str] = set()
 
-    async def on_call_tool(
-        self,
-        context: MiddlewareContext[CallToolRequestParams],
-        call_next: CallNext[CallToolRequestParams, ToolResult],
-    ) -> ToolResult:
+    async def on_call_tool(self, context: ToolCall, call_next: Further) -> ToolResult:
         """Pass a call by an old name on under the new one."""
         old = context.message.name
         alias = self._aliases.get(old)
@@ -276,14 +267,13 @@ def create_server(settings: Settings, app: App | None = None, reports: Reports |
         add_directive(server, app)
     if "npl" in domains:
         add_documents(server, app)
-        add_prompts(server, app)
+        server.add_provider(Prompts(app))
         add_completions(server, app)
         add_apps(server)
     server.add_transform(VisibleParts())
     if settings.small_list:
         server.add_transform(SmallList(app, domains, every))
-    for adapt in (skip_header_parameters, skip_logging, shorten_errors, keep_lists):
-        adapt(server)
+    adapt(server)
     return server
 
 

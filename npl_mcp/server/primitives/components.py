@@ -1,4 +1,4 @@
-"""Prompts and resource templates that call a function with the client's arguments.
+"""Prompts, resources and templates of addresses, each with a function of the client's arguments.
 
 FastMCP's own classes examine the function's signature and compile a validator for it. That takes half of
 the time of building a server.
@@ -6,51 +6,79 @@ the time of building a server.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
+from fastmcp.exceptions import FastMCPError, PromptError, ResourceError, ValidationError
 from fastmcp.prompts import Prompt
-from fastmcp.resources import ResourceResult, ResourceTemplate
-from pydantic import PrivateAttr
+from fastmcp.resources import Resource, ResourceContent, ResourceResult, ResourceTemplate
+from pydantic import Field
+from pydantic.json_schema import SkipJsonSchema
+
+from npl_index.errors import InvalidRequestError, NotFoundError, NPLError, OutsideRootError
+from npl_mcp.app.call_reports import as_shown
+from npl_mcp.app.lanes import lane
+
+MARKDOWN = "text/markdown"
 
 Given = Mapping[str, Any]
 """Arguments of a prompt, or the parts of an address, by name."""
 
+Content = tuple[str | bytes, str]
+"""The content of a resource, and its media type."""
+
+
+@contextmanager
+def _protocol_errors(kind: type[FastMCPError]) -> Iterator[None]:
+    """Turn expected failures into errors of the protocol with the same text; the log gets no traceback.
+
+    :param kind: the error for failures other than wrong arguments; the protocol has a code for each kind.
+    """
+    try:
+        yield
+    except (InvalidRequestError, NotFoundError, OutsideRootError) as error:
+        raise ValidationError(str(as_shown(error)), log_level=logging.DEBUG) from error
+    except NPLError as error:
+        raise kind(str(error), log_level=logging.DEBUG) from error
+
 
 class CallingPrompt(Prompt):
-    """A prompt with a function's result as its text."""
+    """A prompt with a function's result as its text; the function runs in a worker thread."""
 
-    _function: Callable[[Given], Awaitable[str]] = PrivateAttr()
-
-    @classmethod
-    def of(cls, function: Callable[[Given], Awaitable[str]], **fields: Any) -> CallingPrompt:
-        """Return the prompt of a function.
-
-        :param fields: FastMCP's fields of the prompt.
-        """
-        prompt = cls(**fields)
-        prompt._function = function
-        return prompt
+    function: SkipJsonSchema[Callable[[Given], str]] = Field(exclude=True)
 
     async def render(self, arguments: dict[str, Any] | None = None) -> str:
         """Return the prompt's text."""
-        return await self._function(arguments or {})
+        with _protocol_errors(PromptError):
+            return await lane("light").run(self.function, arguments or {})
+
+
+async def _result(in_lane: str, function: Callable[[Given], Content], given: Given) -> ResourceResult:
+    """Return the content of a resource; a worker thread reads it."""
+    with _protocol_errors(ResourceError):
+        content, kind = await lane(in_lane).run(function, given)
+    return ResourceResult([ResourceContent(content, mime_type=kind)])
+
+
+class CallingResource(Resource):
+    """A resource with a function's result as its content."""
+
+    function: SkipJsonSchema[Callable[[Given], Content]] = Field(exclude=True)
+    in_lane: SkipJsonSchema[str] = Field(default="light", exclude=True)
+
+    async def read(self) -> ResourceResult:
+        """Return the content."""
+        return await _result(self.in_lane, self.function, {})
 
 
 class CallingTemplate(ResourceTemplate):
     """A template of addresses with a function's result as their content."""
 
-    _function: Callable[[Given], Awaitable[ResourceResult]] = PrivateAttr()
-
-    @classmethod
-    def of(cls, function: Callable[[Given], Awaitable[ResourceResult]], **fields: Any) -> CallingTemplate:
-        """Return the template of a function.
-
-        :param fields: FastMCP's fields of the template.
-        """
-        template = cls(parameters={}, **fields)
-        template._function = function
-        return template
+    function: SkipJsonSchema[Callable[[Given], Content]] = Field(exclude=True)
+    in_lane: SkipJsonSchema[str] = Field(default="light", exclude=True)
+    parameters: dict[str, Any] = Field(default={})
 
     async def _read(self, uri: str, params: dict[str, Any]) -> ResourceResult:  # noqa: ARG002
-        return await self._function(params)
+        return await _result(self.in_lane, self.function, params)

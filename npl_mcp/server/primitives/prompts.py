@@ -19,17 +19,14 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from fastmcp import FastMCP
 from fastmcp.exceptions import ValidationError
 from fastmcp.prompts import Prompt, PromptArgument
 from fastmcp.server.providers.base import Provider
 from fastmcp.utilities.versions import VersionSpec
-from pydantic import PrivateAttr
 
 from npl_index.errors import NPLError
 from npl_index.items.loading import text_of
@@ -41,6 +38,7 @@ from npl_mcp.app.call_reports import seen
 from npl_mcp.app.file_view import lies_in, real_paths
 from npl_mcp.app.lanes import lane
 from npl_mcp.config.settings import corpus_folder
+from npl_mcp.server.primitives.components import CallingPrompt, Given
 
 logger = logging.getLogger(__name__)
 
@@ -57,60 +55,44 @@ _MOST_DESCRIBED = 200
 """Maximum characters of a description: one line of a menu."""
 
 _HEADING = re.compile(r"^#{1,6}[ \t]+(\S[^\n]*)", re.MULTILINE)
-
-
 _NAMED = re.compile(r"\{([^{}\n]+)\}")
 
 
-@dataclass(frozen=True, slots=True)
-class Template:
-    """A prompt on disk.
+def _prompt(name: str, text: str) -> CallingPrompt:
+    """Return the prompt of a file's text.
 
-    :param description: one line about it.
-    :param arguments: the descriptions of its declared arguments, by name.
-    :param text: the text without its front matter.
+    :param name: also the description of a text without one.
     """
-
-    description: str
-    arguments: Mapping[str, str]
-    text: str
-
-    @classmethod
-    def of(cls, name: str, text: str) -> Template:
-        """Parse a file's text.
-
-        :param name: the description of a text without one.
-        """
-        fields, text = front_matter(text), divide(text)[1]
-        heading = _HEADING.search(text)
-        about = fields.get("description") or (heading and heading[1]) or name
-        asked = fields.get("arguments")
-        if isinstance(asked, str):
-            asked = asked.replace(",", " ").split()
-        if isinstance(asked, list):
-            asked = dict.fromkeys(asked, "")
-        arguments = asked if isinstance(asked, dict) else {}
-        return cls(
-            " ".join(str(about).split())[:_MOST_DESCRIBED],
-            {str(name): str(what) for name, what in arguments.items()},
-            text.lstrip("\n"),
-        )
-
-    def filled(self, given: Mapping[str, str]) -> str:
-        """Return the text with the values of its arguments."""
-        text = self.text
-        if self.arguments:
-            return _NAMED.sub(lambda found: given.get(found[1], found[0]), text)
-        task = given.get(TASK.name, "").strip()
-        return f"{text.rstrip()}\n\n{task}\n" if task else text
+    fields, text = front_matter(text), divide(text)[1].lstrip("\n")
+    heading = _HEADING.search(text)
+    about = fields.get("description") or (heading and heading[1]) or name
+    asked = fields.get("arguments")
+    if isinstance(asked, str):
+        asked = asked.replace(",", " ").split()
+    if isinstance(asked, list):
+        asked = dict.fromkeys(asked, "")
+    declared = [
+        PromptArgument(name=str(one), description=str(what) or None, required=True)
+        for one, what in (asked if isinstance(asked, dict) else {}).items()
+    ]
+    return CallingPrompt(
+        name=name,
+        description=" ".join(str(about).split())[:_MOST_DESCRIBED],
+        arguments=declared or [TASK],
+        tags={DOMAIN},
+        function=partial(_filled, name, text, [one.name for one in declared]),
+    )
 
 
-def add_prompts(server: FastMCP[Any], app: App) -> None:
-    """Add the prompts and agents that callers see to a server.
-
-    :param app: the server's view, which finds and reads them on request.
-    """
-    server.add_provider(Prompts(app))
+def _filled(name: str, text: str, declared: Sequence[str], given: Given) -> str:
+    """Return the text of a prompt with the values of its arguments."""
+    values = {one: str(value) for one, value in given.items()}
+    if absent := [one for one in declared if one not in values]:
+        raise ValidationError(f"{name!r} needs {', '.join(absent)}", log_level=logging.DEBUG)
+    if declared:
+        return _NAMED.sub(lambda found: values.get(found[1], found[0]), text)
+    task = values.get(TASK.name, "").strip()
+    return f"{text.rstrip()}\n\n{task}\n" if task else text
 
 
 class Prompts(Provider):
@@ -138,30 +120,6 @@ class Prompts(Provider):
             return nothing
 
 
-class FilePrompt(Prompt):
-    """A prompt from a file."""
-
-    _template: Template = PrivateAttr()
-
-    @classmethod
-    def of(cls, name: str, template: Template) -> FilePrompt:
-        """Create the prompt for clients."""
-        asked = [
-            PromptArgument(name=one, description=what or None, required=True)
-            for one, what in template.arguments.items()
-        ]
-        prompt = cls(name=name, description=template.description, arguments=asked or [TASK], tags={DOMAIN})
-        prompt._template = template
-        return prompt
-
-    async def render(self, arguments: dict[str, Any] | None = None) -> str:
-        """Return the prompt's text with the given values."""
-        given = {name: str(value) for name, value in (arguments or {}).items()}
-        if absent := [name for name in self._template.arguments if name not in given]:
-            raise ValidationError(f"{self.name!r} needs {', '.join(absent)}", log_level=logging.DEBUG)
-        return await lane("light").run(self._template.filled, given)
-
-
 def found_prompts(app: App) -> dict[str, Found]:
     """Return the files of prompts by name; the user's own prompt wins over others with its name.
 
@@ -187,7 +145,7 @@ def _in_roots(app: App) -> Iterator[tuple[str, Found]]:
                 yield document_name(path), found
 
 
-def _every(app: App) -> tuple[FilePrompt, ...]:
+def _every(app: App) -> tuple[CallingPrompt, ...]:
     """Return the prompts of a menu.
 
     On a server with other documents, bundled prompts are found by name only.
@@ -198,16 +156,16 @@ def _every(app: App) -> tuple[FilePrompt, ...]:
     return tuple(islice(_readable(app, shown), MOST))
 
 
-def _one(app: App, name: str) -> FilePrompt | None:
+def _one(app: App, name: str) -> CallingPrompt | None:
     file = found_prompts(app).get(name)
     return None if file is None else next(_readable(app, {name: file}), None)
 
 
-def _readable(app: App, found: Mapping[str, Found]) -> Iterator[FilePrompt]:
+def _readable(app: App, found: Mapping[str, Found]) -> Iterator[CallingPrompt]:
     for name, file in found.items():
         try:
             text = text_of(app.library.read(file))
         except NPLError as error:
             logger.info("no prompt %r: %s", name, error)
         else:
-            yield FilePrompt.of(name, Template.of(name, text))
+            yield _prompt(name, text)

@@ -8,25 +8,30 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any
 
 from fastmcp import FastMCP
-from fastmcp.exceptions import PromptError
 from fastmcp.prompts import PromptArgument
-from fastmcp.resources import Resource, ResourceContent, ResourceResult
 from fastmcp.server.extensions import MethodBinding, ServerExtension
 from fastmcp.server.transforms import Transform
 from mcp import MCPError
 from mcp_types import INVALID_PARAMS, METHOD_NOT_FOUND, RequestParams
-from pydantic import ConfigDict
+from pydantic import AnyUrl, ConfigDict
 
 from npl_index.errors import NPLError
 from npl_mcp.app.app import App
 from npl_mcp.app.call_reports import CALLER, Caller, seen, sight
 from npl_mcp.app.lanes import lane
-from npl_mcp.projects.directive import CONTEXT, NAME, PROCEDURE, Bundle, Directive, template_of
-from npl_mcp.server.primitives.components import CallingPrompt, CallingTemplate, Given
-from npl_mcp.server.protocol import MARKDOWN, protocol_errors
+from npl_mcp.projects.directive import CONTEXT, NAME, PROCEDURE, Directive, template_of
+from npl_mcp.server.primitives.components import (
+    MARKDOWN,
+    CallingPrompt,
+    CallingResource,
+    CallingTemplate,
+    Content,
+    Given,
+)
 from npl_mcp.tools.contract.aliases import DIRECTIVE
 from npl_mcp.tools.contract.error_codes import ErrorCode
 from npl_mcp.web.calling import call, text_of
@@ -64,9 +69,9 @@ def add_directive(server: FastMCP[Any], app: App) -> None:
     """
     for name, (path, description) in RESOURCES.items():
         server.add_resource(
-            Resource.from_function(
-                _part(app, path),
-                f"{NAME}://{name}",
+            CallingResource(
+                function=partial(_part, app, path),
+                uri=AnyUrl(f"{NAME}://{name}"),
                 name=name,
                 description=description,
                 mime_type=MARKDOWN,
@@ -74,8 +79,8 @@ def add_directive(server: FastMCP[Any], app: App) -> None:
             )
         )
     server.add_template(
-        CallingTemplate.of(
-            _file(app),
+        CallingTemplate(
+            function=partial(_file, app),
             uri_template=f"{NAME}://{{path*}}",
             name="file",
             description="A file under directive/",
@@ -84,8 +89,8 @@ def add_directive(server: FastMCP[Any], app: App) -> None:
     )
     feature = PromptArgument(name="feature", description="What is to be built")
     for kind, order in PROMPTS.items():
-        prompt = CallingPrompt.of(
-            _instruction(app, kind),
+        prompt = CallingPrompt(
+            function=partial(_instruction, app, kind),
             name=f"{NAME}_{kind}",
             description=f"{order} of a feature",
             arguments=[feature],
@@ -158,35 +163,19 @@ def _method(
     return answer
 
 
-def _part(app: App, path: str) -> Callable[[], str]:
-    def read() -> str:
-        with protocol_errors():
-            return Directive(seen(app).library).part(path).content
-
-    return read
+def _part(app: App, path: str, _: Given) -> Content:
+    return Directive(seen(app).library).part(path).content, MARKDOWN
 
 
-def _file(app: App) -> Callable[[Given], Awaitable[ResourceResult]]:
-    async def read(parts: Given) -> ResourceResult:
-        path = parts["path"]
-        with protocol_errors():
-            text = await lane("light").run(lambda: Directive(seen(app).library).read(path))
-        kind = MARKDOWN if path.lower().endswith(".md") else "text/plain"
-        return ResourceResult([ResourceContent(text, mime_type=kind)])
-
-    return read
+def _file(app: App, given: Given) -> Content:
+    path = given["path"]
+    kind = MARKDOWN if path.lower().endswith(".md") else "text/plain"
+    return Directive(seen(app).library).read(path), kind
 
 
-def _instruction(app: App, kind: str) -> Callable[[Given], Awaitable[str]]:
-    async def ask(given: Given) -> str:
-        with protocol_errors(PromptError):
-            bundle = await lane("light").run(lambda: Directive(seen(app).library).bundle(kind))
-        return _prompt(PROMPTS[kind], str(given.get("feature", "the feature")), bundle)
-
-    return ask
-
-
-def _prompt(order: str, feature: str, bundle: Bundle) -> str:
+def _instruction(app: App, kind: str, given: Given) -> str:
+    bundle = Directive(seen(app).library).bundle(kind)
     parts = (bundle.agentOperatingProcedure, bundle.agentContext, bundle.template)
     files = "".join(f"\n\n----- {part.path} -----\n\n{part.content.strip()}" for part in parts)
+    order, feature = PROMPTS[kind], given.get("feature", "the feature")
     return f"{order} of {feature}: fill in the last of these files. {bundle.primer}{files}\n"

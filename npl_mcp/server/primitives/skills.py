@@ -5,11 +5,11 @@ Skills are served verbatim, under every version of the protocol.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import Any, Literal
 
 from fastmcp import FastMCP
-from fastmcp.resources import ResourceContent, ResourceResult
 from fastmcp.server.extensions import MethodBinding, ServerExtension
 from mcp import MCPError
 from mcp_types import INVALID_PARAMS, CacheableResult, PaginatedRequestParams, PaginatedResult, RequestParams
@@ -19,8 +19,7 @@ from npl_mcp.app.call_reports import seen
 from npl_mcp.app.lanes import lane
 from npl_mcp.app.skills import Skill, file_at, served
 from npl_mcp.server.fastmcp_private import declare_extension
-from npl_mcp.server.primitives.components import CallingTemplate, Given
-from npl_mcp.server.protocol import protocol_errors
+from npl_mcp.server.primitives.components import CallingTemplate, Content, Given
 
 PAGE = 100
 """Maximum skills of a page."""
@@ -93,8 +92,8 @@ def add_skills(server: FastMCP[Any], app: App) -> None:
     :param app: the server's view, which finds and reads them on request.
     """
     server.add_template(
-        CallingTemplate.of(
-            _reader(app),
+        CallingTemplate(
+            function=partial(_content, app),
             uri_template="skill://{path*}",
             name="skill",
             description="A file of a skill, as skills/list names it",
@@ -105,18 +104,9 @@ def add_skills(server: FastMCP[Any], app: App) -> None:
     declare_extension(server, SkillMethods.identifier)
 
 
-def _reader(app: App) -> Callable[[Given], Awaitable[ResourceResult]]:
-    async def read(parts: Given) -> ResourceResult:
-        with protocol_errors():
-            content, kind = await lane("light").run(_content, app, parts["path"])
-        return ResourceResult([ResourceContent(content, mime_type=kind)])
-
-    return read
-
-
-def _content(app: App, path: str) -> tuple[str | bytes, str]:
-    """Return a file's content, as text if its bytes are UTF-8, else as bytes, and its media type."""
-    file = file_at(seen(app).library, path)
+def _content(app: App, given: Given) -> Content:
+    """Return a file's content, as text if its bytes are UTF-8, else as bytes."""
+    file = file_at(seen(app).library, given["path"])
     data = file.read()
     try:
         return data.decode("utf-8"), file.media_type
