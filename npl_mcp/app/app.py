@@ -25,6 +25,7 @@ from npl_index.ranking.indexing import Collection, IndexedDocument
 from npl_index.selectors.grammar import Selector
 from npl_index.tokens.counting import TokenCounter
 from npl_index.tokens.sections import TokenCounts
+from npl_mcp.app.document_sets import IndexedSet
 from npl_mcp.app.file_view import Files, lies_in, real_paths
 from npl_mcp.app.library_documents import LibraryDocuments
 from npl_mcp.app.reading import ReadSections
@@ -37,7 +38,7 @@ from npl_mcp.documents.change_requests import ChangeRequests
 from npl_mcp.documents.cr_documents import CrDocuments
 from npl_mcp.documents.projects import Projects
 from npl_mcp.stores.access import EVERYTHING, Sight
-from npl_mcp.stores.changes import Changes
+from npl_mcp.stores.base.values import filled
 
 logger = logging.getLogger(__name__)
 
@@ -61,30 +62,22 @@ FOR_PROGRAM: ContextVar[bool] = ContextVar("for_program", default=False)
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Gathered:
+@dataclass(frozen=True, kw_only=True)
+class Gathered(IndexedSet):
     """The documents of a request.
 
-    :param collection: their indices, together.
     :param several: whether the request names a set (a folder or a pattern), so that answers name files.
     :param until: value of ``time.monotonic()`` at which the call has to give up.
     :param files: unique name of each document in answers.
     :param aliases: other names of each document in selectors.
-    :param unreadable: omitted files of the set, with the reasons.
     :param exclude: sections of these documents that the caller already has.
-    :param missing: files of the set that are not indexed yet, because the call did not wait for them.
-    :param founds: locations of the documents.
     """
 
-    collection: Collection
     several: bool
     until: float
     files: Sequence[str]
     aliases: Sequence[tuple[str, ...]]
-    unreadable: tuple[str, ...]
     exclude: tuple[Selector, ...] = ()
-    missing: int = 0
-    founds: tuple[Found, ...] = ()
 
 
 class App(Files):
@@ -104,7 +97,7 @@ class App(Files):
         self.sight = sight
         self.seen_roots = only = None if sight.roots is None else real_paths(settings.roots)
         super().__init__(settings, state.files, only)
-        self.stores, self.database = state.stores, state.stores.database
+        self.stores, self.database, self.news = state.stores, state.stores.database, state.stores.changes
         cwd = settings.cwd if only is None or lies_in(str(settings.cwd), only) else None
         self.changes = ChangeRequests(
             Projects(cwd, (*settings.roots, *settings.cr_roots), settings.cr_folders),
@@ -177,11 +170,6 @@ class App(Files):
         """The project of the worklogs: the real path of a folder."""
         return str(self.settings.worklog_project)
 
-    @property
-    def news(self) -> Changes:
-        """Notifier of commits."""
-        return self.stores.changes
-
     def form(self, asked: str | None) -> str:
         """Return the form of an answer: the requested one, else the server's default; programs get JSON."""
         return asked or ("json" if FOR_PROGRAM.get() else self.settings.format)
@@ -246,58 +234,46 @@ class App(Files):
         if ref.file is None or self.documents.is_set(ref):
             await Long()
         named, all_named = self._documents_named(selectors) if ref == DocumentRef() else ({}, False)
+        others: tuple[Found, ...] = ()
         # Selectors without a document are resolved in all documents, both included and excluded ones.
-        all_named = all_named and all(map(self._document_of, exclude))
-        others = () if all_named else self._documents_of(ref, optional=bool(named))
+        if not (all_named and all(map(self._document_of, exclude))):
+            try:
+                others = self.documents.find(ref)
+            except DocumentNotFoundError:
+                if not named:
+                    raise
         found = tuple(dict.fromkeys((*named, *others))) if named else others
         several = len(found) > 1 or (bool(others) and self.documents.is_set(ref))
         if several:
-            founds, collection, unreadable, missing = await self._gather_set(None if named else ref, found)
+            kept = await self._gather_set(None if named else ref, found)
             until = time.monotonic() + self.settings.time_limit
         else:
             state = self.documents.stat(found[0])
             if state.size > SMALL_BYTES:
                 await Long()
             until = time.monotonic() + self.settings.time_limit
-            founds, collection, unreadable, missing = (
-                found,
-                self.indexed_document(found[0], state).collection,
-                (),
-                0,
-            )
-        files, aliases = self.documents.names(founds), self.documents.aliases(ref, founds)
+            kept = IndexedSet(found, self.indexed_document(found[0], state).collection)
+        aliases = self.documents.aliases(ref, kept.founds)
         if named:
             aliases = [
-                (*own, *named.get(document, ())) for document, own in zip(founds, aliases, strict=True)
+                (*own, *named.get(document, ())) for document, own in zip(kept.founds, aliases, strict=True)
             ]
-        excluded = tuple(part for part in exclude if self._may_be_in(founds, files, aliases, part))
-        return Gathered(collection, several, until, files, aliases, unreadable, excluded, missing, founds)
+        names = self.documents.names(kept.founds)
+        gathered = filled(Gathered, kept, several=several, until=until, files=names, aliases=aliases)
+        excluded = tuple(selector for selector in exclude if self._may_be_in(gathered, selector))
+        return replace(gathered, exclude=excluded) if excluded else gathered
 
-    def _may_be_in(
-        self,
-        found: Sequence[Found],
-        files: Sequence[str],
-        aliases: Sequence[Sequence[str]],
-        selector: Selector,
-    ) -> bool:
+    def _may_be_in(self, gathered: Gathered, selector: Selector) -> bool:
         """Return whether a selector may select a section of these documents: it names no other document."""
         name = selector.document
-        if name is None or any(name in (document_name(file), file) for file in files):
+        if name is None or any(name in (document_name(file), file) for file in gathered.files):
             return True
-        elsewhere = () if any(name in own for own in aliases) else self.documents.find_called(name)
-        return not elsewhere or not set(elsewhere).isdisjoint(found)
+        elsewhere = () if any(name in own for own in gathered.aliases) else self.documents.find_called(name)
+        return not elsewhere or not set(elsewhere).isdisjoint(gathered.founds)
 
     def _document_of(self, selector: Selector) -> tuple[Found, ...]:
         """Return the documents with the name in a selector."""
         return () if selector.document is None else self.documents.find_called(selector.document)
-
-    def _documents_of(self, ref: DocumentRef, *, optional: bool) -> tuple[Found, ...]:
-        try:
-            return self.documents.find(ref)
-        except DocumentNotFoundError:
-            if optional:
-                return ()
-            raise
 
     def _documents_named(self, selectors: Sequence[Selector]) -> tuple[dict[Found, list[str]], bool]:
         """Return the documents that selectors name, with those names, and whether each selector names one."""
@@ -310,10 +286,8 @@ class App(Files):
             complete = complete and bool(found)
         return named, complete
 
-    async def _gather_set(
-        self, ref: DocumentRef | None, found: Sequence[Found]
-    ) -> tuple[tuple[Found, ...], Collection, tuple[str, ...], int]:
-        """Return the readable documents of a set, the omitted ones, and the number of documents to come.
+    async def _gather_set(self, ref: DocumentRef | None, found: Sequence[Found]) -> IndexedSet:
+        """Return a set in its indexed state.
 
         :param ref: cache key of the set; ``None`` if it is not cached.
         """
@@ -330,7 +304,7 @@ class App(Files):
             self.documents.apart(listed),
             whole=asked is not None and self.documents.is_whole(asked),
         )
-        return kept.founds, kept.collection, (*kept.unreadable, *gone), kept.missing
+        return replace(kept, unreadable=(*kept.unreadable, *gone)) if gone else kept
 
     def searches_all(self, ref: DocumentRef, selectors: Sequence[Selector]) -> bool:
         """Return whether a request covers all documents that a request without a file covers."""

@@ -13,6 +13,7 @@ import time
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from cachetools import LRUCache
@@ -22,7 +23,7 @@ from npl_index.index.building import WORKER, Reader, indexed
 from npl_index.index.collection import IndexedCollection, KeptDocuments, Read
 from npl_index.index.database import DamagedIndexError, IndexDatabase
 from npl_index.index.driver import driver
-from npl_index.index.entries import FileTask, Indexer, batches
+from npl_index.index.entries import Indexer, batches
 from npl_index.index.members import Members, OvertakenError, States, Update
 from npl_index.index.upkeep import note_use, shrink
 from npl_index.library.documents import Found
@@ -79,8 +80,8 @@ class IndexedSet:
 
     founds: tuple[Found, ...]
     collection: Collection
-    unreadable: tuple[str, ...]
-    missing: int
+    unreadable: tuple[str, ...] = ()
+    missing: int = 0
 
 
 @dataclass
@@ -193,18 +194,18 @@ class DocumentSets:
         except OvertakenError:
             if last:
                 raise NPLError("another process indexes the same files", hint="ask again") from None
-            self._forget(live, damaged=False)
+            self._forget(live, False)
         except (DamagedIndexError, driver().DatabaseError) as error:
             unwritable = isinstance(error, driver().OperationalError)
             if unwritable and "locked" in str(error):
                 raise NPLError("another process writes the index", hint="ask again") from None
             if last:
                 raise
-            self._forget(live, damaged=not unwritable)
+            self._forget(live, not unwritable)
             if unwritable:
                 self.database.leave_file(str(error))
 
-    def _forget(self, live: _CachedSet, *, damaged: bool) -> None:
+    def _forget(self, live: _CachedSet, damaged: bool) -> None:
         """Forget a set, so that the next call compares its files again.
 
         :param damaged: whether to remove the index as well.
@@ -217,10 +218,7 @@ class DocumentSets:
         scope, documents = members.scope(), members.documents()
         founds = tuple(found for found, _ in documents)
         states = [state for _, state in documents]
-
-        def forget(damaged: bool) -> None:
-            self._forget(live, damaged=damaged)
-
+        forget = partial(self._forget, live)
         collection = IndexedCollection(self.database, scope, founds, states, read, self._documents, forget)
         missing = len(members.states) - len(founds) - len(members.failures)
         return IndexedSet(founds, collection, members.unreadable, missing)
@@ -228,29 +226,20 @@ class DocumentSets:
     def _index(self, update: Update, read: Read, apart: Reader | None, done: Indexing | None = None) -> None:
         """Index the files of an update in this process."""
         asked = update.asked
+        keep = len(asked) <= MAX_TEXTS
         for batch in batches(asked):
-            self._index_batch(
-                batch,
-                update,
-                read if apart is None else apart.sent([one.found for one in batch]).read,
-                keep=len(asked) <= MAX_TEXTS,
-            )
+            if self._closed:
+                raise NPLError("the server ends")
+            reader = read if apart is None else apart.sent([one.found for one in batch]).read
+            # After an edit the caller waits, so its next call counts the tokens.
+            made = [self._indexer.entry(one, reader, counted=one.digest is None or not keep) for one in batch]
+            texts = {entry.state.path: parsed for entry, parsed in made}
+            self.built += sum(entry.content is not None for entry, _ in made)
+            for path, number in update.put([entry for entry, _ in made]).items():
+                if keep and (document := texts[path]) is not None:
+                    self._documents.put(number, document)
             if done is not None:
                 done.done += len(batch)
-
-    def _index_batch(self, batch: list[FileTask], update: Update, read: Read, *, keep: bool) -> None:
-        if self._closed:
-            raise NPLError("the server ends")
-        entries, texts = [], {}
-        for one in batch:
-            # After an edit the caller waits, so its next call counts the tokens.
-            entry, parsed = self._indexer.entry(one, read, counted=one.digest is None or not keep)
-            entries.append(entry)
-            texts[entry.state.path] = parsed
-        self.built += sum(one.content is not None for one in entries)
-        for path, number in update.put(entries).items():
-            if keep and (document := texts[path]) is not None:
-                self._documents.put(number, document)
 
     def _begin(
         self, live: _CachedSet, update: Update, read: Read, apart: Reader | None, whole: bool

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import re
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from heapq import nsmallest
 from weakref import WeakKeyDictionary
 from zlib import crc32
 
-from npl_index.errors import DocumentNotFoundError
 from npl_index.library.documents import DocumentRef
-from npl_index.library.references import document_name
 from npl_index.markdown.sections import Section, SectionTree, Span
 from npl_index.markdown.state import Deadline
 from npl_index.ranking.indexing import Collection
-from npl_index.selectors.writing import qualified
 from npl_index.tokens.sections import TokenCounts
 from npl_mcp.app.app import App
 from npl_mcp.app.waiting import hurried
 from npl_mcp.browsing.places import HURRY, title_of
-from npl_mcp.browsing.relations import INDEX_FILES, Relations, around, below
+from npl_mcp.browsing.relations import INDEX_FILES, Relations, below, related
+from npl_mcp.browsing.tables import arranged
 from npl_mcp.stores.access import Sight
 
 MAX_SECTION_TOKENS = 1_000
@@ -53,6 +52,8 @@ CHECKS: Mapping[str, str] = {
 }
 """Names and titles of the checks."""
 
+COLUMNS = ("file", "line", "selector", "tokens", "note")
+"""Columns of the table of defects."""
 
 _cached: WeakKeyDictionary[Collection, dict[tuple[DocumentRef, Sight], tuple[Defect, ...]]] = (
     WeakKeyDictionary()
@@ -81,34 +82,42 @@ class Defect:
 
 
 @dataclass(frozen=True, slots=True)
-class Health:
-    """The defects of a folder.
+class HealthPage:
+    """The defects of a folder or file: their numbers, and a page of the defects of one check.
 
-    :param defects: defects, in the order of the documents.
+    :param counts: number of defects by check.
+    :param checks: titles of the checks, by name.
+    :param check: check of the page's defects.
+    :param items: defects of the page.
+    :param total: number of defects that pass the filter.
+    :param limit: maximum number of defects in a page.
+    :param offset: number of defects before the page.
     :param searched: number of documents that were read.
     :param documents: number of documents.
-    :param checks: titles of the checks, by name.
     """
 
-    defects: tuple[Defect, ...]
+    counts: Mapping[str, int]
+    checks: Mapping[str, str]
+    check: str
+    items: Sequence[Defect]
+    total: int
+    limit: int
+    offset: int
     searched: int
     documents: int
-    checks: Mapping[str, str]
 
 
-async def examined(app: App, ref: DocumentRef) -> Health:
-    """Return the defects of a folder or a file.
+async def examined(
+    app: App, ref: DocumentRef, check: str | None, offset: int, limit: int, sort: str, words: str
+) -> HealthPage:
+    """Return a page of the defects of a folder or a file.
 
+    :param check: check whose defects are shown; by default the first one with defects.
     :raises DocumentNotFoundError: there is no such folder.
+    :raises InvalidRequestError: there is no such column.
     """
     began = time.monotonic()
-    requested = await hurried(app.gathered(ref), began, HURRY)
-    around_it = around(app, requested.founds[0])
-    relations = Relations(app, await hurried(app.gathered(around_it), began, HURRY))
-    own = {relations.number_of(found) for found in requested.founds} - {None}
-    if not own:
-        raise DocumentNotFoundError(f"{ref.file!r} is not among the documents of its root")
-    part = [number for number in relations.documents if number in own]
+    relations, requested, part = await related(app, ref, lambda ref: hurried(app.gathered(ref), began, HURRY))
     checks = _Checks(app, relations)
     cached = _cached.setdefault(relations.gathered.collection, {})
     if (found := cached.get((ref, app.sight))) is None:
@@ -116,9 +125,21 @@ async def examined(app: App, ref: DocumentRef) -> Health:
         cached[ref, app.sight] = found
     used = app.stores.calls.files_taken()
     titles = {name: title for name, title in CHECKS.items() if used or name != "unused"}
-    unused = checks.unused(part, used) if used else ()
-    documents = len(requested.founds) + requested.missing
-    return Health((*found, *unused), len(part), documents, titles)
+    defects = (*found, *(checks.unused(part, used) if used else ()))
+    counts = Counter(defect.check for defect in defects)
+    shown = check or next((name for name in titles if counts[name]), "broken")
+    kept = arranged([defect for defect in defects if defect.check == shown], COLUMNS, sort, words)
+    return HealthPage(
+        counts={name: counts[name] for name in titles},
+        checks=titles,
+        check=shown,
+        items=kept[offset : offset + limit],
+        total=len(kept),
+        limit=limit,
+        offset=offset,
+        searched=len(part),
+        documents=len(requested.founds) + requested.missing,
+    )
 
 
 class _Checks:
@@ -185,11 +206,7 @@ class _Checks:
         """Yield documents without links from other documents, unless no document links to another."""
         linked: set[int | None] = set()
         for number in self._relations.documents:
-            for reference in self._relations.references(number):
-                place = self._relations.place(number, reference)
-                target = None if place is None else self._relations.target(place)
-                if target != number:
-                    linked.add(target)
+            linked |= {target for _, _, target in self._relations.links(number)} - {number}
         if linked - {None}:
             for number in part:
                 name = below(self._relations.gathered.founds[number]).rpartition("/")[2]
@@ -205,8 +222,7 @@ class _Checks:
 
     def _at_line(self, number: int, check: str, note: str, line: int) -> Defect:
         """Return a defect at a line, counted from 0."""
-        tree = self._relations.parsed(number).tree
-        index = next((part.index for part in reversed(tree.sections) if part.own.start <= line), 0)
+        index = self._relations.section_at(number, line)
         return replace(self._in_section(number, index, check, note), line=line + 1)
 
     def _in_document(self, number: int, check: str, note: str) -> Defect:
@@ -214,11 +230,9 @@ class _Checks:
         return replace(self._in_section(number, 0, check, note), tokens=tokens)
 
     def _in_section(self, number: int, index: int, check: str, note: str) -> Defect:
-        file = self._relations.gathered.files[number]
-        parsed = self._relations.parsed(number)
-        section = parsed.tree.sections[index]
-        selector = qualified(document_name(file), parsed.step(index))
-        return Defect(check, file, section.own.start + 1, selector, self._counts(number).last(index), note)
+        file, selector = self._relations.gathered.files[number], self._relations.selector(number, index)
+        line = self._relations.parsed(number).tree.sections[index].own.start + 1
+        return Defect(check, file, line, selector, self._counts(number).last(index), note)
 
 
 def _own_text(tree: SectionTree, section: Section) -> str:

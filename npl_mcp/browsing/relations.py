@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from npl_index.cached import cached_property
+from npl_index.errors import DocumentNotFoundError
 from npl_index.library.documents import DocumentRef, Found
-from npl_index.library.references import MARKDOWN_SUFFIXES
+from npl_index.library.references import MARKDOWN_SUFFIXES, document_name
 from npl_index.markdown.links import Reference, own_anchors, slugs
 from npl_index.ranking.indexing import ParsedDocument
+from npl_index.selectors.writing import qualified
 from npl_mcp.app.app import App, Gathered
 
 MAX_DOCUMENTS = 5_000
@@ -121,14 +123,27 @@ class Relations:
         pages = (f"{place}/{name}" for name in INDEX_FILES)
         return next((self._numbers[path] for path in (*files, *pages) if path in self._numbers), None)
 
+    def links(self, document: int) -> Iterator[tuple[Reference, str | None, int | None]]:
+        """Yield the links of a document, each with its target: location, and number of the document."""
+        for reference in self.references(document):
+            place = self.place(document, reference)
+            yield reference, place, None if place is None else self.target(place)
+
+    def section_at(self, document: int, line: int) -> int:
+        """Return the section of a line, both counted from 0."""
+        sections = reversed(self.parsed(document).tree.sections)
+        return next((section.index for section in sections if section.own.start <= line), 0)
+
+    def selector(self, document: int, section: int) -> str:
+        """Return the selector of a section."""
+        return qualified(document_name(self.gathered.files[document]), self.parsed(document).step(section))
+
     def broken(self, document: int) -> Iterator[BrokenLink]:
         """Yield the broken links of a document.
 
         Only links to Markdown are checked, because other files are not documents.
         """
-        for reference in self.references(document):
-            place = self.place(document, reference)
-            target = None if place is None else self.target(place)
+        for reference, place, target in self.links(document):
             if target is not None:
                 if not self.has_anchor(target, reference.anchor):
                     yield BrokenLink(document, reference, "no such heading")
@@ -160,9 +175,23 @@ class Relations:
     def backlinks(self, target: int) -> Iterator[tuple[int, Reference]]:
         """Yield the links of other documents to one, each with the number of its document."""
         for document in self.documents:
-            if document == target:
-                continue
-            for reference in self.references(document):
-                place = self.place(document, reference)
-                if place is not None and self.target(place) == target:
-                    yield document, reference
+            if document != target:
+                found = (reference for reference, _, linked in self.links(document) if linked == target)
+                yield from ((document, reference) for reference in found)
+
+
+async def related(
+    app: App, ref: DocumentRef, gather: Callable[[DocumentRef], Awaitable[Gathered]]
+) -> tuple[Relations, Gathered, list[int]]:
+    """Return the links among the documents around some others, the latter, and those of their numbers whose
+    links are read.
+
+    :param gather: function that returns the documents of a reference.
+    :raises DocumentNotFoundError: there are no such documents.
+    """
+    requested = await gather(ref)
+    relations = Relations(app, await gather(around(app, requested.founds[0])))
+    own = {relations.number_of(found) for found in requested.founds} - {None}
+    if not own:
+        raise DocumentNotFoundError(f"{ref.file!r} is not among the documents of its root")
+    return relations, requested, [number for number in relations.documents if number in own]

@@ -12,7 +12,6 @@ from typing import Annotated, NamedTuple
 
 from annotated_types import Ge
 
-from npl_index.errors import DocumentNotFoundError
 from npl_index.library.documents import DocumentRef
 from npl_index.library.references import document_name
 from npl_index.markdown.front_matter import MAX_YAML
@@ -31,7 +30,7 @@ from npl_mcp.app.section_edits import EditableSection, may_edit, own_section
 from npl_mcp.app.waiting import hurried, waits
 from npl_mcp.browsing.maps import Area, areas_of_files, areas_of_sections
 from npl_mcp.browsing.places import HURRY, Crumb, FolderEntry, above, entries, held, measured, tops
-from npl_mcp.browsing.relations import Relations, around
+from npl_mcp.browsing.relations import Relations, related
 from npl_mcp.browsing.tables import arranged, cell
 from npl_mcp.tools.contract.spec import ToolSpec
 
@@ -453,12 +452,7 @@ async def documents_links(app: App, file: File = None, offset: Offset = 0, limit
 
 
 async def _links(app: App, ref: DocumentRef, offset: int, limit: int) -> Links:
-    requested = await app.gathered(ref)
-    relations = Relations(app, await app.gathered(around(app, requested.founds[0])))
-    own = {relations.number_of(found) for found in requested.founds} - {None}
-    if not own:
-        raise DocumentNotFoundError(f"{ref.file!r} is not among the documents of its root")
-    part = [number for number in relations.documents if number in own]
+    relations, requested, part = await related(app, ref, app.gathered)
     broken = [link for number in part for link in relations.broken(number)]
     backlinks = None if requested.several else list(relations.backlinks(part[0])) if part else []
 
@@ -476,12 +470,9 @@ async def _links(app: App, ref: DocumentRef, offset: int, limit: int) -> Links:
 
 
 def _link(relations: Relations, document: int, reference: Reference, why: str | None = None) -> Link:
-    file = relations.gathered.files[document]
-    parsed = relations.parsed(document)
-    line = reference.line
-    above_line = (section.index for section in reversed(parsed.tree.sections) if section.own.start <= line)
-    step = parsed.step(next(above_line, 0))
-    return Link(file, line + 1, qualified(document_name(file), step), reference.path, reference.anchor, why)
+    file, line = relations.gathered.files[document], reference.line
+    selector = relations.selector(document, relations.section_at(document, line))
+    return Link(file, line + 1, selector, reference.path, reference.anchor, why)
 
 
 TOOLS = (
