@@ -29,8 +29,7 @@ from npl_mcp.app.document_sets import IndexedSet
 from npl_mcp.app.file_view import Files, lies_in, real_paths
 from npl_mcp.app.library_documents import LibraryDocuments
 from npl_mcp.app.reading import ReadSections
-from npl_mcp.app.skills import SkillDocuments
-from npl_mcp.app.sources import ArtifactDocuments, DocumentSource, Sources
+from npl_mcp.app.sources import ArtifactDocuments, DocumentSource, SkillDocuments, Sources
 from npl_mcp.app.state import SharedState
 from npl_mcp.app.waiting import Long, Waiting, waited
 from npl_mcp.config.settings import Settings

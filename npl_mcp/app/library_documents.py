@@ -11,7 +11,6 @@ from __future__ import annotations
 import posixpath
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 from operator import attrgetter
@@ -26,7 +25,7 @@ from npl_index.library.listing import Listed
 from npl_index.library.patterns import PathPattern, alternatives, has_magic
 from npl_index.library.references import MARKDOWN_SUFFIXES, has_suffix, near_names
 from npl_index.library.roots import fits, refuse_questions
-from npl_mcp.app.sources import LoadedDocuments
+from npl_mcp.app.sources import StoredDocuments, StoredFound, stored
 from npl_mcp.stores.data_folder import Stores
 from npl_mcp.stores.library.libraries import Files, LibraryFile, LibraryRevision
 from npl_mcp.stores.library.names import EVERY, SCHEME, LibraryRef, top_of
@@ -42,27 +41,13 @@ _STATE = attrgetter("state")
 _CREATE = "'npl-mcp library push FOLDER' creates one"
 
 
-@dataclass(frozen=True, slots=True)
-class FoundFile(Found):
-    """A file of a library.
-
-    :param below: path of the file in the library.
-    :param file: content of the file.
-    :param state: fingerprint, unique for this content.
-    """
-
-    below: str = field(kw_only=True)
-    file: LibraryFile = field(kw_only=True)
-    state: Fingerprint = field(kw_only=True, compare=False)
-
-    @classmethod
-    def of(cls, root: Root, below: str, file: LibraryFile) -> FoundFile:
-        """Return a file of a revision, named after its root."""
-        path = f"{root.path}/{below}"
-        number = int(file.digest, 16)
-        # Two numbers of 63 bits, as databases hold them. A negative time never counts as too recent.
-        state = Fingerprint(path, -(number >> 65), file.size, number & (1 << 63) - 1)
-        return cls(root, path, root.label, below=below, file=file, state=state)
+def _found(root: Root, below: str, file: LibraryFile) -> StoredFound:
+    """Return a file of a revision, named after its root."""
+    path = f"{root.path}/{below}"
+    number = int(file.digest, 16)
+    # Two numbers of 63 bits, as databases hold them. A negative time never counts as too recent.
+    state = Fingerprint(path, -(number >> 65), file.size, number & (1 << 63) - 1)
+    return StoredFound(root, path, root.label, filed=below, digest=file.digest, state=state)
 
 
 class Listing:
@@ -72,7 +57,7 @@ class Listing:
     :param files: files by path, in order.
     """
 
-    def __init__(self, top: str, files: Mapping[str, FoundFile]) -> None:
+    def __init__(self, top: str, files: Mapping[str, StoredFound]) -> None:
         self.top = top
         files = {path: file for path, file in files.items() if has_suffix(path, MARKDOWN_SUFFIXES)}
         self.every = Listed.of(files.values(), map(_STATE, files.values()))
@@ -84,7 +69,7 @@ class Listing:
     def of(cls, top: str, files: Files) -> Listing:
         """Return a listing of files in their given order."""
         root = Root(top, top)
-        return cls(top, {path: FoundFile.of(root, path, file) for path, file in files.items()})
+        return cls(top, {path: _found(root, path, file) for path, file in files.items()})
 
     def changed(self, files: Files, gone: Collection[str]) -> Listing:
         """Return the listing of a later revision; unchanged entries keep their identity.
@@ -97,23 +82,23 @@ class Listing:
         for path in gone:
             found.pop(path, None)
         size = len(found)
-        found.update((path, FoundFile.of(root, path, file)) for path, file in files.items())
+        found.update((path, _found(root, path, file)) for path, file in files.items())
         # A changed file keeps its position.
         return Listing(self.top, found if len(found) == size else dict(sorted(found.items())))
 
     @cached_property
-    def _by_label(self) -> dict[str, FoundFile]:
+    def _by_label(self) -> dict[str, StoredFound]:
         # Selectors write single spaces for any separators between words.
         return {_label(path): file for path, file in self._by_path.items() if _label(path) != path}
 
     @cached_property
-    def _by_end(self) -> dict[str, list[FoundFile]]:
-        ends: dict[str, list[FoundFile]] = {}
+    def _by_end(self) -> dict[str, list[StoredFound]]:
+        ends: dict[str, list[StoredFound]] = {}
         for path, file in self._by_path.items():
             ends.setdefault(_label(path).rpartition("/")[2], []).append(file)
         return ends
 
-    def one(self, path: str) -> FoundFile | None:
+    def one(self, path: str) -> StoredFound | None:
         """Return the file at a path; ``.md`` is optional."""
         for name in (path, f"{path}.md"):
             found = self._by_path.get(name) or self._by_label.get(name)
@@ -121,11 +106,11 @@ class Listing:
                 return found
         return None
 
-    def ending(self, name: str) -> Iterator[FoundFile]:
+    def ending(self, name: str) -> Iterator[StoredFound]:
         """Yield the files whose paths equal a name or end with it; ``.md`` is optional."""
         for wanted in (name, f"{name}.md"):
             for found in self._by_end.get(wanted.rpartition("/")[2], ()):
-                if f"/{_label(found.below)}".endswith(f"/{wanted}"):
+                if f"/{_label(found.filed)}".endswith(f"/{wanted}"):
                     yield found
 
     def part(self, path: str) -> tuple[Found, ...]:
@@ -162,7 +147,7 @@ class Listing:
     def _test(self, path: str) -> Callable[[str], bool]:
         found = self.one(path)
         if found is not None:
-            return found.below.__eq__
+            return found.filed.__eq__
         return (
             partial(fits, PathPattern.compile(path.split("/"), parameter="file"))
             if has_magic(path)
@@ -174,7 +159,7 @@ class Listing:
         return Listed.of(found, map(_STATE, found)) if found else ()
 
 
-class LibraryDocuments:
+class LibraryDocuments(StoredDocuments):
     """The libraries as documents.
 
     :param stores: stores of the libraries.
@@ -203,7 +188,17 @@ class LibraryDocuments:
         :raises DocumentTooLargeError: there are more documents than the limit.
         """
         text = ref.file or ""
-        found = self._all_files() if text == EVERY else self._files_named(text)
+        if text == EVERY:
+            found: tuple[Found, ...] = self._listings.joined([one.every for one in self._current_listings()])
+            if not found:
+                raise DocumentNotFoundError("there is no library", hint=_CREATE)
+        else:
+            wanted, path = read_name(text)
+            listing = self._listing(wanted)
+            found = listing.part(path)
+            if not found:
+                refuse_questions(path, text)
+                raise DocumentNotFoundError(f"there is no document {text!r}", near=listing.near(path))
         if len(found) > self._max_files:
             problem = f"there are more than {self._max_files:,} files"
             raise DocumentTooLargeError(problem, hint="name a folder of the library")
@@ -230,50 +225,24 @@ class LibraryDocuments:
     def find_called(self, name: str) -> tuple[Found, ...]:
         """Find the documents of current revisions whose paths equal a name or end with it."""
         found = [file for listing in self._current_listings() for file in listing.ending(name)]
-        exact = tuple(file for file in found if _label(file.below) in (name, f"{name}.md"))
+        exact = tuple(file for file in found if _label(file.filed) in (name, f"{name}.md"))
         return exact or tuple(found)
 
     def aliases(self, found: Found) -> tuple[str, ...]:
         """Return the path in the library."""
         return (found.path.partition("/")[2],)
 
-    def stat(self, found: Found) -> Fingerprint:
-        """Return the state in which a file was found."""
-        return _library_file(found).state
-
     def read(self, found: Found) -> Document:
         """Read a file in the state in which it was found.
 
         :raises UnreadableDocumentError: the content in the database has changed.
         """
-        file = _library_file(found)
-        return _document(file, self._stores.library.content(file.path, file.file.digest))
+        digest = stored(found).digest
+        return stored(found).document(self._stores.library.content(found.path, digest), digest)
 
-    def apart(self) -> LibraryDocuments:
-        """Return this object: other processes receive the texts, so they need no database."""
-        return self
-
-    def sent(self, founds: Sequence[Found]) -> LoadedDocuments:
-        """Return a reader of these documents for another process."""
-        files = list(map(_library_file, founds))
-        texts = self._stores.library.contents({found.file.digest for found in files})
-        present = [found for found in files if found.file.digest in texts]
-        return LoadedDocuments({found.path: _document(found, texts[found.file.digest]) for found in present})
-
-    def _files_named(self, text: str) -> tuple[Found, ...]:
-        wanted, path = read_name(text)
-        listing = self._listing(wanted)
-        found = listing.part(path)
-        if not found:
-            refuse_questions(path, text)
-            raise DocumentNotFoundError(f"there is no document {text!r}", near=listing.near(path))
-        return found
-
-    def _all_files(self) -> tuple[Found, ...]:
-        found = self._listings.joined([listing.every for listing in self._current_listings()])
-        if not found:
-            raise DocumentNotFoundError("there is no library", hint=_CREATE)
-        return found
+    def texts(self, founds: Sequence[Found]) -> Mapping[str, bytes]:
+        """Return the contents of files by digest."""
+        return self._stores.library.contents({stored(found).digest for found in founds})
 
     def _current_listings(self) -> Iterator[Listing]:
         """Yield the current listing of each library that the caller may see."""
@@ -298,7 +267,9 @@ class Listings:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._kept: LRUCache[str, tuple[LibraryRevision, Listing]] = LRUCache(_MAX_FILES, _weight)
+        self._kept: LRUCache[str, tuple[LibraryRevision, Listing]] = LRUCache(
+            _MAX_FILES, lambda kept: min(len(kept[1].every), _MAX_FILES)
+        )
         self._joined: tuple[list[Listed], Listed] | None = None
 
     def get(self, stores: Stores, revision: LibraryRevision, top: str) -> Listing:
@@ -341,23 +312,6 @@ def read_name(text: str) -> tuple[LibraryRef, str]:
     return wanted, path
 
 
-def _document(found: FoundFile, data: bytes) -> Document:
-    return Document(
-        name=found.name,
-        path=found.path,
-        root=found.root.label,
-        fingerprint=found.state,
-        data=data,
-        digest=found.file.digest,
-        npl=False,
-        filed=found.below,
-    )
-
-
-def _weight(kept: tuple[LibraryRevision, Listing]) -> int:
-    return min(len(kept[1].every), _MAX_FILES)
-
-
 def _label(path: str) -> str:
     return " ".join(path.split())
 
@@ -365,8 +319,3 @@ def _label(path: str) -> str:
 def _starts_in(folder: str) -> Callable[[str], bool]:
     begin = f"{folder}/"
     return lambda path: path.startswith(begin)
-
-
-def _library_file(found: Found) -> FoundFile:
-    assert isinstance(found, FoundFile)
-    return found

@@ -22,9 +22,9 @@ from urllib.parse import quote
 
 from npl_index.errors import DocumentNotFoundError, NPLError
 from npl_index.library.catalog import Root
-from npl_index.library.documents import Document, DocumentRef, Fingerprint, Found, Library
+from npl_index.library.documents import DocumentRef, Fingerprint, Found, Library
 from npl_index.library.files import read_below
-from npl_index.library.references import MARKDOWN_SUFFIXES, has_suffix, near_names
+from npl_index.library.references import MARKDOWN_SUFFIXES, has_suffix
 from npl_index.library.roots import Roots
 from npl_index.markdown.front_matter import MAX_YAML, find_front_matter, typed_values
 from npl_index.markdown.links import references
@@ -240,64 +240,6 @@ def _similar(every: Sequence[Skill]) -> Iterator[tuple[str, int, str]]:
         if fuzz.token_set_ratio(*texts, processor=utils.default_process) >= MAX_SIMILARITY:
             problem = f"the description is nearly that of {other.place}: say when to use which skill"
             yield f"{skill.place}/{SKILL}", 3, problem
-
-
-class SkillDocuments:
-    """Skills as documents: ``skill:NAME``, or the address of a skill, stands for all its Markdown.
-
-    :param library: library with their files.
-    """
-
-    SCHEME = SCHEME
-
-    def __init__(self, library: Library) -> None:
-        self._library = library
-
-    def find(self, ref: DocumentRef) -> tuple[Found, ...]:
-        """Find the Markdown of a skill.
-
-        :raises DocumentNotFoundError: no skill has the name; ``near`` has similar names.
-        """
-        found = self._markdown_of((ref.file or "").partition(":")[2])
-        if not found:
-            near = near_names(ref.file or "", (f"{SCHEME}:{skill.name}" for skill in served(self._library)))
-            raise DocumentNotFoundError(f"there is no skill {ref.file!r}", near=near)
-        return found
-
-    def find_called(self, name: str) -> tuple[Found, ...]:
-        """Find the ``SKILL.md`` of a skill with a name."""
-        return self._markdown_of(name)[:1]
-
-    def _markdown_of(self, name: str) -> tuple[Found, ...]:
-        wanted = name.removeprefix("//").removesuffix(f"/{SKILL}")
-        for skill in served(self._library):
-            if wanted in (skill.name, skill.place):
-                return tuple(file.found for file in skill.files if has_suffix(file.path, MARKDOWN_SUFFIXES))
-        return ()
-
-    def is_set(self, ref: DocumentRef) -> bool:
-        """Return whether a skill has several Markdown files."""
-        return len(self._markdown_of((ref.file or "").partition(":")[2])) > 1
-
-    def holds(self, text: str) -> bool:  # noqa: ARG002
-        """Return ``False``: no name has a comma."""
-        return False
-
-    def aliases(self, found: Found) -> tuple[str, ...]:  # noqa: ARG002
-        """Return an empty tuple: the files have the names of the library."""
-        return ()
-
-    def stat(self, found: Found) -> Fingerprint:
-        """Return the state of a file."""
-        return self._library.stat(found)
-
-    def read(self, found: Found) -> Document:
-        """Read a file."""
-        return self._library.read(found)
-
-    def apart(self) -> None:
-        """Return ``None``: skills are too small for other processes."""
-        return
 
 
 def file_at(library: Library, uri: str) -> SkillFile:

@@ -26,8 +26,9 @@ from npl_index.library.catalog import Root
 from npl_index.library.documents import Document, DocumentRef, Fingerprint, Found, Library
 from npl_index.library.lazy import LazySequence
 from npl_index.library.listing import Listed
-from npl_index.library.references import MARKDOWN_SUFFIXES, has_suffix
+from npl_index.library.references import MARKDOWN_SUFFIXES, has_suffix, near_names
 from npl_index.library.roots import refuse_questions
+from npl_mcp.app import skills
 from npl_mcp.stores.artifact.artifacts import require_revision
 from npl_mcp.stores.base.database import Row
 from npl_mcp.stores.base.errors import RESTORE
@@ -39,35 +40,30 @@ class DocumentSource(Protocol):
 
     def find(self, ref: DocumentRef) -> tuple[Found, ...]:
         """Find the documents of a reference."""
-        ...
 
     def is_set(self, ref: DocumentRef) -> bool:
         """Return whether a reference names a set; its number of documents does not count."""
-        ...
 
-    def holds(self, text: str) -> bool:
+    def holds(self, text: str) -> bool:  # noqa: ARG002
         """Return whether a text with commas is one name."""
-        ...
+        return False
 
     def find_called(self, name: str) -> tuple[Found, ...]:
         """Find the documents of a name without a scheme in a selector."""
-        ...
 
-    def aliases(self, found: Found) -> tuple[str, ...]:
+    def aliases(self, found: Found) -> tuple[str, ...]:  # noqa: ARG002
         """Return further names of a document in selectors."""
-        ...
+        return ()
 
     def stat(self, found: Found) -> Fingerprint:
         """Return the fingerprint of a document, without reading it."""
-        ...
 
     def read(self, found: Found) -> Document:
         """Read a whole document."""
-        ...
 
     def apart(self) -> Reader | None:
         """Return a reader for another process, if the source has one."""
-        ...
+        return None
 
 
 class Sources:
@@ -192,16 +188,71 @@ class LoadedDocuments:
 
 
 @dataclass(frozen=True, slots=True)
-class FoundRevision(Found):
+class StoredFound(Found):
+    """A document of the database.
+
+    :param filed: path or name of its file; selectors call it by that name.
+    :param digest: digest of its content.
+    :param state: fingerprint, unique for both.
+    """
+
+    filed: str = field(kw_only=True)
+    digest: str = field(kw_only=True)
+    state: Fingerprint = field(kw_only=True, compare=False)
+
+    def document(self, data: bytes, digest: str) -> Document:
+        """Return the document with a content."""
+        return Document(
+            name=PurePosixPath(self.filed).stem,
+            path=self.path,
+            root=self.root.label,
+            fingerprint=self.state,
+            data=data,
+            digest=digest,
+            npl=False,
+            filed=self.filed,
+        )
+
+
+class StoredDocuments(DocumentSource):
+    """Documents of the database. Other processes receive their texts, so they need no database."""
+
+    def stat(self, found: Found) -> Fingerprint:
+        """Return the state in which a document was found."""
+        return stored(found).state
+
+    def apart(self) -> StoredDocuments:
+        """Return this object."""
+        return self
+
+    def sent(self, founds: Sequence[Found]) -> LoadedDocuments:
+        """Return a reader of documents for another process."""
+        every, texts = list(map(stored, founds)), self.texts(founds)
+        present = [found for found in every if found.digest in texts]
+        return LoadedDocuments({one.path: one.document(texts[one.digest], one.digest) for one in present})
+
+    def texts(self, founds: Sequence[Found]) -> Mapping[str, bytes]:
+        """Return the contents of documents by digest, from one query; damaged ones are missing."""
+        raise NotImplementedError
+
+
+def stored(found: Found) -> StoredFound:
+    """Return a document of the database as such."""
+    assert isinstance(found, StoredFound)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class FoundRevision(StoredFound):
     """A revision of an artifact.
 
+    Its state comes from its row, since a revision never changes; but after a restored backup, a number may
+    denote another revision.
+
     :param row: artifact_id, revision_num, filename, size and digest.
-    :param state: from the row, since a revision never changes; but after a restored backup, a number may
-        denote another revision.
     """
 
     row: Row = field(kw_only=True, compare=False)
-    state: Fingerprint = field(kw_only=True)
 
     @classmethod
     def of(cls, row: Row) -> FoundRevision:
@@ -209,10 +260,11 @@ class FoundRevision(Found):
         name = f"{ArtifactDocuments.SCHEME}:{row['artifact_id']}@{row['revision_num']}"
         content = blake2b(f"{row['digest']} {row['filename']}".encode(), digest_size=7)
         state = Fingerprint(name, 0, row["size"], int.from_bytes(content.digest(), "big"))
-        return cls(_ARTIFACTS, name, _ARTIFACTS.label, row=row, state=state)
+        named = {"filed": row["filename"], "digest": row["digest"], "state": state}
+        return cls(_ARTIFACTS, name, _ARTIFACTS.label, row=row, **named)
 
 
-class ArtifactDocuments:
+class ArtifactDocuments(StoredDocuments):
     """Artifacts as documents: ``artifact:12`` is the current revision of one, ``artifact:12@0`` its first.
 
     ``artifact:*`` is the current revision of each Markdown artifact.
@@ -239,20 +291,23 @@ class ArtifactDocuments:
         :raises DocumentTooLargeError: there are more than the limit.
         """
         if self.is_set(ref):
-            return self._all()
+            every = self._current.listed(self._stores)
+            if not every:
+                hint = "artifact_list lists all artifacts"
+                raise DocumentNotFoundError("no artifact is Markdown", hint=hint)
+            if len(every) > self._max_files:
+                problem = f"there are more than {self._max_files:,} artifacts"
+                raise DocumentTooLargeError(problem, hint="name some: artifact:1, artifact:2")
+            return every
         artifact, number = _parse_name(ref.file or "")
         with self._stores.database.read() as tx:
             found = FoundRevision.of(require_revision(tx, artifact, number))
-        refuse_questions(found.row["filename"], ref.file or "")
+        refuse_questions(found.filed, ref.file or "")
         return (found,)
 
     def is_set(self, ref: DocumentRef) -> bool:
         """Return whether a name denotes all artifacts; a revision is one document."""
         return ref.file == f"{self.SCHEME}:*"
-
-    def holds(self, text: str) -> bool:  # noqa: ARG002
-        """Return ``False``: no name has a comma."""
-        return False
 
     def find_called(self, name: str) -> tuple[Found, ...]:
         """Find the current revisions whose file has a name; the suffix is optional."""
@@ -271,34 +326,10 @@ class ArtifactDocuments:
         """Return the artifact's name without its revision."""
         return (found.path.partition("@")[0],)
 
-    def _all(self) -> tuple[Found, ...]:
-        found = self._current.listed(self._stores)
-        if not found:
-            raise DocumentNotFoundError("no artifact is Markdown", hint="artifact_list lists all artifacts")
-        if len(found) > self._max_files:
-            problem = f"there are more than {self._max_files:,} artifacts"
-            raise DocumentTooLargeError(problem, hint="name some: artifact:1, artifact:2")
-        return found
-
-    def stat(self, found: Found) -> Fingerprint:
-        """Return the fingerprint of a revision."""
-        return _revision(found).state
-
-    def apart(self) -> ArtifactDocuments:
-        """Return this object: other processes receive the texts, so they need no database."""
-        return self
-
-    def sent(self, founds: Sequence[Found]) -> LoadedDocuments:
-        """Return a reader of these revisions for another process; all contents come from one query."""
-        every = list(map(_revision, founds))
+    def texts(self, founds: Sequence[Found]) -> Mapping[str, bytes]:
+        """Return the contents of revisions by digest."""
         with self._stores.database.read() as tx:
-            texts = self._stores.artifact.contents.many(tx, [revision.row for revision in every])
-        present = (
-            (revision, revision.row["digest"]) for revision in every if revision.row["digest"] in texts
-        )
-        return LoadedDocuments(
-            {revision.path: _document(revision, texts[digest], digest) for revision, digest in present}
-        )
+            return self._stores.artifact.contents.many(tx, [_revision(found).row for found in founds])
 
     def read(self, found: Found) -> Document:
         """Read a revision; selectors call it by its file name.
@@ -306,7 +337,55 @@ class ArtifactDocuments:
         :raises StorageError: its file cannot be read.
         """
         revision, data = self._stores.artifact.content(*_parse_name(found.path))
-        return _document(_revision(found), data, revision.digest)
+        return stored(found).document(data, revision.digest)
+
+
+class SkillDocuments(DocumentSource):
+    """Skills as documents: ``skill:NAME``, or the address of a skill, stands for all its Markdown.
+
+    :param library: library with their files.
+    """
+
+    SCHEME = skills.SCHEME
+
+    def __init__(self, library: Library) -> None:
+        self._library = library
+
+    def find(self, ref: DocumentRef) -> tuple[Found, ...]:
+        """Find the Markdown of a skill.
+
+        :raises DocumentNotFoundError: no skill has the name; ``near`` has similar names.
+        """
+        found = self._markdown_of((ref.file or "").partition(":")[2])
+        if not found:
+            near = near_names(
+                ref.file or "", (f"{self.SCHEME}:{skill.name}" for skill in skills.served(self._library))
+            )
+            raise DocumentNotFoundError(f"there is no skill {ref.file!r}", near=near)
+        return found
+
+    def find_called(self, name: str) -> tuple[Found, ...]:
+        """Find the ``SKILL.md`` of a skill with a name."""
+        return self._markdown_of(name)[:1]
+
+    def _markdown_of(self, name: str) -> tuple[Found, ...]:
+        wanted = name.removeprefix("//").removesuffix(f"/{skills.SKILL}")
+        for skill in skills.served(self._library):
+            if wanted in (skill.name, skill.place):
+                return tuple(file.found for file in skill.files if has_suffix(file.path, MARKDOWN_SUFFIXES))
+        return ()
+
+    def is_set(self, ref: DocumentRef) -> bool:
+        """Return whether a skill has several Markdown files."""
+        return len(self._markdown_of((ref.file or "").partition(":")[2])) > 1
+
+    def stat(self, found: Found) -> Fingerprint:
+        """Return the state of a file."""
+        return self._library.stat(found)
+
+    def read(self, found: Found) -> Document:
+        """Read a file."""
+        return self._library.read(found)
 
 
 class CurrentRevisions:
@@ -379,16 +458,3 @@ def _parse_name(name: str) -> tuple[int, int | None]:
 def _revision(found: Found) -> FoundRevision:
     assert isinstance(found, FoundRevision)
     return found
-
-
-def _document(found: FoundRevision, data: bytes, digest: str) -> Document:
-    return Document(
-        name=PurePosixPath(found.row["filename"]).stem,
-        path=found.path,
-        root=found.root.label,
-        fingerprint=found.state,
-        data=data,
-        digest=digest,
-        npl=False,
-        filed=found.row["filename"],
-    )
