@@ -21,7 +21,7 @@ from npl_index.errors import NPLError
 from npl_index.library.documents import DocumentRef
 from npl_index.ranking.analysis import terms
 from npl_mcp.app.app import App
-from npl_mcp.app.call_reports import PAGES, STDIO, Call, Caller, Sink, log_sinks
+from npl_mcp.app.call_reports import PAGES, STDIO, Call, Caller, Sink, write_line
 from npl_mcp.stores.base.paging import now
 from npl_mcp.stores.calls import CONTEXT, CallStore, LoggedCall, Offered
 
@@ -54,9 +54,7 @@ _CLOSE_SECONDS = 2.0
 
 def sinks(app: App) -> tuple[Sink, ...]:
     """Return the sinks of finished calls that the settings of an application enable."""
-    if app.settings.log_calls == "off":
-        return log_sinks()
-    return (*log_sinks(), CallLog(app))
+    return (write_line,) if app.settings.log_calls == "off" else (write_line, CallLog(app))
 
 
 class CallLog:
@@ -85,7 +83,10 @@ class CallLog:
             self._thread = threading.Thread(target=self._run, name="npl-call-log", daemon=True)
             self._thread.start()
         try:
-            self._queue.put_nowait((self._logged(call), call.caller, _loaded_files(call.data)))
+            answer, files = call.data, set[str]()
+            if isinstance(answer, Tailored):
+                files = {section.file or answer.file for section in answer.sections}
+            self._queue.put_nowait((self._logged(call), call.caller, files))
         except queue.Full:
             logger.debug("a call is left out of the log")
 
@@ -161,7 +162,10 @@ class CallLog:
             "file": _storable(answer.file),
             "asked": budget if isinstance(budget, int) else None,
             "used": answer.total_tokens,
-            "taken": tuple(_storable(_section_name(part.file, part.selector)) for part in answer.sections),
+            "taken": tuple(
+                _storable(part.selector if part.file is None else f"{part.file}: {part.selector}")
+                for part in answer.sections
+            ),
             "wanted": tuple(map(_storable, _requested(given))),
             "offered": tuple((kind, _storable(selector)) for kind, selector in offers[:_MAX_OFFERS]),
         }
@@ -185,21 +189,10 @@ def _asked(call: Call) -> str | None:
     return " ".join(one for one in words if isinstance(one, str)).strip() or None
 
 
-def _loaded_files(answer: object) -> set[str]:
-    """Return the documents of the loaded sections."""
-    if not isinstance(answer, Tailored):
-        return set()
-    return {section.file or answer.file for section in answer.sections}
-
-
 def _requested(given: Mapping[str, object]) -> list[str]:
     """Return the selectors that a call requests."""
     lists = (given.get(name) for name in ("selectors", "sections"))
     return [str(selector) for found in lists if isinstance(found, list) for selector in found]
-
-
-def _section_name(file: str | None, selector: str) -> str:
-    return selector if file is None else f"{file}: {selector}"
 
 
 def _storable(text: str, max_length: int = _MAX_TEXT) -> str:

@@ -191,7 +191,9 @@ class Reports:
 
 
 def write_line(call: Call) -> None:
-    """Log one line of JSON about a call, without its arguments and its answer."""
+    """Log one line of JSON about a call, without its arguments and its answer, if the level is logged."""
+    if not logger.isEnabledFor(logging.INFO):
+        return
     line = {
         "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "event": "call",
@@ -206,8 +208,3 @@ def write_line(call: Call) -> None:
     if call.caller.identity is not None:
         line["token"] = call.caller.identity.name
     logger.info("%s", json.dumps(line), extra={"bare": True})
-
-
-def log_sinks() -> tuple[Sink, ...]:
-    """Return the sink of the text log, if the log level includes it."""
-    return (write_line,) if logger.isEnabledFor(logging.INFO) else ()

@@ -30,23 +30,37 @@ HEAVY_WORKERS = 3
 LANES: Mapping[str, int] = {"light": WORKERS, "heavy": HEAVY_WORKERS, "search": 2, "woken": 2, "bodies": 1}
 
 
-class Turns:
-    """The scheduling of calls: the caller with the fewest running calls is next; equal callers take turns.
+class WorkerLane:
+    """A few threads. The caller with the fewest running calls is next; equal callers take turns.
 
-    One caller leaves a slot to the others. Of two slots it may take both: calls may wait for the database.
+    One caller leaves a thread to the others. Of two it may take both: calls may wait for the database.
 
-    :param slots: maximum number of concurrent calls.
+    :param size: number of threads.
+    :param short: whether the calls of this lane are short and have priority.
     """
 
-    def __init__(self, slots: int) -> None:
-        self._free, self._each = slots, max(2, slots - 1)
+    def __init__(self, size: int, *, short: bool = False) -> None:
+        self._short, self._threads = short, anyio.CapacityLimiter(size)
+        self._free, self._each = size, max(2, size - 1)
         self._running: Counter[Hashable] = Counter()
         # Callers in the order of their turns.
         self._waiting: dict[Hashable, deque[anyio.Event]] = {}
         self._moved = 0.0
 
-    async def begin(self, caller: Hashable) -> None:
-        """Wait for a turn of the caller, which lasts until :meth:`end`."""
+    async def run(self, work: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
+        """Run a function in a thread at the caller's turn; return its result."""
+        caller = CALLER.get()
+        key = caller and caller.key
+        if self._short:
+            work = priority()(work)
+        await self._begin(key)
+        try:
+            return await anyio.to_thread.run_sync(partial(work, *given, **named), limiter=self._threads)
+        finally:
+            self._end(key)
+
+    async def _begin(self, caller: Hashable) -> None:
+        """Wait for a turn of the caller, which lasts until :meth:`_end`."""
         turn = anyio.Event()
         turns = self._waiting.setdefault(caller, deque())
         turns.append(turn)
@@ -55,14 +69,14 @@ class Turns:
             await turn.wait()
         except BaseException:  # cancellation is not an Exception, and the turn must not be lost
             if turn.is_set():
-                self.end(caller)
+                self._end(caller)
             else:
                 turns.remove(turn)
                 if not turns:
                     del self._waiting[caller]
             raise
 
-    def end(self, caller: Hashable) -> None:
+    def _end(self, caller: Hashable) -> None:
         """End a turn; the next call begins."""
         self._free += 1
         self._running[caller] -= 1
@@ -86,34 +100,6 @@ class Turns:
             turns.popleft().set()
             if turns:
                 self._waiting[key] = turns  # behind the others
-
-
-class WorkerLane:
-    """A few threads in which callers take turns.
-
-    :param size: number of threads.
-    :param short: whether the calls of this lane are short and have priority.
-    """
-
-    def __init__(self, size: int, *, short: bool = False) -> None:
-        self._short, self._turns, self._threads = short, Turns(size), anyio.CapacityLimiter(size)
-
-    @property
-    def blocked(self) -> float:
-        """See :attr:`Turns.blocked`."""
-        return self._turns.blocked
-
-    async def run(self, work: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
-        """Run a function in a thread at the caller's turn; return its result."""
-        caller = CALLER.get()
-        key = caller and caller.key
-        if self._short:
-            work = priority()(work)
-        await self._turns.begin(key)
-        try:
-            return await anyio.to_thread.run_sync(partial(work, *given, **named), limiter=self._threads)
-        finally:
-            self._turns.end(key)
 
 
 def blocked(seconds: float) -> list[str]:

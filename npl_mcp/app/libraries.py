@@ -56,20 +56,6 @@ class Pushed:
     replaced: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Merged:
-    """The merged files of a folder and of others.
-
-    :param files: all files.
-    :param texts: merged contents by path.
-    :param taken: paths of files that differ from the folder's.
-    """
-
-    files: Files
-    texts: Mapping[str, bytes] = field(default_factory=dict)
-    taken: tuple[str, ...] = ()
-
-
 @dataclass
 class Pulled:
     """The result of a pull.
@@ -128,16 +114,17 @@ class Libraries:
             if not founds:
                 raise DocumentNotFoundError(f"{folder} has no Markdown", hint="name another folder")
             files = {path: self._library_file(path, found) for path, found in founds.items()}
-            current = self._current_revision(name)
+            current = None
+            with suppress(DocumentNotFoundError):
+                current = self._store.revision(name)
             number = 0 if current is None else current.number
             theirs = {} if current is None else self._store.files(current)
             base = None if current is None else self._noted_files(folder, name, force=force)
-            merged = _Merged(files)
+            every, texts, taken = files, dict[str, bytes](), tuple[str, ...]()
             if base is not None and not force:
-                merged = self._merged(top_of(name, number), base, files, theirs, founds)
-
-            read = partial(self._content, founds, merged.texts)
-            done = self._store.push(name, merged.files, read, **details, expect=number)
+                every, texts, taken = self._merged(top_of(name, number), base, files, theirs, founds)
+            read = partial(self._content, founds, texts)
+            done = self._store.push(name, every, read, **details, expect=number)
             if done is not None:  # otherwise another push came first
                 break
         others = LibraryDifference.between(base or {}, theirs) if force else LibraryDifference((), (), ())
@@ -145,11 +132,11 @@ class Libraries:
         replaced = tuple(path for path in sorted(changed) if files.get(path) != theirs[path])
         if not dry_run:
             revision = self._store.revision(name, done.number)
-            if merged.taken:
+            if taken:
                 own = frozenset((path, file.digest) for path, file in files.items())
-                self._write_files(Pulled(revision), folder, merged.files, own)
+                self._write_files(Pulled(revision), folder, every, own)
             self._note(folder, revision)
-        return Pushed(done, merged.taken, replaced)
+        return Pushed(done, taken, replaced)
 
     def _library_file(self, path: str, found: Found) -> LibraryFile:
         # Contents are read twice, because together they may not fit into memory.
@@ -160,15 +147,12 @@ class Libraries:
     def _content(self, founds: Mapping[str, Found], texts: Mapping[str, bytes], path: str) -> bytes:
         return texts[path] if path in texts else self._reader.read(founds[path]).data
 
-    def _current_revision(self, name: str) -> LibraryRevision | None:
-        with suppress(DocumentNotFoundError):
-            return self._store.revision(name)
-        return None
-
     def _merged(
         self, top: str, base: Files, ours: Files, theirs: Files, founds: Mapping[str, Found]
-    ) -> _Merged:
+    ) -> tuple[dict[str, LibraryFile], dict[str, bytes], tuple[str, ...]]:
         """Merge the files of a folder with those of others.
+
+        Return all files, the merged contents by path, and the paths of files that differ from the folder's.
 
         :param top: name of the others' revision.
         :raises ConflictError: both sides changed the same section of a file, or one removed it.
@@ -198,7 +182,7 @@ class Libraries:
                 f"others changed the same sections of {some(conflicts)}",
                 hint=f"their text is {top}/{conflicts[0]}; put both into your file, then push --force",
             )
-        return _Merged(files, texts, tuple(sorted(taken)))
+        return files, texts, tuple(sorted(taken))
 
     def _noted_files(self, folder: Path, name: str, *, force: bool) -> Files | None:
         """Return the files of the revision in a folder's note; ``None`` without a note.
@@ -267,7 +251,9 @@ class Libraries:
             once = {path for path, _ in held}.difference(files)
             for at, found in self._markdown_files(folder).items():
                 if at in once and (at, self._reader.read(found).digest) in held:
-                    _remove(folder, at)
+                    below, _, name = at.rpartition("/")
+                    with Folder.opened(folder, below) as place:
+                        place.remove(name)
                     done.removed.append(at)
         except OSError as error:
             reason = error.strerror or type(error).__name__
@@ -327,9 +313,3 @@ Held = frozenset[tuple[str, str]]
 """Pairs of a path and the digest of a content."""
 
 _IN_THE_WAY = (errno.ENOTDIR, errno.ELOOP)
-
-
-def _remove(folder: Path, path: str) -> None:
-    below, _, name = path.rpartition("/")
-    with Folder.opened(folder, below) as place:
-        place.remove(name)

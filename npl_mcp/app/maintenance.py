@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import shutil
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import mkdtemp
 
-from npl_mcp.stores.base.database import Database
 from npl_mcp.stores.base.errors import AlreadyExistsError, StorageError
 from npl_mcp.stores.base.folder import DATABASE_FILE
 from npl_mcp.stores.checking import check_rows
@@ -60,20 +60,14 @@ def check(stores: Stores) -> Report:
 
     :raises DatabaseError: the database cannot be read at all.
     """
-    return _report(stores.database)
-
-
-def _report(database: Database) -> Report:
+    database = stores.database
     problems = (*database.check(), *check_rows(database), *LibraryStore(database).check())
     with database.read() as tx:
         return Report(tx.value("SELECT count(*) FROM revision"), problems)
 
 
 def _copy(stores: Stores, folder: Path) -> Report:
-    copied = Stores(folder, 0)
-    try:
+    with closing(Stores(folder, 0)) as copied:
         if not stores.database.copy(folder / DATABASE_FILE):
             copy_stores(stores, copied)
-        return _report(copied.database)
-    finally:
-        copied.close()
+        return check(copied)

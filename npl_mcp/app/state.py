@@ -7,12 +7,13 @@ import threading
 from array import array
 from collections.abc import Callable
 
-from cachetools import LRUCache
+from cachetools import LRUCache, cached
 
 from npl_index.answer.suggestions import Companions
 from npl_index.index.entries import Indexer
 from npl_index.library.cache import BuildingCache
 from npl_index.library.listing import FileListings
+from npl_index.markdown.links import Reference, references
 from npl_index.markdown.state import NO_DEADLINE, Deadline
 from npl_index.ranking.indexing import IndexedDocument, ParsedDocument
 from npl_index.tokens.counting import TokenCounter
@@ -22,7 +23,6 @@ from npl_index.tokens.sections import NOTHING, KnownCounts, TokenCounts
 from npl_mcp.app.document_sets import DocumentSets
 from npl_mcp.app.library_documents import Listings
 from npl_mcp.app.reading import Readers
-from npl_mcp.app.references import cached_references
 from npl_mcp.app.sources import CurrentRevisions
 from npl_mcp.config.settings import Settings
 from npl_mcp.documents.editor import Editor
@@ -31,6 +31,8 @@ from npl_mcp.stores.data_folder import Stores
 from npl_mcp.stores.worklog.rows import PROCESS
 
 _MAX_COUNT_BYTES = 16 * 1024 * 1024
+_MAX_LINKS = 200_000
+"""Cached links: about 40 MB."""
 
 
 class SharedState:
@@ -42,7 +44,12 @@ class SharedState:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.stores = Stores(settings.data_folder, settings.max_artifact_bytes, settings.database_url)
-        self.listings, self.revisions, self.references = Listings(), CurrentRevisions(), cached_references()
+        self.listings, self.revisions = Listings(), CurrentRevisions()
+        self.references = cached(
+            LRUCache(_MAX_LINKS, lambda found: min(1 + len(found), _MAX_LINKS)),
+            key=lambda parsed: (parsed.document.digest, parsed.tree.dialect),
+            lock=threading.Lock(),
+        )(_references)
         self.companions = Companions()
         self.files = FileListings()
         self.tickets, self.editor = Tickets(), Editor()
@@ -75,10 +82,9 @@ class SharedState:
 
     def load_counter(self) -> TokenCounter:
         """Load the vocabulary if it is on this machine; afterwards :attr:`counter` is exact."""
-        if self._counter is None:
-            with self._counter_lock:
-                if self._counter is None:
-                    self._counter = best_counter(self.settings.vocabulary, self.settings.vocabularies)
+        with self._counter_lock:
+            if self._counter is None:
+                self._counter = best_counter(self.settings.vocabulary, self.settings.vocabularies)
         return self._counter
 
     def token_counts(
@@ -106,3 +112,8 @@ class SharedState:
         """Close the index and the database; stop indexing."""
         self.sets.close()
         self.stores.close()
+
+
+def _references(parsed: ParsedDocument) -> tuple[Reference, ...]:
+    """Return the links of a document."""
+    return tuple(references(parsed.tree.source, nested=parsed.tree.dialect == "npl"))

@@ -147,7 +147,7 @@ def _without_line(outcome: Outcome | None) -> Outcome | None:
 async def _asked(app: App, question: Question, ref: DocumentRef) -> Asked:
     request = TailorRequest.parse(context=question.text, default_budget=app.settings.token_budget)
     form: Form = Markdown() if app.settings.format == "markdown" else Json(*ENVELOPE)
-    async with found_in(app, ref, request) as (request, documents):
+    async with found_in(app, ref, request) as (request, documents, _):
         with documents.collection.reading():
             found = find(request, documents, app.settings.weights)
             made = answer(request, found, documents, form, Companions())

@@ -20,7 +20,7 @@ from npl_mcp.app.waiting import hurried, waits
 from npl_mcp.browsing.places import HURRY
 from npl_mcp.tools.contract.responses import ENVELOPE
 from npl_mcp.tools.contract.spec import ToolSpec
-from npl_mcp.tools.npl import Count, File, Format, Item, Kind, companions, found_in
+from npl_mcp.tools.npl import Count, File, Format, Item, Kind, companions, found_in, tailor_request
 
 MAX_ROWS = 1_000
 """Rows of an answer; the page Ask shows 200."""
@@ -54,15 +54,7 @@ async def npl_audit(
     :raises NPLError: see :func:`~npl_mcp.tools.npl.npl_load_tailored`.
     """
     ref = DocumentRef.parse(file, resource_type, item)
-    request = TailorRequest.parse(
-        context=context,
-        topics=topics,
-        selectors=selectors,
-        token_budget=token_budget,
-        depth=depth,
-        exclude=exclude,
-        default_budget=app.settings.token_budget,
-    )
+    request = tailor_request(app, context, topics, selectors, token_budget, depth=depth, exclude=exclude)
     asked = AuditRequest(tuple(open or ()), matching, section, offset, limit, matches)
     # A person sees what is ready.
     return await hurried(_audited(app, ref, request, asked, format), time.monotonic(), HURRY)
@@ -74,7 +66,7 @@ async def _audited(
     forms: dict[str, Form] = {"json": Json(*ENVELOPE), "markdown": Markdown()}
 
     async def answer() -> Audit:
-        async with found_in(app, ref, request) as (wanted, documents):
+        async with found_in(app, ref, request) as (wanted, documents, _):
             return audit(
                 wanted,
                 asked,
@@ -110,13 +102,7 @@ async def npl_ask(
     :raises NPLError: see :func:`~npl_mcp.tools.npl.npl_load_tailored`.
     """
     ref = DocumentRef.parse(file)
-    request = TailorRequest.parse(
-        context=context,
-        topics=topics,
-        selectors=selectors,
-        token_budget=token_budget,
-        default_budget=app.settings.token_budget,
-    )
+    request = tailor_request(app, context, topics, selectors, token_budget)
     asked = AuditRequest(tuple(open or ()), matching, section, offset, matches=True)
     shown = await _audited(app, ref, request, asked, format)
     return Written(shown, shown.answers[shown.form].text)

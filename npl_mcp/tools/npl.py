@@ -205,7 +205,8 @@ async def npl_section_index(
     async def answer() -> IndexReply | Written[IndexReply]:
         gathered = await app.gathered(ref)
         told = told_changes(app, gathered.founds, request.budget)
-        return told.before(section_index(app, ref, gathered, told.less(request, "budget")))
+        less = replace(request, budget=told.rest(request.budget))
+        return told.before(section_index(app, ref, gathered, less))
 
     return await app.unchanging(answer)
 
@@ -248,27 +249,36 @@ async def npl_load_tailored(
     :raises DocumentError: the file cannot be read.
     """
     ref = DocumentRef.parse(file, resource_type, item)
-    request = TailorRequest.parse(
-        context=question_in(app, context),
-        topics=topics,
-        selectors=[*(selectors or ()), *(sections or ())],
-        token_budget=token_budget,
-        depth=depth,
-        explain=explain,
-        exclude=exclude,
-        default_budget=app.settings.token_budget,
-    )
+    context, named = question_in(app, context), [*(selectors or ()), *(sections or ())]
+    more = {"depth": depth, "explain": explain, "exclude": exclude}
+    request = tailor_request(app, context, topics, named, token_budget, **more)
     form: Form = Markdown() if app.form(format) == "markdown" else Json(*ENVELOPE)
     return await written(app, ref, request, form)
+
+
+def tailor_request(
+    app: App,
+    context: str | None,
+    topics: Sequence[str] | None,
+    selectors: Sequence[str] | None,
+    token_budget: int | None,
+    **more: Any,
+) -> TailorRequest:
+    """Check a request; the default budget is that of the server.
+
+    :param more: further arguments of :meth:`TailorRequest.parse`.
+    """
+    asked: dict[str, Any] = {"context": context, "topics": topics, "selectors": selectors, **more}
+    return TailorRequest.parse(**asked, token_budget=token_budget, default_budget=app.settings.token_budget)
 
 
 async def written(app: App, ref: DocumentRef, request: TailorRequest, form: Form) -> Written[Tailored]:
     """Return the answer to a request about documents, in a form."""
 
     async def answer() -> Written[Tailored]:
-        async with gathered_in(app, ref, request) as (wanted, documents, founds):
+        async with found_in(app, ref, request) as (wanted, documents, founds):
             told = told_changes(app, founds, wanted.token_budget)
-            wanted = told.less(wanted, "token_budget")
+            wanted = replace(wanted, token_budget=told.rest(wanted.token_budget))
             answer = write(wanted, documents, form, weights=app.settings.weights, companions=companions(app))
             answer = told.before(answer)
             if app.reader is not None:
@@ -285,15 +295,6 @@ def companions(app: App) -> Companions:
 
 @asynccontextmanager
 async def found_in(
-    app: App, ref: DocumentRef, request: TailorRequest
-) -> AsyncIterator[tuple[TailorRequest, DocumentSet]]:
-    """Yield the request and the documents of :func:`gathered_in`."""
-    async with gathered_in(app, ref, request) as (request, documents, _):
-        yield request, documents
-
-
-@asynccontextmanager
-async def gathered_in(
     app: App, ref: DocumentRef, request: TailorRequest
 ) -> AsyncIterator[tuple[TailorRequest, DocumentSet, Sequence[Found]]]:
     """Yield a request with its exclusions resolved, its documents, and their files.
@@ -381,14 +382,7 @@ async def content_tailored(
     :raises NPLError: see :func:`npl_load_tailored`.
     """
     ref = DocumentRef.parse(file, resource_type, item)
-    request = TailorRequest.parse(
-        context=context,
-        topics=topics,
-        selectors=selectors,
-        token_budget=token_budget,
-        depth=depth,
-        default_budget=app.settings.token_budget,
-    )
+    request = tailor_request(app, context, topics, selectors, token_budget, depth=depth)
     return (await written(app, ref, request, Form())).value
 
 

@@ -34,14 +34,9 @@ class Told:
     tokens: int = 0
     reader: ReadSections | None = None
 
-    def less(self, request: T, budget: str) -> T:
-        """Return a request whose budget leaves room for the changes.
-
-        :param budget: name of its field.
-        """
-        whole: int | None = getattr(request, budget)
-        less: Any = request if whole is None else replace(request, **{budget: whole - self.tokens})  # type: ignore[type-var]
-        return less  # type: ignore[no-any-return]
+    def rest(self, budget: int | None) -> int | None:
+        """Return the part of a budget that the changes leave."""
+        return None if budget is None else budget - self.tokens
 
     def before(self, answer: T) -> T:
         """Return an answer that begins with the changes."""
