@@ -52,15 +52,8 @@ class KnowCaller(Middleware):
             CALLER.reset(token)
 
     async def on_initialize(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
-        """Answer a handshake."""
-        return await self._introduced(await call_next(context))
-
-    async def on_discover(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
-        """Answer a discovery request."""
-        return await self._introduced(await call_next(context))
-
-    async def _introduced(self, result: Any) -> Any:
-        """Return the server's instructions, for the domains and documents that the caller sees."""
+        """Answer a handshake with the instructions for the domains and documents that the caller sees."""
+        result = await call_next(context)
         if not getattr(result, "instructions", None):
             return result
         shown, served = [domain for domain in self._domains if sees_domain(domain, sight())], ""
@@ -70,6 +63,8 @@ class KnowCaller(Middleware):
                 lambda: what_is_served(seen(self._app)), abandon_on_cancel=True
             )
         return result.model_copy(update={"instructions": introduction(shown, served)})
+
+    on_discover = on_initialize
 
 
 def caller_of(request: Any) -> Caller:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 from annotated_types import Ge
 
@@ -17,7 +17,7 @@ from npl_index.library.references import document_name
 from npl_index.markdown.front_matter import MAX_YAML
 from npl_index.markdown.front_matter import values as front_values
 from npl_index.markdown.links import Reference, slugs
-from npl_index.markdown.sections import Section, SectionTree, Span
+from npl_index.markdown.sections import SectionTree, Span
 from npl_index.markdown.state import Deadline
 from npl_index.ranking.indexing import ParsedDocument
 from npl_index.selectors.grammar import compile_selector
@@ -209,76 +209,48 @@ async def documents_look(
     :raises SectionNotFoundError: the selector selects nothing.
     :raises InvalidRequestError: a folder has no such column.
     """
-    part = _FolderPart(sort, filter, offset, limit)
+
+    def page(crumbs: tuple[Crumb, ...], every: Sequence[FolderEntry], missing: int) -> FolderView:
+        """Return a folder with a page of its entries.
+
+        :param crumbs: folders above it and the folder itself; empty for all roots and libraries.
+        """
+        tokens = [entry.tokens for entry in every]
+        kept = arranged(every, COLUMNS, sort, filter)
+        return FolderView(
+            name=crumbs[-1].name if crumbs else "",
+            address=file or "",
+            crumbs=crumbs[:-1],
+            items=tuple(kept[offset : offset + limit]),
+            total=len(kept),
+            limit=limit,
+            offset=offset,
+            files=sum(entry.files for entry in every),
+            sections=sum(entry.sections for entry in every),
+            tokens=None if None in tokens else sum(known or 0 for known in tokens),
+            token_counter=app.counter.name,
+            missing_files=missing or None,
+        )
+
     if file is None:
         every = [entry async for entry in tops(app)]
-        missing = sum(entry.missing or 0 for entry in every)
-        return Look(folder=replace(_folder_page(app, (), every, part), missing_files=missing or None))
+        return Look(folder=page((), every, sum(entry.missing or 0 for entry in every)))
     ref = DocumentRef.parse(file)
 
     async def look() -> Look:
         try:
             gathered = await hurried(app.gathered(ref), time.monotonic(), HURRY)
         except NotIndexedError as error:
-            return Look(folder=_unread(app, file, ref, error.files, part))
-        if gathered.several:
-            return Look(folder=_folder_view(app, file, gathered, part))
-        return Look(file=_file_view(app, gathered, selector, offset, limit))
+            folder = page(above(file, app.documents.find(ref)), (), error.files)
+            return Look(folder=replace(folder, tokens=None))
+        if not gathered.several:
+            return Look(file=_file_view(app, gathered, selector, offset, limit))
+        files, crumbs = measured(app, gathered), above(file, gathered.founds)
+        folder = page(crumbs, tuple(entries(file, gathered, files)), gathered.missing)
+        areas = areas_of_files(crumbs[-1], gathered, files) if folder.tokens else None
+        return Look(folder=replace(folder, map=areas, unreadable=gathered.unreadable or None))
 
     return await app.unchanging(look)
-
-
-class _FolderPart(NamedTuple):
-    """The requested part of a folder's entries."""
-
-    sort: str
-    filter: str
-    offset: int
-    limit: int
-
-
-def _folder_view(app: App, file: str, gathered: Gathered, part: _FolderPart) -> FolderView:
-    files = measured(app, gathered)
-    every = tuple(entries(file, gathered, files))
-    crumbs = above(file, gathered.founds)
-    folder = _folder_page(app, crumbs, every, part)
-    return replace(
-        folder,
-        address=file,
-        map=areas_of_files(crumbs[-1], gathered, files) if folder.tokens else None,
-        unreadable=gathered.unreadable or None,
-        missing_files=gathered.missing or None,
-    )
-
-
-def _unread(app: App, file: str, ref: DocumentRef, missing: int, part: _FolderPart) -> FolderView:
-    """Return a folder of which no document is indexed yet."""
-    folder = _folder_page(app, above(file, app.documents.find(ref)), (), part)
-    return replace(folder, address=file, tokens=None, missing_files=missing)
-
-
-def _folder_page(
-    app: App, crumbs: tuple[Crumb, ...], every: Sequence[FolderEntry], part: _FolderPart
-) -> FolderView:
-    """Return a folder with a page of its entries.
-
-    :param crumbs: folders above it and the folder itself; empty for all roots and libraries.
-    """
-    tokens = [entry.tokens for entry in every]
-    kept = arranged(every, COLUMNS, part.sort, part.filter)
-    return FolderView(
-        name=crumbs[-1].name if crumbs else "",
-        address="",
-        crumbs=crumbs[:-1],
-        items=tuple(kept[part.offset : part.offset + part.limit]),
-        total=len(kept),
-        limit=part.limit,
-        offset=part.offset,
-        files=sum(entry.files for entry in every),
-        sections=sum(entry.sections for entry in every),
-        tokens=None if None in tokens else sum(filter(None, tokens)),
-        token_counter=app.counter.name,
-    )
 
 
 def _file_view(app: App, gathered: Gathered, selector: str | None, offset: int, limit: int) -> FileView:
@@ -326,12 +298,13 @@ def _outline_rows(parsed: ParsedDocument, file: str, counts: TokenCounts) -> lis
     for section in tree.sections:
         depths.append(0 if section.parent is None else depths[section.parent] + 1)
 
-    def row(section: Section) -> OutlineRow:
-        return OutlineRow(
+    return [
+        OutlineRow(
             index=section.index,
             name=section.title,
             selector=qualified(document, parsed.step(section.index)),
-            anchor=_anchor(section, anchors),
+            # Anchors of headings have no colon.
+            anchor=next(anchors) if section.level else f"part:{section.index}" if section.index else "",
             level=section.level,
             depth=depths[section.index],
             start_line=section.own.start + 1,
@@ -341,15 +314,8 @@ def _outline_rows(parsed: ParsedDocument, file: str, counts: TokenCounts) -> lis
             words=section.own_traits.word_count,
             traits=held(section.own_traits),
         )
-
-    return [row(section) for section in tree.sections]
-
-
-def _anchor(section: Section, anchors: Iterator[str]) -> str:
-    """Return the anchor of a section; anchors of headings have no colon."""
-    if section.level:
-        return next(anchors)
-    return f"part:{section.index}" if section.index else ""
+        for section in tree.sections
+    ]
 
 
 def _visible_rows(rows: Sequence[OutlineRow]) -> tuple[OutlineRow, ...]:

@@ -122,7 +122,10 @@ def dump_files(
     :raises DocumentNotFoundError: the path does not exist, or git does not see the file.
     :raises DocumentTooLargeError: there are too many files.
     """
-    pattern = _pattern(glob_filter)
+    pattern = None
+    if glob_filter is not None:
+        check_name(glob_filter, "glob_filter")
+        pattern = PathPattern.compile(glob_filter.removeprefix("./").split("/"), parameter="glob_filter")
     target = _existing(app, path)
     folder = target if os.path.isdir(target) else os.path.dirname(target)
     below = os.curdir if folder == target else os.path.basename(target)
@@ -130,7 +133,8 @@ def dump_files(
     if folder != target and not names:
         raise DocumentNotFoundError(f"git does not see {path!r}", hint="git ignores it; name another file")
     if pattern is not None:
-        names = [name for name in names if _matches(pattern, name.split("/"))]
+        parts = [name.split("/") for name in names]
+        names = ["/".join(part) for part in parts if pattern.matches(part) or pattern.matches(part[-1:])]
     if len(names) > app.library.limits.max_files:
         raise too_many(f"{app.library.limits.max_files:,} files")
     return _dump(app, [os.path.join(folder, name) for name in names], path)
@@ -217,17 +221,6 @@ def _existing_folder(app: App, path: str) -> str:
     if not os.path.isdir(real):
         raise InvalidRequestError(f"{path!r} is not a folder", parameter="path", hint="give its folder")
     return real
-
-
-def _pattern(glob: str | None) -> PathPattern | None:
-    if glob is None:
-        return None
-    check_name(glob, "glob_filter")
-    return PathPattern.compile(glob.removeprefix("./").split("/"), parameter="glob_filter")
-
-
-def _matches(pattern: PathPattern, segments: Sequence[str]) -> bool:
-    return pattern.matches(segments) or pattern.matches(segments[-1:])
 
 
 def _dump(app: App, files: Sequence[str], path: str) -> DumpReply:

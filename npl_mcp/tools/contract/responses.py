@@ -135,8 +135,4 @@ def encode(body: Mapping[str, object]) -> str:
 
 def sendable(text: str) -> str:
     """Return a text that UTF-8 can encode: lone surrogates become U+FFFD."""
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
-    return text
+    return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
