@@ -123,17 +123,14 @@ class News(Awaited):
 
 
 class NewsUser(Protocol):
-    """A reader of other callers' commits."""
+    """A reader of other callers' commits.
 
-    @property
-    def database(self) -> Database:
-        """The database with the commits."""
-        ...
+    :param database: database with the commits.
+    :param news: notifier of commits.
+    """
 
-    @property
-    def news(self) -> Changes:
-        """The notifier of commits."""
-        ...
+    database: Database
+    news: Changes
 
 
 class Patience:

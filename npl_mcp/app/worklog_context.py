@@ -14,21 +14,18 @@ from npl_mcp.stores.changes import Changes
 
 
 class WorklogUser(NewsUser, Protocol):
-    """A caller of worklog tools."""
+    """A caller of worklog tools.
+
+    :param agent: name under which its current session is kept; empty for the shared one of the project.
+    :param seen_roots: real paths of the only folders that it may see; ``None`` without a restriction.
+    """
+
+    agent: str
+    seen_roots: tuple[str, ...] | None
 
     @property
     def project(self) -> str:
         """The real path of the project's folder."""
-        ...
-
-    @property
-    def agent(self) -> str:
-        """The name under which its current session is kept; empty for the shared one of the project."""
-        ...
-
-    @property
-    def seen_roots(self) -> tuple[str, ...] | None:
-        """Real paths of the only folders that the caller may see; ``None`` without a restriction."""
         ...
 
 

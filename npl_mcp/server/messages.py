@@ -23,7 +23,6 @@ _NO_BRACKETS = bytes(set(range(256)) - set(_STEPS))
 LONGEST_END = 512
 """Bytes at the end of a message that are searched for its id."""
 
-_LONG_ID = re.compile(rb'"(?:i|\\u0069)(?:d|\\u0064)"\s*:\s*(?:"(?:[^"\\]|\\.){200}|-?\d{200})')
 _ID = rb'"id"\s*:\s*(?:(-?[0-9]{1,200})|"([^"\\\x00-\x1f]{1,200})")\s*'
 _OTHER = rb'"(?:jsonrpc|method)"\s*:\s*"[^"\\]{0,100}"\s*'
 _FIRST_ID = re.compile(rb"\s*\{\s*(?:" + _OTHER + rb",\s*){0,2}" + _ID + rb"(?:[,}]|$)")
@@ -42,8 +41,10 @@ def excess(message: bytes | bytearray) -> str | None:
         return None
     if message.count(b'"') - message.count(b'\\"') > 4 * MOST_VALUES:
         return f"more than {MOST_VALUES:,} values"
-    outside = b'""'.join(_pieces(message)[::2])
-    brackets = _brackets(outside)
+    # Escapes become NUL, which JSON does not allow; the parts outside and inside strings alternate.
+    unescaped = bytes(message).replace(b"\\\\", b"\0").replace(b'\\"', b"\0")
+    outside = b'""'.join(unescaped.split(b'"', 4 * MOST_VALUES)[::2])
+    brackets = outside.translate(None, _NO_BRACKETS)
     if outside.count(b",") + brackets.count(b"[") + brackets.count(b"{") > MOST_VALUES:
         return f"more than {MOST_VALUES:,} values"
     if len(brackets) > 2 * MOST_VALUES or max(accumulate(map(_STEPS.__getitem__, brackets))) > DEEPEST:
@@ -63,14 +64,3 @@ def identity(message: bytes | bytearray) -> int | str | None:
         return None
     number, text = found.groups()
     return int(number) if number else text.decode("utf-8", "replace")
-
-
-def _pieces(message: bytes | bytearray) -> list[bytes]:
-    """Return the parts outside and inside strings, alternating; escapes become NUL, which JSON does not
-    allow.
-    """
-    return bytes(message).replace(b"\\\\", b"\0").replace(b'\\"', b"\0").split(b'"', 4 * MOST_VALUES)
-
-
-def _brackets(outside: bytes) -> bytes:
-    return outside.translate(None, _NO_BRACKETS)

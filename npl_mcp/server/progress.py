@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from typing import Any
 
 import anyio
@@ -36,23 +35,17 @@ class TellProgress(Middleware):
         request = client and client.request_context
         if client is None or not request or "progressToken" not in (request.meta or {}):
             return await call_next(context)
-        async with _told(client):
-            return await call_next(context)
-
-
-@asynccontextmanager
-async def _told(client: Context) -> AsyncIterator[None]:
-    """Notify a client while the context lasts; nothing is sent afterwards."""
-    teller = _Teller(client)
-    token = PROGRESS.set(teller.reach)
-    task = asyncio.create_task(teller.run())
-    try:
-        yield
-        await teller.tell_parts()
-    finally:
-        PROGRESS.reset(token)
-        teller.ends.cancel()
-        await task
+        teller = _Teller(client)
+        token = PROGRESS.set(teller.reach)
+        task = asyncio.create_task(teller.run())
+        try:
+            answer = await call_next(context)
+            await teller.tell_parts()
+            return answer
+        finally:
+            PROGRESS.reset(token)
+            teller.ends.cancel()
+            await task
 
 
 class _Teller:

@@ -57,7 +57,9 @@ def add_completions(server: FastMCP[Any], app: App) -> None:
         async with Context(fastmcp=server) as known:
             token = CALLER.set(caller_of(known.request_context))
         try:
-            names = _named(ref)
+            # The sources for the arguments of a prompt or an address, by name.
+            uri = ref.uri if isinstance(ref, ResourceTemplateReference) else ""
+            names = _ARGUMENTS if isinstance(ref, PromptReference) else _PARAMETERS.get(uri, {})
             if argument.name not in names or not sight().has_domain(DOMAIN):
                 return Completion(values=[])
             given = (context and context.arguments) or {}
@@ -70,15 +72,6 @@ def add_completions(server: FastMCP[Any], app: App) -> None:
 
 Source = Callable[[App, str, Given], Iterable[str]]
 """Takes the caller's view, the typed text, and the other arguments; returns candidates."""
-
-
-def _named(ref: object) -> Mapping[str, Source]:
-    """Return the sources for the arguments of an address or a prompt, by name."""
-    if isinstance(ref, PromptReference):
-        return _ARGUMENTS
-    if not isinstance(ref, ResourceTemplateReference):
-        return {}
-    return _PARAMETERS.get(ref.uri, {})
 
 
 def _values(app: App, source: Source, typed: str, given: Given) -> Completion:
