@@ -14,23 +14,8 @@ from typing import Annotated
 from npl_index.errors import InvalidRequestError
 from npl_mcp.app.app import App
 from npl_mcp.stores.artifact import artifacts as store
-from npl_mcp.stores.artifact.artifacts import (
-    FIRST_PURPOSE,
-    PURPOSE,
-    ArchivedArtifact,
-    ArtifactEntry,
-    RevisionEntry,
-    RevisionOrigin,
-    Stored,
-)
+from npl_mcp.stores.artifact import descriptions
 from npl_mcp.stores.artifact.comparing import Comparison, compare, cut_line
-from npl_mcp.stores.artifact.descriptions import (
-    RevisionDraft,
-    as_text,
-    check_filename,
-    given_content,
-    picture_type,
-)
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.paging import LARGEST_PAGE, Page, Slice
 from npl_mcp.stores.base.values import filled
@@ -38,12 +23,12 @@ from npl_mcp.stores.review.annotation import count_lines, split_lines
 from npl_mcp.tools.contract.parameters import Check, Name, RowId, Text, Unlisted, Whole
 from npl_mcp.tools.contract.spec import ToolSpec
 
-FileName = Annotated[str, Check(check_filename)]
-Purpose = Annotated[str, Check(checks.line, PURPOSE)]
+FileName = Annotated[str, Check(descriptions.check_filename)]
+Purpose = Annotated[str, Check(checks.line, store.PURPOSE)]
 
 
 @dataclass(frozen=True, slots=True)
-class RevisionContent(RevisionOrigin):
+class RevisionContent(store.RevisionOrigin):
     """A revision of an artifact with its file.
 
     :param filename: name of the file, as given.
@@ -79,7 +64,7 @@ class Compared:
 
 
 @dataclass(frozen=True, slots=True)
-class RevisionView(RevisionOrigin):
+class RevisionView(store.RevisionOrigin):
     """A revision for people: some lines of its file.
 
     :param notes: notes on the revision.
@@ -110,7 +95,7 @@ def artifact_create(
     created_by: Name | None = None,
     purpose: Purpose | None = None,
     session_id: Name | None = None,
-) -> Stored:
+) -> store.Stored:
     """Store a file as a new artifact.
 
     :param name: name of the artifact, unique.
@@ -122,8 +107,10 @@ def artifact_create(
     :raises SessionNotFoundError: there is no such session.
     :raises ClosedError: the session is archived.
     """
-    data = given_content(content, file_content_base64, app.settings.max_artifact_bytes)
-    draft = RevisionDraft(data, filename, created_by, FIRST_PURPOSE if purpose is None else purpose)
+    data = descriptions.given_content(content, file_content_base64, app.settings.max_artifact_bytes)
+    draft = descriptions.RevisionDraft(
+        data, filename, created_by, store.FIRST_PURPOSE if purpose is None else purpose
+    )
     return app.stores.artifact.create(name, artifact_type, draft, session_id)
 
 
@@ -137,7 +124,7 @@ def artifact_add_revision(
     purpose: Purpose | None = None,
     notes: Text | None = None,
     expect: Annotated[Whole | None, Unlisted] = None,
-) -> Stored:
+) -> store.Stored:
     """Add a new current revision to an artifact.
 
     :param content: the file as text.
@@ -151,8 +138,8 @@ def artifact_add_revision(
     :raises ArtifactNotFoundError: there is no such artifact.
     :raises ClosedError: the artifact is archived.
     """
-    data = given_content(content, file_content_base64, app.settings.max_artifact_bytes)
-    draft = RevisionDraft(data, filename, created_by, purpose or "", notes)
+    data = descriptions.given_content(content, file_content_base64, app.settings.max_artifact_bytes)
+    draft = descriptions.RevisionDraft(data, filename, created_by, purpose or "", notes)
     return app.stores.artifact.add_revision(artifact_id, draft, expect=expect)
 
 
@@ -171,14 +158,14 @@ def artifact_get(
     :raises RecordNotFoundError: it has no such revision.
     """
     found, content = app.stores.artifact.content(artifact_id, revision)
-    plain = as_text(content) if text else None
+    plain = descriptions.as_text(content) if text else None
     encoded = base64.b64encode(content).decode("ascii") if plain is None else None
     return filled(RevisionContent, found, content=plain, file_content=encoded)
 
 
 def artifact_list(
     app: App, limit: int | None = None, offset: int | None = None, archived: bool = False
-) -> Page[ArtifactEntry]:
+) -> Page[store.ArtifactEntry]:
     """List artifacts, newest first.
 
     :param archived: list archived artifacts instead of the others.
@@ -191,7 +178,7 @@ def artifact_list(
 
 def artifact_history(
     app: App, artifact_id: RowId, limit: int | None = None, offset: int | None = None
-) -> Page[RevisionEntry]:
+) -> Page[store.RevisionEntry]:
     """List an artifact's revisions, newest first.
 
     :returns: a page; each item is a revision in a history.
@@ -202,7 +189,7 @@ def artifact_history(
         return store.history(tx, artifact_id, part)
 
 
-def artifact_archive(app: App, artifact_id: RowId, archived: bool = True) -> ArchivedArtifact:
+def artifact_archive(app: App, artifact_id: RowId, archived: bool = True) -> store.ArchivedArtifact:
     """Archive an artifact, or bring it back.
 
     :param archived: true archives the artifact, false brings it back.
@@ -229,12 +216,12 @@ def artifact_look(
     """
     page = Slice.parse(limit, offset, LARGEST_PAGE)
     found, content = app.stores.artifact.content(artifact_id, revision)
-    whole = as_text(content)
+    whole = descriptions.as_text(content)
     shown = None if whole is None else islice(split_lines(whole), page.offset, page.offset + page.limit)
     return filled(
         RevisionView,
         found,
-        media_type=picture_type(content),
+        media_type=descriptions.picture_type(content),
         text=None if whole is None or text is None else whole[: max(0, text)],
         lines=None if shown is None else tuple(cut_line(line.rstrip("\r\n")) for line in shown),
         total=count_lines(whole or ""),
@@ -257,7 +244,7 @@ def artifact_compare(
     texts: list[str] = []
     for name, number in (("old", old), ("new", new)):
         revision, content = app.stores.artifact.content(artifact_id, number)
-        text = as_text(content)
+        text = descriptions.as_text(content)
         if text is None:
             raise InvalidRequestError(
                 f"revision {number} is not text", parameter=name, hint="only texts can be compared"

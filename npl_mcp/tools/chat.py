@@ -18,18 +18,13 @@ from npl_mcp.stores.base.paging import LARGEST_PAGE, Page, Slice
 from npl_mcp.stores.base.values import filled
 from npl_mcp.stores.changes import Topic
 from npl_mcp.stores.chat import feed, inbox, messages, rooms, todos
-from npl_mcp.stores.chat.feed import Event
-from npl_mcp.stores.chat.inbox import MarkedRead, Notification
-from npl_mcp.stores.chat.messages import Message, Reaction, Share
-from npl_mcp.stores.chat.rooms import NewRoom, Room, RoomDetails, RoomState
-from npl_mcp.stores.chat.todos import Claim, ListedTodo, Todo, TodoUpdate
 from npl_mcp.tools.contract.naming import NamedDocument, documents_named
 from npl_mcp.tools.contract.parameters import ActorIfOwn, Check, Name, RowId, ShortName, Text, Wait, Whole
 from npl_mcp.tools.contract.spec import ToolSpec
 
 
 @dataclass(frozen=True, slots=True)
-class ClaimReply(Claim):
+class ClaimReply(todos.Claim):
     """The result of a claim.
 
     :param claimed: whether a todo was claimed.
@@ -41,7 +36,7 @@ class ClaimReply(Claim):
 
 
 @dataclass(frozen=True, slots=True)
-class Sent(Message):
+class Sent(messages.Message):
     """A message that was sent.
 
     :param event_id: its event.
@@ -68,7 +63,7 @@ def chat_create_room(
     description: Text | None = None,
     session_id: ShortName | None = None,
     session_title: Name | None = None,
-) -> NewRoom:
+) -> rooms.NewRoom:
     """Create a room.
 
     :param name: name of the room, unique.
@@ -91,7 +86,7 @@ def chat_update_room(
     room_id: RowId,
     persona: Name,
     action: Annotated[str, "join, leave, archive or reopen", Check(checks.choice, tuple(rooms.ACTIONS))],
-) -> RoomState:
+) -> rooms.RoomState:
     """Join, leave, archive or reopen a room.
 
     :returns: a room after a change.
@@ -132,7 +127,7 @@ def chat_send_message(
 
 def chat_react(
     app: App, event_id: RowId, persona: Name, emoji: Annotated[str, Check(checks.line, messages.EMOJI)]
-) -> Reaction:
+) -> messages.Reaction:
     """React to an event.
 
     :returns: a reaction to an event.
@@ -149,7 +144,7 @@ def chat_share_artifact(
     persona: Name,
     artifact_id: RowId,
     revision: Annotated[Whole | None, "Number"] = None,
-) -> Share:
+) -> messages.Share:
     """Share an artifact with a room.
 
     :param revision: number of the revision; by default the current one.
@@ -170,7 +165,7 @@ def chat_create_todo(
     description: Text,
     assigned_to: Name | None = None,
     blocked_by: Blockers = None,
-) -> Todo:
+) -> todos.Todo:
     """Create a todo in a room.
 
     :param description: text of the todo.
@@ -190,7 +185,7 @@ def chat_update_todo(
     status: Annotated[str, "pending, in_progress, done or cancelled", Check(checks.choice, todos.STATUSES)],
     assigned_to: Name | None = None,
     blocked_by: Blockers = None,
-) -> TodoUpdate:
+) -> todos.TodoUpdate:
     """Change a todo's status or assignee.
 
     :param event_id: id of the todo.
@@ -233,7 +228,7 @@ async def chat_claim_todo(
         )
     seconds = lease or todos.LEASE
 
-    def claim(tx: Transaction) -> Claim | todos.NotYetError:
+    def claim(tx: Transaction) -> todos.Claim | todos.NotYetError:
         try:
             if event_id is not None:
                 return todos.claim(tx, event_id, persona, seconds)
@@ -246,11 +241,11 @@ async def chat_claim_todo(
         lambda tx: Topic(rooms.POSITIONS, room_id or rooms.room_of(tx, event_id or 0)),
         wait,
         claim,
-        lambda made: not isinstance(made, Claim) or not made.claimed,
+        lambda made: not isinstance(made, todos.Claim) or not made.claimed,
         write=True,
         due=lambda tx: todos.lease_end(tx, event_id=event_id, room_id=room_id),
     )
-    if isinstance(made, Claim):
+    if isinstance(made, todos.Claim):
         documents = made.todo and documents_named(app, made.todo.description)
         return filled(ClaimReply, made, documents=documents)
     raise made
@@ -263,7 +258,7 @@ def chat_list_todos(
     filter: Annotated[str | None, "ready, open, mine or done", Check(checks.choice, todos.FILTERS)] = None,
     limit: int | None = None,
     offset: int | None = None,
-) -> Page[ListedTodo]:
+) -> Page[todos.ListedTodo]:
     """List todos, oldest first; ready ones can be claimed.
 
     :param persona: persona whose todos are listed, required for ``mine`` and without ``room_id``.
@@ -289,7 +284,7 @@ async def chat_get_feed(
     limit: int | None = None,
     offset: int | None = None,
     wait: Wait = 0,
-) -> Page[Event]:
+) -> Page[feed.Event]:
     """Read a room's latest events, oldest first.
 
     :returns: a page; each item is an event in a room.
@@ -315,7 +310,7 @@ def chat_list_rooms(
     limit: int | None = None,
     offset: int | None = None,
     archived: bool = False,
-) -> Page[Room]:
+) -> Page[rooms.Room]:
     """List rooms and their members, newest first.
 
     :param persona: only rooms with this member.
@@ -336,7 +331,7 @@ async def chat_get_notifications(
     offset: int | None = None,
     since: Annotated[Whole | None, "Cursor of the last answer"] = None,
     wait: Wait = 0,
-) -> Page[Notification]:
+) -> Page[inbox.Notification]:
     """List notifications, newest first.
 
     :param unread_only: leave out notifications that were read.
@@ -356,7 +351,7 @@ async def chat_get_notifications(
     )
 
 
-def chat_mark_read(app: App, notification_id: RowId, persona: ActorIfOwn = None) -> MarkedRead:
+def chat_mark_read(app: App, notification_id: RowId, persona: ActorIfOwn = None) -> inbox.MarkedRead:
     """Mark a notification as read.
 
     :returns: a read notification.
@@ -366,7 +361,7 @@ def chat_mark_read(app: App, notification_id: RowId, persona: ActorIfOwn = None)
         return inbox.mark_read(tx, notification_id, persona)
 
 
-def chat_room(app: App, room_id: RowId) -> RoomDetails:
+def chat_room(app: App, room_id: RowId) -> rooms.RoomDetails:
     """Show a room and its members.
 
     :returns: a room with its members and state.
@@ -382,7 +377,7 @@ def chat_events(
     event_ids: Annotated[
         list[int], "Ids of events; unknown ones are left out", Check(checks.row_ids, LARGEST_PAGE)
     ],
-) -> tuple[Event, ...]:
+) -> tuple[feed.Event, ...]:
     """Show some events of a room.
 
     :returns: events in a room.
@@ -395,7 +390,7 @@ def chat_events(
 
 def chat_thread(
     app: App, event_id: RowId, limit: int | None = None, offset: int | None = None
-) -> Page[Event]:
+) -> Page[feed.Event]:
     """Show an event with the events before and after it in its thread, oldest first.
 
     :returns: a page; each item is an event in a room.

@@ -10,19 +10,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from npl_mcp.app.app import App
-from npl_mcp.documents.answers import (
-    Board,
-    ChangedAttributes,
-    ChangedStatus,
-    ChangeRequest,
-    ChangeRow,
-    ChangeSections,
-    Created,
-    Deleted,
-    ProjectInfo,
-    ProjectList,
-    Suggestions,
-)
+from npl_mcp.documents import answers
 from npl_mcp.documents.change_requests import Mode, Operation, UpdateMode
 from npl_mcp.documents.creating import template
 from npl_mcp.documents.format import KEY_LISTS, PRIORITIES, TYPES, Status, Type
@@ -66,7 +54,7 @@ Expect = Annotated[str | None, "Digest you read"]
 
 def get_cr(
     app: App, key: Annotated[str, "MDT-004, or 4"], project: Project = None, mode: Mode = "full"
-) -> ChangeRequest:
+) -> answers.ChangeRequest:
     """Read a change request (CR), its attributes or key metadata.
 
     :param project: code of the project; by default the key's project, or the current one.
@@ -88,7 +76,7 @@ def manage_cr_sections(
     updateMode: UpdateMode = "replace",  # noqa: N803 - the contract's name
     content: str | None = None,
     expect: Expect = None,
-) -> ChangeSections:
+) -> answers.ChangeSections:
     """List a CR's sections, get or update one; content may begin with a new heading. To add one, append to
     the one above.
 
@@ -121,7 +109,7 @@ def create_cr(
         ),
     ],
     project: Project = None,
-) -> Created:
+) -> answers.Created:
     """Create a CR; without content from its type's template: Architecture (system design), Feature
     Enhancement (new function), Bug Fix (defect), Technical Debt (code quality), Documentation, Research (open
     questions).
@@ -139,7 +127,7 @@ def create_cr(
 
 def update_cr_status(
     app: App, key: str, status: Status, project: Project = None, expect: Expect = None
-) -> ChangedStatus:
+) -> answers.ChangedStatus:
     """Set a CR's status.
 
     :param status: new status.
@@ -164,7 +152,7 @@ def update_cr_attrs(
     ],
     project: Project = None,
     expect: Expect = None,
-) -> ChangedAttributes:
+) -> answers.ChangedAttributes:
     """Set attributes of a CR.
 
     :param expect: digest from an answer; the call fails if the file has changed since.
@@ -180,7 +168,7 @@ def update_cr_attrs(
     return app.changes.update_attributes(project, key, attributes, expect)
 
 
-def delete_cr(app: App, key: str, project: Project = None, expect: Expect = None) -> Deleted:
+def delete_cr(app: App, key: str, project: Project = None, expect: Expect = None) -> answers.Deleted:
     """Delete a CR's file.
 
     :param expect: digest from an answer; the call fails if the file has changed since.
@@ -203,7 +191,7 @@ def list_crs(
     ] = None,
     limit: int | None = None,
     offset: int | None = None,
-) -> Page[ChangeRow]:
+) -> Page[answers.ChangeRow]:
     """List CRs, newest first.
 
     :param filters: values of ``status``, ``type``, ``priority``, ``assignee`` or ``phaseEpic``; a list
@@ -214,7 +202,7 @@ def list_crs(
     return app.changes.list(project, filters, limit, offset)
 
 
-def suggest_cr_improvements(app: App, key: str, project: Project = None) -> Suggestions:
+def suggest_cr_improvements(app: App, key: str, project: Project = None) -> answers.Suggestions:
     """Suggest what a CR lacks.
 
     :returns: suggested improvements of a change request.
@@ -224,7 +212,7 @@ def suggest_cr_improvements(app: App, key: str, project: Project = None) -> Sugg
     return app.changes.suggest(project, key)
 
 
-def list_projects(app: App, limit: int | None = None, offset: int | None = None) -> ProjectList:
+def list_projects(app: App, limit: int | None = None, offset: int | None = None) -> answers.ProjectList:
     """List projects with CRs.
 
     :returns: a page of projects with change requests.
@@ -232,10 +220,10 @@ def list_projects(app: App, limit: int | None = None, offset: int | None = None)
     """
     part = Slice.parse(limit, offset, LARGEST_PAGE)
     page = part.cut(app.changes.list_projects())
-    return filled(ProjectList, page, problems=app.changes.projects.problems() or None)
+    return filled(answers.ProjectList, page, problems=app.changes.projects.problems() or None)
 
 
-def get_project_info(app: App, key: Annotated[str, "Project code"]) -> ProjectInfo:
+def get_project_info(app: App, key: Annotated[str, "Project code"]) -> answers.ProjectInfo:
     """Describe a project with CRs.
 
     :returns: a project with change requests.
@@ -250,7 +238,7 @@ def board_crs(
     project: Project = None,
     filters: Annotated[Annotated[dict[str, Any], Properties()] | None, "Filters of list_crs"] = None,
     limit: Annotated[int | None, "Maximum number of rows per status"] = None,
-) -> Board:
+) -> answers.Board:
     """Show a project's CRs by status.
 
     :returns: a project's change requests by status.

@@ -11,18 +11,10 @@ from typing import Annotated
 from npl_mcp.app.app import App
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.paging import Page, Slice
+from npl_mcp.stores.review import results
 from npl_mcp.stores.review import reviews as store
 from npl_mcp.stores.review.annotation import Spot, parse_place
 from npl_mcp.stores.review.overlay import MOST_PIXELS
-from npl_mcp.stores.review.results import (
-    AnnotatedRevision,
-    Completion,
-    NewComment,
-    NewReview,
-    Places,
-    ReviewContent,
-    ReviewEntry,
-)
 from npl_mcp.tools.contract.parameters import ActorIfOwn, Check, Name, RowId, Text, Unlisted
 from npl_mcp.tools.contract.spec import ToolSpec
 
@@ -32,7 +24,9 @@ Verdict = Annotated[str | None, "approved or changes_needed", Check(checks.choic
 Status = Annotated[str | None, "in_progress or completed", Check(checks.choice, store.STATUSES)]
 
 
-def review_create(app: App, artifact_id: RowId, revision_id: RevisionId, reviewer_persona: Name) -> NewReview:
+def review_create(
+    app: App, artifact_id: RowId, revision_id: RevisionId, reviewer_persona: Name
+) -> results.NewReview:
     """Begin a review of a revision.
 
     :param revision_id: the ``revision_id`` of other answers, not the number of the revision.
@@ -52,7 +46,7 @@ def review_add_comment(
     comment: Text,
     persona: Name,
     reply_to: Annotated[RowId | None, Unlisted] = None,
-) -> NewComment:
+) -> results.NewComment:
     """Comment on lines or a section.
 
     :param location: ``line:3``, ``line:3-5``, ``@x:10,y:20`` on an image, or a selector.
@@ -70,7 +64,7 @@ def review_add_comment(
 
 def review_add_annotation(
     app: App, review_id: RowId, x: Pixels, y: Pixels, comment: Text, persona: Name
-) -> NewComment:
+) -> results.NewComment:
     """Comment on a pixel of an image.
 
     :param x: column of the pixel, from 0.
@@ -90,7 +84,7 @@ def review_list(
     status: Status = None,
     limit: int | None = None,
     offset: int | None = None,
-) -> Page[ReviewEntry]:
+) -> Page[results.ReviewEntry]:
     """List reviews, newest first.
 
     :param artifact_id: only reviews of this artifact.
@@ -105,7 +99,7 @@ def review_list(
 
 def review_get(
     app: App, review_id: RowId, limit: int | None = None, offset: int | None = None
-) -> ReviewContent:
+) -> results.ReviewContent:
     """Get a review with its comments.
 
     :returns: a review with its comments.
@@ -116,7 +110,9 @@ def review_get(
         return store.get(tx, review_id, part)
 
 
-def review_generate_annotated(app: App, artifact_id: RowId, revision_id: RevisionId) -> AnnotatedRevision:
+def review_generate_annotated(
+    app: App, artifact_id: RowId, revision_id: RevisionId
+) -> results.AnnotatedRevision:
     """Copy a revision with all reviews' comments as footnotes, or marks on an image.
 
     :param revision_id: the ``revision_id`` of other answers, not the number of the revision.
@@ -136,7 +132,7 @@ def review_complete(
     verdict: Annotated[Verdict, Unlisted] = None,
     resolve: Annotated[RowId | None, Unlisted] = None,
     reopen: Annotated[RowId | None, Unlisted] = None,
-) -> Completion:
+) -> results.Completion:
     """Complete a review.
 
     :param overall_comment: summary of the review.
@@ -156,7 +152,7 @@ def review_complete(
         return store.complete(tx, review_id, overall_comment, reviewer_persona, verdict)
 
 
-def review_places(app: App, artifact_id: RowId, revision_id: RowId) -> Places:
+def review_places(app: App, artifact_id: RowId, revision_id: RowId) -> results.Places:
     """Show all comments on a revision with their places.
 
     :returns: the comments on a revision.

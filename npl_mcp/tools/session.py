@@ -21,7 +21,6 @@ from npl_mcp.stores.base.values import filled
 from npl_mcp.stores.review.results import ReviewEntry
 from npl_mcp.stores.review.reviews import listed as reviews_of
 from npl_mcp.stores.session import Session, SessionArtifact, SessionRoom
-from npl_mcp.stores.timeline import SessionNews, Timeline
 from npl_mcp.stores.transcript import transcript
 from npl_mcp.stores.worklog.rows import WorklogSession
 from npl_mcp.stores.worklog.worklogs import called
@@ -166,7 +165,7 @@ def session_timeline(
     who: Annotated[Name | None, "Only items of this persona"] = None,
     before: Annotated[str | None, "ISO 8601 time, or the place of an item: time~kind~id"] = None,
     limit: Annotated[int | None, "Maximum number of items of each kind"] = None,
-) -> Timeline:
+) -> timeline.Timeline:
     """Show the items of a session before a time.
 
     :returns: the items of a session before a place.
@@ -187,7 +186,7 @@ async def session_news(
     worklog: Annotated[Whole | None, "Cursor of the worklog; without it its entries are left out"] = None,
     who: Annotated[Name | None, "Only items of this persona"] = None,
     wait: Wait = 0,
-) -> SessionNews:
+) -> timeline.SessionNews:
     """Show the items of a session after cursors.
 
     :returns: the items of a session after cursors.
@@ -200,7 +199,7 @@ async def session_news(
         partial(timeline.topic, session_id=session_id),
         wait,
         lambda tx: timeline.news(tx, session_id, app.project, since, who),
-        lambda found: found == SessionNews(),
+        lambda found: found == timeline.SessionNews(),
     )
 
 

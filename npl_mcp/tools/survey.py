@@ -11,18 +11,10 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from npl_index.errors import InvalidRequestError, NPLError
+from npl_index.items import versioned
 from npl_index.items.agents import field_condition, has_field, in_category
 from npl_index.items.loading import Group, list_agents, load_groups, load_raw, text_of
 from npl_index.items.notation import Usage, analyse
-from npl_index.items.versioned import (
-    Change,
-    Source,
-    VersionComparison,
-    append,
-    compare,
-    renew,
-    versioned_sections,
-)
 from npl_index.library.references import near_names
 from npl_mcp.app.file_view import Files
 from npl_mcp.tools.contract.spec import ToolSpec
@@ -139,9 +131,9 @@ class VersionsReply:
     :param near: known names similar to the unknown ones.
     """
 
-    sections: tuple[VersionComparison, ...]
+    sections: tuple[versioned.VersionComparison, ...]
     text: str | None = None
-    changes: tuple[Change, ...] | None = None
+    changes: tuple[versioned.Change, ...] | None = None
     present: tuple[str, ...] | None = None
     lost: tuple[str, ...] | None = None
     unknown: tuple[str, ...] | None = None
@@ -161,13 +153,13 @@ def survey_versions(
     """
     _check_size(text)
     sources = _sources(app)
-    installed = versioned_sections(text)
-    sections = compare(sources, installed)
+    installed = versioned.versioned_sections(text)
+    sections = versioned.compare(sources, installed)
     if prompts is not None:
         return _appended(app, text, prompts, sections)
     if renewed is None:
         return VersionsReply(sections)
-    result = renew(text, sources, renewed)
+    result = versioned.renew(text, sources, renewed)
     known = {*sources, *installed}
     return VersionsReply(
         sections=sections,
@@ -179,29 +171,29 @@ def survey_versions(
     )
 
 
-def _sources(app: Files) -> dict[str, Source]:
+def _sources(app: Files) -> dict[str, versioned.Source]:
     """Return the versioned sections of all prompts by name; for equal names the first place counts."""
     kind = app.library.catalog.kind("prompt")
     found = app.own.find_items(kind, "*")
     order = {place.root.label: number for number, place in reversed(list(enumerate(kind.places)))}
-    sources: dict[str, Source] = {}
+    sources: dict[str, versioned.Source] = {}
     for name in sorted(found, key=lambda name: (order[found[name].label], name)):
         try:
             text = text_of(app.library.read(found[name]))
         except NPLError:  # an unreadable prompt updates nothing
             continue
-        for section in versioned_sections(text).values():
-            sources.setdefault(section.name, Source(section, _location(app, found[name].absolute)))
+        for section in versioned.versioned_sections(text).values():
+            sources.setdefault(section.name, versioned.Source(section, _location(app, found[name].absolute)))
     return sources
 
 
 def _appended(
-    app: Files, text: str, prompts: list[str], sections: tuple[VersionComparison, ...]
+    app: Files, text: str, prompts: list[str], sections: tuple[versioned.VersionComparison, ...]
 ) -> VersionsReply:
     """Append whole prompts that are not installed."""
     installed = {row.name: row.installed_version for row in sections if row.installed_version is not None}
     bodies: list[str] = []
-    changes: list[Change] = []
+    changes: list[versioned.Change] = []
     unknown: list[str] = []
     near: list[str] = []
     for name in prompts or DEFAULT_PROMPTS:
@@ -210,13 +202,13 @@ def _appended(
             continue
         if loaded.items:
             bodies.append(load_raw(app.own, "prompt", name).content)
-            changes.append(Change(name, None, loaded.items[0].version or "0.0.0"))
+            changes.append(versioned.Change(name, None, loaded.items[0].version or "0.0.0"))
         elif prompts:
             unknown.append(name)
             near += [similar for missing in loaded.missing for similar in missing.near]
     return VersionsReply(
         sections=sections,
-        text=append(text, bodies),
+        text=versioned.append(text, bodies),
         changes=tuple(changes),
         present=tuple(name for name in prompts or DEFAULT_PROMPTS if name in installed) or None,
         unknown=tuple(unknown) or None,

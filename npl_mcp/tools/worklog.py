@@ -27,9 +27,6 @@ from npl_mcp.stores.worklog import transfer as files
 from npl_mcp.stores.worklog import viewing
 from npl_mcp.stores.worklog import worklogs as store
 from npl_mcp.stores.worklog.rows import Entry, WorklogSession
-from npl_mcp.stores.worklog.transfer import Imported
-from npl_mcp.stores.worklog.viewing import Wanted, WorklogView
-from npl_mcp.stores.worklog.worklogs import Closed, Logged, Opened, ReadEntries
 from npl_mcp.tools.contract.parameters import Check, Name, Text, Wait, Whole
 from npl_mcp.tools.contract.spec import ToolSpec
 
@@ -66,7 +63,7 @@ class ExportReply:
     folder: str
 
 
-def worklog_init(app: WorklogUser, session_id: NewId | None = None, task: Text | None = None) -> Opened:
+def worklog_init(app: WorklogUser, session_id: NewId | None = None, task: Text | None = None) -> store.Opened:
     """Start or resume a worklog session; it becomes your current one.
 
     :param session_id: id of the session; by default today's date (UTC).
@@ -89,7 +86,7 @@ def worklog_log(
     refs: Annotated[dict[str, Any] | None, "lists by kind of reference", Check(checks.json_text)] = None,
     session_id: Name | None = None,
     agent_type: Name | None = None,
-) -> Logged:
+) -> store.Logged:
     """Append a worklog entry.
 
     :param agent_id: name of the agent that reports.
@@ -127,7 +124,7 @@ async def worklog_read(
     session_id: Name | None = None,
     limit: int | None = None,
     wait: Wait = 0,
-) -> ReadEntries:
+) -> store.ReadEntries:
     """Read worklog entries the agent has not seen; moves its cursor.
 
     :param agent_id: name of the agent that reads.
@@ -160,7 +157,7 @@ def worklog_status(app: WorklogUser, session_id: Name | None = None) -> WorklogS
         return store.status(tx, app.project, session_id, app.agent)
 
 
-def worklog_close(app: WorklogUser, archive: bool = False, session_id: Name | None = None) -> Closed:
+def worklog_close(app: WorklogUser, archive: bool = False, session_id: Name | None = None) -> store.Closed:
     """Close a worklog session for good.
 
     :param archive: also move the session to the archive.
@@ -176,7 +173,7 @@ def worklog_open(
     app: WorklogUser,
     session_id: Annotated[NewId | None, "Default: today"] = None,
     task: Text | None = None,
-) -> Opened:
+) -> store.Opened:
     """Start a worklog session; an existing one stays unchanged.
 
     :param session_id: id of the session; by default today's date (UTC).
@@ -250,7 +247,7 @@ def _export_folder(project: str, folder: str, roots: tuple[str, ...] | None) -> 
     return Path(target)
 
 
-def worklog_import(app: WorklogUser) -> Imported:
+def worklog_import(app: WorklogUser) -> files.Imported:
     """Import the worklogs of the project's folder that the database does not have.
 
     :returns: the result of an import.
@@ -266,7 +263,7 @@ def worklog_view(
     tag: Name | None = None,
     before: Whole | None = None,
     limit: int | None = None,
-) -> WorklogView:
+) -> viewing.WorklogView:
     """Show the latest entries of a worklog, with the activity of each agent.
 
     :param before: only entries before this number.
@@ -275,7 +272,7 @@ def worklog_view(
     """
     part = Slice.parse(limit, None, store.PAGE)
     with app.database.read() as tx:
-        return viewing.view(tx, app.project, session_id, Wanted(who, action, tag), before, part)
+        return viewing.view(tx, app.project, session_id, viewing.Wanted(who, action, tag), before, part)
 
 
 @waits
@@ -298,7 +295,7 @@ async def worklog_news(
         app,
         partial(store.topic, project=app.project, session_id=session_id),
         wait,
-        lambda tx: viewing.since(tx, app.project, session_id, Wanted(who, action, tag), since),
+        lambda tx: viewing.since(tx, app.project, session_id, viewing.Wanted(who, action, tag), since),
         lambda entries: not entries,
     )
 

@@ -20,17 +20,7 @@ from npl_index.errors import (
     UnreadableDocumentError,
 )
 from npl_index.library.references import near_words
-from npl_mcp.stores.base.errors import (
-    AlreadyExistsError,
-    ArtifactNotFoundError,
-    DatabaseError,
-    NotAllowedError,
-    ReviewNotFoundError,
-    RoomNotFoundError,
-    SessionNotFoundError,
-    StorageError,
-    TooLargeError,
-)
+from npl_mcp.stores.base import errors
 from npl_mcp.tools.contract.responses import FailedReply
 
 logger = logging.getLogger(__name__)
@@ -76,7 +66,7 @@ _MAX_NAME = 64
 _MAX_LOG_LINE = 1_000
 _MAX_ESCAPE = 6  # a control character becomes \u001f
 
-_OPERATOR_ERRORS = (DatabaseError, StorageError)
+_OPERATOR_ERRORS = (errors.DatabaseError, errors.StorageError)
 """Errors that the operator of the server must fix. All others are for the caller."""
 
 _MISSING = {"missing", "missing_argument", "missing_keyword_only_argument"}
@@ -87,15 +77,15 @@ CODES: Mapping[type[BaseException], ErrorCode] = {
     NotFoundError: ErrorCode.NOT_FOUND,
     OutsideRootError: ErrorCode.PERMISSION_DENIED,
     UnreadableDocumentError: ErrorCode.FILE_SYSTEM_ERROR,
-    SessionNotFoundError: ErrorCode.SESSION_NOT_FOUND,
-    ArtifactNotFoundError: ErrorCode.ARTIFACT_NOT_FOUND,
-    RoomNotFoundError: ErrorCode.ROOM_NOT_FOUND,
-    ReviewNotFoundError: ErrorCode.REVIEW_NOT_FOUND,
-    AlreadyExistsError: ErrorCode.ALREADY_EXISTS,
-    NotAllowedError: ErrorCode.PERMISSION_DENIED,
-    TooLargeError: ErrorCode.INVALID_PARAMETER,
-    DatabaseError: ErrorCode.DATABASE_ERROR,
-    StorageError: ErrorCode.FILE_SYSTEM_ERROR,
+    errors.SessionNotFoundError: ErrorCode.SESSION_NOT_FOUND,
+    errors.ArtifactNotFoundError: ErrorCode.ARTIFACT_NOT_FOUND,
+    errors.RoomNotFoundError: ErrorCode.ROOM_NOT_FOUND,
+    errors.ReviewNotFoundError: ErrorCode.REVIEW_NOT_FOUND,
+    errors.AlreadyExistsError: ErrorCode.ALREADY_EXISTS,
+    errors.NotAllowedError: ErrorCode.PERMISSION_DENIED,
+    errors.TooLargeError: ErrorCode.INVALID_PARAMETER,
+    errors.DatabaseError: ErrorCode.DATABASE_ERROR,
+    errors.StorageError: ErrorCode.FILE_SYSTEM_ERROR,
     NPLError: ErrorCode.OPERATION_FAILED,
     OSError: ErrorCode.FILE_SYSTEM_ERROR,
 }
