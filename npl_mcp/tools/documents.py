@@ -1,4 +1,4 @@
-"""Documents for the pages: folders, files, and links between files.
+"""Documents for the pages: folders, files, links between files, and defects.
 
 These tools are called by name and not listed.
 """
@@ -28,10 +28,11 @@ from npl_mcp.app.app import App, Gathered
 from npl_mcp.app.document_sets import NotIndexedError
 from npl_mcp.app.section_edits import EditableSection, may_edit, own_section
 from npl_mcp.app.waiting import hurried, waits
-from npl_mcp.browsing.maps import Area, areas_of_files, areas_of_sections
-from npl_mcp.browsing.places import HURRY, Crumb, FolderEntry, above, entries, held, measured, tops
+from npl_mcp.browsing import places
+from npl_mcp.browsing.health import CHECKS, HealthPage, examined
 from npl_mcp.browsing.relations import Relations, related
 from npl_mcp.browsing.tables import arranged, cell
+from npl_mcp.stores.base.checks import choice
 from npl_mcp.tools.contract.spec import ToolSpec
 
 MAX_OUTLINE = 1_000
@@ -72,8 +73,8 @@ class FolderView:
 
     name: str
     address: str
-    crumbs: tuple[Crumb, ...]
-    items: tuple[FolderEntry, ...]
+    crumbs: tuple[places.Crumb, ...]
+    items: tuple[places.FolderEntry, ...]
     total: int
     limit: int
     offset: int
@@ -81,7 +82,7 @@ class FolderView:
     sections: int
     tokens: int | None
     token_counter: str
-    map: Area | None = None
+    map: places.Area | None = None
     unreadable: tuple[str, ...] | None = None
     missing_files: int | None = None
 
@@ -159,7 +160,7 @@ class FileView:
 
     name: str
     address: str
-    crumbs: tuple[Crumb, ...]
+    crumbs: tuple[places.Crumb, ...]
     outline: tuple[OutlineRow, ...]
     hidden: int | None
     items: tuple[SectionText, ...]
@@ -172,7 +173,7 @@ class FileView:
     traits: tuple[str, ...]
     version: str | None
     definitions: str | None
-    map: Area | None
+    map: places.Area | None
     warnings: tuple[int, ...] | None
     front: Mapping[str, str] | None
     editable: bool | None
@@ -210,7 +211,9 @@ async def documents_look(
     :raises InvalidRequestError: a folder has no such column.
     """
 
-    def page(crumbs: tuple[Crumb, ...], every: Sequence[FolderEntry], missing: int) -> FolderView:
+    def page(
+        crumbs: tuple[places.Crumb, ...], every: Sequence[places.FolderEntry], missing: int
+    ) -> FolderView:
         """Return a folder with a page of its entries.
 
         :param crumbs: folders above it and the folder itself; empty for all roots and libraries.
@@ -233,21 +236,21 @@ async def documents_look(
         )
 
     if file is None:
-        every = [entry async for entry in tops(app)]
+        every = [entry async for entry in places.tops(app)]
         return Look(folder=page((), every, sum(entry.missing or 0 for entry in every)))
     ref = DocumentRef.parse(file)
 
     async def look() -> Look:
         try:
-            gathered = await hurried(app.gathered(ref), time.monotonic(), HURRY)
+            gathered = await hurried(app.gathered(ref), time.monotonic(), places.HURRY)
         except NotIndexedError as error:
-            folder = page(above(file, app.documents.find(ref)), (), error.files)
+            folder = page(places.above(file, app.documents.find(ref)), (), error.files)
             return Look(folder=replace(folder, tokens=None))
         if not gathered.several:
             return Look(file=_file_view(app, gathered, selector, offset, limit))
-        files, crumbs = measured(app, gathered), above(file, gathered.founds)
-        folder = page(crumbs, tuple(entries(file, gathered, files)), gathered.missing)
-        areas = areas_of_files(crumbs[-1], gathered, files) if folder.tokens else None
+        files, crumbs = places.measured(app, gathered), places.above(file, gathered.founds)
+        folder = page(crumbs, tuple(places.entries(file, gathered, files)), gathered.missing)
+        areas = places.areas_of_files(crumbs[-1], gathered, files) if folder.tokens else None
         return Look(folder=replace(folder, map=areas, unreadable=gathered.unreadable or None))
 
     return await app.unchanging(look)
@@ -270,7 +273,7 @@ def _file_view(app: App, gathered: Gathered, selector: str | None, offset: int, 
     return FileView(
         name=name.rpartition("/")[2],
         address=name,
-        crumbs=above(name, gathered.founds)[:-1],
+        crumbs=places.above(name, gathered.founds)[:-1],
         outline=outline,
         hidden=len(rows) - len(outline) or None,
         items=items,
@@ -280,10 +283,10 @@ def _file_view(app: App, gathered: Gathered, selector: str | None, offset: int, 
         tokens=rows[0].tokens,
         token_counter=counter.name,
         words=top.whole_traits.word_count,
-        traits=held(top.whole_traits),
+        traits=places.held(top.whole_traits),
         version=top.version,
         definitions=_definitions(tree),
-        map=areas_of_sections(tree, [row.tokens for row in rows], [row.selector for row in rows]),
+        map=places.areas_of_sections(tree, [row.tokens for row in rows], [row.selector for row in rows]),
         warnings=tuple(line + 1 for line in tree.doubtful_fences) or None,
         front={name: str(cell(value) or "") for name, value in fields.items()} or None,
         editable=may_edit(app, DocumentRef.parse(name)) or None,
@@ -312,7 +315,7 @@ def _outline_rows(parsed: ParsedDocument, file: str, counts: TokenCounts) -> lis
             tokens=counts.total(tree.subtree(section.index)),
             own_tokens=counts.last(section.index),
             words=section.own_traits.word_count,
-            traits=held(section.own_traits),
+            traits=places.held(section.own_traits),
         )
         for section in tree.sections
     ]
@@ -441,8 +444,33 @@ def _link(relations: Relations, document: int, reference: Reference, why: str | 
     return Link(file, line + 1, selector, reference.path, reference.anchor, why)
 
 
+@waits
+async def health_look(
+    app: App,
+    file: File = None,
+    check: Annotated[str | None, "broken, same, long, empty, untitled, fences, orphaned or unused"] = None,
+    offset: Offset = 0,
+    limit: Limit = 100,
+    sort: Sort = "",
+    filter: Filter = "",
+) -> HealthPage:
+    """Show the defects of a folder's documents.
+
+    :param check: check whose defects are shown; by default the first one with defects.
+    :returns: the defects of a folder or file.
+    :raises DocumentNotFoundError: there is no such file or folder.
+    :raises DocumentError: the file cannot be read.
+    :raises InvalidRequestError: there is no such check or column.
+    """
+    if check is not None:
+        choice(check, "check", tuple(CHECKS))
+    ref = DocumentRef.parse(file)
+    return await app.unchanging(lambda: examined(app, ref, check, offset, limit, sort, filter))
+
+
 TOOLS = (
     ToolSpec(documents_section, lane="heavy", listed=False),
     ToolSpec(documents_look, lane="heavy", listed=False),
     ToolSpec(documents_links, lane="heavy", listed=False),
+    ToolSpec(health_look, lane="heavy", listed=False),
 )

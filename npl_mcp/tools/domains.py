@@ -25,7 +25,6 @@ UNLISTED: Mapping[str, str | None] = {
     "audit": "npl",
     "documents": "npl",
     "library": "npl",
-    "health": "npl",
     "calls": None,
 }
 """Further modules, of tools for command lines and pages and of tools that a setting lists, each with its

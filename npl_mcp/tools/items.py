@@ -11,15 +11,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from npl_index.errors import DocumentNotFoundError, InvalidRequestError
-from npl_index.items.loading import (
-    Group,
-    LoadedItem,
-    MissingItem,
-    flag_header,
-    load_agent,
-    load_groups,
-    load_raw,
-)
+from npl_index.items import loading
 from npl_mcp.app.file_view import Files
 from npl_mcp.tools.contract.spec import ToolSpec
 
@@ -42,8 +34,8 @@ class ItemsReply:
     header: str
     content: str
     flags: Mapping[str, str]
-    items: tuple[LoadedItem, ...]
-    missing: tuple[MissingItem, ...] | None
+    items: tuple[loading.LoadedItem, ...]
+    missing: tuple[loading.MissingItem, ...] | None
     skipped: tuple[str, ...] | None
     problems: tuple[str, ...] | None
 
@@ -60,9 +52,9 @@ def items_load(
     if len(groups) > MAX_GROUPS:
         problem = f"{len(groups)} groups are too many"
         raise InvalidRequestError(problem, parameter="groups", hint=f"give at most {MAX_GROUPS}")
-    loaded = load_groups(app.own, [_group(group) for group in groups])
+    loaded = loading.load_groups(app.own, [_group(group) for group in groups])
     return ItemsReply(
-        header=flag_header(loaded.flags),
+        header=loading.flag_header(loaded.flags),
         content=loaded.content,
         flags=loaded.flags,
         items=loaded.items,
@@ -72,11 +64,11 @@ def items_load(
     )
 
 
-def _group(given: Mapping[str, str]) -> Group:
+def _group(given: Mapping[str, str]) -> loading.Group:
     if not {"kind", "items"} <= given.keys() <= {"kind", "items", "skip"}:
         hint = 'write {"kind": "component", "items": "syntax", "skip": ""}'
         raise InvalidRequestError("a group is invalid", parameter="groups", hint=hint)
-    return Group(given["kind"], given["items"], given.get("skip", ""))
+    return loading.Group(given["kind"], given["items"], given.get("skip", ""))
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +92,7 @@ def items_raw(
     :raises DocumentNotFoundError: there is no such item.
     """
     missing = "Main npl.md file not found" if name is None else f"{kind.capitalize()} not found: {name}"
-    return _text_reply(missing, lambda: load_raw(app.own, kind, name).content)
+    return _text_reply(missing, lambda: loading.load_raw(app.own, kind, name).content)
 
 
 def items_agent(app: Files, name: str, definition: Annotated[bool, "Append its NPL"] = False) -> TextReply:
@@ -111,7 +103,7 @@ def items_agent(app: Files, name: str, definition: Annotated[bool, "Append its N
     :raises DocumentNotFoundError: there is no such agent.
     """
     missing = f"Agent not found: {name}"
-    return _text_reply(missing, lambda: load_agent(app.own, name, with_definition=definition).content)
+    return _text_reply(missing, lambda: loading.load_agent(app.own, name, with_definition=definition).content)
 
 
 def _text_reply(missing: str, load: Callable[[], str]) -> TextReply:
