@@ -49,7 +49,7 @@ class Gates:
 
 
 def waiting(one: WorkerLane) -> int:
-    return sum(map(len, one._turns._waiting.values()))
+    return sum(map(len, one._waiting.values()))
 
 
 async def queue(group: Any, one: WorkerLane, gates: Gates, caller: Hashable, count: int) -> None:
@@ -113,8 +113,8 @@ def test_calls_that_are_given_up_take_no_turn() -> None:
             await queue(group, one, gates, "b", 1)
             gates.end()
         assert gates.begun == ["a", "b"]
-        assert not one._turns._waiting
-        assert not one._turns._running
+        assert not one._waiting
+        assert not one._running
 
     anyio.run(run)
 
