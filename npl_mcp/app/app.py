@@ -11,10 +11,11 @@ from copy import copy
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from cachetools import LRUCache
 
+from npl_index.answer.document_set import DocumentSet
 from npl_index.errors import DocumentNotFoundError, NPLError
 from npl_index.index.collection import DocumentChangedError
 from npl_index.library.documents import DocumentRef, Fingerprint, Found
@@ -342,6 +343,24 @@ class App(Files):
             # A call about one file is often followed by another, which should not wait for its counts.
             counts(0).count_ahead()
         return counter, counts
+
+    def document_set(
+        self,
+        ref: DocumentRef,
+        gathered: Gathered,
+        selectors: Sequence[Selector] = (),
+        clock: Deadline = NO_DEADLINE,
+        **more: Any,
+    ) -> DocumentSet:
+        """Return the documents of a request with their names in an answer.
+
+        :param selectors: selectors of the request.
+        :param more: further fields.
+        """
+        counter, counts = self.counting(gathered.collection, clock)
+        complete = gathered.several and not gathered.missing and self.searches_all(ref, selectors)
+        more = {"counter": counter, "counts": counts, "complete": complete, "clock": clock, **more}
+        return filled(DocumentSet, gathered, **more)
 
     def name_of(self, ref: DocumentRef, gathered: Gathered) -> str:
         """Return the name of the documents in an answer: the name of a single one, or the requested name."""

@@ -299,7 +299,8 @@ def _section_hits(
     """
     best: list[tuple[int, _Section]] = []
     together = tuple(map(_terms, found.phrases))
-    spelt, names = _exact_words(found.keywords), all(word.identifier for word in found.keywords.written)
+    spelt = pattern_of([word.shown for word in found.keywords.written])
+    names = all(word.identifier for word in found.keywords.written)
     for ref, gathered in sets.items():
         end_if_abandoned()
         found.missing += gathered.missing
@@ -345,22 +346,12 @@ def _document_set(
     found: SearchResult, ref: DocumentRef, gathered: Gathered, coverage: Coverage
 ) -> DocumentSet:
     """Return documents with their names in hits, the same as in pointers of a tailored load."""
-    counter, counts = found.app.counting(gathered.collection)
     by_weight = sorted(zip(coverage.weights.tolist(), coverage.words, strict=True), reverse=True)
     rarest = by_weight[:_MAX_LINE_WORDS]
     wanted = {term: weight for weight, word in rarest for term in word.meant}
     for weight, word in rarest:
         wanted.setdefault(word.shown.lower(), weight * _EXACT_WEIGHT)
-    return DocumentSet(
-        collection=gathered.collection,
-        several=gathered.several,
-        file="",
-        counts=counts,
-        counter=counter,
-        files=gathered.files,
-        complete=gathered.several and not gathered.missing and found.app.searches_all(ref, ()),
-        wanted=tuple(wanted.items())[:_MAX_LINE_WORDS],
-    )
+    return found.app.document_set(ref, gathered, file="", wanted=tuple(wanted.items())[:_MAX_LINE_WORDS])
 
 
 def _holders(phrase: str, sections: Sequence[_Section], coverage: Coverage) -> list[bool]:
@@ -374,11 +365,6 @@ def _holders(phrase: str, sections: Sequence[_Section], coverage: Coverage) -> l
 def _terms(phrase: str) -> tuple[str, ...]:
     """Return the index terms that every text with the phrase contains."""
     return tuple(dict.fromkeys(chain(*(word.terms for word in extract_keywords(phrase).written))))
-
-
-def _exact_words(keywords: Keywords) -> re.Pattern[str]:
-    """Return a pattern for some words as spelt, ignoring case."""
-    return pattern_of([word.shown for word in keywords.written])
 
 
 def _exact_first(

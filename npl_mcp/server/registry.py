@@ -317,10 +317,6 @@ def _reply_schema(function: Callable[..., object]) -> dict[str, Any]:
         part["required"] = [
             name
             for name in part.get("required", ())
-            if not _nullable(part["properties"][name]) and name not in REPLICA
+            if {"type": "null"} not in part["properties"][name].get("anyOf", ()) and name not in REPLICA
         ]
     return schema
-
-
-def _nullable(schema: Mapping[str, Any]) -> bool:
-    return any(option.get("type") == "null" for option in schema.get("anyOf", ()))

@@ -304,21 +304,8 @@ async def found_in(
     gathered = await app.gathered(ref, request.selectors, request.exclude)
     name = app.name_of(ref, gathered)
     clock = Deadline(name, gathered.until)
-    counter, counts = app.counting(gathered.collection, clock)
-    documents = DocumentSet(
-        collection=gathered.collection,
-        several=gathered.several,
-        file=name,
-        counts=counts,
-        counter=counter,
-        unreadable=gathered.unreadable,
-        missing=gathered.missing,
-        files=gathered.files,
-        aliases=gathered.aliases,
-        digests=may_edit(app, ref),
-        complete=gathered.several and not gathered.missing and app.searches_all(ref, request.selectors),
-        clock=clock,
-    )
+    digests = may_edit(app, ref)
+    documents = app.document_set(ref, gathered, request.selectors, clock, file=name, digests=digests)
     try:
         yield replace(request, exclude=gathered.exclude), documents, gathered.founds
     except SectionNotFoundError as error:

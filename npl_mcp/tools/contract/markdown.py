@@ -48,7 +48,9 @@ def as_markdown(data: object) -> str:
     tables, blocks = [], []
     for name, value in _flat(data if isinstance(data, Mapping) else {"data": data}):
         if _is_block(value):
-            blocks.append(f"{name}:\n{_fenced(value)}")
+            fence = "`" * max(3, *(len(run) + 1 for run in re.findall("`+", value)), 0)
+            text = value.removesuffix("\n")
+            blocks.append(f"{name}:\n{fence}\n{text}\n{fence}")
         elif _is_table(value):
             tables.append(_table(name, value))
         else:
@@ -83,11 +85,6 @@ def _is_table(value: object) -> bool:
         and all(isinstance(record, Mapping) for record in value)
         and len(set().union(*value)) > 1
     )
-
-
-def _fenced(text: str) -> str:
-    fence = "`" * max(3, *(len(run) + 1 for run in re.findall("`+", text)), 0)
-    return f"{fence}\n{text.removesuffix(chr(10))}\n{fence}"
 
 
 def _table(name: str, records: Sequence[Mapping[str, Any]]) -> str:
