@@ -1,14 +1,21 @@
-"""Conversion of declared tools to FastMCP's: schemas of their parameters, and execution of calls."""
+"""Conversion of declared tools to FastMCP's: schemas of their parameters, and execution of calls.
+
+A call with the ``request_id`` of an earlier one changes nothing and gets the same answer. The answer is
+stored in the transaction of the write. Files have no transaction: the answer to a change of files is stored
+right after it. A kill in between allows a second execution; ``expect`` then refuses the edit.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import base64
 import inspect
+import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import suppress
 from functools import cache
+from types import coroutine
 from typing import Any, cast
 
 from anyio.from_thread import check_cancelled
@@ -25,9 +32,9 @@ from npl_mcp.app.app import App
 from npl_mcp.app.call_reports import CURRENT, agent, as_shown, identity, seen, sight
 from npl_mcp.app.lanes import lane
 from npl_mcp.app.progress import ENDING, tell_progress
-from npl_mcp.app.waiting import Awaited, Long, Patience, step
+from npl_mcp.app.waiting import Awaited, Long, Patience, Waiting, step
 from npl_mcp.server.arguments import MOST_ENTRIES, strict
-from npl_mcp.server.retries import once
+from npl_mcp.stores.base.database import Database, Transaction
 from npl_mcp.stores.requests import PARAMETER, Request
 from npl_mcp.tools.access import REPLICA, acting, actors, as_seen, domains_needed
 from npl_mcp.tools.contract.error_codes import invalid_arguments
@@ -149,7 +156,7 @@ class BoundTool(Tool):
             data = await self._work(checked)
         else:
             request = Request.parse(who.name if who else "", request_id, self.name, arguments)
-            data = await once(self._app.database, request, self._work(checked))
+            data = await _once(self._app.database, request, self._work(checked))
         if call is not None:
             # Reports use no other values, which may be large.
             value = data.value if isinstance(data, Written) else data
@@ -320,3 +327,38 @@ def _reply_schema(function: Callable[..., object]) -> dict[str, Any]:
             if {"type": "null"} not in part["properties"][name].get("anyOf", ()) and name not in REPLICA
         ]
     return schema
+
+
+class _AnsweredError(Exception):
+    """An earlier call has an answer already."""
+
+
+@coroutine
+def _once(database: Database, request: Request, call: Waiting[object]) -> Generator[Awaited, None, object]:
+    """Make a call unless it has an answer already; return its answer.
+
+    :raises InvalidRequestError: the ``request_id`` belongs to another call.
+    """
+
+    def check(tx: Transaction) -> None:
+        if (known := request.answer(tx)) is not None:
+            raise _AnsweredError(known)
+
+    try:
+        with database.read() as tx:
+            check(tx)
+        while True:
+            # An equal call may have finished meanwhile, so the check is repeated before the first write.
+            with database.joined(check):
+                outcome = step(call)
+                if not isinstance(outcome, Awaited):
+                    text = outcome.text if isinstance(outcome, Written) else None
+                    with database.write() as tx:
+                        request.keep(tx, encode({"data": as_dict(outcome), "text": text}))
+                    return outcome
+            yield outcome
+    except _AnsweredError as answered:
+        answer = json.loads(str(answered))
+        return answer["data"] if answer["text"] is None else Written(answer["data"], answer["text"])
+    finally:
+        call.close()

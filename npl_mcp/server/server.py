@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import logging
 import re
 import signal
@@ -10,16 +11,19 @@ import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import anyio
 import fastmcp
 from fastmcp import FastMCP
+from fastmcp.apps.config import UI_MIME_TYPE
 from fastmcp.exceptions import NotFoundError as UnknownToolError
+from fastmcp.resources import Resource
 from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
 from fastmcp.tools.base import Tool, ToolResult
 from mcp import MCPError
-from mcp_types import CallToolRequestParams, ListToolsRequest, TextContent
+from mcp_types import CallToolRequestParams, Icon, ListToolsRequest, TextContent
 
 from npl_index.errors import NotFoundError, NPLError
 from npl_index.index.driver import FTS5_REMEDY, missing_search
@@ -39,10 +43,9 @@ from npl_mcp.app.call_reports import (
     sight,
 )
 from npl_mcp.config.settings import Settings
-from npl_mcp.server.callers import KnowCaller, VisibleParts
+from npl_mcp.server.callers import PAGE, KnowCaller, VisibleParts
 from npl_mcp.server.fastmcp_private import adapt
 from npl_mcp.server.introduction import introduction
-from npl_mcp.server.primitives.apps import add_apps, icon
 from npl_mcp.server.primitives.completions import add_completions
 from npl_mcp.server.primitives.document_resources import add_documents
 from npl_mcp.server.primitives.prompts import Prompts
@@ -64,6 +67,8 @@ logger = logging.getLogger(__name__)
 
 ToolCall = MiddlewareContext[CallToolRequestParams]
 Further = CallNext[CallToolRequestParams, ToolResult]
+
+_ICON = Path(__file__).parents[1] / "web" / "static" / "npl.svg"
 
 WARM_UP_DELAY = 0.05
 """Seconds between the start and the warm-up, so that the client's first messages are answered first."""
@@ -249,7 +254,7 @@ def create_server(settings: Settings, app: App | None = None, reports: Reports |
         version=__version__,
         instructions=introduction(domains),
         website_url=settings.page_url,
-        icons=[icon()],
+        icons=[_icon()],
         lifespan=lifespan,
         mask_error_details=True,
         middleware=[
@@ -269,12 +274,32 @@ def create_server(settings: Settings, app: App | None = None, reports: Reports |
         add_documents(server, app)
         server.add_provider(Prompts(app))
         add_completions(server, app)
-        add_apps(server)
+        server.add_resource(_page())
     server.add_transform(VisibleParts())
     if settings.small_list:
         server.add_transform(SmallList(app, domains, every))
     adapt(server)
     return server
+
+
+def _icon() -> Icon:
+    """Return the server's icon for hosts, as a data URL: few servers have pages."""
+    data = base64.b64encode(_ICON.read_bytes()).decode()
+    return Icon(src=f"data:image/svg+xml;base64,{data}", mime_type="image/svg+xml", sizes=["any"])
+
+
+def _page() -> Resource:
+    """Return the page for chat windows (MCP Apps, SEP-1865), for clients that announce support."""
+
+    def read() -> str:
+        from npl_mcp.web.chat_window import document
+
+        return document()
+
+    meta = {"ui": {"prefersBorder": True}}
+    return Resource.from_function(
+        read, "ui://npl/ask", name="ask", title="Ask", mime_type=UI_MIME_TYPE, meta=meta, tags={"npl", PAGE}
+    )
 
 
 def _warn(settings: Settings) -> None:

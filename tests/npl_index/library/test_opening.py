@@ -45,7 +45,7 @@ ALLOWED = {
         "path.write_bytes": "likewise",
     },
     "npl_mcp/tools/contract/spec.py": {"EXAMPLES.read_text": OWN},
-    "npl_mcp/server/primitives/apps.py": {"_ICON.read_bytes": OWN},
+    "npl_mcp/server/server.py": {"_ICON.read_bytes": OWN},
     "npl_mcp/cli/commands/notation.py": {
         "Path(given.file).read_text": "the user named it on the command line, and it may be a pipe"
     },
