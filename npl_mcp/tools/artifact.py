@@ -171,9 +171,7 @@ def artifact_list(
     :param archived: list archived artifacts instead of the others.
     :returns: a page; each item is an artifact in a list.
     """
-    part = Slice.parse(limit, offset)
-    with app.database.read() as tx:
-        return store.listed(tx, part, archived)
+    return app.database.reading(store.listed, Slice.parse(limit, offset), archived)
 
 
 def artifact_history(
@@ -184,9 +182,7 @@ def artifact_history(
     :returns: a page; each item is a revision in a history.
     :raises ArtifactNotFoundError: there is no such artifact.
     """
-    part = Slice.parse(limit, offset)
-    with app.database.read() as tx:
-        return store.history(tx, artifact_id, part)
+    return app.database.reading(store.history, artifact_id, Slice.parse(limit, offset))
 
 
 def artifact_archive(app: App, artifact_id: RowId, archived: bool = True) -> store.ArchivedArtifact:
@@ -196,8 +192,7 @@ def artifact_archive(app: App, artifact_id: RowId, archived: bool = True) -> sto
     :returns: an archived or restored artifact.
     :raises ArtifactNotFoundError: there is no such artifact.
     """
-    with app.database.write() as tx:
-        return store.archive(tx, artifact_id, archived)
+    return app.database.writing(store.archive, artifact_id, archived)
 
 
 def artifact_look(

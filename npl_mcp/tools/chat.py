@@ -75,8 +75,7 @@ def chat_create_room(
     :raises AlreadyExistsError: the name is taken.
     :raises MissingRequestError: a name is empty, or there are no members.
     """
-    with app.database.write() as tx:
-        room = rooms.create(tx, name, members, description, session_id, session_title)
+    room = app.database.writing(rooms.create, name, members, description, session_id, session_title)
     pages = app.settings.web_url
     return replace(room, web_url=pages and f"{pages}/rooms/{room.room_id}")
 
@@ -134,8 +133,7 @@ def chat_react(
     :raises RecordNotFoundError: there is no such event.
     :raises NotAllowedError: the persona is not a member of its room.
     """
-    with app.database.write() as tx:
-        return messages.react(tx, event_id, persona, emoji)
+    return app.database.writing(messages.react, event_id, persona, emoji)
 
 
 def chat_share_artifact(
@@ -154,8 +152,7 @@ def chat_share_artifact(
     :raises ArtifactNotFoundError: there is no such artifact.
     :raises RecordNotFoundError: it has no such revision.
     """
-    with app.database.write() as tx:
-        return messages.share(tx, room_id, persona, artifact_id, revision)
+    return app.database.writing(messages.share, room_id, persona, artifact_id, revision)
 
 
 def chat_create_todo(
@@ -174,8 +171,7 @@ def chat_create_todo(
     :raises RoomNotFoundError: there is no such room.
     :raises NotAllowedError: one of the personas is not a member of it.
     """
-    with app.database.write() as tx:
-        return todos.create(tx, room_id, persona, description, assigned_to, blocked_by or ())
+    return app.database.writing(todos.create, room_id, persona, description, assigned_to, blocked_by or ())
 
 
 def chat_update_todo(
@@ -196,8 +192,7 @@ def chat_update_todo(
     :raises ConflictError: another persona has claimed or finished the todo.
     :raises InvalidRequestError: the event is not a todo.
     """
-    with app.database.write() as tx:
-        return todos.update(tx, event_id, persona, status, assigned_to, blocked_by)
+    return app.database.writing(todos.update, event_id, persona, status, assigned_to, blocked_by)
 
 
 @waits
@@ -266,9 +261,7 @@ def chat_list_todos(
     :raises RoomNotFoundError: there is no such room.
     :raises MissingRequestError: a persona is required.
     """
-    part = Slice.parse(limit, offset)
-    with app.database.read() as tx:
-        return todos.read(tx, room_id, filter or "open", persona, part)
+    return app.database.reading(todos.read, room_id, filter or "open", persona, Slice.parse(limit, offset))
 
 
 @waits
@@ -318,8 +311,7 @@ def chat_list_rooms(
     :returns: a page; each item is a room in a list.
     """
     part = Slice.parse(limit, offset, largest=rooms.MOST_ROOMS)
-    with app.database.read() as tx:
-        return rooms.read(tx, persona, archived, part)
+    return app.database.reading(rooms.read, persona, archived, part)
 
 
 @waits
@@ -357,8 +349,7 @@ def chat_mark_read(app: App, notification_id: RowId, persona: ActorIfOwn = None)
     :returns: a read notification.
     :raises RecordNotFoundError: there is no such notification.
     """
-    with app.database.write() as tx:
-        return inbox.mark_read(tx, notification_id, persona)
+    return app.database.writing(inbox.mark_read, notification_id, persona)
 
 
 def chat_room(app: App, room_id: RowId) -> rooms.RoomDetails:
@@ -367,8 +358,7 @@ def chat_room(app: App, room_id: RowId) -> rooms.RoomDetails:
     :returns: a room with its members and state.
     :raises RoomNotFoundError: there is no such room.
     """
-    with app.database.read() as tx:
-        return rooms.details(tx, room_id)
+    return app.database.reading(rooms.details, room_id)
 
 
 def chat_events(

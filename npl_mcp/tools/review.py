@@ -35,8 +35,7 @@ def review_create(
     :raises RecordNotFoundError: it has no such revision.
     :raises ClosedError: the artifact is archived.
     """
-    with app.database.write() as tx:
-        return store.create(tx, artifact_id, revision_id, reviewer_persona)
+    return app.database.writing(store.create, artifact_id, revision_id, reviewer_persona)
 
 
 def review_add_comment(
@@ -93,8 +92,7 @@ def review_list(
     :raises ArtifactNotFoundError: there is no such artifact.
     """
     part = Slice.parse(limit, offset)
-    with app.database.read() as tx:
-        return store.listed(tx, part, artifact_id, reviewer_persona, status)
+    return app.database.reading(store.listed, part, artifact_id, reviewer_persona, status)
 
 
 def review_get(
@@ -105,9 +103,7 @@ def review_get(
     :returns: a review with its comments.
     :raises ReviewNotFoundError: there is no such review.
     """
-    part = Slice.parse(limit, offset)
-    with app.database.read() as tx:
-        return store.get(tx, review_id, part)
+    return app.database.reading(store.get, review_id, Slice.parse(limit, offset))
 
 
 def review_generate_annotated(

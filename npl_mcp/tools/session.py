@@ -98,8 +98,7 @@ def session_create(
     :returns: a new session.
     :raises AlreadyExistsError: the id is taken.
     """
-    with app.database.write() as tx:
-        made = session.create(tx, session_id, title)
+    made = app.database.writing(session.create, session_id, title)
     return filled(SessionCreated, made, session_id=made.id, web_url=_web_url(app, made.id))
 
 
@@ -124,8 +123,7 @@ def session_export(app: App, session_id: Name) -> SessionText:
     :raises SessionNotFoundError: there is no such session.
     :raises StoreError: the text would be too long.
     """
-    with app.database.read() as tx:
-        return SessionText(session_id, transcript(tx, session_id, app.project))
+    return SessionText(session_id, app.database.reading(transcript, session_id, app.project))
 
 
 def session_list(
@@ -135,9 +133,7 @@ def session_list(
 
     :returns: a page; each item is a session.
     """
-    part = Slice.parse(limit, offset, session.PAGE)
-    with app.database.read() as tx:
-        page = session.listed(tx, part, status)
+    page = app.database.reading(session.listed, Slice.parse(limit, offset, session.PAGE), status)
     return replace(page, items=[replace(item, web_url=_web_url(app, item.id)) for item in page.items])
 
 
@@ -151,8 +147,7 @@ def session_update(app: App, session_id: Name, title: Name | None = None, status
     """
     if title is None and status is None:
         raise MissingRequestError("the call changes nothing", parameter="title", hint="give title or status")
-    with app.database.write() as tx:
-        changed = session.update(tx, session_id, title, status)
+    changed = app.database.writing(session.update, session_id, title, status)
     return replace(changed, web_url=_web_url(app, changed.id))
 
 
@@ -171,9 +166,8 @@ def session_timeline(
     :returns: the items of a session before a place.
     :raises SessionNotFoundError: there is no such session.
     """
-    place, part = timeline.Place.parse(before), Slice.parse(limit, None)
-    with app.database.read() as tx:
-        return timeline.timeline(tx, session_id, app.project, kinds or timeline.KINDS, who, place, part)
+    place, part, wanted = timeline.Place.parse(before), Slice.parse(limit, None), kinds or timeline.KINDS
+    return app.database.reading(timeline.timeline, session_id, app.project, wanted, who, place, part)
 
 
 @waits

@@ -72,8 +72,7 @@ def worklog_init(app: WorklogUser, session_id: NewId | None = None, task: Text |
     :raises AlreadyExistsError: the id differs from an existing one only in case.
     :raises ClosedError: the session is closed.
     """
-    with app.database.write() as tx:
-        return store.init(tx, app.project, session_id, task, app.agent)
+    return app.database.writing(store.init, app.project, session_id, task, app.agent)
 
 
 def worklog_log(
@@ -111,8 +110,7 @@ def worklog_log(
         "tags": tags,
         "refs": refs,
     }
-    with app.database.write() as tx:
-        return store.log(tx, app.project, session_id, values, app.agent)
+    return app.database.writing(store.log, app.project, session_id, values, app.agent)
 
 
 @waits
@@ -153,8 +151,7 @@ def worklog_status(app: WorklogUser, session_id: Name | None = None) -> WorklogS
     :returns: a worklog session.
     :raises SessionNotFoundError: there is no such session, or no current one.
     """
-    with app.database.read() as tx:
-        return store.status(tx, app.project, session_id, app.agent)
+    return app.database.reading(store.status, app.project, session_id, app.agent)
 
 
 def worklog_close(app: WorklogUser, archive: bool = False, session_id: Name | None = None) -> store.Closed:
@@ -165,8 +162,7 @@ def worklog_close(app: WorklogUser, archive: bool = False, session_id: Name | No
     :returns: a closed session.
     :raises SessionNotFoundError: there is no such session, or no current one.
     """
-    with app.database.write() as tx:
-        return store.close(tx, app.project, session_id, app.agent, archive=archive)
+    return app.database.writing(store.close, app.project, session_id, app.agent, archive=archive)
 
 
 def worklog_open(
@@ -181,8 +177,7 @@ def worklog_open(
     :returns: a new or existing session.
     :raises AlreadyExistsError: the id differs from an existing one only in case.
     """
-    with app.database.write() as tx:
-        return store.init(tx, app.project, session_id, task, app.agent, switch=False)
+    return app.database.writing(store.init, app.project, session_id, task, app.agent, switch=False)
 
 
 def worklog_current(app: WorklogUser) -> CurrentReply:
@@ -190,8 +185,7 @@ def worklog_current(app: WorklogUser) -> CurrentReply:
 
     :returns: the current worklog session.
     """
-    with app.database.read() as tx:
-        return CurrentReply(store.current(tx, app.project, app.agent))
+    return CurrentReply(app.database.reading(store.current, app.project, app.agent))
 
 
 def worklog_sessions(
@@ -201,8 +195,8 @@ def worklog_sessions(
 
     :returns: the worklog sessions of a project.
     """
-    with app.database.read() as tx:
-        return SessionsReply(store.sessions(tx, app.project, app.agent, archived=archived))
+    sessions = app.database.reading(store.sessions, app.project, app.agent, archived=archived)
+    return SessionsReply(sessions)
 
 
 def worklog_export(
@@ -222,8 +216,7 @@ def worklog_export(
     :raises StorageError: the folder cannot be written.
     """
     target = None if folder is None else _export_folder(app.project, folder, app.seen_roots)
-    with app.database.read() as tx:
-        written = files.export(tx, app.project, session_id, target, app.agent)
+    written = app.database.reading(files.export, app.project, session_id, target, app.agent)
     return ExportReply(os.path.relpath(written, app.project))
 
 
@@ -270,9 +263,8 @@ def worklog_view(
     :returns: a part of a worklog.
     :raises SessionNotFoundError: there is no such session.
     """
-    part = Slice.parse(limit, None, store.PAGE)
-    with app.database.read() as tx:
-        return viewing.view(tx, app.project, session_id, viewing.Wanted(who, action, tag), before, part)
+    part, wanted = Slice.parse(limit, None, store.PAGE), viewing.Wanted(who, action, tag)
+    return app.database.reading(viewing.view, app.project, session_id, wanted, before, part)
 
 
 @waits

@@ -20,7 +20,7 @@ from contextlib import ExitStack, closing, contextmanager, nullcontext
 from contextvars import ContextVar
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from npl_mcp.stores.base.engine import (
     READERS,
@@ -40,6 +40,7 @@ from npl_mcp.stores.base.migrating import RELEASED, migrate
 from npl_mcp.stores.base.paging import Page, Slice
 from npl_mcp.stores.base.values import filled, insertion
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 OLDEST = "0005"
@@ -267,6 +268,20 @@ class Database:
         begun = None if joined is None else joined.begun
         with self.alone(1) if begun is None else nullcontext(begun) as transaction:
             yield transaction
+
+    def reading(
+        self, query: Callable[Concatenate[Transaction, P], T], *given: P.args, **named: P.kwargs
+    ) -> T:
+        """Return the result of a query in a read-only transaction."""
+        with self.read() as transaction:
+            return query(transaction, *given, **named)
+
+    def writing(
+        self, change: Callable[Concatenate[Transaction, P], T], *given: P.args, **named: P.kwargs
+    ) -> T:
+        """Return the result of a change in a transaction that may write."""
+        with self.write() as transaction:
+            return change(transaction, *given, **named)
 
     def _in_call(self) -> Joined | None:
         joined = _JOINED.get()
