@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -18,7 +18,6 @@ from npl_index.library.references import MARKDOWN_SUFFIXES, document_name, has_s
 from npl_index.library.roots import outside, refuse_questions
 from npl_index.markdown.digests import section_digest
 from npl_index.markdown.sections import SectionTree
-from npl_index.markdown.state import Deadline
 from npl_index.selectors.grammar import Selector, compile_selector
 from npl_index.selectors.matching import Scope
 from npl_index.selectors.selection import heads_in
@@ -129,13 +128,10 @@ def update_section(
         return _create_file(app, file, content)
     wanted = _single_section(compile_selector(checks.text(selector, "selector")), operation)
     target = Target.of(app, DocumentRef(file=file))
-    expected = Expected(app.state.editor, target.label, target.reader(app), target.names, expect)
-
-    def find(names: SectionNames) -> int:
-        return target.section(names, wanted, app.clock(target.label))
-
+    expected = Expected(app.state.editor, target.label, target.read, target.names, expect)
+    find = partial(target.section, wanted)
     edit = SectionEdit(expected, find, operation, content, whole=wanted.depth is None)
-    folder, name = target.place(app)
+    folder, name = target.place()
     new = folder.change(name, target.label, edit)
     before, after = edit.before.tree, edit.after.tree
     own = wanted.depth == 0
@@ -156,8 +152,8 @@ def update_section(
 def _create_file(app: App, file: str, content: str) -> EditedSection:
     target = Target.new(app, file)
     data = (content if content.endswith(("\n", "\r")) else f"{content}\n").encode()
-    names = target.names(target.reader(app)(data))
-    folder, name = target.place(app)
+    names = target.names(target.read(data))
+    folder, name = target.place()
     folder.create(name, target.label, data)
     index = _representative(names.tree, 0)
     digest = app.state.editor.noted(data, bytes_of(names.tree, index, data))
@@ -169,11 +165,13 @@ def _create_file(app: App, file: str, content: str) -> EditedSection:
 class Target:
     """A file that may be edited.
 
+    :param app: view of the caller.
     :param found: location of the file.
     :param label: name of the file in answers.
     :param aliases: other names of the file in selectors.
     """
 
+    app: App
     found: Found
     label: str
     aliases: tuple[str, ...]
@@ -190,7 +188,7 @@ class Target:
                 hint=f"name one: {', '.join(labels)}",
             )
         check_writable(app, founds[0], labels[0])
-        return cls(founds[0], labels[0], app.documents.aliases(ref, founds)[0])
+        return cls(app, founds[0], labels[0], app.documents.aliases(ref, founds)[0])
 
     @classmethod
     def new(cls, app: App, file: str) -> Target:
@@ -218,30 +216,30 @@ class Target:
         check_writable(app, found, label)
         if found.path.count("/") > app.settings.limits.max_depth:
             raise InvalidRequestError("the path has too many folders to be searched", parameter="file")
-        return cls(found, label, ())
+        return cls(app, found, label, ())
 
-    def place(self, app: App) -> tuple[SharedFolder, str]:
+    def place(self) -> tuple[SharedFolder, str]:
         """Return the file's folder, and its name in it."""
         below, _, name = self.found.path.rpartition("/")
-        return SharedFolder(self.found.root.path, below, app.settings.limits.max_bytes), name
+        return SharedFolder(self.found.root.path, below, self.app.settings.limits.max_bytes), name
 
-    def reader(self, app: App) -> Callable[[bytes], SectionTree]:
-        """Return a parser of sections, with the time limit of the settings."""
-        name = document_name(self.label).rpartition("/")[2]
-        seconds = app.settings.time_limit
-        return lambda data: app.state.editor.reader.read(data, name, time.monotonic() + seconds)
+    def read(self, data: bytes) -> SectionTree:
+        """Parse the sections of a content, with the time limit of the settings."""
+        name, until = document_name(self.label).rpartition("/")[2], self.app.clock(self.label).moment
+        return self.app.state.editor.reader.read(data, name, until)
 
     def names(self, tree: SectionTree) -> SectionNames:
         """Return the named sections of a content."""
         return SectionNames(tree, self.label)
 
-    def section(self, names: SectionNames, selector: Selector, clock: Deadline) -> int:
+    def section(self, selector: Selector, names: SectionNames) -> int:
         """Return the one section that a selector selects.
 
         :raises DocumentTimeoutError: the deadline has passed.
         :raises SectionNotFoundError: no section or several sections match; ``near`` has valid selectors.
         """
         addresses = [(document_name(self.label), self.label, *self.aliases)]
+        clock = self.app.clock(self.label)
         scope = Scope([names.tree], [tuple(path_ends(self.label))], clock, addresses)
         heads = heads_in(scope, selector)
         found = list(dict.fromkeys(_representative(names.tree, index) for _, index in heads))
@@ -287,9 +285,9 @@ def own_section(app: App, file: str, selector: str) -> EditableSection:
     """
     check_write(app)
     target = Target.of(app, DocumentRef(file=file))
-    tree = target.reader(app)(app.documents.read(target.found).data)
+    tree = target.read(app.documents.read(target.found).data)
     wanted = compile_selector(checks.text(selector, "selector"))
-    index = target.section(target.names(tree), wanted, app.clock(target.label))
+    index = target.section(wanted, target.names(tree))
     text = trimmed_text(tree, tree.sections[index].own).strip("\n")
     return EditableSection(target.label, text, section_digest(tree, index, whole=False))
 

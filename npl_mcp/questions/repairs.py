@@ -289,7 +289,7 @@ def write_repairs(app: App, repairs: Sequence[Repair]) -> None:
     for file in dict.fromkeys(repair.file for repair in repairs):
         own = [repair for repair in repairs if repair.file == file]
         target = Target.of(app, DocumentRef(file=file))
-        folder, name = target.place(app)
+        folder, name = target.place()
 
         def edit(data: bytes, own: Sequence[Repair] = own, file: str = file) -> bytes:
             if digest_of(data) != own[0].digest:

@@ -21,8 +21,9 @@ from typing import Any, cast
 from anyio.from_thread import check_cancelled
 from fastmcp import FastMCP
 from fastmcp.exceptions import ToolError
+from fastmcp.server.middleware import CallNext, MiddlewareContext
 from fastmcp.tools.base import Tool, ToolResult
-from mcp_types import ContentBlock, ImageContent, TextContent, ToolAnnotations
+from mcp_types import CallToolRequestParams, ContentBlock, ImageContent, TextContent, ToolAnnotations
 from pydantic import PrivateAttr, TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError, to_json
 
@@ -43,6 +44,9 @@ from npl_mcp.tools.contract.parameters import unlisted
 from npl_mcp.tools.contract.responses import Reply, as_dict, encode, pictures, size, value_type, within
 from npl_mcp.tools.contract.spec import ToolSpec
 from npl_mcp.tools.search import Hits
+
+ToolCall = MiddlewareContext[CallToolRequestParams]
+Further = CallNext[CallToolRequestParams, ToolResult]
 
 ALWAYS_LOAD = "anthropic/alwaysLoad"
 """Metadata key of a tool: clients with deferred loading of tools load it at once."""

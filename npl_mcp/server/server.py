@@ -23,7 +23,7 @@ from fastmcp.resources import Resource
 from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
 from fastmcp.tools.base import Tool, ToolResult
 from mcp import MCPError
-from mcp_types import CallToolRequestParams, Icon, ListToolsRequest, TextContent
+from mcp_types import Icon, ListToolsRequest, TextContent
 
 from npl_index.errors import NotFoundError, NPLError
 from npl_index.index.driver import FTS5_REMEDY, missing_search
@@ -51,7 +51,7 @@ from npl_mcp.server.primitives.document_resources import add_documents
 from npl_mcp.server.primitives.prompts import Prompts
 from npl_mcp.server.primitives.resources import add_directive
 from npl_mcp.server.progress import TellProgress
-from npl_mcp.server.registry import BoundTool, register_all
+from npl_mcp.server.registry import BoundTool, Further, ToolCall, register_all
 from npl_mcp.server.small_list import CallsByName, SmallList
 from npl_mcp.server.startup import new_loop, prepare_process
 from npl_mcp.server.stdio import connect, serve
@@ -64,9 +64,6 @@ from npl_mcp.tools.contract.spec import ToolSpec
 from npl_mcp.tools.domains import domains_named, shown_tools, unlisted_tools
 
 logger = logging.getLogger(__name__)
-
-ToolCall = MiddlewareContext[CallToolRequestParams]
-Further = CallNext[CallToolRequestParams, ToolResult]
 
 _ICON = Path(__file__).parents[1] / "web" / "static" / "npl.svg"
 
@@ -186,9 +183,7 @@ class OldNames(Middleware):
         return await call_next(context.copy(message=message))
 
     async def on_list_tools(
-        self,
-        context: MiddlewareContext[ListToolsRequest],
-        call_next: CallNext[ListToolsRequest, Sequence[Tool]],
+        self, context: MiddlewareContext[ListToolsRequest], call_next: CallNext[Any, Sequence[Tool]]
     ) -> Sequence[Tool]:
         """Return the listed tools, in the same order under either name."""
         tools = [

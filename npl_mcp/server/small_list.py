@@ -11,17 +11,16 @@ from typing import Annotated, Any
 
 from anyio import from_thread
 from fastmcp.server.dependencies import get_context
-from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
+from fastmcp.server.middleware import Middleware
 from fastmcp.server.transforms.search import BM25SearchTransform, serialize_tools_for_output_json
 from fastmcp.tools.base import Tool, ToolResult
-from mcp_types import CallToolRequestParams
 
 from npl_index.errors import InvalidRequestError
 from npl_mcp.app.app import App
 from npl_mcp.app.call_reports import sight
 from npl_mcp.app.lanes import lane
 from npl_mcp.server.arguments import from_text
-from npl_mcp.server.registry import BoundTool
+from npl_mcp.server.registry import BoundTool, Further, ToolCall
 from npl_mcp.tools.access import sees_domain
 from npl_mcp.tools.contract.spec import ToolSpec
 from npl_mcp.tools.search import MAX_QUERY
@@ -96,11 +95,7 @@ def call_tool(
 class CallsByName(Middleware):
     """Replaces a call of ``call_tool`` with the call in its arguments; later middleware sees only that."""
 
-    async def on_call_tool(
-        self,
-        context: MiddlewareContext[CallToolRequestParams],
-        call_next: CallNext[CallToolRequestParams, ToolResult],
-    ) -> ToolResult:
+    async def on_call_tool(self, context: ToolCall, call_next: Further) -> ToolResult:
         """Pass the call on; an unreadable one goes to ``call_tool``, which reports the mistake."""
         message = context.message
         given = message.arguments or {}
