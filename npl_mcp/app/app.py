@@ -211,11 +211,9 @@ class App(Files):
                 continue
         return await answer()
 
-    def gather(
-        self, ref: DocumentRef, selectors: Sequence[Selector] = (), exclude: Sequence[Selector] = ()
-    ) -> Gathered:
+    def gather(self, ref: DocumentRef) -> Gathered:
         """Return the result of :meth:`gathered`; this thread waits for it."""
-        return waited(self.gathered(ref, selectors, exclude), self.settings.patience)
+        return waited(self.gathered(ref), self.settings.patience)
 
     async def gathered(
         self, ref: DocumentRef, selectors: Sequence[Selector] = (), exclude: Sequence[Selector] = ()

@@ -48,9 +48,6 @@ class QueryConditions:
         return not self.path and not (self.unwanted and self.unwanted.search(text))
 
 
-NO_CONDITIONS = QueryConditions()
-
-
 def pattern_of(words: Sequence[str]) -> re.Pattern[str]:
     """Return a pattern for whole words as spelt, ignoring case."""
     bounded = (rf"(?<!\w){re.escape(word)}(?!\w)" if word.isascii() else re.escape(word) for word in words)

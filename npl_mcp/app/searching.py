@@ -25,14 +25,7 @@ from npl_index.ranking.scoring import LIMIT, SCORE_CUTOFF, Query, rank
 from npl_mcp.app.app import App, Gathered
 from npl_mcp.app.document_sets import NotIndexedError
 from npl_mcp.app.progress import end_if_abandoned
-from npl_mcp.app.queries import (
-    NO_CONDITIONS,
-    QueryConditions,
-    normalised,
-    pattern_of,
-    phrases_of,
-    words_of,
-)
+from npl_mcp.app.queries import QueryConditions, normalised, pattern_of, phrases_of, words_of
 from npl_mcp.app.waiting import hurried
 from npl_mcp.documents.cr_documents import FoundRequest
 from npl_mcp.stores.base.errors import StoreError
@@ -140,7 +133,7 @@ class SearchResult:
     keywords: Keywords
     phrases: Sequence[str]
     words: Sequence[str]
-    conditions: QueryConditions = NO_CONDITIONS
+    conditions: QueryConditions
     counts: dict[str, int] = field(default_factory=dict)
     capped: list[str] = field(default_factory=list)
     missing: int = 0
@@ -164,9 +157,9 @@ async def search(
     app: App,
     query: str,
     kinds: Sequence[str],
-    wanted: Sequence[str] = (),
-    ref: DocumentRef | None = None,
-    conditions: QueryConditions = NO_CONDITIONS,
+    wanted: Sequence[str],
+    ref: DocumentRef | None,
+    conditions: QueryConditions,
 ) -> SearchResult:
     """Search for a question.
 

@@ -31,9 +31,13 @@ def arranged(
     :raises InvalidRequestError: there is no such column.
     """
     wanted = words.casefold().split()
-    kept = [
-        row for row in rows if not wanted or _has_words([cell(read(row, name)) for name in columns], wanted)
-    ]
+
+    def has_words(row: T) -> bool:
+        texts = (text for name in columns if isinstance(text := cell(read(row, name)), str))
+        folded = "\n".join(texts).casefold()
+        return all(word in folded for word in wanted)
+
+    kept = list(filter(has_words, rows)) if wanted else list(rows)
     if not sort:
         return kept
     name = sort.removeprefix("-")
@@ -42,11 +46,6 @@ def arranged(
     full = [row for row in kept if cell(read(row, name)) not in (None, "")]
     empty = [row for row in kept if cell(read(row, name)) in (None, "")]
     return [*sorted(full, key=lambda row: _sort_key(read(row, name)), reverse=sort[0] == "-"), *empty]
-
-
-def _has_words(cells: Sequence[Cell], words: Sequence[str]) -> bool:
-    folded = "\n".join(text for text in cells if isinstance(text, str)).casefold()
-    return all(word in folded for word in words)
 
 
 def _sort_key(value: Any) -> tuple[bool, Cell]:

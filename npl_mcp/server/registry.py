@@ -30,7 +30,7 @@ from pydantic_core import PydanticSerializationError, to_json
 from npl_index.answer.values import Tailored, Written
 from npl_index.errors import InvalidRequestError, NPLError
 from npl_mcp.app.app import App
-from npl_mcp.app.call_reports import CURRENT, agent, as_shown, identity, seen, sight
+from npl_mcp.app.call_reports import CURRENT, Call, Caller, agent, as_shown, identity, seen, sight
 from npl_mcp.app.lanes import lane
 from npl_mcp.app.progress import ENDING, tell_progress
 from npl_mcp.app.waiting import Awaited, Long, Patience, Waiting, step
@@ -118,10 +118,9 @@ class BoundTool(Tool):
         :raises ToolError: the call failed; its cause is the :class:`NPLError` to report, and FastMCP logs no
             traceback of it.
         """
-        call = CURRENT.get()
-        if call is not None:
-            call.tool, call.known, call.domains = self.name, True, domains_needed(self._spec)
-        patience, answer = Patience(self._app.settings.patience), self._answer(arguments)
+        call = CURRENT.get() or Call(self.name, Caller(), arguments)
+        call.tool, call.known, call.domains = self.name, True, domains_needed(self._spec)
+        patience, answer = Patience(self._app.settings.patience), self._answer(call, arguments)
         kind: str = self._spec.lane
         ENDING.set(check_cancelled)
         try:
@@ -132,8 +131,7 @@ class BoundTool(Tool):
                 if isinstance(outcome, Long):
                     kind = "heavy" if kind == "light" else kind
                     continue
-                if call is not None:
-                    call.caller.leave()
+                call.caller.leave()
                 await _ended(outcome, patience)
                 kind = kind if kind == "search" else "woken"
         except NPLError as error:
@@ -146,26 +144,24 @@ class BoundTool(Tool):
             with suppress(ValueError):  # at shutdown, a thread may still be running it
                 answer.close()
 
-    async def _answer(self, arguments: dict[str, Any]) -> ToolResult:
+    async def _answer(self, call: Call, arguments: dict[str, Any]) -> ToolResult:
         """Execute a call; worker threads run its steps with :func:`~npl_mcp.app.waiting.step`."""
         request_id = arguments.get(PARAMETER)
         if PARAMETER in arguments:
             arguments = {name: value for name, value in arguments.items() if name != PARAMETER}
         if (who := identity()) is not None:
             arguments = acting(self._spec, arguments, who)
-        if (call := CURRENT.get()) is not None:
-            call.arguments = arguments
+        call.arguments = arguments
         checked = self._checked(arguments)
         if request_id is None or self._spec.read_only:
             data = await self._work(checked)
         else:
             request = Request.parse(who.name if who else "", request_id, self.name, arguments)
             data = await _once(self._app.database, request, self._work(checked))
-        if call is not None:
-            # Reports use no other values, which may be large.
-            value = data.value if isinstance(data, Written) else data
-            call.data = value if isinstance(value, Tailored | Hits) else None
-        return self._result(data, checked)
+        # Reports use no other values, which may be large.
+        value = data.value if isinstance(data, Written) else data
+        call.data = value if isinstance(value, Tailored | Hits) else None
+        return self._result(call, data, checked)
 
     async def _work(self, checked: dict[str, Any]) -> Any:
         data = self._spec(seen(self._app).in_call(agent()), **checked)
@@ -181,7 +177,7 @@ class BoundTool(Tool):
             problems = error.errors(include_url=False, include_context=False, include_input=False)
             raise invalid_arguments(problems, self.name, self._spec.examples) from None
 
-    def _result(self, data: object, arguments: Mapping[str, Any]) -> ToolResult:
+    def _result(self, call: Call, data: object, arguments: Mapping[str, Any]) -> ToolResult:
         """Serialise the answer.
 
         :param arguments: the validated arguments.
@@ -190,12 +186,12 @@ class BoundTool(Tool):
         settings = self._app.settings
         written = data.text if isinstance(data, Written) else None
         body: dict[str, Any] = {}
-        structured, call = settings.structured or self.has_page, CURRENT.get()
+        structured = settings.structured or self.has_page
         if written is None or structured:
             body = as_seen(as_dict(Reply(data=data)), self._spec, sight(), settings)
         if written is None:
-            asked = call is not None and call.arguments.get("format")  # then the tool has handled it
-            models = not asked and self._app.form(None) == "markdown"
+            # If the call asks for a form, the tool has handled it.
+            models = not call.arguments.get("format") and self._app.form(None) == "markdown"
             written = as_markdown(body["data"]) if models else _json(body)
         if self.has_page:
             from npl_mcp.web.chat_window import content
@@ -203,8 +199,7 @@ class BoundTool(Tool):
             html = content(settings, arguments, body["data"])
             body = {**(body if settings.structured else {}), "html": within(settings.body_limit, html)}
         text = within(settings.body_limit, written)
-        if call is not None:
-            call.size = size(text)
+        call.size = size(text)
         blocks: list[ContentBlock] = [TextContent(type="text", text=text)]
         for picture in pictures(data):
             encoded = within(settings.body_limit, base64.b64encode(picture.data).decode())

@@ -29,6 +29,7 @@ from npl_mcp.app.call_reports import identity
 from npl_mcp.app.document_sets import NotIndexedError
 from npl_mcp.app.section_edits import EditedSection, Operation, may_edit, update_section
 from npl_mcp.app.waiting import waits
+from npl_mcp.stores.base.values import filled
 from npl_mcp.tools.contract.changed import told_changes
 from npl_mcp.tools.contract.naming import question_in
 from npl_mcp.tools.contract.parameters import CommaList, Unlisted
@@ -110,12 +111,11 @@ def _load_items(app: App, kind: str, items: str, skip: str | None, format: str |
 
 def _reply(app: App, loaded: Loaded, format: str | None) -> LoadAnswer:
     counter = app.counter
-    reply = LoadReply(
-        content=loaded.content,
-        flags=loaded.flags,
+    reply = filled(
+        LoadReply,
+        loaded,
         flags_updated=loaded.flags,
         loaded_items=tuple(item.name for item in loaded.items),
-        items=loaded.items,
         missing=loaded.missing or None,
         skipped=loaded.skipped or None,
         total_tokens=counter.count(loaded.content),
