@@ -15,7 +15,7 @@ from functools import partial
 from itertools import chain
 from operator import attrgetter
 
-from cachetools import LRUCache
+from cachetools import LRUCache, cachedmethod
 
 from npl_index.cached import cached_property
 from npl_index.errors import DocumentNotFoundError, DocumentTooLargeError, NPLError, OutsideRootError
@@ -122,15 +122,7 @@ class Listing:
         if path == ALL:
             return self.every
         found = self.one(path)
-        if found is not None:
-            return (found,)
-        with self._lock:
-            known = self._parts.get(path)
-        if known is None:
-            known = self._matching(path)
-            with self._lock:
-                self._parts[path] = known
-        return known
+        return self._matching(path) if found is None else (found,)
 
     def near(self, path: str) -> tuple[str, ...]:
         """Return the names of files and folders most similar to a path."""
@@ -138,6 +130,7 @@ class Listing:
         near = near_names(path, chain(self._by_path, filter(None, folders)))
         return tuple(f"{self.top}/{name}" for name in near)
 
+    @cachedmethod(attrgetter("_parts"), lock=attrgetter("_lock"))
     def _matching(self, path: str) -> tuple[Found, ...]:
         """Return the files of a folder, or else the matches of a pattern."""
         below = self._passing([_starts_in(path)])

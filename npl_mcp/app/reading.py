@@ -180,10 +180,7 @@ class Readers:
     def of(self, caller: str) -> ReadSections:
         """Return a caller's memory."""
         with self._lock:
-            reader = self._readers.get(caller)
-            if reader is None:
-                reader = self._readers[caller] = ReadSections(self)
-            return reader
+            return self._readers.setdefault(caller, ReadSections(self))
 
     def places(self, founds: Sequence[Found]) -> Mapping[Place, Found]:
         """Return documents by their places; those of a set are the same object as long as it is the same."""

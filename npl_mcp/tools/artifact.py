@@ -21,7 +21,7 @@ from npl_mcp.stores.base.paging import LARGEST_PAGE, Page, Slice
 from npl_mcp.stores.base.values import filled
 from npl_mcp.stores.review.annotation import count_lines, split_lines
 from npl_mcp.tools.contract.parameters import Check, Name, RowId, Text, Unlisted, Whole
-from npl_mcp.tools.contract.spec import ToolSpec
+from npl_mcp.tools.contract.spec import ToolSpec, not_listed
 
 FileName = Annotated[str, Check(descriptions.check_filename)]
 Purpose = Annotated[str, Check(checks.line, store.PURPOSE)]
@@ -255,6 +255,5 @@ TOOLS = (
     ToolSpec(artifact_list, title="List Artifacts"),
     ToolSpec(artifact_history, title="List Revisions"),
     ToolSpec(artifact_archive, title="Archive Artifact", read_only=False),
-    ToolSpec(artifact_look, listed=False, lane="heavy"),
-    ToolSpec(artifact_compare, listed=False, lane="heavy"),
+    *not_listed(artifact_look, artifact_compare, lane="heavy"),
 )

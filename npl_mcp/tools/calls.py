@@ -17,7 +17,7 @@ from npl_mcp.stores.base.paging import Slice
 from npl_mcp.stores.base.values import filled
 from npl_mcp.stores.calls import KEPT_DAYS, MOST_CALLS, CallEntry, CallFilter, Chosen, Figures, Sort, Span
 from npl_mcp.tools.contract.parameters import Name
-from npl_mcp.tools.contract.spec import ToolSpec
+from npl_mcp.tools.contract.spec import not_listed
 
 Who = Annotated[Name | None, "Only calls of this caller"]
 Tool = Annotated[Name | None, "Only calls of this tool"]
@@ -118,4 +118,4 @@ def _visible(
     return CallFilter(sight.domains, tool, owner, who, chosen)
 
 
-TOOLS = (ToolSpec(calls_list, listed=False), ToolSpec(calls_figures, listed=False))
+TOOLS = (*not_listed(calls_list, calls_figures),)

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from typing import Annotated
 
 from npl_index.errors import MissingRequestError
 from npl_mcp.app.app import App
@@ -20,7 +20,7 @@ from npl_mcp.stores.changes import Topic
 from npl_mcp.stores.chat import feed, inbox, messages, rooms, todos
 from npl_mcp.tools.contract.naming import NamedDocument, documents_named
 from npl_mcp.tools.contract.parameters import ActorIfOwn, Check, Name, RowId, ShortName, Text, Wait, Whole
-from npl_mcp.tools.contract.spec import ToolSpec
+from npl_mcp.tools.contract.spec import ToolSpec, not_listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,12 +289,8 @@ async def chat_get_feed(
         lambda _: Topic(rooms.POSITIONS, room_id),
         wait,
         lambda tx: feed.read(tx, room_id, rooms.require_room(tx, room_id), since, part),
-        _is_empty,
+        lambda page: page.total == 0,
     )
-
-
-def _is_empty(page: Page[Any]) -> bool:
-    return page.total == 0
 
 
 def chat_list_rooms(
@@ -337,7 +333,7 @@ async def chat_get_notifications(
         lambda _: Topic(inbox.POSITIONS, persona),
         wait,
         lambda tx: inbox.read(tx, persona, unread_only, since, part),
-        _is_empty,
+        lambda page: page.total == 0,
         before=lambda: todos.tell_ends(app.database, persona),
         due=lambda tx: todos.lease_end(tx, assigned_to=persona),
     )
@@ -406,7 +402,5 @@ TOOLS = (
     ToolSpec(chat_list_rooms, title="List Rooms"),
     ToolSpec(chat_get_notifications, title="List Notifications"),
     ToolSpec(chat_mark_read, title="Mark Read", read_only=False),
-    ToolSpec(chat_room, listed=False),
-    ToolSpec(chat_events, listed=False),
-    ToolSpec(chat_thread, listed=False),
+    *not_listed(chat_room, chat_events, chat_thread),
 )

@@ -17,7 +17,7 @@ from npl_mcp.documents.format import KEY_LISTS, PRIORITIES, TYPES, Status, Type
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.paging import LARGEST_PAGE, Page, Slice
 from npl_mcp.stores.base.values import filled
-from npl_mcp.tools.contract.spec import ToolSpec
+from npl_mcp.tools.contract.spec import ToolSpec, not_listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,7 +304,5 @@ TOOLS = (
     ),
     ToolSpec(suggest_cr_improvements, title="Check CR"),
     ToolSpec(delete_cr, title="Delete CR", read_only=False, destructive=True),
-    ToolSpec(board_crs, listed=False),
-    ToolSpec(list_cr_templates, listed=False),
-    ToolSpec(get_cr_template, listed=False),
+    *not_listed(board_crs, list_cr_templates, get_cr_template),
 )

@@ -33,7 +33,7 @@ from npl_mcp.browsing.health import CHECKS, HealthPage, examined
 from npl_mcp.browsing.relations import Relations, related
 from npl_mcp.browsing.tables import arranged, cell
 from npl_mcp.stores.base.checks import choice
-from npl_mcp.tools.contract.spec import ToolSpec
+from npl_mcp.tools.contract.spec import not_listed
 
 MAX_OUTLINE = 1_000
 """Rows of an outline; with more headings, the deeper levels are hidden."""
@@ -468,9 +468,4 @@ async def health_look(
     return await app.unchanging(lambda: examined(app, ref, check, offset, limit, sort, filter))
 
 
-TOOLS = (
-    ToolSpec(documents_section, lane="heavy", listed=False),
-    ToolSpec(documents_look, lane="heavy", listed=False),
-    ToolSpec(documents_links, lane="heavy", listed=False),
-    ToolSpec(health_look, lane="heavy", listed=False),
-)
+TOOLS = (*not_listed(documents_section, documents_look, documents_links, health_look, lane="heavy"),)

@@ -13,7 +13,7 @@ from typing import Annotated
 from npl_index.errors import DocumentNotFoundError, InvalidRequestError
 from npl_index.items import loading
 from npl_mcp.app.file_view import Files
-from npl_mcp.tools.contract.spec import ToolSpec
+from npl_mcp.tools.contract.spec import not_listed
 
 MAX_GROUPS = 64
 
@@ -118,8 +118,4 @@ def _text_reply(missing: str, load: Callable[[], str]) -> TextReply:
         raise DocumentNotFoundError(missing, near=error.near) from None
 
 
-TOOLS = (
-    ToolSpec(items_load, listed=False),
-    ToolSpec(items_raw, listed=False),
-    ToolSpec(items_agent, listed=False),
-)
+TOOLS = (*not_listed(items_load, items_raw, items_agent),)

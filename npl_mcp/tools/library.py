@@ -16,7 +16,7 @@ from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.errors import NotAllowedError
 from npl_mcp.stores.library.libraries import LibraryFile, LibraryRevision, Push
 from npl_mcp.tools.contract.parameters import Check, Name, Whole
-from npl_mcp.tools.contract.spec import ToolSpec
+from npl_mcp.tools.contract.spec import ToolSpec, not_listed
 
 MAX_CONTENTS = 1_000
 """Contents in one call; commands send some megabytes at a time."""
@@ -148,8 +148,7 @@ def _check_pusher(name: str) -> None:
 
 
 TOOLS = (
-    ToolSpec(library_state, listed=False, lane="heavy"),
-    ToolSpec(library_contents, listed=False, lane="heavy"),
+    *not_listed(library_state, library_contents, lane="heavy"),
     ToolSpec(library_upload, listed=False, lane="heavy", read_only=False),
     ToolSpec(library_push, listed=False, lane="heavy", read_only=False, idempotent=False),
 )

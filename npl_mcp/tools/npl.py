@@ -34,7 +34,7 @@ from npl_mcp.tools.contract.changed import told_changes
 from npl_mcp.tools.contract.naming import question_in
 from npl_mcp.tools.contract.parameters import CommaList, Unlisted
 from npl_mcp.tools.contract.responses import ENVELOPE
-from npl_mcp.tools.contract.spec import ToolSpec
+from npl_mcp.tools.contract.spec import ToolSpec, not_listed
 from npl_mcp.tools.section_index import IndexReply, IndexRequest, section_index
 
 MAX_READ = 5_000
@@ -415,6 +415,5 @@ TOOLS = (
         listed=False,
         switch="write",
     ),
-    ToolSpec(content_tailored, lane="heavy", listed=False),
-    ToolSpec(content_map, lane="heavy", listed=False),
+    *not_listed(content_tailored, content_map, lane="heavy"),
 )

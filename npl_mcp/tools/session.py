@@ -26,7 +26,7 @@ from npl_mcp.stores.worklog.rows import WorklogSession
 from npl_mcp.stores.worklog.worklogs import called
 from npl_mcp.tools.contract.naming import NamedDocument, documents_named
 from npl_mcp.tools.contract.parameters import Check, Name, ShortName, Wait, Whole
-from npl_mcp.tools.contract.spec import ToolSpec
+from npl_mcp.tools.contract.spec import ToolSpec, not_listed
 
 Status = Annotated[str | None, "active, completed or archived", Check(checks.choice, session.STATUSES)]
 
@@ -203,6 +203,5 @@ TOOLS = (
     ToolSpec(session_export, title="Export Session", lane="heavy"),
     ToolSpec(session_list, title="List Sessions"),
     ToolSpec(session_update, title="Update Session", read_only=False, destructive=True),
-    ToolSpec(session_timeline, listed=False),
-    ToolSpec(session_news, listed=False),
+    *not_listed(session_timeline, session_news),
 )

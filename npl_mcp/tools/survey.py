@@ -17,7 +17,7 @@ from npl_index.items.loading import Group, list_agents, load_groups, load_raw, t
 from npl_index.items.notation import Usage, analyse
 from npl_index.library.references import near_names
 from npl_mcp.app.file_view import Files
-from npl_mcp.tools.contract.spec import ToolSpec
+from npl_mcp.tools.contract.spec import not_listed
 
 DEFAULT_PROMPTS = ("npl-conventions", "npl-delegation", "npl-load-directive", "npl-scripts", "sqlite-guide")
 """Default prompts for a file without versioned sections; missing ones are skipped."""
@@ -222,8 +222,4 @@ def _check_size(text: str) -> None:
         raise InvalidRequestError(problem, parameter="text", hint=f"use at most {MAX_TEXT:,}")
 
 
-TOOLS = (
-    ToolSpec(survey_agents, listed=False),
-    ToolSpec(survey_notation, listed=False),
-    ToolSpec(survey_versions, listed=False),
-)
+TOOLS = (*not_listed(survey_agents, survey_notation, survey_versions),)

@@ -28,7 +28,7 @@ from npl_mcp.stores.worklog import viewing
 from npl_mcp.stores.worklog import worklogs as store
 from npl_mcp.stores.worklog.rows import Entry, WorklogSession
 from npl_mcp.tools.contract.parameters import Check, Name, Text, Wait, Whole
-from npl_mcp.tools.contract.spec import ToolSpec
+from npl_mcp.tools.contract.spec import ToolSpec, not_listed
 
 NewId = Annotated[str, Check(store.new_id)]
 
@@ -304,11 +304,6 @@ TOOLS = (
     ),
     ToolSpec(worklog_status, title="Show Worklog"),
     ToolSpec(worklog_close, title="Close Worklog", read_only=False),
-    ToolSpec(worklog_open, read_only=False, listed=False),
-    ToolSpec(worklog_current, listed=False),
-    ToolSpec(worklog_sessions, listed=False),
-    ToolSpec(worklog_export, read_only=False, listed=False),
-    ToolSpec(worklog_import, read_only=False, listed=False),
-    ToolSpec(worklog_view, listed=False),
-    ToolSpec(worklog_news, listed=False),
+    *not_listed(worklog_open, worklog_export, worklog_import, read_only=False),
+    *not_listed(worklog_current, worklog_sessions, worklog_view, worklog_news),
 )

@@ -9,7 +9,7 @@ They are served verbatim, under every version of the protocol.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Literal
 
@@ -101,21 +101,16 @@ def _text(app: App, given: Given) -> Content:
     return within(app.settings.body_limit, "\n".join(parts)), MARKDOWN
 
 
-def _spans(tree: SectionTree, selected: Selected) -> Iterator[Span]:
-    """Yield the selected lines; those of consecutive sections are joined."""
+def _spans(tree: SectionTree, selected: Selected) -> list[Span]:
+    """Return the selected lines; those of consecutive sections are joined."""
     if selected.lines is not None:
-        yield selected.lines
-        return
-    start = stop = -1
+        return [selected.lines]
+    spans: list[Span] = []
     for number in selected.sections:
         own = tree.sections[number].own
-        if own.start != stop:
-            if stop > start:
-                yield Span(start, stop)
-            start = own.start
-        stop = own.stop
-    if stop > start:
-        yield Span(start, stop)
+        before = spans.pop() if spans and spans[-1].stop == own.start else own
+        spans.append(Span(before.start, own.stop))
+    return [span for span in spans if span.start < span.stop]
 
 
 PAGE = 100

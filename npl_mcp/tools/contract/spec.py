@@ -102,6 +102,14 @@ class ToolSpec:
         return {name: values[name] for name in names if name not in unlisted(self.function)}
 
 
+def not_listed(*functions: Callable[..., object], **flags: Any) -> tuple[ToolSpec, ...]:
+    """Return the declarations of tools that agents do not see.
+
+    :param flags: further properties of each of them.
+    """
+    return tuple(ToolSpec(function, listed=False, **flags) for function in functions)
+
+
 @cache
 def _examples() -> dict[str, dict[str, dict[str, object]]]:
     """Read the examples, which only failures and the documentation need."""
