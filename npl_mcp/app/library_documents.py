@@ -141,11 +141,9 @@ class Listing:
         found = self.one(path)
         if found is not None:
             return found.filed.__eq__
-        return (
-            partial(fits, PathPattern.compile(path.split("/"), parameter="file"))
-            if has_magic(path)
-            else _starts_in(path)
-        )
+        if not has_magic(path):
+            return _starts_in(path)
+        return partial(fits, PathPattern.compile(path.split("/"), parameter="file"))
 
     def _passing(self, tests: Sequence[Callable[[str], bool]]) -> tuple[Found, ...]:
         found = [file for path, file in self._by_path.items() if any(test(path) for test in tests)]
@@ -239,17 +237,13 @@ class LibraryDocuments(StoredDocuments):
 
     def _current_listings(self) -> Iterator[Listing]:
         """Yield the current listing of each library that the caller may see."""
-        if self._has_database():
+        if self._stores.database.engine.exists():  # the lookup of an unknown name must not create one
             for revision in self._stores.library.list():
                 if self._may_see(revision.library):
                     yield self._listings.get(self._stores, revision, top_of(revision.library, None))
 
-    def _has_database(self) -> bool:
-        """Return whether a database exists: the lookup of an unknown name must not create one."""
-        return self._stores.database.engine.exists()
-
     def _listing(self, wanted: LibraryRef) -> Listing:
-        if not self._has_database():
+        if not self._stores.database.engine.exists():
             raise DocumentNotFoundError(f"there is no library {wanted.library!r}", hint=_CREATE)
         revision = self._stores.library.revision(wanted.library, wanted.number, self._may_see)
         return self._listings.get(self._stores, revision, wanted.top)

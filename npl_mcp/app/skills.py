@@ -70,12 +70,9 @@ class SkillFile:
     @property
     def media_type(self) -> str:
         """Its media type, by its name."""
-        kind = (
-            "text/markdown"
-            if has_suffix(self.path, MARKDOWN_SUFFIXES)
-            else mimetypes.guess_type(self.path)[0]
-        )
-        return kind or "application/octet-stream"
+        if has_suffix(self.path, MARKDOWN_SUFFIXES):
+            return "text/markdown"
+        return mimetypes.guess_type(self.path)[0] or "application/octet-stream"
 
     def read(self) -> bytes:
         """Return the content of the file.

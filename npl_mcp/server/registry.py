@@ -181,7 +181,7 @@ class BoundTool(Tool):
         """Serialise the answer.
 
         :param arguments: the validated arguments.
-        :raises TooLargeAnswerError: the answer exceeds the maximum bytes.
+        :raises NPLError: the answer exceeds the maximum bytes.
         """
         settings = self._app.settings
         written = data.text if isinstance(data, Written) else None

@@ -63,14 +63,6 @@ FIELDS: Mapping[str, Mapping[str, str]] = {
 _ABSENT = {"session": SessionNotFoundError, "artifact": ArtifactNotFoundError}
 
 
-class ReadOnlyError(NotAllowedError):
-    """A call that writes, with a token that only allows reading."""
-
-
-class OtherNameError(NotAllowedError):
-    """A call that names another persona than the owner of its token."""
-
-
 @cache
 def actors(function: Callable[..., object]) -> tuple[str, ...]:
     """Return the parameters of a tool's function with the persona that acts."""
@@ -110,19 +102,19 @@ def _may_use(spec: ToolSpec, identity: Identity) -> bool:
 def acting(spec: ToolSpec, arguments: dict[str, Any], identity: Identity) -> dict[str, Any]:
     """Return the arguments of a call with the owner of its token as the persona that acts.
 
-    :raises ReadOnlyError: the call writes, and the token only allows reading.
-    :raises OtherNameError: an argument names another persona.
+    :raises NotAllowedError: the call writes, and the token only allows reading; or an argument names another
+        persona.
     :raises NotFoundError: an argument names data of a domain that the caller may not see.
     """
     if not _may_use(spec, identity) and not (spec.reads is not None and spec.reads(arguments)):
         which = spec.name if spec.reads is None else f"such a call of {spec.name}"
-        raise ReadOnlyError(f"the token of {identity.name!r} only allows reading, but {which} writes")
+        raise NotAllowedError(f"the token of {identity.name!r} only allows reading, but {which} writes")
     for name in actors(spec.function):
         given = arguments.get(name)
         if given is None:
             arguments = {**arguments, name: identity.name}
         elif isinstance(given, str) and given.strip() != identity.name:
-            raise OtherNameError(
+            raise NotAllowedError(
                 f"{name} is {given[:64]!r}, but the token belongs to {identity.name!r}",
                 hint=f"leave {name} out",
             )

@@ -105,10 +105,6 @@ def value_type(returned: Any) -> Any:
     return get_args(returned)[0] if get_origin(returned) is Written else returned
 
 
-class TooLargeAnswerError(NPLError):
-    """An answer above the limit of all answers."""
-
-
 def size(text: str) -> int:
     """Return the number of bytes of a text in UTF-8; an ASCII text is not copied."""
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
@@ -118,11 +114,11 @@ def within(limit: int, answer: str) -> str:
     """Return an answer after a check of its size.
 
     :param limit: limit in bytes; the largest artifact fits.
-    :raises TooLargeAnswerError: the answer is longer.
+    :raises NPLError: the answer is longer.
     """
     if size(answer) <= limit:
         return answer
-    raise TooLargeAnswerError(
+    raise NPLError(
         f"the answer is longer than {limit:,} bytes",
         hint="request less at a time, with limit, offset, a selector or a token budget",
     )
