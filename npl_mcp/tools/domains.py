@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING
 
 from npl_mcp.tools.contract.domain_names import LISTED as LISTED
 from npl_mcp.tools.contract.domain_names import PRESETS as PRESETS
@@ -32,33 +32,26 @@ domain; ``None`` for a module without one.
 """
 
 
-class ToolModule(Protocol):
-    """A module of this package that declares tools."""
+def _declared(module: str) -> tuple[ToolSpec, ...]:
+    """Import a module, and return the tools that it declares.
 
-    TOOLS: tuple[ToolSpec, ...]
-
-
-def tool_module(name: str) -> ToolModule:
-    """Import a module of tools.
-
-    :param name: one of :data:`LISTED` or :data:`UNLISTED`.
+    :param module: one of :data:`LISTED` or :data:`UNLISTED`.
     """
-    return cast("ToolModule", importlib.import_module(f"npl_mcp.tools.{name}"))
+    tools: tuple[ToolSpec, ...] = importlib.import_module(f"npl_mcp.tools.{module}").TOOLS
+    return tools
 
 
 def listed_tools(domains: Iterable[str] = LISTED) -> tuple[ToolSpec, ...]:
     """Return the tools for agents, always in the same order, so that prompt caches hit."""
     chosen = set(domains)
-    return tuple(spec for name in LISTED if name in chosen for spec in tool_module(name).TOOLS if spec.listed)
+    return tuple(spec for name in LISTED if name in chosen for spec in _declared(name) if spec.listed)
 
 
 def unlisted_tools(domains: Iterable[str] = LISTED) -> tuple[ToolSpec, ...]:
     """Return the tools for command lines and pages."""
     chosen = set(domains)
     modules = [name for name in (*LISTED, *UNLISTED) if UNLISTED.get(name, name) in (None, *chosen)]
-    return tuple(
-        spec for name in modules for spec in tool_module(name).TOOLS if name in UNLISTED or not spec.listed
-    )
+    return tuple(spec for name in modules for spec in _declared(name) if name in UNLISTED or not spec.listed)
 
 
 def switched_on(settings: Settings, domains: Iterable[str] = LISTED) -> tuple[ToolSpec, ...]:
@@ -89,7 +82,7 @@ def tool_named(name: str) -> ToolSpec:
     """
     domain = name.partition("_")[0]
     for module in sorted((*LISTED, *UNLISTED), key=lambda module: module.partition("_")[0] != domain):
-        for spec in tool_module(module).TOOLS:
+        for spec in _declared(module):
             if spec.name == name:
                 return spec
     raise KeyError(name)
