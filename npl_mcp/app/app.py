@@ -10,10 +10,11 @@ from contextvars import ContextVar
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cache
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, TypeVar
 
-from cachetools import LRUCache
+from cachetools import LRUCache, cachedmethod
 
 from npl_index.answer.document_set import DocumentSet
 from npl_index.errors import DocumentNotFoundError, NPLError
@@ -158,12 +159,9 @@ class App(Files):
                     root.path for root in self.library.roots if not root.npl and lies_in(root.path, [folder])
                 )
 
-    def _view(self, key: Path | Sight, settings: Settings, sight: Sight) -> App:
-        with self.state.lock:
-            view = self._views.get(key)
-            if view is None:
-                view = self._views[key] = App(settings, self.state, sight)
-        return view
+    @cachedmethod(attrgetter("_views"), key=lambda _, key, *__: key, lock=attrgetter("state.lock"))
+    def _view(self, _: Path | Sight, settings: Settings, sight: Sight) -> App:
+        return App(settings, self.state, sight)
 
     @property
     def project(self) -> str:
@@ -335,7 +333,8 @@ class App(Files):
         @cache
         def counts(document: int) -> TokenCounts:
             own = collection.documents[document]
-            return self.state.token_counts(own, counter, clock, lambda: collection.tokens_of(document))
+            known = self.state.known_counts(own, counter, lambda: collection.tokens_of(document))
+            return TokenCounts(own.tree, counter, clock, known)
 
         if len(collection.documents) == 1:
             # A call about one file is often followed by another, which should not wait for its counts.

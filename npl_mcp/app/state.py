@@ -14,12 +14,11 @@ from npl_index.index.entries import Indexer
 from npl_index.library.cache import BuildingCache
 from npl_index.library.listing import FileListings
 from npl_index.markdown.links import Reference, references
-from npl_index.markdown.state import NO_DEADLINE, Deadline
 from npl_index.ranking.indexing import IndexedDocument, ParsedDocument
 from npl_index.tokens.counting import TokenCounter
 from npl_index.tokens.estimated import estimator
 from npl_index.tokens.exact import best_counter
-from npl_index.tokens.sections import NOTHING, KnownCounts, TokenCounts
+from npl_index.tokens.sections import KnownCounts
 from npl_mcp.app.document_sets import DocumentSets
 from npl_mcp.app.library_documents import Listings
 from npl_mcp.app.reading import Readers
@@ -64,9 +63,11 @@ class SharedState:
         self.process = f"{PROCESS}{secrets.token_hex(8)}"
         folder = None if settings.cache_mode == "memory" else settings.data_folder
         self.sets = DocumentSets(indexer, folder, settings.cache_bytes, settings.index_bytes)
-        self._token_counts: LRUCache[tuple[str, str, str], KnownCounts] = LRUCache(
-            _MAX_COUNT_BYTES, lambda known: known.nbytes
-        )
+        self.known_counts = cached(
+            LRUCache(_MAX_COUNT_BYTES, lambda known: known.nbytes),
+            key=lambda parsed, counter, _: (parsed.document.digest, parsed.tree.dialect, counter.name),
+            lock=self.lock,
+        )(_known_counts)
         self._counter: TokenCounter | None = None
         self._counter_lock = threading.Lock()
 
@@ -87,31 +88,20 @@ class SharedState:
                 self._counter = best_counter(self.settings.vocabulary, self.settings.vocabularies)
         return self._counter
 
-    def token_counts(
-        self,
-        document: ParsedDocument,
-        counter: TokenCounter,
-        clock: Deadline = NO_DEADLINE,
-        stored: Callable[[], array[int]] = lambda: NOTHING,
-    ) -> TokenCounts:
-        """Return the token counts of a document's sections.
-
-        :param clock: deadline of the counting.
-        :param stored: function that returns the counts of the index; called if memory has none.
-        """
-        key = document.document.digest, document.tree.dialect, counter.name
-        with self.lock:
-            known = self._token_counts.get(key)
-            if known is None:
-                known = KnownCounts(len(document.tree.sections), counter, stored())
-                if known.nbytes <= self._token_counts.maxsize:
-                    self._token_counts[key] = known
-        return TokenCounts(document.tree, counter, clock, known)
-
     def close(self) -> None:
         """Close the index and the database; stop indexing."""
         self.sets.close()
         self.stores.close()
+
+
+def _known_counts(
+    document: ParsedDocument, counter: TokenCounter, stored: Callable[[], array[int]]
+) -> KnownCounts:
+    """Return the token counts of a document's sections.
+
+    :param stored: function that returns the counts of the index; called if memory has none.
+    """
+    return KnownCounts(len(document.tree.sections), counter, stored())
 
 
 def _references(parsed: ParsedDocument) -> tuple[Reference, ...]:
