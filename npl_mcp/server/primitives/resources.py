@@ -7,7 +7,7 @@ methods of the protocol; the server has these methods too.
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -133,24 +133,14 @@ class DirectiveMethods(ServerExtension):
     def methods(self) -> Sequence[MethodBinding]:
         """Return a method for each tool."""
         return [
-            MethodBinding(olds[-1], _Arguments, _method(self.server, tool, olds[-1]))
+            MethodBinding(olds[-1], _Arguments, partial(self._answer, tool, olds[-1]))
             for tool, olds in DIRECTIVE.items()
         ]
 
-
-class _Arguments(RequestParams):
-    """Unchecked arguments; the tool checks them."""
-
-    model_config = ConfigDict(extra="allow")
-
-
-def _method(
-    server: FastMCP[Any], tool: str, name: str
-) -> Callable[[Any, _Arguments], Awaitable[dict[str, Any]]]:
-    async def answer(_: Any, given: _Arguments) -> dict[str, Any]:
+    async def _answer(self, tool: str, name: str, _: Any, given: _Arguments) -> dict[str, Any]:
         if not sight().has_domain(NAME):
             raise MCPError(code=METHOD_NOT_FOUND, message="Method not found", data=name)
-        result = await call(server, tool, given.model_extra or {}, CALLER.get() or Caller())
+        result = await call(self.server, tool, given.model_extra or {}, CALLER.get() or Caller())
         assert result is not None
         body = json.loads(text_of(result))
         if not body["success"]:
@@ -160,7 +150,11 @@ def _method(
         # The clients of these methods know a list by this name.
         return {**data, "files": data["items"]} if "items" in data else data
 
-    return answer
+
+class _Arguments(RequestParams):
+    """Unchecked arguments; the tool checks them."""
+
+    model_config = ConfigDict(extra="allow")
 
 
 def _part(app: App, path: str, _: Given) -> Content:
