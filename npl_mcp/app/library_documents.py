@@ -11,6 +11,7 @@ from __future__ import annotations
 import posixpath
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import chain
 from operator import attrgetter
@@ -207,11 +208,10 @@ class LibraryDocuments(StoredDocuments):
 
     def holds(self, text: str) -> bool:
         """Return whether a text, commas included, is the name of one document."""
-        try:
+        with suppress(NPLError):
             wanted, path = read_name(text)
             return self._listing(wanted).one(path) is not None
-        except NPLError:
-            return False
+        return False
 
     def find_called(self, name: str) -> tuple[Found, ...]:
         """Find the documents of current revisions whose paths equal a name or end with it."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import PurePosixPath
@@ -94,10 +95,9 @@ class Sources:
         """
         source = self._source_of(name)
         if source is not self._files:
-            try:
+            with suppress(NPLError):
                 return source.find(DocumentRef(file=name))
-            except NPLError:
-                return ()
+            return ()
         every = (candidate.find_called(name) for candidate in (source, *self._schemes.values()))
         return next(filter(None, every), ())
 

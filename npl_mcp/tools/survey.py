@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -178,12 +179,11 @@ def _sources(app: Files) -> dict[str, versioned.Source]:
     order = {place.root.label: number for number, place in reversed(list(enumerate(kind.places)))}
     sources: dict[str, versioned.Source] = {}
     for name in sorted(found, key=lambda name: (order[found[name].label], name)):
-        try:
+        place = _location(app, found[name].absolute)
+        with suppress(NPLError):  # an unreadable prompt updates nothing
             text = text_of(app.library.read(found[name]))
-        except NPLError:  # an unreadable prompt updates nothing
-            continue
-        for section in versioned.versioned_sections(text).values():
-            sources.setdefault(section.name, versioned.Source(section, _location(app, found[name].absolute)))
+            for section in versioned.versioned_sections(text).values():
+                sources.setdefault(section.name, versioned.Source(section, place))
     return sources
 
 

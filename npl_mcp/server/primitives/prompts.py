@@ -126,12 +126,10 @@ def found_prompts(app: App) -> dict[str, Found]:
     :raises DocumentTooLargeError: the prompts exceed the limits.
     """
     library = app.library
-    own = dict(_in_roots(app))
-    found = {name: own[name] for name in sorted(own)}
+    found = dict(sorted(dict(_in_roots(app)).items()))
     for kind in ("prompt", "agent"):
         items = library.find_items(library.catalog.kind(kind), "**")
-        for name in sorted(items):
-            found.setdefault(name, items[name])
+        found |= {name: item for name, item in sorted(items.items()) if name not in found}
     return found
 
 
