@@ -99,12 +99,8 @@ class App(Files):
         self.seen_roots = only = None if sight.roots is None else real_paths(settings.roots)
         super().__init__(settings, state.files, only)
         self.stores, self.database, self.news = state.stores, state.stores.database, state.stores.changes
-        cwd = settings.cwd if only is None or lies_in(str(settings.cwd), only) else None
-        self.changes = ChangeRequests(
-            Projects(cwd, (*settings.roots, *settings.cr_roots), settings.cr_folders),
-            state.tickets,
-            state.editor,
-        )
+        projects = Projects(self.cwd, (*settings.roots, *settings.cr_roots), settings.cr_folders)
+        self.changes = ChangeRequests(projects, state.tickets, state.editor)
         limit = settings.limits.max_files
         sources: dict[str, DocumentSource] = {
             ArtifactDocuments.SCHEME: ArtifactDocuments(state.stores, limit, state.revisions),

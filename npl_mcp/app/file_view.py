@@ -28,6 +28,8 @@ class Files:
     :param listings: cached listings for the :class:`~npl_index.library.documents.Library`.
     :param only: real paths of the only visible folders, besides the bundled files; ``None`` without a
         restriction.
+
+    ``cwd`` is the working directory; ``None`` if it is not visible.
     """
 
     def __init__(
@@ -35,10 +37,9 @@ class Files:
     ) -> None:
         self.settings = settings
         self.catalog = _catalog(settings) if only is None else _restricted(_catalog(settings), only)
+        self.cwd = settings.cwd if only is None or lies_in(str(settings.cwd), only) else None
         given = _given_roots(settings)
-        here = [Root(str(settings.cwd), "working directory")]
-        if only is not None and not lies_in(str(settings.cwd), only):
-            here = []
+        here = [] if self.cwd is None else [Root(str(self.cwd), "working directory")]
         self.library = Library(
             (*given, *here, *dict.fromkeys(self.catalog.roots())),
             self.catalog,
