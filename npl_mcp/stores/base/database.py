@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, nullcontext
 from contextvars import ContextVar
 from hashlib import blake2b
@@ -69,46 +69,32 @@ class Transaction:
 
     def all(self, sql: str, /, **values: Any) -> list[Row]:
         """Return all rows, by column name."""
-        statement, given = self._engine.statement(sql, values)
-        try:
-            cursor = self.raw.execute(statement, given)
-            names = tuple(column[0] for column in cursor.description)
-            return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
-        except self._engine.operational as error:
-            raise self._damage(statement, given, error) or error from None
+        return list(self._rows(sql, values))
 
     def some(self, sql: str, /, **values: Any) -> list[Row]:
         """Return the first rows, by column name: texts of :data:`PAGE_CHARACTERS`, but at least one row.
 
         Later rows are not read.
         """
-        statement, given = self._engine.statement(sql, values)
-        cursor = self.raw.cursor()
         found: list[Row] = []
         room = PAGE_CHARACTERS
-        try:
-            cursor.execute(statement, given)
-            names = tuple(column[0] for column in cursor.description)
-            for row in cursor:
-                room -= sum(len(value) for value in row if value.__class__ is str)
+        with closing(self._rows(sql, values)) as rows:
+            for row in rows:
+                room -= sum(len(value) for value in row.values() if value.__class__ is str)
                 if room < 0 and found:
                     break
-                found.append(dict(zip(names, row, strict=True)))
-        except self._engine.operational as error:
-            raise self._damage(statement, given, error) or error from None
-        finally:
-            cursor.close()
+                found.append(row)
         return found
 
     def one(self, sql: str, /, **values: Any) -> Row | None:
         """Return the first row, or ``None``."""
-        rows = self._first(sql, values)
-        return None if rows is None else dict(zip(*rows, strict=True))
+        with closing(self._rows(sql, values)) as rows:
+            return next(rows, None)
 
     def value(self, sql: str, /, **values: Any) -> Any:
         """Return the first column of the first row, or ``None``; also for ``INSERT … RETURNING id``."""
-        rows = self._first(sql, values)
-        return None if rows is None else rows[1][0]
+        row = self.one(sql, **values)
+        return None if row is None else next(iter(row.values()))
 
     def contents(self, table: str, digests: Iterable[str]) -> dict[str, bytes]:
         """Return the undamaged contents of a table by their digests.
@@ -157,21 +143,18 @@ class Transaction:
             with closing(self.raw.cursor()) as cursor:
                 cursor.executemany(statement, rows)
 
-    def _first(self, sql: str, values: Mapping[str, Any]) -> tuple[tuple[str, ...], Sequence[Any]] | None:
+    def _rows(self, sql: str, values: Mapping[str, Any]) -> Generator[Row]:
+        """Yield the rows, by column name; close it, because an unfinished statement prevents the commit."""
         statement, given = self._engine.statement(sql, values)
-        cursor = self.raw.cursor()
-        try:
-            row = cursor.execute(statement, given).fetchone()
-            return None if row is None else (tuple(column[0] for column in cursor.description), row)
-        except self._engine.operational as error:
-            raise self._damage(statement, given, error) or error from None
-        finally:
-            # An unfinished statement would prevent the transaction from committing.
-            cursor.close()
-
-    def _damage(self, sql: str, values: Mapping[str, Any], error: BaseException) -> DatabaseError | None:
-        place = self._engine.undecodable(self.raw, sql, values, error)
-        return None if place is None else damaged(f"{place} holds no text")
+        with closing(self.raw.cursor()) as cursor:
+            try:
+                cursor.execute(statement, given)
+                names = tuple(column[0] for column in cursor.description)
+                for row in cursor:
+                    yield dict(zip(names, row, strict=True))
+            except self._engine.operational as error:
+                place = self._engine.undecodable(self.raw, statement, given, error)
+                raise (error if place is None else damaged(f"{place} holds no text")) from None
 
 
 def digest_of(data: bytes) -> str:
