@@ -6,11 +6,12 @@ commits after every row has been compared. An interrupted copy leaves the target
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from contextlib import nullcontext
+from functools import partial
 from graphlib import TopologicalSorter
 
-from npl_mcp.stores.base.database import Row, Transaction
-from npl_mcp.stores.base.engine import StoreTable, page_of
+from npl_mcp.stores.base.database import Transaction
+from npl_mcp.stores.base.engine import StoreTable, pages
 from npl_mcp.stores.base.errors import AlreadyExistsError, DatabaseError
 from npl_mcp.stores.data_folder import Stores
 
@@ -62,23 +63,9 @@ def _tables(source: Stores, target: Stores, here: Transaction, there: Transactio
     return [tables[name] for name in order.static_order()]
 
 
-def _pages(tx: Transaction, table: StoreTable) -> Iterator[list[Row]]:
-    names, most = ", ".join(table.key), page_of(table.name)
-    columns = ", ".join(table.columns)
-    beyond, last = "", dict[str, object]()
-    while True:
-        page = tx.all(f"SELECT {columns} FROM {table.name} {beyond} ORDER BY {names} LIMIT {most}", **last)
-        if page:
-            yield page
-        if len(page) < most:
-            return
-        beyond = f"WHERE ({names}) > ({', '.join(f':last_{name}' for name in table.key)})"
-        last = {f"last_{name}": page[-1][name] for name in table.key}
-
-
 def _copy_table(here: Transaction, there: Transaction, table: StoreTable) -> int:
     count = 0
-    for page in _pages(here, table):
+    for page in pages(partial(nullcontext, here), table):
         there.insert_many(table.name, page)
         count += len(page)
     return count
@@ -101,8 +88,8 @@ def _compare(here: Transaction, there: Transaction, table: StoreTable) -> None:
 
     :raises DatabaseError: a row differs.
     """
-    copied = _pages(there, table)
-    for page in _pages(here, table):
+    copied = pages(partial(nullcontext, there), table)
+    for page in pages(partial(nullcontext, here), table):
         if page != next(copied, None):
             raise DatabaseError(f"table {table.name} is not the same in the copy")
     if next(copied, None) is not None:

@@ -302,7 +302,7 @@ class Database:
 
     def is_made(self) -> bool:
         """Return whether a database exists, or existed."""
-        return self.engine.exists() or self.engine.is_lost()
+        return self.engine.exists() or self.engine.is_needed()
 
     def check(self) -> list[str]:
         """Check structure and references.
@@ -377,7 +377,7 @@ class Database:
 
     def _open(self, deadline: CallDeadline) -> tuple[Connections, Connections]:
         engine = self.engine
-        needed = engine.prepare()
+        lost = engine.prepare()
         writer = Connections(engine, 1, read_only=False)
         readers = Connections(engine, READERS, read_only=True)
         writer.others, readers.others = readers, writer
@@ -387,24 +387,17 @@ class Database:
                 self._found = None if found is None else found.number
                 if found is not None:
                     engine.check_content(raw)
-            if found is None and needed:
-                raise engine.lost("empty")
+            if found is None and lost is not None:
+                raise lost
             if found is None or not _usable(found):
-                self._migrate(found, deadline)
-                engine.after_migration()
+                migrate(engine, deadline, OLDEST)
+                deadline.renew()
             readers.schema = writer.schema = HEAD if found is None else max(HEAD, found.number)
         except BaseException:
             writer.close()
             readers.close()
             raise
         return writer, readers
-
-    def _migrate(self, found: Schema | None, deadline: CallDeadline) -> None:
-        """Migrate the database from a schema, or from an empty one, to the newest."""
-        if found is not None:
-            self.engine.before_migration(found)
-        migrate(self.engine, deadline, OLDEST)
-        deadline.renew()
 
 
 def _usable(found: Schema) -> bool:

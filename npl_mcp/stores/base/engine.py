@@ -10,7 +10,7 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,14 +38,6 @@ class BusyError(DatabaseError):
 
 class FullError(BusyError):
     """The server accepts no further connection; the open ones are sound."""
-
-
-def page_of(table: str) -> int:
-    """Return the number of rows of a page in a check; contents are long."""
-    return 1 if table in _LONG else 500
-
-
-_LONG = frozenset({"content", "library_content", "library_index_part"})
 
 
 class RefusedError(DatabaseError):
@@ -105,6 +97,30 @@ class StoreTable(NamedTuple):
     numbered: bool
 
 
+def page_of(table: str) -> int:
+    """Return the number of rows of a page in a check; contents are long."""
+    return 1 if table in ("content", "library_content", "library_index_part") else 500
+
+
+def pages(read: Callable[[], AbstractContextManager[Any]], table: StoreTable) -> Iterator[list[Row]]:
+    """Yield the rows of a table in the order of its key, a page at a time.
+
+    :param read: a context with the transaction of a page.
+    """
+    select = f"SELECT {', '.join(table.columns)} FROM {table.name}"
+    key, most = ", ".join(table.key), page_of(table.name)
+    beyond, last = "", dict[str, Any]()
+    while True:
+        with read() as tx:
+            page = tx.all(f"{select} {beyond} ORDER BY {key} LIMIT {most}", **last)
+        if page:
+            yield page
+        if len(page) < most:
+            return
+        beyond = f"WHERE ({key}) > ({', '.join(f':last_{name}' for name in table.key)})"
+        last = {f"last_{name}": page[-1][name] for name in table.key}
+
+
 class TableRow(NamedTuple):
     """A row in a check.
 
@@ -121,7 +137,14 @@ class TableRow(NamedTuple):
 
 
 class Commits(ABC):
-    """Watcher of commits of this process and others; used by one thread."""
+    """Watcher of commits of this process and others; used by one thread.
+
+    :param engine: the engine that connects to the database.
+    """
+
+    def __init__(self, engine: Any) -> None:
+        self.engine = engine
+        self.raw: Any = None
 
     @abstractmethod
     def wait(self, seconds: float) -> bool:
@@ -130,9 +153,11 @@ class Commits(ABC):
         :raises DatabaseError: the database cannot be used.
         """
 
-    @abstractmethod
     def close(self) -> None:
-        """Close the connection."""
+        """Close the connection; the next wait opens another one."""
+        raw, self.raw = self.raw, None
+        if raw is not None:
+            raw.close()
 
 
 class Engine(ABC):
@@ -168,8 +193,8 @@ class Engine(ABC):
     def exists(self) -> bool:
         """Return whether the database exists; nothing is created."""
 
-    def is_lost(self) -> bool:
-        """Return whether the database is missing although files exist that only it describes."""
+    def is_needed(self) -> bool:
+        """Return whether files exist that only the database describes."""
         return False
 
     def scarcity(self) -> FullError | None:
@@ -181,16 +206,12 @@ class Engine(ABC):
         """Return the identity of the database's file; after a change, connections must be reopened."""
         return None
 
-    def prepare(self) -> bool:
-        """Create the place of the database; return whether an empty database would be a lost one.
+    def prepare(self) -> DatabaseError | None:
+        """Create the place of the database; return the error for an empty database that would be a lost one.
 
         :raises DatabaseError: the database was lost, or its place cannot be created.
         """
-        return False
-
-    def lost(self, state: str) -> DatabaseError:
-        """Return the error for a lost database."""
-        return DatabaseError(f"the database is {state}")
+        return None
 
     @abstractmethod
     def connect(self, deadline: CallDeadline, *, read_only: bool) -> Any:
@@ -203,10 +224,6 @@ class Engine(ABC):
     @abstractmethod
     def is_idle(self, raw: Any) -> bool:
         """Return whether a connection is sound and outside a transaction."""
-
-    def waiting(self, raw: Any, deadline: CallDeadline) -> AbstractContextManager[None]:  # noqa: ARG002
-        """Limit the wait of a call for other programs to its remaining time."""
-        return nullcontext()
 
     @abstractmethod
     def begin(self, raw: Any, deadline: CallDeadline, *, read_only: bool, schema: str | None) -> str:
@@ -254,14 +271,11 @@ class Engine(ABC):
         :raises DatabaseError: the database is damaged.
         """
 
-    def before_migration(self, found: Schema) -> None:  # noqa: B027
-        """Back up the database before a migration."""
-
     @abstractmethod
     def migration(self, deadline: CallDeadline) -> AbstractContextManager[Any]:
         """Begin a transaction for migrations, on a separate connection, while no other program writes.
 
-        It is committed at the end, or rolled back on any error.
+        It is committed at the end, or rolled back on any error. A file is backed up before.
         """
 
     @abstractmethod
@@ -275,9 +289,6 @@ class Engine(ABC):
         :param oldest: the new :attr:`Schema.oldest`.
         :raises DatabaseError: the migration broke references.
         """
-
-    def after_migration(self) -> None:  # noqa: B027
-        """Correct the results of a migration, such as permissions."""
 
     @abstractmethod
     def problems(self, transaction: Any) -> list[str]:
@@ -344,7 +355,7 @@ class Connections:
         :raises BusyError: the call got no turn, or no lock, before the deadline.
         """
         engine = self._engine
-        with self._connection(deadline) as raw, engine.waiting(raw, deadline):
+        with self._connection(deadline) as raw:
             try:
                 yield raw, engine.begin(raw, deadline, read_only=self._read_only, schema=self.schema)
                 engine.commit(raw, read_only=self._read_only)

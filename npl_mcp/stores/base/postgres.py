@@ -23,7 +23,6 @@ from hashlib import blake2b
 from typing import Any
 from urllib.parse import urlsplit
 
-from npl_mcp.stores.base import engine
 from npl_mcp.stores.base import postgres_catalog as catalog
 from npl_mcp.stores.base.engine import (
     BusyError,
@@ -36,6 +35,7 @@ from npl_mcp.stores.base.engine import (
     Schema,
     StoreTable,
     TableRow,
+    pages,
 )
 from npl_mcp.stores.base.errors import DatabaseError
 from npl_mcp.stores.base.extras import how_to_install
@@ -322,7 +322,9 @@ class PostgresEngine(Engine):
         with read() as tx:
             tables = self.tables(tx)
         for table in tables:
-            yield from _rows(read, table, engine.page_of(table.name))
+            for page in pages(read, table):
+                for row in page:
+                    yield TableRow(table.name, ", ".join(f"{key} {row[key]}" for key in table.key), row)
 
     def commits(self) -> Commits:
         """Return a watcher of commits."""
@@ -330,15 +332,12 @@ class PostgresEngine(Engine):
 
 
 class _Commits(Commits):
-    def __init__(self, engine: PostgresEngine) -> None:
-        self._engine = engine
-        self._raw: Any = None
-        self._heard = 0.0
-        self._seen: str | None = None
+    _heard = 0.0
+    _seen: str | None = None
 
     def wait(self, seconds: float) -> bool:
         try:
-            with self._engine.translated():
+            with self.engine.translated():
                 return self._is_news(seconds)
         except DatabaseError:
             self.close()
@@ -346,19 +345,19 @@ class _Commits(Commits):
 
     def _is_news(self, seconds: float) -> bool:
         now = time.monotonic()
-        if self._raw is None:
-            self._raw = self._engine.connect(CallDeadline(), read_only=True)
-            if not self._raw.is_pooled:
-                self._raw.execute(f"LISTEN {COMMITTED}")
-        elif self._raw.is_pooled:
+        if self.raw is None:
+            self.raw = self.engine.connect(CallDeadline(), read_only=True)
+            if not self.raw.is_pooled:
+                self.raw.execute(f"LISTEN {COMMITTED}")
+        elif self.raw.is_pooled:
             return self._asked(seconds)
         elif now - self._heard > DOUBT_SECONDS:
             # A silently lost connection is as quiet as one without notifications.
-            self._raw.execute("SELECT 1")
-        elif self._engine.is_alive(self._raw, seconds):
+            self.raw.execute("SELECT 1")
+        elif self.engine.is_alive(self.raw, seconds):
             return False  # the driver needs several times the processor time for this check
         else:
-            list(self._raw.notifies(timeout=0))
+            list(self.raw.notifies(timeout=0))
         self._heard = now
         return True  # after the first two calls, earlier commits are unknown
 
@@ -366,30 +365,8 @@ class _Commits(Commits):
         """Poll for finished transactions after a pause, including our own."""
         time.sleep(seconds)
         before = self._seen
-        (self._seen,) = self._raw.execute("SELECT pg_current_snapshot()::text").fetchone()
+        (self._seen,) = self.raw.execute("SELECT pg_current_snapshot()::text").fetchone()
         return self._seen != before
-
-    def close(self) -> None:
-        raw, self._raw = self._raw, None
-        if raw is not None:
-            raw.close()
-
-
-def _rows(
-    read: Callable[[], AbstractContextManager[Any]], table: StoreTable, most: int
-) -> Iterator[TableRow]:
-    name, key = table.name, table.key
-    names = ", ".join(key)
-    beyond, last = "", dict[str, Any]()
-    while True:
-        with read() as tx:
-            page = tx.all(f"SELECT * FROM {name} {beyond} ORDER BY {names} LIMIT {most}", **last)
-        for row in page:
-            yield TableRow(name, ", ".join(f"{column} {row[column]}" for column in key), row)
-        if len(page) < most:
-            return
-        beyond = f"WHERE ({names}) > ({', '.join(f':last_{column}' for column in key)})"
-        last = {f"last_{column}": page[-1][column] for column in key}
 
 
 def _check_server(raw: Any) -> None:

@@ -8,6 +8,7 @@ writes, regardless of the busy timeout, if another connection wrote in between.
 from __future__ import annotations
 
 import logging
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
@@ -17,14 +18,14 @@ from typing import Any
 from npl_index.index.driver import driver
 from npl_index.library.files import Folder
 from npl_mcp.stores.base import engine
-from npl_mcp.stores.base import sqlite_damage as damage
-from npl_mcp.stores.base.database import digest_of
+from npl_mcp.stores.base.database import damaged, digest_of
 from npl_mcp.stores.base.engine import (
     BusyError,
     CallDeadline,
     Commits,
     Engine,
     RefusedError,
+    Row,
     Schema,
     StoreTable,
     TableRow,
@@ -41,9 +42,6 @@ CACHE_KIBIBYTES = 16 * 1024
 STATEMENTS = 256
 """Compiled statements cached per connection; the stores have fewer."""
 
-# Below this a call has not waited, and the connection's own timeout suffices.
-_NO_WAIT_MILLISECONDS = 50
-
 
 def weakness() -> str | None:
     """Return the defect of this SQLite; ``None`` if two connections may write and checkpoint concurrently.
@@ -58,12 +56,6 @@ def weakness() -> str | None:
 
 REMEDY = "pip install pysqlite3, or use a Python with SQLite 3.51.3 or later"
 """The remedy for that defect."""
-
-
-def remove(path: Path) -> None:
-    """Remove a database and the files that SQLite keeps next to it."""
-    for suffix in ("", "-wal", "-shm"):
-        path.with_name(path.name + suffix).unlink(missing_ok=True)
 
 
 class SqliteEngine(Engine):
@@ -92,10 +84,6 @@ class SqliteEngine(Engine):
         """Return whether the file exists."""
         return self.path.exists()
 
-    def is_lost(self) -> bool:
-        """Return whether the file is missing although files exist that only it describes."""
-        return self._is_needed() and not self.path.exists()
-
     def mark(self) -> tuple[int, int, bool] | None:
         """Return device and inode of the file, and whether it is not empty; ``None`` if it does not exist.
 
@@ -108,45 +96,74 @@ class SqliteEngine(Engine):
             return None
         return found.st_dev, found.st_ino, found.st_size > 0
 
-    def prepare(self) -> bool:
-        """Create the folder; return whether files exist that only the database describes.
+    def is_needed(self) -> bool:
+        """Return whether files exist that only the database describes.
+
+        Call this before checking for the database: a process that creates both creates the database first.
+        """
+        try:
+            return any(not inside.name.startswith(".") for inside in self._copies.iterdir())
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+
+    def prepare(self) -> DatabaseError | None:
+        """Create the folder; return the error for an empty database, if files exist that only it describes.
 
         :raises DatabaseError: such files exist and the database is missing, or the folder cannot be created.
         """
         try:
             private_folder(self.path.parent)
-            needed = self._is_needed()
+            needed = self.is_needed()
         except OSError as error:
             problem = f"the data folder cannot be used: {error.strerror}"
             raise DatabaseError(problem, hint="choose another with --data-dir") from None
         if needed and not self.path.exists():
-            raise self.lost("missing")
-        return needed
+            raise self._lost("missing")
+        return self._lost("empty") if needed else None
+
+    def _lost(self, state: str) -> DatabaseError:
+        copies = self._copies.name
+        return DatabaseError(
+            f"the database {self.path.name} is {state}, but there are files in {copies!r} next to it",
+            hint=f"{RESTORE}; or move {copies!r} away to begin with nothing",
+        )
 
     def connect(self, deadline: CallDeadline, *, read_only: bool) -> Any:
-        """Open a connection."""
-        return connect(self.path, deadline, read_only=read_only)
+        """Open a connection; transactions begin explicitly, without the driver's guesses.
+
+        :raises DatabaseError: the file belongs to another program.
+        """
+        raw = driver().connect(
+            str(self.path),
+            timeout=deadline.seconds,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=STATEMENTS,
+        )
+        try:
+            # Read through SQLite. If the file were opened and closed here, the system would drop all locks
+            # that this process has on it (POSIX), and another process could remove the log that a connection
+            # still writes to.
+            owner = raw.execute("PRAGMA application_id").fetchone()[0]
+            # 0: after a crash before the first commit, the database does not record its owner.
+            if owner not in (0, APPLICATION_ID):
+                raise DatabaseError(f"the database cannot be used: {_FOREIGN}")
+            _use_log(raw, deadline)
+            for pragma in _PRAGMAS:
+                raw.execute(f"PRAGMA {pragma}")
+            raw.execute(f"PRAGMA query_only = {int(read_only)}")
+        except BaseException:
+            raw.close()
+            raise
+        return raw
 
     def is_idle(self, raw: Any) -> bool:
         """Return whether a connection is outside a transaction."""
         return not raw.in_transaction
 
-    @contextmanager
-    def waiting(self, raw: Any, deadline: CallDeadline) -> Iterator[None]:
-        """Limit the wait of a call for other programs to its remaining time."""
-        left = deadline.milliseconds
-        if left > engine.BUSY_MILLISECONDS - _NO_WAIT_MILLISECONDS:
-            yield
-            return
-        raw.execute(f"PRAGMA busy_timeout = {left}")
-        try:
-            yield
-        finally:
-            with suppress(driver().Error):
-                raw.execute(f"PRAGMA busy_timeout = {engine.BUSY_MILLISECONDS}")
-
     def begin(self, raw: Any, deadline: CallDeadline, *, read_only: bool, schema: str | None) -> str:  # noqa: ARG002
         """Begin a transaction with any schema; all users of the file share the clock of one machine."""
+        raw.execute(f"PRAGMA busy_timeout = {deadline.milliseconds}")
         raw.execute("BEGIN" if read_only else "BEGIN IMMEDIATE")
         return now()
 
@@ -177,8 +194,19 @@ class SqliteEngine(Engine):
         return DatabaseError(f"the database cannot be used: {type(error).__name__}")
 
     def undecodable(self, raw: Any, sql: str, values: object, error: BaseException) -> str | None:
-        """Return the row of a query's result with invalid UTF-8, if the error is about that."""
-        return damage.undecodable(raw, sql, values, error)
+        """Return the row of a query's result with invalid UTF-8, if the error is about that.
+
+        The query is repeated only if it changes nothing.
+        """
+        table = _TABLE.search(sql)
+        repeats = "decode to UTF-8" in str(error) and sql.lstrip().upper().startswith(("SELECT", "WITH"))
+        if table is None or not repeats:
+            return None
+        with _lenient(raw):
+            cursor = raw.execute(sql, values)
+            names = [column[0] for column in cursor.description]
+            found = (_damage(table[1], dict(zip(names, row, strict=True))) for row in cursor)
+            return next(filter(None, found), None)
 
     def schema(self, raw: Any) -> Schema | None:
         """Return the schema of the file; ``None`` if it is empty."""
@@ -200,10 +228,6 @@ class SqliteEngine(Engine):
         if found != "ok":
             raise DatabaseError(f"the database is damaged: {found}", hint=RESTORE)
 
-    def before_migration(self, found: Schema) -> None:
-        """Copy the file to the same folder."""
-        copy(self.path, self.path.with_suffix(f".{found.number}.bak"))
-
     @contextmanager
     def migration(self, deadline: CallDeadline) -> Iterator[Any]:
         """Begin a transaction for migrations with foreign keys off: they are checked before it ends.
@@ -211,12 +235,16 @@ class SqliteEngine(Engine):
         Tables are changed by copying them to new ones; with foreign keys on, dropping the old one would
         delete the rows that refer to it.
         """
-        with closing(connect(self.path, deadline, read_only=False)) as raw:
+        with closing(self.connect(deadline, read_only=False)) as raw:
+            if (found := self.schema(raw)) is not None:
+                copy(self.path, self.path.with_suffix(f".{found.number}.bak"))
             raw.execute("PRAGMA foreign_keys = OFF")
             raw.create_function("kept_file", 5, self._kept_file)
             raw.execute("BEGIN IMMEDIATE")
             yield raw
             raw.execute("COMMIT")
+        # SQLite creates its files with the default permissions.
+        private_folder(self.path.parent)
 
     def _kept_file(self, owner: int, number: int, filename: bytes, size: int, digest: bytes) -> bytes | None:
         """Return the file that held a revision before 0007; ``None`` if it differs from the stored one."""
@@ -239,10 +267,6 @@ class SqliteEngine(Engine):
         raw.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         if broken := raw.execute("PRAGMA foreign_key_check").fetchall():
             raise DatabaseError(f"the migration would break {len(broken)} references")
-
-    def after_migration(self) -> None:
-        """Restrict the permissions of the files: SQLite creates them with the default ones."""
-        private_folder(self.path.parent)
 
     def problems(self, transaction: Any) -> list[str]:
         """Return problems of structure and references."""
@@ -293,9 +317,19 @@ class SqliteEngine(Engine):
     def rows(self, read: Callable[[], AbstractContextManager[Any]]) -> Iterator[TableRow]:
         """Return every row of every table, a page at a time, including unreadable rows."""
         with read() as tx:
-            tables = self.tables(tx)
+            tables = [table.name for table in self.tables(tx)]
         for table in tables:
-            yield from damage.rows(read, table.name)
+            last, most = -1, engine.page_of(table)
+            select = f"SELECT rowid AS row, * FROM {table} WHERE rowid > :last ORDER BY rowid LIMIT {most}"
+            while True:
+                with read() as tx, _lenient(tx.raw):
+                    page = tx.all(select, last=last)
+                for row in page:
+                    last, place = row["row"], _damage(table, row)
+                    problem = None if place is None else damaged(f"{place} holds no text").message
+                    yield TableRow(table, f"row {last}", {} if problem else row, problem)
+                if len(page) < most:
+                    break
 
     def commits(self) -> Commits:
         """Return a watcher of commits."""
@@ -306,61 +340,6 @@ class SqliteEngine(Engine):
         with self.translated():
             copy(self.path, target)
         return True
-
-    def _is_needed(self) -> bool:
-        """Return whether files exist that only the database describes.
-
-        Call this before checking for the database: a process that creates both creates the database first.
-        """
-        return _holds_something(self._copies)
-
-    def lost(self, state: str) -> DatabaseError:
-        """Return the error for a missing or empty database that is needed."""
-        copies = self._copies.name
-        return DatabaseError(
-            f"the database {self.path.name} is {state}, but there are files in {copies!r} next to it",
-            hint=f"{RESTORE}; or move {copies!r} away to begin with nothing",
-        )
-
-
-def _holds_something(folder: Path) -> bool:
-    """Return whether a folder contains a visible file."""
-    try:
-        return any(not inside.name.startswith(".") for inside in folder.iterdir())
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-
-
-def connect(path: Path, deadline: CallDeadline, *, read_only: bool) -> Any:
-    """Open a connection; transactions begin explicitly, without the driver's guesses.
-
-    :raises DatabaseError: the file belongs to another program.
-    """
-    raw = driver().connect(
-        str(path),
-        timeout=deadline.seconds,
-        isolation_level=None,
-        check_same_thread=False,
-        cached_statements=STATEMENTS,
-    )
-    try:
-        _check_owner(raw)
-        _use_log(raw, deadline)
-        for pragma in _pragmas(read_only):
-            raw.execute(f"PRAGMA {pragma}")
-    except BaseException:
-        raw.close()
-        raise
-    return raw
-
-
-def _check_owner(raw: Any) -> None:
-    # Read through SQLite. If the file were opened and closed here, the system would drop all locks that this
-    # process has on it (POSIX), and another process could remove the log that a connection still writes to.
-    owner = raw.execute("PRAGMA application_id").fetchone()[0]
-    # 0: after a crash before the first commit, the database does not record its owner.
-    if owner not in (0, APPLICATION_ID):
-        raise DatabaseError(f"the database cannot be used: {_FOREIGN}")
 
 
 def _use_log(raw: Any, deadline: CallDeadline) -> None:
@@ -375,48 +354,58 @@ def _use_log(raw: Any, deadline: CallDeadline) -> None:
             time.sleep(0.005)
 
 
-def _pragmas(read_only: bool) -> tuple[str, ...]:
-    return (
-        f"busy_timeout = {engine.BUSY_MILLISECONDS}",
-        "synchronous = FULL",
-        "foreign_keys = ON",
-        f"journal_size_limit = {JOURNAL_BYTES}",
-        f"cache_size = -{CACHE_KIBIBYTES}",
-        "temp_store = MEMORY",
-        f"query_only = {'ON' if read_only else 'OFF'}",
-    )
+_PRAGMAS = (
+    "synchronous = FULL",
+    "foreign_keys = ON",
+    f"journal_size_limit = {JOURNAL_BYTES}",
+    f"cache_size = -{CACHE_KIBIBYTES}",
+    "temp_store = MEMORY",
+)
 
 
 class _SqliteCommits(Commits):
-    def __init__(self, engine: SqliteEngine) -> None:
-        self._engine, self._path = engine, engine.path
-        self._raw: Any = None
-        self._file: tuple[int, int] | None = None
-        self._version: int | None = None
+    _file: tuple[int, int, bool] | None = None
+    _version: int | None = None
 
     def wait(self, seconds: float) -> bool:
         time.sleep(seconds)
-        with self._engine.translated():
-            try:
-                found = self._path.stat()
-                file = (found.st_dev, found.st_ino)
-            except OSError:
-                file = None
+        with self.engine.translated():
+            file = self.engine.mark()
             if file != self._file:
                 # Otherwise the connection would continue to watch a replaced file.
                 self.close()
-            if self._raw is None and file is not None:
-                self._raw, self._file = connect(self._path, CallDeadline(), read_only=True), file
+            if self.raw is None and file is not None:
+                self.raw, self._file = self.engine.connect(CallDeadline(), read_only=True), file
             before = self._version
-            if self._raw is not None:
-                self._version = self._raw.execute("PRAGMA data_version").fetchone()[0]
+            if self.raw is not None:
+                self._version = self.raw.execute("PRAGMA data_version").fetchone()[0]
         return self._version != before
 
     def close(self) -> None:
-        raw, self._raw = self._raw, None
+        super().close()
         self._file = self._version = None
-        if raw is not None:
-            raw.close()
+
+
+@contextmanager
+def _lenient(raw: Any) -> Iterator[None]:
+    """Read invalid UTF-8 as lone surrogates, which no stored text has."""
+    before, raw.text_factory = raw.text_factory, lambda data: data.decode("utf-8", "surrogateescape")
+    try:
+        yield
+    finally:
+        raw.text_factory = before
+
+
+def _damage(table: str, row: Row) -> str | None:
+    """Return the place of the invalid UTF-8 in a row, with the first two numbers of the row."""
+    texts = {name: value for name, value in row.items() if isinstance(value, str)}
+    column = next((name for name, value in texts.items() if _INVALID.search(value)), None)
+    numbers = [f"{name} {value}" for name, value in row.items() if isinstance(value, int)]
+    return column and f"a row of {table} ({', '.join(numbers[:2])}), column {column}"
+
+
+_INVALID = re.compile("[\ud800-\udfff]")
+_TABLE = re.compile(r"\bFROM\s+(\w+)")
 
 
 def copy(path: Path, target: Path) -> None:
