@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal, get_args
 
-from npl_index.errors import InvalidRequestError, MissingRequestError, UnreadableDocumentError
+from npl_index.errors import InvalidRequestError, UnreadableDocumentError
 from npl_index.library.documents import FileReader
 from npl_index.markdown.front_matter import with_values
 from npl_index.markdown.newlines import with_line_feeds
@@ -468,7 +468,7 @@ def _answer_path(project: Project, name: str) -> str:
 
 def _given(value: str | None, parameter: str) -> str:
     if value is None:
-        raise MissingRequestError(f"{parameter} is required", parameter=parameter)
+        raise checks.missing(parameter, "is required")
     return value
 
 

@@ -128,10 +128,10 @@ class Expected(Generic[Names]):
         self.editor, self.label, self.read, self.names = editor, label, read, names
         self.digest = None if expect is None else checks.line(expect, "expect").lower()
         if self.digest is not None and _DIGEST.fullmatch(self.digest) is None:
-            raise InvalidRequestError(
-                f"expect is {self.digest[:64]!r}, which is not a digest",
-                parameter="expect",
-                hint="give the digest from the answer that you read",
+            raise checks.invalid(
+                "expect",
+                f"is {self.digest[:64]!r}, which is not a digest",
+                "give the digest from the answer that you read",
             )
 
     def check(self, data: bytes, section: bytes | None = None) -> None:

@@ -71,11 +71,7 @@ class ChangeKey:
         clean = checks.line(text, parameter)
         found = _KEY.fullmatch(clean)
         if found is None:
-            raise InvalidRequestError(
-                f"{parameter} is {clean[:64]!r}, which is not a key",
-                parameter=parameter,
-                hint="e.g. TST-005 or 5",
-            )
+            raise checks.invalid(parameter, f"is {clean[:64]!r}, which is not a key", "e.g. TST-005 or 5")
         return cls(found[1] and found[1].upper(), int(found[2]))
 
     def of(self, code: str) -> str:
@@ -94,10 +90,10 @@ def parse_code(text: str, parameter: str = "project") -> str:
     """
     code = checks.line(text, parameter).upper()
     if _CODE.fullmatch(code) is None:
-        raise InvalidRequestError(
-            f"{parameter} is {text[:64]!r}, which is not a code",
-            parameter=parameter,
-            hint="a project's code is a letter and 1 to 4 letters or digits, e.g. TST",
+        raise checks.invalid(
+            parameter,
+            f"is {text[:64]!r}, which is not a code",
+            "a project's code is a letter and 1 to 4 letters or digits, e.g. TST",
         )
     return code
 
@@ -126,7 +122,7 @@ def check_title(text: str, parameter: str) -> str:
     """
     clean = checks.line(text, parameter)
     if not is_visible(clean):
-        raise InvalidRequestError(f"{parameter} has no visible character", parameter=parameter)
+        raise checks.invalid(parameter, "has no visible character")
     return clean
 
 
@@ -174,11 +170,7 @@ def choose(name: str, parameter: str, options: Sequence[str]) -> str:
     :raises InvalidRequestError: the object has no such field.
     """
     if name not in options:
-        raise InvalidRequestError(
-            f"{parameter} has no field {name[:64]!r}",
-            parameter=parameter,
-            hint=f"its fields are {', '.join(options)}",
-        )
+        raise checks.invalid(parameter, f"has no field {name[:64]!r}", f"its fields are {', '.join(options)}")
     return name
 
 
@@ -197,7 +189,7 @@ def check_field(name: str, value: object, parameter: str) -> str:
         )
         return ",".join(wanted) if name in KEY_LISTS else ", ".join(wanted)
     if not isinstance(value, str):
-        raise InvalidRequestError(f"{parameter} is not a string", parameter=parameter, hint="give a string")
+        raise checks.invalid(parameter, "is not a string", "give a string")
     if name == "priority":
         return checks.choice(value, parameter, PRIORITIES)
     if not value.strip():
@@ -211,11 +203,9 @@ def _list_of(value: object, parameter: str) -> list[str]:
     """Return the entries of a list, or of a string with commas."""
     parts = value.split(",") if isinstance(value, str) else value
     if not isinstance(parts, Sequence) or not all(isinstance(part, str) for part in parts):
-        raise InvalidRequestError(
-            f"{parameter} is not a list of strings", parameter=parameter, hint="separate entries by commas"
-        )
+        raise checks.invalid(parameter, "is not a list of strings", "separate entries by commas")
     if any("," in part for part in parts):
-        raise InvalidRequestError(f"{parameter} has an entry with a comma", parameter=parameter)
+        raise checks.invalid(parameter, "has an entry with a comma")
     return [part.strip() for part in parts if part.strip() and part.strip().lower() not in _NO_KEYS]
 
 
@@ -224,9 +214,7 @@ def _keys(parts: Sequence[str], parameter: str) -> list[str]:
     for part in parts:
         key = ChangeKey.parse(part, parameter)
         if key.code is None:
-            raise InvalidRequestError(
-                f"{parameter} has {part!r} without a project", parameter=parameter, hint="e.g. TST-005"
-            )
+            raise checks.invalid(parameter, f"has {part!r} without a project", "e.g. TST-005")
         found.append(key.of(key.code))
     return list(dict.fromkeys(found))
 
@@ -241,9 +229,7 @@ def _date(text: str, parameter: str) -> str:
             return text
     except ValueError:
         pass
-    raise InvalidRequestError(
-        f"{parameter} is {text[:64]!r}, which is not a date", parameter=parameter, hint="e.g. 2026-01-31"
-    )
+    raise checks.invalid(parameter, f"is {text[:64]!r}, which is not a date", "e.g. 2026-01-31")
 
 
 def divide(data: bytes) -> tuple[str, bytes]:

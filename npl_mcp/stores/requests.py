@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
-from npl_index.errors import InvalidRequestError
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.database import Transaction, digest_of
 from npl_mcp.stores.base.paging import later
@@ -38,7 +37,7 @@ class Request:
         :raises InvalidRequestError: the id is not valid.
         """
         if not isinstance(given, str):
-            raise InvalidRequestError(f"{PARAMETER} is no text", parameter=PARAMETER, hint="send a UUID")
+            raise checks.invalid(PARAMETER, "is no text", "send a UUID")
         digest = digest_of(json.dumps([tool, arguments], sort_keys=True).encode())
         return cls(caller, checks.line(given, PARAMETER), digest)
 
@@ -54,10 +53,10 @@ class Request:
             oldest=later(tx.now, -KEPT),
         )
         if row is not None and row["digest"] != self.digest:
-            raise InvalidRequestError(
-                f"{PARAMETER} {self.id!r} was sent with another tool or other arguments",
-                parameter=PARAMETER,
-                hint="send a new one with each new call",
+            raise checks.invalid(
+                PARAMETER,
+                f"{self.id!r} was sent with another tool or other arguments",
+                "send a new one with each new call",
             )
         return None if row is None else str(row["answer"])
 

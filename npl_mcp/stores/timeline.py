@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 from npl_index.cached import cached_property
-from npl_index.errors import InvalidRequestError
 from npl_mcp.stores import session
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.activity import Count, Unit, unit_for
@@ -171,11 +170,7 @@ class Place:
         moment = feed.parse_since(at, "before")
         known = len(rest) == 2 and rest[0] in KINDS and rest[1].isascii() and rest[1].isdecimal()
         if not isinstance(moment, str) or (rest and not known):
-            raise InvalidRequestError(
-                f"before is {text[:64]!r}",
-                parameter="before",
-                hint="give a time such as 2025-12-31T23:59:00Z",
-            )
+            raise checks.invalid("before", f"is {text[:64]!r}", "give a time such as 2025-12-31T23:59:00Z")
         return cls(moment, KINDS.index(rest[0]), int(rest[1][:18])) if rest else cls(moment)
 
     def values(self, kind: str) -> dict[str, Any]:

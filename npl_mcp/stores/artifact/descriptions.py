@@ -7,7 +7,7 @@ import re
 import unicodedata
 from dataclasses import dataclass
 
-from npl_index.errors import InvalidRequestError, MissingRequestError
+from npl_index.errors import InvalidRequestError
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.errors import TooLargeError
 
@@ -57,16 +57,14 @@ def decode(file_content_base64: str, most: int) -> bytes:
     :raises InvalidRequestError: the text is not base64.
     """
     if not file_content_base64:
-        raise MissingRequestError(
-            "file_content_base64 is empty", parameter="file_content_base64", hint="give the file's content"
-        )
+        raise checks.missing("file_content_base64", "is empty", "give the file's content")
     check_size(len(file_content_base64) // 4 * 3 - file_content_base64[-2:].count("="), most)
     content = _strictly_decoded(file_content_base64)
     if content is None:
-        raise InvalidRequestError(
-            "file_content_base64 is not base64",
-            parameter="file_content_base64",
-            hint="use A-Z a-z 0-9 + / with = padding and no line breaks, e.g. SGVsbG8=",
+        raise checks.invalid(
+            "file_content_base64",
+            "is not base64",
+            "use A-Z a-z 0-9 + / with = padding and no line breaks, e.g. SGVsbG8=",
         )
     return content
 
@@ -81,21 +79,17 @@ def given_content(content: str | None, file_content_base64: str | None, most: in
     :raises TooLargeError: base64 encodes too many bytes.
     """
     if content is not None and file_content_base64 is not None:
-        raise InvalidRequestError(
-            "content and file_content_base64 are both given",
-            parameter="content",
-            hint="give text as content, other files in base64",
+        raise checks.invalid(
+            "content", "and file_content_base64 are both given", "give text as content, other files in base64"
         )
     if content is None and file_content_base64 is not None:
         return decode(file_content_base64, most)
     if not content:
-        raise MissingRequestError(
-            "content is empty", parameter="content", hint="give the text, or the file in file_content_base64"
-        )
+        raise checks.missing("content", "is empty", "give the text, or the file in file_content_base64")
     try:
         return content.encode()
     except UnicodeEncodeError:
-        raise InvalidRequestError("content holds half of a surrogate pair", parameter="content") from None
+        raise checks.invalid("content", "holds half of a surrogate pair") from None
 
 
 _PICTURES = (

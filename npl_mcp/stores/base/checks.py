@@ -35,6 +35,19 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _UNSTORABLE = re.compile(r"[\x00\ud800-\udfff]")
 
 
+def invalid(parameter: str, problem: str, hint: str | None = None) -> InvalidRequestError:
+    """Return the error for a value of a parameter.
+
+    :param problem: the message after the parameter's name.
+    """
+    return InvalidRequestError(f"{parameter} {problem}", parameter=parameter, hint=hint)
+
+
+def missing(parameter: str, problem: str, hint: str | None = None) -> MissingRequestError:
+    """Return the error for a missing or an empty value; see :func:`invalid`."""
+    return MissingRequestError(f"{parameter} {problem}", parameter=parameter, hint=hint)
+
+
 def text(value: str, parameter: str, longest: int = TEXT, hint: str = "give some text") -> str:
     """Check a text of any number of lines: not blank, not too long, storable.
 
@@ -42,7 +55,7 @@ def text(value: str, parameter: str, longest: int = TEXT, hint: str = "give some
     """
     _storable(value, parameter, longest)
     if not value.strip():
-        raise MissingRequestError(f"{parameter} is empty", parameter=parameter, hint=hint)
+        raise missing(parameter, "is empty", hint)
     return value
 
 
@@ -54,11 +67,9 @@ def line(value: str, parameter: str, longest: int = LINE) -> str:
     _storable(value, parameter, longest)
     clean = value.strip()
     if not clean:
-        raise MissingRequestError(f"{parameter} is empty", parameter=parameter, hint="give a name")
+        raise missing(parameter, "is empty", "give a name")
     if _CONTROL.search(clean):
-        raise InvalidRequestError(
-            f"{parameter} has a line break or a control character", parameter=parameter, hint="use one line"
-        )
+        raise invalid(parameter, "has a line break or a control character", "use one line")
     return clean
 
 
@@ -66,10 +77,10 @@ def short_name(value: str, parameter: str) -> str:
     """Check a name that also serves in paths, in mentions and as an agent's id."""
     clean = line(value, parameter)
     if _SHORT_NAME.fullmatch(clean) is None:
-        raise InvalidRequestError(
-            f"{parameter} is {clean!r}",
-            parameter=parameter,
-            hint="use letters, digits, '.', '_' and '-', at most 64, beginning with a letter or digit",
+        raise invalid(
+            parameter,
+            f"is {clean!r}",
+            "use letters, digits, '.', '_' and '-', at most 64, beginning with a letter or digit",
         )
     return clean
 
@@ -88,18 +99,14 @@ def maybe(check: Any, value: Any, parameter: str, *more: Any) -> Any:
 def row_id(value: int, parameter: str) -> int:
     """Check an id: an integer from 1 on."""
     if not 1 <= value <= LARGEST_ID:
-        raise InvalidRequestError(
-            f"{parameter} is {_number(value)}; ids are whole numbers from 1 on", parameter=parameter
-        )
+        raise invalid(parameter, f"is {_number(value)}; ids are whole numbers from 1 on")
     return value
 
 
 def whole(value: int, parameter: str, most: int = LARGEST_ID) -> int:
     """Check an integer from 0 on."""
     if not 0 <= value <= most:
-        raise InvalidRequestError(
-            f"{parameter} is {_number(value)}; it must lie between 0 and {most:,}", parameter=parameter
-        )
+        raise invalid(parameter, f"is {_number(value)}; it must lie between 0 and {most:,}")
     return value
 
 
@@ -111,9 +118,7 @@ def choice(value: str, parameter: str, options: Sequence[str], *, risky: Collect
     if value not in options:
         near = near_words(value[:64], options, limit=1, risky=risky)
         hint = f"did you mean {near[0]!r}? it may be" if near else "it may be"
-        raise InvalidRequestError(
-            f"{parameter} is {value[:64]!r}", parameter=parameter, hint=f"{hint} {', '.join(options)}"
-        )
+        raise invalid(parameter, f"is {value[:64]!r}", f"{hint} {', '.join(options)}")
     return value
 
 
@@ -146,9 +151,7 @@ def few(values: Sequence[T], parameter: str, most: int) -> Sequence[T]:
     :param most: maximum entries.
     """
     if len(values) > most:
-        raise InvalidRequestError(
-            f"{parameter} has {len(values):,} entries", parameter=parameter, hint=f"at most {most}"
-        )
+        raise invalid(parameter, f"has {len(values):,} entries", f"at most {most}")
     return values
 
 
@@ -161,21 +164,17 @@ def json_text(value: object, parameter: str, longest: int = TEXT) -> str:
     try:
         written = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     except (TypeError, ValueError):
-        raise InvalidRequestError(f"{parameter} is not JSON", parameter=parameter) from None
+        raise invalid(parameter, "is not JSON") from None
     if "\\u0000" in written:
-        raise InvalidRequestError(f"{parameter} holds a NUL character", parameter=parameter)
+        raise invalid(parameter, "holds a NUL character")
     return _storable(written, parameter, longest)
 
 
 def _storable(value: str, parameter: str, longest: int) -> str:
     if len(value) > longest:
-        raise InvalidRequestError(
-            f"{parameter} has {len(value):,} characters", parameter=parameter, hint=f"at most {longest:,}"
-        )
+        raise invalid(parameter, f"has {len(value):,} characters", f"at most {longest:,}")
     if _UNSTORABLE.search(value):
-        raise InvalidRequestError(
-            f"{parameter} holds a NUL character or half of a surrogate pair", parameter=parameter
-        )
+        raise invalid(parameter, "holds a NUL character or half of a surrogate pair")
     return value
 
 
@@ -191,9 +190,7 @@ def _depth(value: object, parameter: str) -> None:
         if not inner:
             return
         level = inner
-    raise InvalidRequestError(
-        f"{parameter} is nested too deeply", parameter=parameter, hint=f"at most {DEEPEST_JSON} levels"
-    )
+    raise invalid(parameter, "is nested too deeply", f"at most {DEEPEST_JSON} levels")
 
 
 def _number(value: int) -> str:

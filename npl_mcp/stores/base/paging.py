@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import Generic, TypeVar
 
-from npl_index.errors import InvalidRequestError
 from npl_mcp.stores.base import checks
 
 T = TypeVar("T")
@@ -58,9 +57,7 @@ class Slice:
         """
         wanted = default if limit is None else limit
         if wanted < 1:
-            raise InvalidRequestError(
-                f"limit is {max(wanted, -checks.LARGEST_ID)}", parameter="limit", hint="use 1 or more"
-            )
+            raise checks.invalid("limit", f"is {max(wanted, -checks.LARGEST_ID)}", "use 1 or more")
         skipped = checks.whole(0 if offset is None else offset, "offset", DEEPEST_OFFSET)
         return cls(min(wanted, largest), skipped)
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from npl_index.errors import InvalidRequestError
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.database import Row, Transaction, damaged, json_of
 from npl_mcp.stores.base.paging import Page, Slice, stamp
@@ -77,10 +76,10 @@ def _time(written: str, name: str) -> str:
             return stamp(datetime.fromisoformat(full))
         except (ValueError, OverflowError):
             pass
-    raise InvalidRequestError(
-        f"{name} is {written[:64]!r}",
-        parameter=name,
-        hint="give the cursor of the last answer, or a time such as 2025-12-31T23:59:00Z",
+    raise checks.invalid(
+        name,
+        f"is {written[:64]!r}",
+        "give the cursor of the last answer, or a time such as 2025-12-31T23:59:00Z",
     )
 
 

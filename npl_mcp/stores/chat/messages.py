@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from npl_index.errors import InvalidRequestError, MissingRequestError
+from npl_index.errors import InvalidRequestError
 from npl_mcp.stores import session
 from npl_mcp.stores.artifact.artifacts import require_revision
+from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.database import Transaction
 from npl_mcp.stores.base.errors import ClosedError, NotAllowedError, RecordNotFoundError
 from npl_mcp.stores.chat import inbox, rooms, todos
@@ -134,7 +135,7 @@ def _check(kind: str, persona: str, to: str | None, answered: int | None) -> Non
     :raises InvalidRequestError: an argument is missing or superfluous.
     """
     if kind == "handoff" and to is None:
-        raise MissingRequestError("to is missing", parameter="to", hint="name the member it is handed to")
+        raise checks.missing("to", "is missing", "name the member it is handed to")
     if kind != "handoff" and to is not None:
         raise InvalidRequestError(
             f"a message of the kind {kind} is to everybody",
@@ -146,9 +147,7 @@ def _check(kind: str, persona: str, to: str | None, answered: int | None) -> Non
             "a handoff needs another member", parameter="to", hint="name another member"
         )
     if kind == "ack" and answered is None:
-        raise MissingRequestError(
-            "reply_to_id is missing", parameter="reply_to_id", hint="give the event_id of the handoff"
-        )
+        raise checks.missing("reply_to_id", "is missing", "give the event_id of the handoff")
 
 
 def _give(tx: Transaction, event: Posted, to: str) -> tuple[Delivered, ...]:

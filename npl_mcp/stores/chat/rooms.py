@@ -10,7 +10,6 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from npl_index.errors import InvalidRequestError, MissingRequestError
 from npl_index.library.references import near_names
 from npl_mcp.stores import session
 from npl_mcp.stores.base import checks
@@ -181,7 +180,7 @@ def new_members(names: Sequence[str], parameter: str) -> list[str]:
     """
     personas = checks.lines(names, parameter, MOST_MEMBERS)
     if not personas:
-        raise MissingRequestError(f"{parameter} is empty", parameter=parameter, hint="name a persona")
+        raise checks.missing(parameter, "is empty", "name a persona")
     for persona in personas:
         _check_new_member(persona, parameter)
     return list(personas)
@@ -190,10 +189,10 @@ def new_members(names: Sequence[str], parameter: str) -> list[str]:
 def _check_new_member(name: str, parameter: str) -> None:
     """Refuse a name with a leading ``@``: ``@bob`` in a message means ``bob``."""
     if name.startswith("@"):
-        raise InvalidRequestError(
-            f"{parameter} has {name!r}",
-            parameter=parameter,
-            hint=f"write {name.lstrip('@')!r}; @ stands before a name in messages alone",
+        raise checks.invalid(
+            parameter,
+            f"has {name!r}",
+            f"write {name.lstrip('@')!r}; @ stands before a name in messages alone",
         )
 
 

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from npl_index.errors import InvalidRequestError, MissingRequestError
+from npl_index.errors import InvalidRequestError
+from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.database import Database, Row, Transaction
 from npl_mcp.stores.base.errors import ConflictError
 from npl_mcp.stores.base.paging import Page, Slice, later, moment_of
@@ -192,11 +193,7 @@ def update(
 def lease_seconds(lease: int, parameter: str) -> int:
     """Check the duration of a claim."""
     if not 1 <= lease <= LONGEST_LEASE:
-        raise InvalidRequestError(
-            f"{parameter} is out of range",
-            parameter=parameter,
-            hint=f"give seconds, from 1 to {LONGEST_LEASE:,}",
-        )
+        raise checks.invalid(parameter, "is out of range", f"give seconds, from 1 to {LONGEST_LEASE:,}")
     return lease
 
 
@@ -285,9 +282,7 @@ def read(
     :raises MissingRequestError: the call has neither a room nor a persona, or ``mine`` has no persona.
     """
     if persona is None and (room_id is None or which == "mine"):
-        raise MissingRequestError(
-            "persona is missing", parameter="persona", hint="give persona, or room_id and another filter"
-        )
+        raise checks.missing("persona", "is missing", "give persona, or room_id and another filter")
     if room_id is not None:
         rooms.require_room(tx, room_id)
     where, values = _which(room_id, which, persona)
@@ -435,10 +430,10 @@ def _block(tx: Transaction, event_id: int, room_id: int, blockers: Sequence[int]
     for blocker in blockers:
         row = tx.one(f"SELECT event.room_id {_FROM} WHERE event.id = :event", event=blocker)
         if row is None or row["room_id"] != room_id:
-            raise InvalidRequestError(
-                f"blocked_by has {blocker}, which is no todo of room {room_id}",
-                parameter="blocked_by",
-                hint="give event_ids that chat_list_todos shows",
+            raise checks.invalid(
+                "blocked_by",
+                f"has {blocker}, which is no todo of room {room_id}",
+                "give event_ids that chat_list_todos shows",
             )
     tx.run("DELETE FROM todo_blocker WHERE todo_id = :todo", todo=event_id)
     tx.insert_many("todo_blocker", [{"todo_id": event_id, "blocker_id": blocker} for blocker in blockers])

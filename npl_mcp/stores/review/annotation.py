@@ -133,11 +133,11 @@ def parse_location(text: str) -> LineRange | Spot:
     if spot is not None:
         return Spot(int(spot[1]), int(spot[2]))
     if lines is None:
-        raise InvalidRequestError(f"location is {clean[:64]!r}", parameter="location", hint=FORMS)
+        raise checks.invalid("location", f"is {clean[:64]!r}", FORMS)
     first, last = int(lines[1]), int(lines[2] or lines[1])
     if first < 1 or last < first:
         problem = "lines are counted from 1" if first < 1 else "the last line stands before the first"
-        raise InvalidRequestError(f"location is {clean!r}: {problem}", parameter="location", hint=FORMS)
+        raise checks.invalid("location", f"is {clean!r}: {problem}", FORMS)
     return LineRange(first, last)
 
 

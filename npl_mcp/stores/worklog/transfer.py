@@ -134,10 +134,10 @@ def _place(project: str, session: WorklogSession, target: Path | None) -> tuple[
     root = next(place for place in (target, *target.parents) if place.is_dir())
     absent = target.relative_to(root)
     if len(absent.parts) > MAX_NEW_FOLDERS:
-        raise InvalidRequestError(
-            f"folder has {len(absent.parts):,} levels that do not exist",
-            parameter="folder",
-            hint=f"at most {MAX_NEW_FOLDERS} are made",
+        raise checks.invalid(
+            "folder",
+            f"has {len(absent.parts):,} levels that do not exist",
+            f"at most {MAX_NEW_FOLDERS} are made",
         )
     return str(root), absent.as_posix(), 0o777
 

@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from npl_index.errors import InvalidRequestError
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.database import Row, Transaction
 from npl_mcp.stores.base.paging import Slice
@@ -261,10 +260,10 @@ def new_id(session_id: str, parameter: str) -> str:
     """Check the id for a session, possibly a new one: it is also the name of a folder."""
     clean = checks.line(session_id, parameter)
     if FILE_NAME.fullmatch(clean) is None or clean.lower() == ARCHIVE:
-        raise InvalidRequestError(
-            f"{parameter} {clean[:64]!r} cannot be the name of a folder",
-            parameter=parameter,
-            hint="use letters, digits, '-', '_' and '.', at most 128, beginning with a letter or digit",
+        raise checks.invalid(
+            parameter,
+            f"{clean[:64]!r} cannot be the name of a folder",
+            "use letters, digits, '-', '_' and '.', at most 128, beginning with a letter or digit",
         )
     return clean
 
