@@ -421,10 +421,8 @@ def doubled(found: Sequence[Ticket]) -> ConflictError:
     """Return the error for several files with the same code."""
     key = ChangeKey(None, found[0].number).of(found[0].code)
     names = checks.some([printable(ticket.name) for ticket in found])
-    return ConflictError(
-        f"{len(found)} files have the code {key}: {names}",
-        hint="keep one of them; change the code in the front matter of the others, or remove them",
-    )
+    hint = "keep one of them; change the code in the front matter of the others, or remove them"
+    return ConflictError(f"{len(found)} files have the code {key}: {names}", hint=hint)
 
 
 def _check_visible(folder: SharedFolder) -> None:

@@ -84,10 +84,8 @@ class CrDocuments:
         if not found:
             raise DocumentNotFoundError(f"no change request matches {(ref.file or '')[:64]!r}")
         if len(found) > self._max_files:
-            raise DocumentTooLargeError(
-                f"there are more than {self._max_files:,} change requests",
-                hint="filter them: ?status=Proposed",
-            )
+            problem = f"there are more than {self._max_files:,} change requests"
+            raise DocumentTooLargeError(problem, hint="filter them: ?status=Proposed")
         found.sort(key=lambda pair: (pair[1].code, pair[1].number))
         for (_, ticket), (_, following) in pairwise(found):
             if (ticket.code, ticket.number) == (following.code, following.number):

@@ -128,11 +128,8 @@ class Expected(Generic[Names]):
         self.editor, self.label, self.read, self.names = editor, label, read, names
         self.digest = None if expect is None else checks.line(expect, "expect").lower()
         if self.digest is not None and _DIGEST.fullmatch(self.digest) is None:
-            raise checks.invalid(
-                "expect",
-                f"is {self.digest[:64]!r}, which is not a digest",
-                "give the digest from the answer that you read",
-            )
+            problem = f"is {self.digest[:64]!r}, which is not a digest"
+            raise checks.invalid("expect", problem, "give the digest from the answer that you read")
 
     def check(self, data: bytes, section: bytes | None = None) -> None:
         """Check that a file, or the section to edit, is in the expected state.
@@ -147,10 +144,8 @@ class Expected(Generic[Names]):
         old = self.editor.content_of(self.digest)
         changes = [] if old is None else self._differences(old, data)
         changed = f": {checks.some(changes)}" if changes else ""
-        raise ConflictError(
-            f"{self.label} has changed since you read it{changed}",
-            hint="read it again, and send the digest with the selector from the same answer",
-        )
+        hint = "read it again, and send the digest with the selector from the same answer"
+        raise ConflictError(f"{self.label} has changed since you read it{changed}", hint=hint)
 
     def _differences(self, old: bytes, new: bytes) -> list[str]:
         """Describe the parts that differ between two contents of the file; empty if one cannot be parsed."""

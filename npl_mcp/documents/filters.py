@@ -55,11 +55,9 @@ class Filters:
             choose(name, parameter, (*KNOWN, _RANGE))
             values = [value] if isinstance(value, str) else value
             if not isinstance(values, Sequence) or not 0 < len(values) <= _MAX_VALUES:
-                raise InvalidRequestError(
-                    f"{parameter}.{name} is neither a string nor a list of 1 to {_MAX_VALUES}",
-                    parameter=parameter,
-                    hint=f"give one value, or several: {_example(name)}",
-                )
+                problem = f"{parameter}.{name} is neither a string nor a list of 1 to {_MAX_VALUES}"
+                hint = f"give one value, or several: {_example(name)}"
+                raise InvalidRequestError(problem, parameter=parameter, hint=hint)
             folded = frozenset(_fold(_short_string(part, f"{parameter}.{name}")) for part in values)
             wanted.append((name, folded))
         return cls(tuple(wanted), since, until)
@@ -77,11 +75,8 @@ class Filters:
             name, equals, value = part.partition("=")
             if not equals or not name.strip():
                 near = near_words(name[:64], KNOWN, limit=1)
-                raise InvalidRequestError(
-                    f"{part[:64]!r} is not a filter",
-                    parameter="file",
-                    hint=f"write {near[0] if near else 'status'}=Proposed,Approved and separate filters by &",
-                )
+                hint = f"write {near[0] if near else 'status'}=Proposed,Approved and separate filters by &"
+                raise InvalidRequestError(f"{part[:64]!r} is not a filter", parameter="file", hint=hint)
             values = frozenset(_fold(unquote(item)) for item in value.split(","))
             wanted.append((unquote(name).strip(), values))
         return cls(tuple(wanted))
@@ -152,8 +147,6 @@ def _example(name: str) -> str:
 
 def _short_string(value: object, parameter: str) -> str:
     if not isinstance(value, str) or len(value) > checks.LINE:
-        raise InvalidRequestError(
-            f"{parameter} has a value that is not a string of at most {checks.LINE} characters",
-            parameter=parameter.partition(".")[0],
-        )
+        problem = f"{parameter} has a value that is not a string of at most {checks.LINE} characters"
+        raise InvalidRequestError(problem, parameter=parameter.partition(".")[0])
     return value

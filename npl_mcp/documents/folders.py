@@ -156,7 +156,5 @@ def printable(name: str) -> str:
 
 
 def _refused(problem: str, error: OSError) -> StorageError:
-    return StorageError(
-        f"{problem}: {error.strerror or type(error).__name__}",
-        hint="check that the folder exists, is writable and has room, then try again",
-    )
+    hint = "check that the folder exists, is writable and has room, then try again"
+    return StorageError(f"{problem}: {error.strerror or type(error).__name__}", hint=hint)

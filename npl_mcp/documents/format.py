@@ -90,11 +90,8 @@ def parse_code(text: str, parameter: str = "project") -> str:
     """
     code = checks.line(text, parameter).upper()
     if _CODE.fullmatch(code) is None:
-        raise checks.invalid(
-            parameter,
-            f"is {text[:64]!r}, which is not a code",
-            "a project's code is a letter and 1 to 4 letters or digits, e.g. TST",
-        )
+        hint = "a project's code is a letter and 1 to 4 letters or digits, e.g. TST"
+        raise checks.invalid(parameter, f"is {text[:64]!r}, which is not a code", hint)
     return code
 
 
@@ -149,11 +146,8 @@ def check_slug(text: str) -> str:
     :raises InvalidRequestError: the text is not a slug; a path could lead out of the folder.
     """
     if len(text) > _MAX_SLUG or _SLUG.fullmatch(text) is None:
-        raise InvalidRequestError(
-            f"slug is {text[:64]!r}",
-            parameter="data",
-            hint="use words of a-z and 0-9 with - between, e.g. first-bug",
-        )
+        hint = "use words of a-z and 0-9 with - between, e.g. first-bug"
+        raise InvalidRequestError(f"slug is {text[:64]!r}", parameter="data", hint=hint)
     return text
 
 

@@ -94,10 +94,8 @@ class Projects:
                 "no project has change requests", hint="; ".join(self.problems()[:_MAX_PROBLEMS])
             )
         if not known:
-            raise ProjectNotFoundError(
-                "no project has change requests",
-                hint=f'put {CONFIG} with [project], code = "ABC" and name = "…" into its folder',
-            )
+            hint = f'put {CONFIG} with [project], code = "ABC" and name = "…" into its folder'
+            raise ProjectNotFoundError("no project has change requests", hint=hint)
         raise ProjectNotFoundError(
             "several projects have change requests",
             near=[project.code for project in known[: checks.LISTED]],

@@ -53,11 +53,8 @@ class Request:
             oldest=later(tx.now, -KEPT),
         )
         if row is not None and row["digest"] != self.digest:
-            raise checks.invalid(
-                PARAMETER,
-                f"{self.id!r} was sent with another tool or other arguments",
-                "send a new one with each new call",
-            )
+            problem = f"{self.id!r} was sent with another tool or other arguments"
+            raise checks.invalid(PARAMETER, problem, "send a new one with each new call")
         return None if row is None else str(row["answer"])
 
     def keep(self, tx: Transaction, answer: str) -> None:

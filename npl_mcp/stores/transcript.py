@@ -41,10 +41,8 @@ def transcript(tx: Transaction, session_id: str, project: str) -> str:
     for part in _parts(tx, about, rooms, project):
         left -= len(part) + 1
         if left < 0:
-            raise StoreError(
-                f"the text of session {session_id!r} has more than {LONGEST:,} characters",
-                hint="read its rooms with chat_get_feed",
-            )
+            problem = f"the text of session {session_id!r} has more than {LONGEST:,} characters"
+            raise StoreError(problem, hint="read its rooms with chat_get_feed")
         parts.append(part)
     return "\n".join(parts) + "\n"
 

@@ -166,10 +166,8 @@ def require(tx: Transaction, artifact_id: int) -> Row:
     if row is None:
         newest = tx.all("SELECT id, name FROM artifact ORDER BY id DESC LIMIT :most", most=_NEWEST)
         known = ", ".join(f"{one['id']} ({one['name']})" for one in newest)
-        raise ArtifactNotFoundError(
-            f"there is no artifact {artifact_id}",
-            hint=f"the newest are {known}" if known else "no artifact exists yet",
-        )
+        hint = f"the newest are {known}" if known else "no artifact exists yet"
+        raise ArtifactNotFoundError(f"there is no artifact {artifact_id}", hint=hint)
     return row
 
 
@@ -204,10 +202,8 @@ def _revision(tx: Transaction, artifact: Row, revision_num: int | None) -> Row:
         number=last if revision_num is None else revision_num,
     )
     if row is None:
-        raise RecordNotFoundError(
-            f"artifact {artifact['id']} has no revision {revision_num}",
-            hint=f"it has 0 to {last}" if last else "it has only revision 0",
-        )
+        problem = f"artifact {artifact['id']} has no revision {revision_num}"
+        raise RecordNotFoundError(problem, hint=f"it has 0 to {last}" if last else "it has only revision 0")
     return row
 
 
@@ -252,10 +248,8 @@ class ArtifactStore:
             artifact = require_open(tx, artifact_id)
             current = artifact["revision_count"] - 1
             if expect not in (None, current):
-                raise ConflictError(
-                    f"artifact {artifact_id} is at revision {current}, not {expect}",
-                    hint=f"read revision {current}, then send expect={current}",
-                )
+                problem = f"artifact {artifact_id} is at revision {current}, not {expect}"
+                raise ConflictError(problem, hint=f"read revision {current}, then send expect={current}")
             digest = digest_of(draft.content)
             same = tx.one(_SAME, owner=artifact_id, digest=digest, by=draft.created_by) if once else None
             if same is not None:
@@ -374,9 +368,7 @@ def _insert(tx: Transaction, name: str, kind: str) -> Row:
     row: Row | None = tx.insert("artifact", columns, "name", name=name, type=kind, created_at=tx.now)
     if row is None:
         taken = tx.value("SELECT id FROM artifact WHERE name = :name", name=name)
-        raise AlreadyExistsError(
-            f"there is already an artifact {name!r}",
-            hint=f"add a revision to artifact {taken}, or choose another name",
-        )
+        problem = f"there is already an artifact {name!r}"
+        raise AlreadyExistsError(problem, hint=f"add a revision to artifact {taken}, or choose another name")
     add_total(tx, _TOTALS[False], 1)
     return row

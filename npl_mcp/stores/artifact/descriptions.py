@@ -61,11 +61,8 @@ def decode(file_content_base64: str, most: int) -> bytes:
     check_size(len(file_content_base64) // 4 * 3 - file_content_base64[-2:].count("="), most)
     content = _strictly_decoded(file_content_base64)
     if content is None:
-        raise checks.invalid(
-            "file_content_base64",
-            "is not base64",
-            "use A-Z a-z 0-9 + / with = padding and no line breaks, e.g. SGVsbG8=",
-        )
+        hint = "use A-Z a-z 0-9 + / with = padding and no line breaks, e.g. SGVsbG8="
+        raise checks.invalid("file_content_base64", "is not base64", hint)
     return content
 
 

@@ -77,11 +77,8 @@ def short_name(value: str, parameter: str) -> str:
     """Check a name that also serves in paths, in mentions and as an agent's id."""
     clean = line(value, parameter)
     if _SHORT_NAME.fullmatch(clean) is None:
-        raise invalid(
-            parameter,
-            f"is {clean!r}",
-            "use letters, digits, '.', '_' and '-', at most 64, beginning with a letter or digit",
-        )
+        hint = "use letters, digits, '.', '_' and '-', at most 64, beginning with a letter or digit"
+        raise invalid(parameter, f"is {clean!r}", hint)
     return clean
 
 

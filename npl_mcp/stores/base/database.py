@@ -412,7 +412,5 @@ def _usable(found: Schema) -> bool:
     if newer and found.oldest in RELEASED:
         return True
     whose = "a newer version of npl" if newer else "a version of npl that this one does not know"
-    raise DatabaseError(
-        f"the database was made by {whose} (schema {found.number[:20]!r})",
-        hint="install that version or a later one" if newer else RESTORE,
-    )
+    problem = f"the database was made by {whose} (schema {found.number[:20]!r})"
+    raise DatabaseError(problem, hint="install that version or a later one" if newer else RESTORE)

@@ -212,10 +212,8 @@ class PostgresEngine(Engine):
         except driver().OperationalError as error:
             if read_only or error.sqlstate is not None:
                 raise
-            raise DatabaseError(
-                "the database cannot be used: the connection was lost before it answered",
-                hint="look whether it was done, then try again",
-            ) from error
+            problem = "the database cannot be used: the connection was lost before it answered"
+            raise DatabaseError(problem, hint="look whether it was done, then try again") from error
 
     def statement(self, sql: str, values: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
         """Return a statement with parameters in the driver's form; a list is one parameter, an array."""

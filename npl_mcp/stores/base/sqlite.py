@@ -123,10 +123,8 @@ class SqliteEngine(Engine):
 
     def _lost(self, state: str) -> DatabaseError:
         copies = self._copies.name
-        return DatabaseError(
-            f"the database {self.path.name} is {state}, but there are files in {copies!r} next to it",
-            hint=f"{RESTORE}; or move {copies!r} away to begin with nothing",
-        )
+        problem = f"the database {self.path.name} is {state}, but there are files in {copies!r} next to it"
+        return DatabaseError(problem, hint=f"{RESTORE}; or move {copies!r} away to begin with nothing")
 
     def connect(self, deadline: CallDeadline, *, read_only: bool) -> Any:
         """Open a connection; transactions begin explicitly, without the driver's guesses.

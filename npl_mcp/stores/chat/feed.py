@@ -76,11 +76,8 @@ def _time(written: str, name: str) -> str:
             return stamp(datetime.fromisoformat(full))
         except (ValueError, OverflowError):
             pass
-    raise checks.invalid(
-        name,
-        f"is {written[:64]!r}",
-        "give the cursor of the last answer, or a time such as 2025-12-31T23:59:00Z",
-    )
+    hint = "give the cursor of the last answer, or a time such as 2025-12-31T23:59:00Z"
+    raise checks.invalid(name, f"is {written[:64]!r}", hint)
 
 
 def read(tx: Transaction, room_id: int, count: int, since: int | str | None, page: Slice) -> Page[Event]:

@@ -104,10 +104,8 @@ def send(
     if answered is not None or to is not None:  # report a missing membership before all other errors
         rooms.require_member(tx, room_id, persona)
     if answered is not None and (there := rooms.room_of(tx, answered)) != room_id:
-        raise RecordNotFoundError(
-            f"event {answered} is in room {there}, not in room {room_id}",
-            hint="answer in the room of the event",
-        )
+        problem = f"event {answered} is in room {there}, not in room {room_id}"
+        raise RecordNotFoundError(problem, hint="answer in the room of the event")
     found = mentioned(message, rooms.members(tx, room_id)) if "@" in message else Mentions()
     data = {"message": message, "mentions": found.members}
     sent: tuple[Delivered, ...] = ()
@@ -137,11 +135,8 @@ def _check(kind: str, persona: str, to: str | None, answered: int | None) -> Non
     if kind == "handoff" and to is None:
         raise checks.missing("to", "is missing", "name the member it is handed to")
     if kind != "handoff" and to is not None:
-        raise InvalidRequestError(
-            f"a message of the kind {kind} is to everybody",
-            parameter="to",
-            hint='give it with kind="handoff"',
-        )
+        problem = f"a message of the kind {kind} is to everybody"
+        raise InvalidRequestError(problem, parameter="to", hint='give it with kind="handoff"')
     if to == persona:
         raise InvalidRequestError(
             "a handoff needs another member", parameter="to", hint="name another member"

@@ -189,11 +189,8 @@ def new_members(names: Sequence[str], parameter: str) -> list[str]:
 def _check_new_member(name: str, parameter: str) -> None:
     """Refuse a name with a leading ``@``: ``@bob`` in a message means ``bob``."""
     if name.startswith("@"):
-        raise checks.invalid(
-            parameter,
-            f"has {name!r}",
-            f"write {name.lstrip('@')!r}; @ stands before a name in messages alone",
-        )
+        hint = f"write {name.lstrip('@')!r}; @ stands before a name in messages alone"
+        raise checks.invalid(parameter, f"has {name!r}", hint)
 
 
 def join(tx: Transaction, room_id: int, persona: str) -> None:
@@ -390,10 +387,8 @@ def require_member(tx: Transaction, room_id: int, persona: str) -> None:
     near = near_names(persona, known, _NEAR)
     names = ", ".join(repr(name) for name in near or known[:_NEAR])
     more = ", …" if not near and len(known) > _NEAR else ""
-    raise NotAllowedError(
-        f"{persona!r} is not a member of room {room_id}",
-        hint=f"{'near' if near else 'members'}: {names}{more}; chat_update_room lets it join",
-    )
+    hint = f"{'near' if near else 'members'}: {names}{more}; chat_update_room lets it join"
+    raise NotAllowedError(f"{persona!r} is not a member of room {room_id}", hint=hint)
 
 
 def require_known(tx: Transaction, persona: str) -> None:

@@ -360,11 +360,8 @@ def _require(tx: Transaction, event_id: int) -> Row:
         kind = tx.value("SELECT event_type FROM event WHERE id = :event", event=event_id)
         if kind is None:
             raise rooms.no_event(event_id)
-        raise InvalidRequestError(
-            f"event {event_id} is a {kind}",
-            parameter="event_id",
-            hint="give the event_id that chat_create_todo answered",
-        )
+        hint = "give the event_id that chat_create_todo answered"
+        raise InvalidRequestError(f"event {event_id} is a {kind}", parameter="event_id", hint=hint)
     return row
 
 
@@ -430,11 +427,8 @@ def _block(tx: Transaction, event_id: int, room_id: int, blockers: Sequence[int]
     for blocker in blockers:
         row = tx.one(f"SELECT event.room_id {_FROM} WHERE event.id = :event", event=blocker)
         if row is None or row["room_id"] != room_id:
-            raise checks.invalid(
-                "blocked_by",
-                f"has {blocker}, which is no todo of room {room_id}",
-                "give event_ids that chat_list_todos shows",
-            )
+            problem = f"has {blocker}, which is no todo of room {room_id}"
+            raise checks.invalid("blocked_by", problem, "give event_ids that chat_list_todos shows")
     tx.run("DELETE FROM todo_blocker WHERE todo_id = :todo", todo=event_id)
     tx.insert_many("todo_blocker", [{"todo_id": event_id, "blocker_id": blocker} for blocker in blockers])
     if blockers and tx.value(_CIRCLE, todo=event_id):

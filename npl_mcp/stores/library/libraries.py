@@ -338,10 +338,8 @@ def _missing(
     current = _current(tx, name) if seen(name) else None
     if current is not None:
         last = current["number"]
-        return RecordNotFoundError(
-            f"library {name} has no revision {number}",
-            hint=f"it has 1 to {last}" if last > 1 else "it has only revision 1",
-        )
+        hint = f"it has 1 to {last}" if last > 1 else "it has only revision 1"
+        return RecordNotFoundError(f"library {name} has no revision {number}", hint=hint)
     others = [row["name"] for row in tx.all("SELECT name FROM library") if seen(row["name"])]
     near = tuple(f"lib:{other}" for other in near_names(name, sorted(others)))
     return DocumentNotFoundError(f"there is no library {name!r}", near=near)

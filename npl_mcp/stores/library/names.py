@@ -70,11 +70,9 @@ def check_library(name: str) -> str:
     :raises InvalidRequestError: the name is not valid.
     """
     if not _NAME.fullmatch(name):
-        raise InvalidRequestError(
-            f"{name[:64]!r} cannot be the name of a library",
-            parameter="name",
-            hint="use a-z, 0-9, '-', '_' and '.', at most 64, e.g. docs",
-        )
+        problem = f"{name[:64]!r} cannot be the name of a library"
+        hint = "use a-z, 0-9, '-', '_' and '.', at most 64, e.g. docs"
+        raise InvalidRequestError(problem, parameter="name", hint=hint)
     return name
 
 

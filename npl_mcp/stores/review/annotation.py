@@ -167,11 +167,9 @@ def section_lines(content: bytes, filename: str, selector: Selector) -> LineRang
         raise SectionNotFoundError(error.message, near=error.near, hint=error.hint or FORMS) from None
     if len(matches) > 1:
         names = ", ".join(repr(tree.sections[match.head].name) for match in matches[:3])
-        raise InvalidRequestError(
-            f"{selector.text!r} selects {len(matches)} sections: {names}",
-            parameter="location",
-            hint="name the section above as well, e.g. 'guide > ## Usage'",
-        )
+        problem = f"{selector.text!r} selects {len(matches)} sections: {names}"
+        hint = "name the section above as well, e.g. 'guide > ## Usage'"
+        raise InvalidRequestError(problem, parameter="location", hint=hint)
     match = matches[0]
     if match.lines is not None:
         return LineRange(match.lines.start + 1, match.lines.stop)

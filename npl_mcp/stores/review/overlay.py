@@ -162,10 +162,8 @@ def _open(content: bytes) -> Image:
     except (UnidentifiedImageError, OSError, ValueError, SyntaxError) as error:
         raise _damaged(error) from None
     if image.width * image.height > MOST_PIXELS:
-        raise StoreError(
-            f"the picture has {image.width} x {image.height} pixels",
-            hint=f"at most {MOST_PIXELS:,} are drawn on",
-        )
+        problem = f"the picture has {image.width} x {image.height} pixels"
+        raise StoreError(problem, hint=f"at most {MOST_PIXELS:,} are drawn on")
     return image
 
 

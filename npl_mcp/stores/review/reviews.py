@@ -221,10 +221,8 @@ def complete(
         return Completion(review_id, "completed", overall_comment, verdict)
     for name, given in (("overall comment", overall_comment), ("verdict", verdict)):
         if given not in (None, review[name.replace(" ", "_")]):
-            raise ClosedError(
-                f"review {review_id} is complete, with another {name}",
-                hint="begin a new review to say more",
-            )
+            problem = f"review {review_id} is complete, with another {name}"
+            raise ClosedError(problem, hint="begin a new review to say more")
     return Completion(review_id, "completed", review["overall_comment"], review["verdict"])
 
 
@@ -402,10 +400,8 @@ def _review(tx: Transaction, review_id: int) -> Row:
     if row is None:
         newest = tx.all("SELECT id, reviewer_persona FROM review ORDER BY id DESC LIMIT :most", most=_NAMED)
         known = ", ".join(f"{one['id']} (by {one['reviewer_persona']})" for one in newest)
-        raise ReviewNotFoundError(
-            f"there is no review {review_id}",
-            hint=f"the newest are {known}" if known else "no review exists yet",
-        )
+        hint = f"the newest are {known}" if known else "no review exists yet"
+        raise ReviewNotFoundError(f"there is no review {review_id}", hint=hint)
     return row
 
 
@@ -440,10 +436,8 @@ def _revision(tx: Transaction, artifact_id: int, revision_id: int) -> Row:
             most=_NAMED,
         )
         known = ", ".join(f"{one['id']} (revision {one['revision_num']})" for one in newest)
-        raise RecordNotFoundError(
-            f"artifact {artifact_id} has no revision with the revision_id {revision_id}",
-            hint=f"its revision_ids are {known}",
-        )
+        problem = f"artifact {artifact_id} has no revision with the revision_id {revision_id}"
+        raise RecordNotFoundError(problem, hint=f"its revision_ids are {known}")
     return row
 
 

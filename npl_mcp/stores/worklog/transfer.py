@@ -134,11 +134,8 @@ def _place(project: str, session: WorklogSession, target: Path | None) -> tuple[
     root = next(place for place in (target, *target.parents) if place.is_dir())
     absent = target.relative_to(root)
     if len(absent.parts) > MAX_NEW_FOLDERS:
-        raise checks.invalid(
-            "folder",
-            f"has {len(absent.parts):,} levels that do not exist",
-            f"at most {MAX_NEW_FOLDERS} are made",
-        )
+        problem = f"has {len(absent.parts):,} levels that do not exist"
+        raise checks.invalid("folder", problem, f"at most {MAX_NEW_FOLDERS} are made")
     return str(root), absent.as_posix(), 0o777
 
 

@@ -260,11 +260,8 @@ def new_id(session_id: str, parameter: str) -> str:
     """Check the id for a session, possibly a new one: it is also the name of a folder."""
     clean = checks.line(session_id, parameter)
     if FILE_NAME.fullmatch(clean) is None or clean.lower() == ARCHIVE:
-        raise checks.invalid(
-            parameter,
-            f"{clean[:64]!r} cannot be the name of a folder",
-            "use letters, digits, '-', '_' and '.', at most 128, beginning with a letter or digit",
-        )
+        hint = "use letters, digits, '-', '_' and '.', at most 128, beginning with a letter or digit"
+        raise checks.invalid(parameter, f"{clean[:64]!r} cannot be the name of a folder", hint)
     return clean
 
 
