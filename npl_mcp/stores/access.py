@@ -161,11 +161,8 @@ class AccessStore:
         :raises RecordNotFoundError: no token has that name.
         """
         with self._database.write() as tx:
-            done = tx.run(
-                "UPDATE access_token SET revoked_at = coalesce(revoked_at, :now) WHERE name = :name",
-                now=tx.now,
-                name=name,
-            )
+            sql = "UPDATE access_token SET revoked_at = coalesce(revoked_at, :now) WHERE name = :name"
+            done = tx.run(sql, now=tx.now, name=name)
             if not done:
                 names = [row["name"] for row in tx.all("SELECT name FROM access_token")]
                 near = near_names(name[:64], names)

@@ -253,13 +253,11 @@ class CallStore:
         with self._database.read() as tx:
             where, values = seen.where(tx)
             total = tx.value(f"SELECT count(*) FROM tool_call WHERE {where}", **values)
-            rows = tx.all(
+            sql = (
                 f"SELECT * FROM tool_call WHERE {where} ORDER BY {sort} IS NULL, "
-                f"{sort} {'ASC' if rising else 'DESC'}, id DESC LIMIT :limit OFFSET :offset",
-                **values,
-                limit=part.limit,
-                offset=part.offset,
+                f"{sort} {'ASC' if rising else 'DESC'}, id DESC LIMIT :limit OFFSET :offset"
             )
+            rows = tx.all(sql, **values, limit=part.limit, offset=part.offset)
             offers = _offers(tx, [row["id"] for row in rows])
         return part.page((_entry(row, offers.get(row["id"])) for row in rows), total)
 

@@ -147,14 +147,11 @@ def touch(tx: Transaction, number: int, rooms: int = 0, artifacts: int = 0) -> N
     :param artifacts: number of added artifacts.
     :raises ClosedError: it is archived.
     """
-    changed = tx.run(
+    sql = (
         "UPDATE session SET updated_at = :now, room_count = room_count + :rooms,"
-        " artifact_count = artifact_count + :artifacts WHERE number = :number AND status != 'archived'",
-        now=tx.now,
-        rooms=rooms,
-        artifacts=artifacts,
-        number=number,
+        " artifact_count = artifact_count + :artifacts WHERE number = :number AND status != 'archived'"
     )
+    changed = tx.run(sql, now=tx.now, rooms=rooms, artifacts=artifacts, number=number)
     if not changed:
         raise _archived(tx.value("SELECT id FROM session WHERE number = :number", number=number))
 

@@ -277,12 +277,8 @@ class _Source:
 
     def newer(self, cursor: int) -> Newer[Any]:
         """Return the entries after a cursor."""
-        page = self._tx.some(
-            f"SELECT * {self._theirs} AND found.number > :cursor ORDER BY found.number LIMIT :most",
-            most=NEWS,
-            cursor=cursor,
-            **self._named,
-        )
+        sql = f"SELECT * {self._theirs} AND found.number > :cursor ORDER BY found.number LIMIT :most"
+        page = self._tx.some(sql, most=NEWS, cursor=cursor, **self._named)
         return Newer(tuple(_ITEMS[self._kind](self._tx, page)), page[-1]["number"] if page else cursor)
 
     def _names(self) -> dict[str, int]:

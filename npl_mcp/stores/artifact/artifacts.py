@@ -159,10 +159,8 @@ def require(tx: Transaction, artifact_id: int) -> Row:
 
     :raises ArtifactNotFoundError: no artifact has that id; the message names the newest.
     """
-    row = tx.one(
-        "SELECT id, name, type, created_at, revision_count, archived_at FROM artifact WHERE id = :id",
-        id=artifact_id,
-    )
+    sql = "SELECT id, name, type, created_at, revision_count, archived_at FROM artifact WHERE id = :id"
+    row = tx.one(sql, id=artifact_id)
     if row is None:
         newest = tx.all("SELECT id, name FROM artifact ORDER BY id DESC LIMIT :most", most=_NEWEST)
         known = ", ".join(f"{one['id']} ({one['name']})" for one in newest)

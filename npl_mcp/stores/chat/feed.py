@@ -115,11 +115,8 @@ _ID_AT = "SELECT id FROM event WHERE room_id = :room AND position = :position"
 def _seen(tx: Transaction, room_id: int, count: int, since: int | str) -> int:
     """Return the number of events up to a position; neither ids nor times ever decrease in a room."""
     if isinstance(since, int):
-        next_one: int | None = tx.value(
-            "SELECT position FROM event WHERE room_id = :room AND id > :since ORDER BY id LIMIT 1",
-            room=room_id,
-            since=since,
-        )
+        sql = "SELECT position FROM event WHERE room_id = :room AND id > :since ORDER BY id LIMIT 1"
+        next_one: int | None = tx.value(sql, room=room_id, since=since)
         return count if next_one is None else next_one - 1
 
     def time_at(position: int) -> str:

@@ -121,7 +121,7 @@ def read(
         total = tx.value(f"SELECT {column} FROM mailbox WHERE persona = :persona", **values) or 0
     if not total:
         rooms.require_known(tx, persona)
-    rows = tx.some(
+    sql = (
         "SELECT notification.id, notification.event_id, notification.notification_type,"
         " notification.created_at, notification.read_at, event.room_id, event.event_type,"
         f" event.persona AS event_persona, event.timestamp, event.data, {feed.PRESENT}"
@@ -129,11 +129,9 @@ def read(
         " AS page JOIN notification ON notification.id = page.id"
         " JOIN event ON event.id = notification.event_id"
         f" {feed.PRESENT_FROM}"
-        f" ORDER BY page.id {order}",
-        limit=page.limit,
-        offset=page.offset,
-        **values,
+        f" ORDER BY page.id {order}"
     )
+    rows = tx.some(sql, limit=page.limit, offset=page.offset, **values)
     items = tuple(filled(Notification, row, event_data=feed.present_data(row, tx.now)) for row in rows)
     cursor = max((item.id for item in items), default=since or 0)
     return page.page(items, total, cursor)
@@ -146,11 +144,8 @@ def mark_read(tx: Transaction, notification_id: int, whose: str | None = None) -
     :raises RecordNotFoundError: the notification does not exist.
     """
     which, values = conditions(id=("id = :id", notification_id), whose=("persona = :whose", whose))
-    persona = tx.value(
-        f"UPDATE notification SET read_at = :moment WHERE {which} AND read_at IS NULL RETURNING persona",
-        moment=tx.now,
-        **values,
-    )
+    sql = f"UPDATE notification SET read_at = :moment WHERE {which} AND read_at IS NULL RETURNING persona"
+    persona = tx.value(sql, moment=tx.now, **values)
     if persona is not None:
         tx.run("UPDATE mailbox SET unread = unread - 1 WHERE persona = :persona", persona=persona)
         return MarkedRead(notification_id, tx.now)

@@ -184,13 +184,11 @@ def react(tx: Transaction, event_id: int, persona: str, emoji: str) -> Reaction:
     """React to an event. Idempotent."""
     room = rooms.room_of(tx, event_id)
     rooms.require_member(tx, room, persona)
-    own: int | None = tx.value(
+    sql = (
         "SELECT reaction_event_id FROM reaction"
-        " WHERE event_id = :event AND emoji = :emoji AND persona = :persona",
-        event=event_id,
-        emoji=emoji,
-        persona=persona,
+        " WHERE event_id = :event AND emoji = :emoji AND persona = :persona"
     )
+    own: int | None = tx.value(sql, event=event_id, emoji=emoji, persona=persona)
     if own is None:
         data = {"emoji": emoji, "target_event_id": event_id}
         own = rooms.post(tx, room, persona, "emoji_reaction", data, event_id).id

@@ -203,13 +203,11 @@ def join(tx: Transaction, room_id: int, persona: str) -> None:
     if is_member(tx, room_id, persona):
         return
     _check_new_member(persona, "persona")
-    tx.run(
+    sql = (
         "INSERT INTO member (room_id, persona, position, joined_at)"
-        " SELECT id, :persona, event_count + 1, :moment FROM room WHERE id = :room",
-        persona=persona,
-        moment=tx.now,
-        room=room_id,
+        " SELECT id, :persona, event_count + 1, :moment FROM room WHERE id = :room"
     )
+    tx.run(sql, persona=persona, moment=tx.now, room=room_id)
     post(tx, room_id, persona, "persona_join", {"action": "joined", "persona": persona})
     _count_member(tx, room_id, persona, 1)
 
@@ -300,12 +298,8 @@ def read(tx: Transaction, persona: str | None, archived: bool, page: Slice) -> P
         )
     total = read_total(tx, name)
     source += " ORDER BY id DESC LIMIT :limit OFFSET :offset"
-    rows = tx.all(
-        f"{_SELECT} WHERE room.id IN ({source}) ORDER BY room.id DESC",
-        limit=page.limit,
-        offset=page.offset,
-        **values,
-    )
+    sql = f"{_SELECT} WHERE room.id IN ({source}) ORDER BY room.id DESC"
+    rows = tx.all(sql, limit=page.limit, offset=page.offset, **values)
     members: dict[int, list[str]] = {row["id"]: [] for row in rows}
     for row in tx.all(
         "SELECT room_id, persona FROM member WHERE room_id IN :rooms ORDER BY room_id, position",

@@ -288,13 +288,8 @@ def read(
     where, values = _which(room_id, which, persona)
     total = tx.value(f"SELECT count(*) {_FROM} WHERE {where}", moment=tx.now, **values)
     by = "event.id" if which == "done" else "+event.id"
-    rows = tx.some(
-        f"{_SELECT} {_FROM} WHERE {where} ORDER BY {by} LIMIT :limit OFFSET :offset",
-        moment=tx.now,
-        limit=page.limit,
-        offset=page.offset,
-        **values,
-    )
+    sql = f"{_SELECT} {_FROM} WHERE {where} ORDER BY {by} LIMIT :limit OFFSET :offset"
+    rows = tx.some(sql, moment=tx.now, limit=page.limit, offset=page.offset, **values)
     return page.page(_listed(tx, rows), total)
 
 
@@ -377,11 +372,8 @@ def _claim(tx: Transaction, before: Row, persona: str, seconds: int) -> None:
     until = later(tx.now, timedelta(seconds=seconds))
     if before["lease_until"]:
         # No event: an assignee renews its claim often, and the state for others stays the same.
-        tx.run(
-            "UPDATE todo SET lease_until = :until, lease_told = NULL WHERE event_id = :event",
-            until=until,
-            event=before["event_id"],
-        )
+        sql = "UPDATE todo SET lease_until = :until, lease_told = NULL WHERE event_id = :event"
+        tx.run(sql, until=until, event=before["event_id"])
     else:
         _change(tx, before, persona, "in_progress", persona, until)
 

@@ -297,10 +297,8 @@ class LibraryStore:
         last = ""
         while True:
             with self._database.read() as tx:
-                row = tx.one(
-                    "SELECT digest, data FROM library_content WHERE digest > :last ORDER BY digest LIMIT 1",
-                    last=last,
-                )
+                sql = "SELECT digest, data FROM library_content WHERE digest > :last ORDER BY digest LIMIT 1"
+                row = tx.one(sql, last=last)
             if row is None:
                 return
             last = row["digest"]
@@ -368,13 +366,11 @@ def _digest_of(files: Files) -> str:
 
 def _moved(tx: Transaction, name: str, number: int, moment: str) -> int:
     """Set the current revision of a library, which may be new; return the library's id."""
-    library: int = tx.value(
+    sql = (
         "INSERT INTO library (name, created_at, revision) VALUES (:name, :now, :number)"
-        " ON CONFLICT (name) DO UPDATE SET revision = excluded.revision RETURNING id",
-        name=name,
-        now=moment,
-        number=number,
+        " ON CONFLICT (name) DO UPDATE SET revision = excluded.revision RETURNING id"
     )
+    library: int = tx.value(sql, name=name, now=moment, number=number)
     return library
 
 

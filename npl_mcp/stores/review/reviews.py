@@ -181,12 +181,8 @@ def settle(
     review = _review(tx, review_id)
     thread = _thread(tx, comment_id, review["artifact_id"])
     if resolved != (thread["resolved_at"] is not None):
-        tx.run(
-            "UPDATE review_comment SET resolved_at = :at, resolved_by = :who WHERE id = :id",
-            at=tx.now if resolved else None,
-            who=persona if resolved else None,
-            id=thread["id"],
-        )
+        sql = "UPDATE review_comment SET resolved_at = :at, resolved_by = :who WHERE id = :id"
+        tx.run(sql, at=tx.now if resolved else None, who=persona if resolved else None, id=thread["id"])
     return Completion(review_id, "resolved" if resolved else "open", comment_id=thread["id"])
 
 
@@ -210,14 +206,11 @@ def complete(
             f"review {review_id} is {review['reviewer_persona']!r}'s", hint="begin your own"
         )
     if review["status"] == "in_progress":
-        tx.run(
+        sql = (
             "UPDATE review SET status = 'completed', completed_at = :now, overall_comment = :comment,"
-            " verdict = :verdict WHERE id = :review",
-            now=tx.now,
-            comment=overall_comment,
-            verdict=verdict,
-            review=review_id,
+            " verdict = :verdict WHERE id = :review"
         )
+        tx.run(sql, now=tx.now, comment=overall_comment, verdict=verdict, review=review_id)
         return Completion(review_id, "completed", overall_comment, verdict)
     for name, given in (("overall comment", overall_comment), ("verdict", verdict)):
         if given not in (None, review[name.replace(" ", "_")]):
@@ -423,11 +416,8 @@ def _thread(tx: Transaction, comment_id: int, artifact_id: int) -> Row:
 
 def _revision(tx: Transaction, artifact_id: int, revision_id: int) -> Row:
     require(tx, artifact_id)
-    row = tx.one(
-        "SELECT id, revision_num, filename FROM revision WHERE artifact_id = :artifact AND id = :revision",
-        artifact=artifact_id,
-        revision=revision_id,
-    )
+    sql = "SELECT id, revision_num, filename FROM revision WHERE artifact_id = :artifact AND id = :revision"
+    row = tx.one(sql, artifact=artifact_id, revision=revision_id)
     if row is None:
         newest = tx.all(
             "SELECT id, revision_num FROM revision WHERE artifact_id = :artifact"

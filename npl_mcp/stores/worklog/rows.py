@@ -150,10 +150,8 @@ def find(tx: Transaction, project: str, name: str) -> Row:
         sql = f"{SESSION} WHERE project = :project AND archived_as = :name"
         row = tx.one(sql, project=project, name=archived[1] if archived else name)
     if row is None:
-        known = tx.all(
-            "SELECT id FROM worklog_session WHERE project = :project ORDER BY number DESC LIMIT 1000",
-            project=project,
-        )
+        sql = "SELECT id FROM worklog_session WHERE project = :project ORDER BY number DESC LIMIT 1000"
+        known = tx.all(sql, project=project)
         near = near_names(name, dict.fromkeys(one["id"] for one in known))
         raise SessionNotFoundError(f"Session not found: {name[:128]}", near=near)
     return row
@@ -287,22 +285,18 @@ def is_known(tx: Transaction, project: str, session: WorklogSession) -> bool:
 
 def count(tx: Transaction, number: int) -> None:
     """Compute the counts of a session after an insertion of entries without counts."""
-    tx.run(
-        """
+    sql = """
         UPDATE worklog_session SET
             entry_count = (SELECT count(*) FROM worklog_entry WHERE session_number = :number),
             last_entry = (
                 SELECT ts FROM worklog_entry WHERE session_number = :number ORDER BY seq DESC LIMIT 1)
-        WHERE number = :number""",
-        number=number,
-    )
-    tx.run(
-        """
+        WHERE number = :number"""
+    tx.run(sql, number=number)
+    sql = """
         INSERT INTO worklog_agent (session_number, agent_id, entry_count)
         SELECT session_number, agent_id, count(*) FROM worklog_entry
-        WHERE session_number = :number GROUP BY session_number, agent_id""",
-        number=number,
-    )
+        WHERE session_number = :number GROUP BY session_number, agent_id"""
+    tx.run(sql, number=number)
 
 
 def start(tx: Transaction, project: str, number: int, agent: str) -> None:
@@ -337,14 +331,11 @@ def append(tx: Transaction, number: int, ts: str, values: Mapping[str, Any]) -> 
         number=number,
     )
     tx.insert("worklog_entry", "seq", session_number=number, seq=seq, ts=ts, **values)
-    tx.run(
-        """
+    sql = """
         INSERT INTO worklog_agent (session_number, agent_id, entry_count) VALUES (:number, :agent_id, 1)
         ON CONFLICT (session_number, agent_id)
-        DO UPDATE SET entry_count = worklog_agent.entry_count + 1""",
-        number=number,
-        agent_id=values["agent_id"],
-    )
+        DO UPDATE SET entry_count = worklog_agent.entry_count + 1"""
+    tx.run(sql, number=number, agent_id=values["agent_id"])
     return int(seq)
 
 
@@ -363,13 +354,11 @@ def archive(tx: Transaction, project: str, number: int) -> None:
 
 def entries(tx: Transaction, number: int, first: int, most: int) -> list[Entry]:
     """Return consecutive entries of a session from a number on; long entries reduce their count."""
-    rows = tx.some(
+    sql = (
         f"SELECT {ENTRY} FROM worklog_entry"
-        " WHERE session_number = :number AND seq >= :first ORDER BY seq LIMIT :most",
-        number=number,
-        first=first,
-        most=most,
+        " WHERE session_number = :number AND seq >= :first ORDER BY seq LIMIT :most"
     )
+    rows = tx.some(sql, number=number, first=first, most=most)
     return list(map(entry, rows))
 
 
@@ -403,16 +392,11 @@ def cursors(tx: Transaction, number: int) -> list[tuple[str, Cursor]]:
 
 def move(tx: Transaction, number: int, agent_id: str, cursor: Cursor) -> None:
     """Set the read position of an agent."""
-    tx.run(
-        """
+    sql = """
         INSERT INTO worklog_agent (session_number, agent_id, last_seq, last_read)
         VALUES (:number, :agent_id, :last_seq, :moment)
-        ON CONFLICT (session_number, agent_id) DO UPDATE SET last_seq = :last_seq, last_read = :moment""",
-        number=number,
-        agent_id=agent_id,
-        last_seq=cursor.last_seq,
-        moment=cursor.last_read,
-    )
+        ON CONFLICT (session_number, agent_id) DO UPDATE SET last_seq = :last_seq, last_read = :moment"""
+    tx.run(sql, number=number, agent_id=agent_id, last_seq=cursor.last_seq, moment=cursor.last_read)
 
 
 def described(

@@ -138,12 +138,8 @@ def view(
 def since(tx: Transaction, project: str, session_id: str, wanted: Wanted, seq: int) -> tuple[Entry, ...]:
     """Return the entries after a position, in order, without moving a cursor."""
     where, values = wanted.condition(rows.chosen(tx, project, session_id)["number"])
-    found = tx.some(
-        f"SELECT {rows.ENTRY} FROM worklog_entry WHERE {where} AND seq > :seq ORDER BY seq LIMIT :most",
-        seq=seq,
-        most=LARGEST_PAGE,
-        **values,
-    )
+    sql = f"SELECT {rows.ENTRY} FROM worklog_entry WHERE {where} AND seq > :seq ORDER BY seq LIMIT :most"
+    found = tx.some(sql, seq=seq, most=LARGEST_PAGE, **values)
     return tuple(map(rows.entry, found))
 
 
