@@ -174,8 +174,8 @@ REMARK = Remark(1, 1, "alice", "alice", "", "Why?", "line:1", None, 1, 1, None, 
 @pytest.mark.parametrize(
     ("unit", "work"),
     [
-        ("[^x]\r", lambda text: annotate(text, [REMARK], {1: "alice-1"})),
-        ("a\n", lambda text: annotate(text, [REMARK], {1: "alice-1"})),
+        ("[^x]\r", lambda text: annotate(text, [("alice-1", REMARK)])),
+        ("a\n", lambda text: annotate(text, [("alice-1", REMARK)])),
         ("a\n", find_lines),
         ("```\n~~~\n", find_lines),
     ],

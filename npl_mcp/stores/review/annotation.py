@@ -115,14 +115,6 @@ class Remark:
         return self.location if self.selector is None else f"{self.location} ({self.selector})"
 
 
-@dataclass(frozen=True, slots=True)
-class Review:
-    """A reviewer's overall comment, if any."""
-
-    reviewer: str
-    overall_comment: str | None
-
-
 def parse_location(text: str) -> LineRange | Spot:
     """Parse a location.
 
@@ -190,82 +182,76 @@ def count_lines(text: str) -> int:
     return text.count("\n") + text.count("\r") - text.count("\r\n") + (text[-1:] not in ("", "\n", "\r"))
 
 
-def labels(remarks: Sequence[Remark], text: str = "") -> dict[int, str]:
-    """Return a label for each remark: its persona and a number, counted in the order of the places.
+Marks = Sequence[tuple[str, Remark]]
+"""Remarks in the order of their numbers, each after its label."""
+
+
+def labels(remarks: Sequence[Remark], text: str = "") -> Marks:
+    """Label each remark: by its persona and a number, counted in the order of the places.
 
     :param text: the annotated text; labels of its own footnotes are not reused.
-    :returns: the label by the remark's id, in the order of the numbers.
     """
     # One match at a time: building a list at once would block other threads.
     taken = {found[1] for found in _FOOTNOTE.finditer(text) if found[2]}
-    found: dict[int, str] = {}
+    marks = []
     number = 0
     for remark in sorted(remarks, key=_place):
         name = _UNFIT.sub("-", remark.persona).strip("-") or "reviewer"
         number += 1
         while f"{name}-{number}" in taken:
             number += 1
-        found[remark.id] = f"{name}-{number}"
-    return found
+        marks.append((f"{name}-{number}", remark))
+    return marks
 
 
-def annotate(text: str, remarks: Sequence[Remark], marks: dict[int, str]) -> str:
+def annotate(text: str, marks: Marks) -> str:
     """Return a text with a marker at the end of each commented line, and the comments at its end.
 
     A range is marked at its last line. All original characters are kept, including line ends; a marker in a
     code block becomes part of the code, since the result is only for reading.
-
-    :param marks: the result of :func:`labels`.
     """
-    by_id = {remark.id: remark for remark in remarks}
-    placed: dict[int, list[tuple[str, Remark, LineRange]]] = {}
-    for key, label in marks.items():
-        if isinstance(place := by_id[key].place, LineRange):
-            placed.setdefault(place.last, []).append((label, by_id[key], place))
+    placed: dict[int, list[tuple[str, Remark]]] = {}
+    for label, remark in marks:
+        if remark.last is not None:
+            placed.setdefault(remark.last, []).append((label, remark))
     notes: list[str] = []
     pieces: list[str] = []
     reached = start = 0
     for number, line in enumerate(split_lines(text) if placed else (), 1):
-        for label, remark, place in placed.get(number, ()):
+        for label, remark in placed.get(number, ()):
             cut = start + len(line.rstrip("\r\n"))
             pieces += text[reached:cut], f"[^{label}]"
             reached = cut
-            where = "" if place.first == place.last else f"{_range(place)}: "
-            notes.append(f"[^{label}]: @{remark.persona}: {where}{_indented(remark.comment)}")
+            where = "" if remark.first == remark.last else f"lines {remark.first}-{remark.last}: "
+            notes.append(f"[^{label}]: @{remark.persona}: {where}{_indented(remark.comment)}\n")
         start += len(line)
     if not notes:
         return text
-    newline = _newline(text)
-    footer = f"\n\n---\n\n# Review Comments\n\n{''.join(f'{note}{chr(10)}' for note in notes)}"
+    line = next(split_lines(text), "")
+    newline = line[len(line.rstrip("\r\n")) :] or "\n"
+    footer = f"\n\n---\n\n# Review Comments\n\n{''.join(notes)}"
     whole = "".join((*pieces, text[reached:]))
     gap = "" if whole.endswith(("\n", "\r")) else newline
     return whole + gap + footer.replace("\n", newline)
 
 
-def reviewer_files(
-    reviews: Sequence[Review], remarks: Sequence[Remark], marks: dict[int, str]
-) -> dict[str, str]:
+def reviewer_files(reviews: Sequence[tuple[str, str | None]], marks: Marks) -> dict[str, str]:
     """Return the text of each reviewer's comments, with the labels of the annotated copy.
 
-    :param reviews: the reviews; those of one reviewer share one text.
+    :param reviews: reviewer and overall comment of each review; those of one reviewer share one text.
     :returns: the text by reviewer, in the order of the reviews.
     """
-    by_id = {remark.id: remark for remark in remarks}
     files: dict[str, str] = {}
-    for reviewer in dict.fromkeys(review.reviewer for review in reviews):
+    for reviewer in dict.fromkeys(reviewer for reviewer, _ in reviews):
         inline = "".join(
             f"[^{label}]: {remark.where}: {_indented(remark.comment)}\n\n"
-            for key, label in marks.items()
-            if (remark := by_id[key]).reviewer_persona == reviewer
+            for label, remark in marks
+            if remark.reviewer_persona == reviewer
         )
-        overall = [
-            review.overall_comment
-            for review in reviews
-            if review.reviewer == reviewer and review.overall_comment
-        ]
+        overall = "\n\n".join(said.strip() for author, said in reviews if author == reviewer and said)
         files[reviewer] = (
             f"# Inline Comments by @{reviewer}\n\n{inline}---\n\n"
-            f"# Overall Review by @{reviewer}\n\n{_joined(overall) or PLACEHOLDER}\n"
+            f"# Overall Review by @{reviewer}\n\n{overall or PLACEHOLDER}\n"
         )
     return files
 
@@ -277,21 +263,7 @@ def _place(remark: Remark) -> tuple[int, int, int, int]:
     return 1, where.y, where.x, remark.id
 
 
-def _range(lines: LineRange) -> str:
-    return f"lines {lines.first}-{lines.last}"
-
-
 def _indented(comment: str) -> str:
     """Keep every line of a comment inside its footnote."""
     first, *rest = comment.strip().splitlines()
     return "\n".join([first, *(f"    {line}" if line.strip() else "" for line in rest)])
-
-
-def _joined(texts: Sequence[str]) -> str:
-    return "\n\n".join(text.strip() for text in texts)
-
-
-def _newline(text: str) -> str:
-    """Return the first line end of a text."""
-    line = next(split_lines(text), "")
-    return line[len(line.rstrip("\r\n")) :] or "\n"

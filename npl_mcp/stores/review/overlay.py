@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from unicodedata import normalize
 
+from npl_mcp.stores.artifact.descriptions import picture_type
 from npl_mcp.stores.base.errors import StoreError
 from npl_mcp.stores.base.extras import how_to_install
 
@@ -40,7 +41,7 @@ LEGEND_ENTRIES = 60
 ENTRY_LINES = 4
 JPEG_QUALITY = 92
 
-_SIGNATURES = {b"\x89PNG\r\n\x1a\n": "PNG", b"\xff\xd8\xff": "JPEG"}
+_FORMATS = {"image/png": "PNG", "image/jpeg": "JPEG"}
 _ORIENTATION = 0x0112
 _TURNED = (5, 6, 7, 8)
 _MARK, _RING, _INK, _PAPER, _QUIET = "#d6204e", "#ffffff", "#1f2328", "#ffffff", "#59636e"
@@ -66,7 +67,7 @@ class Mark:
 
 def picture_format(content: bytes) -> str | None:
     """Return ``PNG`` or ``JPEG`` by the first bytes; ``None`` for anything else."""
-    return next((kind for start, kind in _SIGNATURES.items() if content.startswith(start)), None)
+    return _FORMATS.get(picture_type(content) or "")
 
 
 def picture_size(content: bytes) -> tuple[int, int]:
@@ -158,7 +159,7 @@ def _open(content: bytes) -> Image:
     # The limit is checked here, before anything is decoded; Pillow's own only warns.
     Image.MAX_IMAGE_PIXELS = None
     try:
-        image = Image.open(io.BytesIO(content), formats=tuple(_SIGNATURES.values()))
+        image = Image.open(io.BytesIO(content), formats=tuple(_FORMATS.values()))
     except (UnidentifiedImageError, OSError, ValueError, SyntaxError) as error:
         raise _damaged(error) from None
     if image.width * image.height > MOST_PIXELS:

@@ -5,7 +5,7 @@ Errors are those of :mod:`npl_mcp.stores.base.errors`, and ``InvalidRequestError
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import groupby
@@ -15,7 +15,7 @@ from npl_index.errors import InvalidRequestError
 from npl_index.selectors.grammar import Selector
 from npl_mcp.stores.artifact.artifacts import ArtifactStore, Revision, Stored, require, require_open
 from npl_mcp.stores.artifact.comparing import kept_lines
-from npl_mcp.stores.artifact.descriptions import RevisionDraft, as_text, check_filename
+from npl_mcp.stores.artifact.descriptions import RevisionDraft, as_text, check_filename, picture_type
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.database import Row, Transaction, damaged
 from npl_mcp.stores.base.errors import (
@@ -31,8 +31,8 @@ from npl_mcp.stores.base.values import Picture, columns, conditions
 from npl_mcp.stores.review.annotation import (
     FORMS,
     LineRange,
+    Marks,
     Remark,
-    Review,
     Spot,
     annotate,
     count_lines,
@@ -66,7 +66,6 @@ MAKER = "npl"
 """Author of revisions with annotated pictures."""
 
 _NAMED = 5
-_MEDIA_TYPES = {"PNG": "image/png", "JPEG": "image/jpeg"}
 
 
 def create(tx: Transaction, artifact_id: int, revision_id: int, reviewer_persona: str) -> NewReview:
@@ -230,26 +229,30 @@ def annotated(artifacts: ArtifactStore, artifact_id: int, revision_id: int) -> A
     with artifacts.database.read() as tx:
         row = _revision(tx, artifact_id, revision_id)
         reviews = tx.all(_REVIEWS, revision=revision_id)
-        _check_room(revision_id, tx.value(_REMARKS_SIZE, revision=revision_id))
+        size = tx.value(_REMARKS_SIZE, revision=revision_id)
+        if size > MOST_ANNOTATED:
+            problem = f"the reviews of revision_id {revision_id} have {size:,} characters; a copy takes"
+            hint = "read them page by page with review_get"
+            raise StoreError(f"{problem} {MOST_ANNOTATED:,}", hint=hint)
         remarks = [_remark(found) for found in tx.all(_REMARKS, revision=revision_id, most=checks.LARGEST_ID)]
     revision, content = artifacts.content(artifact_id, row["revision_num"])
     text = as_text(content)
     marks = labels(remarks, text or "")
-    image, stored = (None, None) if text is not None else _drawn(artifacts, revision, content, remarks, marks)
-    about = [Review(**found) for found in reviews]
+    image, stored = (None, None) if text is not None else _drawn(artifacts, revision, content, marks)
+    about = [(found["reviewer_persona"], found["overall_comment"]) for found in reviews]
     return AnnotatedRevision(
         artifact_id=artifact_id,
         artifact_name=revision.artifact_name,
         revision_id=revision_id,
         revision_num=revision.revision_num,
-        annotated_content=None if text is None else annotate(text, remarks, marks),
+        annotated_content=None if text is None else annotate(text, marks),
         image=image,
         annotated_revision_id=stored.revision_id if stored else None,
         annotated_revision_num=stored.revision_num if stored else None,
         file_path=stored.file_path if stored else None,
-        reviewer_files=reviewer_files(about, remarks, marks),
+        reviewer_files=reviewer_files(about, marks),
         total_comments=len(remarks),
-        reviewers=tuple(dict.fromkeys(one.reviewer for one in about)),
+        reviewers=tuple(dict.fromkeys(reviewer for reviewer, _ in about)),
     )
 
 
@@ -293,38 +296,33 @@ def _lines(content: bytes) -> Iterator[str]:
 
 
 def _drawn(
-    artifacts: ArtifactStore,
-    revision: Revision,
-    content: bytes,
-    remarks: Sequence[Remark],
-    labelled: Mapping[int, str],
+    artifacts: ArtifactStore, revision: Revision, content: bytes, labelled: Marks
 ) -> tuple[Picture, Stored]:
     """Return a picture with marks and a legend, and its stored revision."""
-    kind = picture_format(content)
-    if kind is None:
+    if picture_format(content) is None:
         raise StoreError(f"{revision.filename!r} cannot be annotated", hint="text in UTF-8, PNG and JPEG can")
-    by_id = {remark.id: remark for remark in remarks}
     marks = [
-        Mark(label.rpartition("-")[2], place.x, place.y, by_id[key].persona, by_id[key].comment)
-        for key, label in labelled.items()
-        if isinstance(place := by_id[key].place, Spot)
+        Mark(label.rpartition("-")[2], remark.x, remark.y, remark.persona, remark.comment)
+        for label, remark in labelled
+        if remark.x is not None and remark.y is not None
     ]
     said = "\n".join(f"{mark.number}. {mark.persona}: {mark.comment}" for mark in marks)
+    name = PurePath(revision.filename)
     draft = RevisionDraft(
         content=draw(content, marks),
-        filename=check_filename(_annotated_name(revision.filename)),
+        filename=check_filename(f"{name.stem[:80]}-annotated{name.suffix}"),
         created_by=MAKER,
         purpose=f"Annotated copy of revision {revision.revision_num}",
         notes=said[: checks.TEXT] or None,
     )
     stored = artifacts.add_revision(revision.artifact_id, draft, once=True)
-    return Picture(draft.content, _MEDIA_TYPES[kind]), stored
+    return Picture(draft.content, str(picture_type(content))), stored
 
 
 _COUNT = "SELECT count(*) FROM review_comment WHERE review_id = :review"
 
 _REVIEWS = """
-SELECT reviewer_persona AS reviewer, overall_comment FROM review WHERE revision_id = :revision ORDER BY id
+SELECT reviewer_persona, overall_comment FROM review WHERE revision_id = :revision ORDER BY id
 """
 
 _OF_SESSION = """
@@ -431,16 +429,6 @@ def _revision(tx: Transaction, artifact_id: int, revision_id: int) -> Row:
     return row
 
 
-def _check_room(revision_id: int, size: int) -> None:
-    """Refuse a copy with too many comments for a reader."""
-    if size > MOST_ANNOTATED:
-        raise StoreError(
-            f"the reviews of revision_id {revision_id} have {size:,} characters; a copy takes"
-            f" {MOST_ANNOTATED:,}",
-            hint="read them page by page with review_get",
-        )
-
-
 def _open(tx: Transaction, review_id: int) -> Row:
     review = _review(tx, review_id)
     if review["status"] != "in_progress":
@@ -470,9 +458,3 @@ def _remark(row: Row) -> Remark:
         return Remark.placed(**row)
     except (InvalidRequestError, TypeError):
         raise damaged(f"review_comment {row['id']}, column location holds no place") from None
-
-
-def _annotated_name(filename: str) -> str:
-    """Return a file name with ``-annotated`` in it, shortened if it would become too long."""
-    name = PurePath(filename)
-    return f"{name.stem[:80]}-annotated{name.suffix}"

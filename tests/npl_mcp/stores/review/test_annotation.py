@@ -12,7 +12,6 @@ from npl_index.errors import NPLError
 from npl_mcp.stores.review.annotation import (
     LineRange,
     Remark,
-    Review,
     Spot,
     annotate,
     count_lines,
@@ -91,7 +90,7 @@ RECORDED = [
 
 def test_the_copy_is_what_the_predecessor_printed() -> None:
     """Markers, their order and the footnotes are those recorded from it."""
-    assert annotate("one\ntwo\nthree\n", RECORDED, labels(RECORDED)) == (
+    assert annotate("one\ntwo\nthree\n", labels(RECORDED)) == (
         "one[^zed-1]\ntwo[^bob-2][^amy-3]\nthree\n\n\n---\n\n# Review Comments\n\n"
         "[^zed-1]: @zed: guest\n[^bob-2]: @bob: b2\n[^amy-3]: @amy: a2\n"
     )
@@ -99,8 +98,8 @@ def test_the_copy_is_what_the_predecessor_printed() -> None:
 
 def test_the_reviewers_files_have_the_numbers_of_the_copy() -> None:
     """Each comment has one number everywhere, also one that has no marker in the text."""
-    about = [Review("bob", None), Review("amy", "Fine.")]
-    assert reviewer_files(about, RECORDED, labels(RECORDED)) == {
+    about = [("bob", None), ("amy", "Fine.")]
+    assert reviewer_files(about, labels(RECORDED)) == {
         "bob": "# Inline Comments by @bob\n\n[^bob-2]: line:2: b2\n\n[^bob-4]: @x:1,y:2: spot\n\n---\n\n"
         "# Overall Review by @bob\n\n[Add overall review here]\n",
         "amy": "# Inline Comments by @amy\n\n[^zed-1]: line:1: guest\n\n[^amy-3]: line:2: a2\n\n---\n\n"
@@ -110,7 +109,7 @@ def test_the_reviewers_files_have_the_numbers_of_the_copy() -> None:
 
 def test_two_reviews_of_one_reviewer_make_one_file() -> None:
     """Both overall comments stand in it."""
-    files = reviewer_files([Review("bob", "First."), Review("bob", "Second.")], [], {})
+    files = reviewer_files([("bob", "First."), ("bob", "Second.")], [])
     assert list(files) == ["bob"]
     assert files["bob"].endswith("First.\n\nSecond.\n")
 
@@ -118,7 +117,7 @@ def test_two_reviews_of_one_reviewer_make_one_file() -> None:
 def test_a_range_is_marked_at_its_last_line() -> None:
     """The footnote says which lines."""
     remarks = [remark(1, "bob", "line:1-2", "both")]
-    copy = annotate("one\ntwo\nthree", remarks, labels(remarks))
+    copy = annotate("one\ntwo\nthree", labels(remarks))
     assert copy.startswith("one\ntwo[^bob-1]\nthree\n")
     assert "[^bob-1]: @bob: lines 1-2: both\n" in copy
 
@@ -127,21 +126,20 @@ def test_comments_are_sorted_by_number_not_by_text() -> None:
     """Line 10 comes after line 2."""
     remarks = [remark(1, "bob", "line:10", "ten"), remark(2, "bob", "line:2", "two")]
     text = "".join(f"{number}\n" for number in range(1, 12))
-    assert list(labels(remarks, text).values()) == ["bob-1", "bob-2"]
-    assert labels(remarks, text)[2] == "bob-1"
+    assert [(label, remark.id) for label, remark in labels(remarks, text)] == [("bob-1", 2), ("bob-2", 1)]
 
 
 def test_footnotes_the_text_has_are_not_used_again() -> None:
     """A number is skipped where the text has the same label."""
     remarks = [remark(1, "bob", "line:1", "new")]
-    copy = annotate("old[^bob-1]\n\n[^bob-1]: mine\n", remarks, labels(remarks, "old[^bob-1]"))
+    copy = annotate("old[^bob-1]\n\n[^bob-1]: mine\n", labels(remarks, "old[^bob-1]"))
     assert copy.startswith("old[^bob-1][^bob-2]\n")
 
 
 def test_a_comment_of_several_lines_stays_in_its_footnote() -> None:
     """Further lines are indented, so that no line begins anything else."""
     remarks = [remark(1, "bob", "line:1", "first\n# not a heading\n\n[^amy-1]: not a footnote")]
-    copy = annotate("one\n", remarks, labels(remarks))
+    copy = annotate("one\n", labels(remarks))
     assert copy.endswith("[^bob-1]: @bob: first\n    # not a heading\n\n    [^amy-1]: not a footnote\n")
 
 
@@ -149,7 +147,7 @@ def test_a_comment_of_several_lines_stays_in_its_footnote() -> None:
 def test_any_persona_gives_a_marker_that_is_one(persona: str) -> None:
     """Signs that would end a marker are replaced; the name itself stands in the footnote."""
     remarks = [remark(1, persona, "line:1", "c")]
-    copy = annotate("one\n", remarks, labels(remarks))
+    copy = annotate("one\n", labels(remarks))
     assert re.match(r"one\[\^[\w-]+-1\]\n", copy)
     assert f": @{persona}: c\n" in copy
 
@@ -170,6 +168,6 @@ def test_every_character_of_the_text_stays(
     assert "".join(split_lines(text)) == text
     chosen = data.draw(st.lists(st.integers(1, count), min_size=1, max_size=4))
     remarks = [remark(key, "bob", f"line:{line}", "c") for key, line in enumerate(chosen)]
-    copy = annotate(text, remarks, labels(remarks, text))
+    copy = annotate(text, labels(remarks, text))
     assert re.sub(r"\[\^bob-\d+\](?!:)", "", copy).startswith(text)
     assert copy.count("[^bob-") == 2 * len(remarks)
