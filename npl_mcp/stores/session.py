@@ -214,16 +214,11 @@ def update(tx: Transaction, session_id: str, title: str | None, status: str | No
     before = find(tx, session_id)
     if before["status"] == "archived" and title is not None and status in (None, "archived"):
         raise _archived(before["id"])
-    after = before | {
-        "title": before["title"] if title is None else title,
-        "status": status or before["status"],
-        "updated_at": tx.now,
-    }
-    tx.run(
-        "UPDATE session SET title = :title, status = :status, updated_at = :updated_at"
-        " WHERE number = :number",
-        **{name: after[name] for name in ("title", "status", "updated_at", "number")},
+    sql = (
+        "UPDATE session SET title = coalesce(:title, title), status = coalesce(:status, status),"
+        f" updated_at = :now WHERE number = :number RETURNING {_COLUMNS}"
     )
+    (after,) = tx.all(sql, title=title, status=status, now=tx.now, number=before["number"])
     if after["status"] != before["status"]:
         add_total(tx, f"session:{before['status']}", -1)
         add_total(tx, f"session:{after['status']}", 1)

@@ -7,6 +7,7 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from npl_mcp.stores.base import checks
@@ -105,11 +106,14 @@ def read(tx: Transaction, room_id: int, count: int, since: int | str | None, pag
     elif isinstance(since, int):
         cursor = since
     else:
-        cursor = tx.value(_ID_AT, room=room_id, position=seen) or 0
+        cursor = _at(tx, "id", room_id, seen) or 0
     return page.page(items, count - seen, cursor)
 
 
-_ID_AT = "SELECT id FROM event WHERE room_id = :room AND position = :position"
+def _at(tx: Transaction, column: str, room_id: int, position: int) -> Any:
+    """Return a column of the event at a position."""
+    sql = f"SELECT {column} FROM event WHERE room_id = :room AND position = :position"
+    return tx.value(sql, room=room_id, position=position)
 
 
 def _seen(tx: Transaction, room_id: int, count: int, since: int | str) -> int:
@@ -119,16 +123,7 @@ def _seen(tx: Transaction, room_id: int, count: int, since: int | str) -> int:
         next_one: int | None = tx.value(sql, room=room_id, since=since)
         return count if next_one is None else next_one - 1
 
-    def time_at(position: int) -> str:
-        return str(
-            tx.value(
-                "SELECT timestamp FROM event WHERE room_id = :room AND position = :position",
-                room=room_id,
-                position=position,
-            )
-        )
-
-    return bisect_right(range(1, count + 1), since, key=time_at)
+    return bisect_right(range(1, count + 1), since, key=partial(_at, tx, "timestamp", room_id))
 
 
 _RANGE = "event.room_id = :room AND event.position BETWEEN :first AND :last"

@@ -112,7 +112,8 @@ def send(
     if to is not None:
         rooms.require_member(tx, room_id, to)
         event = rooms.post(tx, room_id, persona, "handoff", data | {"to": to}, answered)
-        sent = _give(tx, event, to)
+        tx.insert("handoff", "event_id", event_id=event.id, persona=to)
+        sent = inbox.deliver(tx, event, "handoff", [to])
     elif kind == "ack" and answered is not None:
         _require_open(tx, answered, persona)
         event = rooms.post(tx, room_id, persona, "handoff_ack", data, answered)
@@ -143,12 +144,6 @@ def _check(kind: str, persona: str, to: str | None, answered: int | None) -> Non
         )
     if kind == "ack" and answered is None:
         raise checks.missing("reply_to_id", "is missing", "give the event_id of the handoff")
-
-
-def _give(tx: Transaction, event: Posted, to: str) -> tuple[Delivered, ...]:
-    """Record an event as a handoff, and notify its recipient."""
-    tx.insert("handoff", "event_id", event_id=event.id, persona=to)
-    return inbox.deliver(tx, event, "handoff", [to])
 
 
 def _require_open(tx: Transaction, event_id: int, persona: str) -> None:

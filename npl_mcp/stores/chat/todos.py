@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
 
 from npl_index.errors import InvalidRequestError
 from npl_mcp.stores.base import checks
@@ -214,7 +213,13 @@ def claim(tx: Transaction, event_id: int, persona: str, seconds: int) -> Claim:
     if waits:
         names = ", ".join(map(str, waits[:5]))
         raise NotYetError(f"todo {event_id} waits for todo {names}", hint="claim that first")
-    _claim(tx, before, persona, seconds)
+    until = later(tx.now, timedelta(seconds=seconds))
+    if before["lease_until"]:
+        # No event: an assignee renews its claim often, and the state for others stays the same.
+        sql = "UPDATE todo SET lease_until = :until, lease_told = NULL WHERE event_id = :event"
+        tx.run(sql, until=until, event=event_id)
+    else:
+        _change(tx, before, persona, "in_progress", persona, until)
     return Claim(True, _listed(tx, [_require(tx, event_id)])[0])
 
 
@@ -225,9 +230,8 @@ def claim_next(tx: Transaction, room_id: int, persona: str, seconds: int) -> Cla
     """
     rooms.require_member(tx, room_id, persona)
     for which in ("held", "ready"):
-        where, values = _which(room_id, which, persona)
-        first = f"SELECT event.id {_FROM} WHERE {where} ORDER BY +event.id LIMIT 1"
-        if (found := tx.value(first, moment=tx.now, **values)) is not None:
+        first = f"SELECT event.id {_FROM} WHERE {_where(room_id, which)} ORDER BY +event.id LIMIT 1"
+        if (found := tx.value(first, moment=tx.now, room=room_id, persona=persona)) is not None:
             return claim(tx, found, persona, seconds)
     return Claim(False, None)
 
@@ -285,41 +289,31 @@ def read(
         raise checks.missing("persona", "is missing", "give persona, or room_id and another filter")
     if room_id is not None:
         rooms.require_room(tx, room_id)
-    where, values = _which(room_id, which, persona)
-    total = tx.value(f"SELECT count(*) {_FROM} WHERE {where}", moment=tx.now, **values)
+    where, values = _where(room_id, which), {"moment": tx.now, "room": room_id, "persona": persona}
+    total = tx.value(f"SELECT count(*) {_FROM} WHERE {where}", **values)
     by = "event.id" if which == "done" else "+event.id"
     sql = f"{_SELECT} {_FROM} WHERE {where} ORDER BY {by} LIMIT :limit OFFSET :offset"
-    rows = tx.some(sql, moment=tx.now, limit=page.limit, offset=page.offset, **values)
+    rows = tx.some(sql, limit=page.limit, offset=page.offset, **values)
     return page.page(_listed(tx, rows), total)
 
 
-def _which(room_id: int | None, which: str, persona: str | None) -> tuple[str, dict[str, Any]]:
-    """Return the SQL condition for the arguments of :func:`read`, and its parameters."""
-    values: dict[str, Any] = {}
-    parts = [_CONDITIONS[which]]
+def _where(room_id: int | None, which: str) -> str:
+    """Return the SQL condition for the arguments of :func:`read`, with ``:room`` or ``:persona``."""
     # Few todos are open, many are done: the sign, here and in the order, prevents a database from reading all
     # events of a room.
     room = "event.room_id" if which == "done" else "+event.room_id"
-    if room_id is None:
-        parts.append(
-            f"{room} IN (SELECT member.room_id FROM member JOIN room ON room.id = member.room_id"
-            " WHERE member.persona = :persona AND room.archived_at IS NULL)"
-        )
-        values["persona"] = persona
-    else:
-        parts.append(f"{room} = :room")
-        values["room"] = room_id
-    if which in ("mine", "held") or (which == "ready" and persona is not None):
-        mine = f"(todo.assigned_to = :persona AND NOT {_RELEASED})"
-        parts.append(mine if which != "ready" else f"({mine} OR todo.assigned_to IS NULL OR {_RELEASED})")
-        values["persona"] = persona
-    elif which == "ready":
-        parts.append(f"(todo.assigned_to IS NULL OR {_RELEASED})")
-    return " AND ".join(parts), values
+    return f"{_CONDITIONS[which]} AND {room} {'= :room' if room_id is not None else _IN_ROOMS_OF}"
 
 
 _OVER = "coalesce(todo.lease_until <= :moment, FALSE)"
 _RELEASED = f"({_OVER} AND todo.status = 'in_progress')"
+
+_MINE = f"(todo.assigned_to = :persona AND NOT {_RELEASED})"
+
+_IN_ROOMS_OF = (
+    "IN (SELECT member.room_id FROM member JOIN room ON room.id = member.room_id"
+    " WHERE member.persona = :persona AND room.archived_at IS NULL)"
+)
 
 _FROM = "FROM event JOIN todo ON todo.event_id = event.id"
 
@@ -340,10 +334,11 @@ _BLOCKED = (
 
 _CONDITIONS = {
     "ready": f"(todo.status = 'pending' AND todo.lease_until IS NULL OR {_OVER})"
-    f" AND todo.status IN {_OPEN} AND NOT {_BLOCKED}",
-    "held": f"todo.lease_until > :moment AND todo.status IN {_OPEN} AND NOT {_BLOCKED}",
+    f" AND todo.status IN {_OPEN} AND NOT {_BLOCKED}"
+    f" AND ({_MINE} OR todo.assigned_to IS NULL OR {_RELEASED})",
+    "held": f"todo.lease_until > :moment AND todo.status IN {_OPEN} AND NOT {_BLOCKED} AND {_MINE}",
     "open": f"todo.status IN {_OPEN}",
-    "mine": f"todo.status IN {_OPEN}",
+    "mine": f"todo.status IN {_OPEN} AND {_MINE}",
     "done": "event.event_type = 'todo_create' AND todo.status = 'done'",
 }
 
@@ -366,16 +361,6 @@ def _claimed(event_id: int, row: Row) -> ConflictError:
     return kind(
         f"todo {event_id} is {row['assigned_to']}'s{until}", hint="chat_list_todos shows what is ready"
     )
-
-
-def _claim(tx: Transaction, before: Row, persona: str, seconds: int) -> None:
-    until = later(tx.now, timedelta(seconds=seconds))
-    if before["lease_until"]:
-        # No event: an assignee renews its claim often, and the state for others stays the same.
-        sql = "UPDATE todo SET lease_until = :until, lease_told = NULL WHERE event_id = :event"
-        tx.run(sql, until=until, event=before["event_id"])
-    else:
-        _change(tx, before, persona, "in_progress", persona, until)
 
 
 def _change(
