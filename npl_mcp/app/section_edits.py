@@ -226,7 +226,7 @@ class Target:
     def read(self, data: bytes) -> SectionTree:
         """Parse the sections of a content, with the time limit of the settings."""
         name, until = document_name(self.label).rpartition("/")[2], self.app.clock(self.label).moment
-        return self.app.state.editor.reader.read(data, name, until)
+        return self.app.state.editor.read(data, name, until)
 
     def names(self, tree: SectionTree) -> SectionNames:
         """Return the named sections of a content."""

@@ -279,8 +279,7 @@ class ChangeRequests:
         """List a project's change requests, highest number first."""
         wanted = Slice.parse(limit, offset)
         rows, _ = self._list_rows(self.projects.find(project), filters)
-        page = rows[wanted.offset : wanted.offset + wanted.limit]
-        return Page(page, len(rows), wanted.limit, wanted.offset)
+        return wanted.cut(rows)
 
     def board(self, project: str | None, filters: Mapping[str, object] | None, limit: int | None) -> Board:
         """Return a project's change requests by status.
@@ -296,12 +295,7 @@ class ChangeRequests:
         columns = (
             BoardColumn(status, len(same), tuple(same[:per_status])) for status, same in by_status.items()
         )
-        return Board(
-            place.code,
-            tuple(columns),
-            len(rows),
-            values_of(tickets),
-        )
+        return Board(place.code, tuple(columns), len(rows), values_of(tickets))
 
     def _list_rows(
         self, place: Project, filters: Mapping[str, object] | None
@@ -410,11 +404,11 @@ class ChangeRequests:
         return before, new
 
     def _expected(self, ticket: Ticket, expect: str | None) -> Expected[Outline]:
-        reader = self._editor.reader
-        return Expected(self._editor, ticket.key, lambda data: reader.read(data, ticket.key), Outline, expect)
+        editor = self._editor
+        return Expected(editor, ticket.key, lambda data: editor.read(data, ticket.key), Outline, expect)
 
     def _outline(self, ticket: Ticket, data: bytes) -> Outline:
-        return Outline(self._editor.reader.read(data, ticket.key))
+        return Outline(self._editor.read(data, ticket.key))
 
 
 def doubled(found: Sequence[Ticket]) -> ConflictError:

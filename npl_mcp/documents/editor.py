@@ -10,6 +10,7 @@ import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Generic, Literal, Protocol, TypeVar, get_args
 
 from cachetools import LRUCache
@@ -34,6 +35,8 @@ MAX_SECTION_TEXT = 500_000
 _DIGEST = re.compile(rf"[0-9a-f]{{{DIGEST_LENGTH}}}")
 _MAX_CONTENT_BYTES = 16 * 1024 * 1024
 _MAX_PARSED_BYTES = 4 * 1024 * 1024
+"""Bytes of the texts of cached trees; a tree takes about twelve times as much memory."""
+
 _MAX_NAMED = 10
 _STAMP = "lastModified"
 
@@ -54,16 +57,17 @@ class Named(Protocol):
 Names = TypeVar("Names", bound=Named)
 
 
-class CachingParser:
-    """A parser of Markdown that caches trees; safe for several threads.
+class Editor:
+    """Caches shared by all callers: parsed texts, and contents by the digest in an answer.
 
-    :param maxsize: bytes of the texts of the cached trees; a tree takes about twelve times as much memory.
+    Safe for several threads.
     """
 
-    def __init__(self, maxsize: int) -> None:
+    def __init__(self) -> None:
         self._lock = threading.Lock()
+        self._contents: LRUCache[str, bytes] = LRUCache(_MAX_CONTENT_BYTES, len)
         self._trees: LRUCache[tuple[bytes, str], SectionTree] = LRUCache(
-            maxsize, lambda tree: len(tree.source)
+            _MAX_PARSED_BYTES, lambda tree: len(tree.source)
         )
 
     def read(self, data: bytes, name: str, deadline: float | None = None) -> SectionTree:
@@ -75,29 +79,15 @@ class CachingParser:
             tree = self._trees.get((data, name))
         if tree is None:
             tree = parse_sections(data, name, deadline=deadline)
-            with self._lock:
-                if len(tree.source) <= self._trees.maxsize:
-                    self._trees[data, name] = tree
+            with self._lock, suppress(ValueError):  # raised for a text larger than the cache
+                self._trees[data, name] = tree
         return tree
-
-
-class Editor:
-    """Caches shared by all callers: parsed texts, and contents by the digest in an answer.
-
-    Safe for several threads.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._contents: LRUCache[str, bytes] = LRUCache(_MAX_CONTENT_BYTES, len)
-        self.reader = CachingParser(_MAX_PARSED_BYTES)
 
     def noted(self, data: bytes, section: bytes | None = None) -> str:
         """Cache the content of a file under the digest of the file or of a section; return the digest."""
         digest = digest_of(data if section is None else section)
-        with self._lock:
-            if len(data) <= self._contents.maxsize:
-                self._contents[digest] = data
+        with self._lock, suppress(ValueError):  # raised for a content larger than the cache
+            self._contents[digest] = data
         return digest
 
     def content_of(self, digest: str) -> bytes | None:

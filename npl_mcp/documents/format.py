@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from datetime import date, datetime, timezone
+from datetime import datetime, timezone
 from typing import Literal, get_args
 
 from npl_index.errors import InvalidRequestError, UnreadableDocumentError
@@ -178,10 +179,9 @@ def check_field(name: str, value: object, parameter: str) -> str:
     """
     if name in KEY_LISTS or name == "impactAreas":
         parts = _list_of(value, parameter)
-        wanted = (
-            _keys(parts, parameter) if name in KEY_LISTS else [checks.line(part, parameter) for part in parts]
-        )
-        return ",".join(wanted) if name in KEY_LISTS else ", ".join(wanted)
+        if name in KEY_LISTS:
+            return ",".join(dict.fromkeys(_full_key(part, parameter) for part in parts))
+        return ", ".join(checks.line(part, parameter) for part in parts)
     if not isinstance(value, str):
         raise checks.invalid(parameter, "is not a string", "give a string")
     if name == "priority":
@@ -203,26 +203,18 @@ def _list_of(value: object, parameter: str) -> list[str]:
     return [part.strip() for part in parts if part.strip() and part.strip().lower() not in _NO_KEYS]
 
 
-def _keys(parts: Sequence[str], parameter: str) -> list[str]:
-    found = []
-    for part in parts:
-        key = ChangeKey.parse(part, parameter)
-        if key.code is None:
-            raise checks.invalid(parameter, f"has {part!r} without a project", "e.g. TST-005")
-        found.append(key.of(key.code))
-    return list(dict.fromkeys(found))
+def _full_key(text: str, parameter: str) -> str:
+    key = ChangeKey.parse(text, parameter)
+    if key.code is None:
+        raise checks.invalid(parameter, f"has {text!r} without a project", "e.g. TST-005")
+    return key.of(key.code)
 
 
 def _date(text: str, parameter: str) -> str:
-    try:
-        if _DAY.fullmatch(text):
-            date.fromisoformat(text)
-            return text
-        if _MOMENT.fullmatch(text):
+    if _DAY.fullmatch(text) or _MOMENT.fullmatch(text):
+        with suppress(ValueError):
             datetime.fromisoformat(text[:16])
             return text
-    except ValueError:
-        pass
     raise checks.invalid(parameter, f"is {text[:64]!r}, which is not a date", "e.g. 2026-01-31")
 
 

@@ -16,7 +16,7 @@ from npl_index.errors import NPLError, OutsideRootError
 from npl_index.markdown.sections import SectionTree
 from npl_mcp.documents.change_requests import ChangeRequests
 from npl_mcp.documents.configs import locate
-from npl_mcp.documents.editor import CachingParser, Editor
+from npl_mcp.documents.editor import Editor
 from npl_mcp.documents.projects import Projects
 from npl_mcp.documents.tickets import Tickets
 from npl_mcp.stores.base.errors import StorageError
@@ -32,7 +32,7 @@ from pathlib import Path
 from npl_mcp.documents.change_requests import ChangeRequests
 from npl_mcp.documents.projects import Projects
 from npl_mcp.documents.tickets import Tickets
-from npl_mcp.documents.editor import CachingParser, Editor
+from npl_mcp.documents.editor import Editor
 
 changes = ChangeRequests(Projects(Path(sys.argv[1]), (), {}), Tickets(), Editor())
 who, count = sys.argv[2], int(sys.argv[3])
@@ -123,14 +123,14 @@ def test_a_killed_writer_leaves_the_old_file_or_the_new_one(tmp_path: Path) -> N
     assert os.listdir(file.parent) == [NAME]  # noqa: PTH208
 
 
-class Meanwhile(CachingParser):
+class Meanwhile(Editor):
     """Reads sections; during the first time another program writes to the file.
 
     :param write: writes.
     """
 
     def __init__(self, write: Callable[[], object]) -> None:
-        super().__init__(1 << 20)
+        super().__init__()
         self._writes = [write]
 
     def read(self, data: bytes, name: str, deadline: float | None = None) -> SectionTree:
@@ -141,9 +141,7 @@ class Meanwhile(CachingParser):
 
 def edited_meanwhile(file: Path, write: Callable[[], object], operation: str, text: str) -> None:
     """Change a section while another program writes."""
-    editor = Editor()
-    editor.reader = Meanwhile(write)
-    changes = ChangeRequests(Projects(file.parents[2], (), {}), Tickets(), editor)
+    changes = ChangeRequests(Projects(file.parents[2], (), {}), Tickets(), Meanwhile(write))
     changes.sections(None, "2", operation, "Rationale", text)
 
 

@@ -25,7 +25,7 @@ def edit() -> SectionEdit[SectionNames]:
     expected = Expected(
         editor,
         "note.md",
-        lambda data: editor.reader.read(data, "note"),
+        lambda data: editor.read(data, "note"),
         lambda tree: SectionNames(tree, "note.md"),
         None,
     )
