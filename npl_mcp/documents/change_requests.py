@@ -17,20 +17,7 @@ from npl_index.errors import InvalidRequestError, UnreadableDocumentError
 from npl_index.library.documents import FileReader
 from npl_index.markdown.front_matter import with_values
 from npl_index.markdown.newlines import with_line_feeds
-from npl_mcp.documents.answers import (
-    Board,
-    BoardColumn,
-    ChangedAttributes,
-    ChangedStatus,
-    ChangeRequest,
-    ChangeRow,
-    ChangeSections,
-    Created,
-    Deleted,
-    ProjectInfo,
-    SectionRow,
-    Suggestions,
-)
+from npl_mcp.documents import answers
 from npl_mcp.documents.configs import Project
 from npl_mcp.documents.creating import Draft
 from npl_mcp.documents.editor import EDITS, MAX_SECTION_TEXT, Edit, Editor, Expected, SectionEdit, bytes_of
@@ -53,14 +40,7 @@ from npl_mcp.documents.paths import Outline
 from npl_mcp.documents.projects import Projects
 from npl_mcp.documents.suggestions import suggestions
 from npl_mcp.documents.tickets import FolderListing, Ticket, Tickets, read_ticket
-from npl_mcp.stores.base import checks
-from npl_mcp.stores.base.errors import (
-    AlreadyExistsError,
-    ChangeNotFoundError,
-    ConflictError,
-    NotAllowedError,
-    TooLargeError,
-)
+from npl_mcp.stores.base import checks, errors
 from npl_mcp.stores.base.paging import Page, Slice
 
 Operation = Literal["list", "get", "update", "replace", "append", "prepend"]
@@ -98,7 +78,7 @@ class ChangeRequests:
         self._tickets = tickets
         self._editor = editor
 
-    def get(self, project: str | None, key: str, mode: str) -> ChangeRequest:
+    def get(self, project: str | None, key: str, mode: str) -> answers.ChangeRequest:
         """Return a change request.
 
         :param mode: one of :data:`MODES`.
@@ -108,11 +88,11 @@ class ChangeRequests:
         digest, path = self._editor.noted(data), _answer_path(place, ticket.name)
         if mode == "metadata":
             names = ("phaseEpic", "dateCreated", "lastModified")
-            return ChangeRequest.of(ticket, names, digest=digest, path=path)
+            return answers.ChangeRequest.of(ticket, names, digest=digest, path=path)
         if mode == "attributes":
-            return ChangeRequest.of(ticket, digest=digest)
+            return answers.ChangeRequest.of(ticket, digest=digest)
         body = with_line_feeds(divide(data)[1].decode("utf-8"))
-        return ChangeRequest.of(ticket, digest=digest, path=path, content=body.strip("\n"))
+        return answers.ChangeRequest.of(ticket, digest=digest, path=path, content=body.strip("\n"))
 
     def sections(
         self,
@@ -123,7 +103,7 @@ class ChangeRequests:
         content: str | None = None,
         update_mode: str | None = None,
         expect: str | None = None,
-    ) -> ChangeSections:
+    ) -> answers.ChangeSections:
         """List, read or change sections.
 
         :param operation: one of :data:`OPERATIONS`.
@@ -138,11 +118,11 @@ class ChangeRequests:
             _, ticket, data = self._load_request(project, key)
             outline = self._outline(ticket, data)
             rows = [
-                SectionRow(place.shown, len(outline.content(place.index)))
+                answers.SectionRow(place.shown, len(outline.content(place.index)))
                 for place in outline.places.values()
             ]
             digest = self._editor.noted(data)
-            return ChangeSections(ticket.key, ticket.title, sections=tuple(rows), digest=digest)
+            return answers.ChangeSections(ticket.key, ticket.title, sections=tuple(rows), digest=digest)
         wanted = _given(section, "section")
         if operation == "get":
             _, ticket, data = self._load_request(project, key)
@@ -150,14 +130,14 @@ class ChangeRequests:
             found = outline.find(wanted, ticket.key)
             digest = self._editor.noted(data, bytes_of(outline.tree, found.index, data))
             content = outline.content(found.index)
-            return ChangeSections(ticket.key, section=found.address, content=content, digest=digest)
+            return answers.ChangeSections(ticket.key, section=found.address, content=content, digest=digest)
         text = checks.text(_given(content, "content"), "content", MAX_SECTION_TEXT)
         how = how if operation == "update" else operation
         return self._edit_section(project, key, wanted, how, text, expect)
 
     def _edit_section(
         self, project: str | None, key: str, wanted: str, how: str, text: str, expect: str | None
-    ) -> ChangeSections:
+    ) -> answers.ChangeSections:
         place, ticket = self.find(project, key)
 
         def find(outline: Outline) -> int:
@@ -173,7 +153,7 @@ class ChangeRequests:
             return with_values(front, {"lastModified": now()}, add=False, bare=DATES).encode() + body
 
         _, new = self._change(place, ticket, edited)
-        return ChangeSections(
+        return answers.ChangeSections(
             ticket.key,
             section=edit.after.places[edit.index].address,
             operation=how,
@@ -182,7 +162,7 @@ class ChangeRequests:
             digest=self._editor.noted(new, edit.written),
         )
 
-    def create(self, project: str | None, kind: str, data: Mapping[str, object]) -> Created:
+    def create(self, project: str | None, kind: str, data: Mapping[str, object]) -> answers.Created:
         """Create a change request.
 
         :param kind: one of :data:`~npl_mcp.documents.format.TYPES`.
@@ -198,8 +178,8 @@ class ChangeRequests:
             # Stored first: if the process is killed now, a number is skipped, but none is used twice.
             keep_number(place, number)
             if not folder.create(name, draft.text(key).encode()):
-                raise AlreadyExistsError(f"{name!r} exists already", hint="try again")
-        return Created(
+                raise errors.AlreadyExistsError(f"{name!r} exists already", hint="try again")
+        return answers.Created(
             key,
             draft.title,
             DEFAULTS["status"],
@@ -212,7 +192,7 @@ class ChangeRequests:
 
     def update_status(
         self, project: str | None, key: str, status: str, expect: str | None = None
-    ) -> ChangedStatus:
+    ) -> answers.ChangedStatus:
         """Set the status; every order of statuses is allowed.
 
         :param expect: digest of the file; only this state is changed.
@@ -220,11 +200,11 @@ class ChangeRequests:
         checks.choice(status, "status", STATUSES)
         before, digest = self._set(project, key, {"status": status}, expect)
         change = f"{before.status} → {status}"
-        return ChangedStatus(before.key, before.title, status, change, digest)
+        return answers.ChangedStatus(before.key, before.title, status, change, digest)
 
     def update_attributes(
         self, project: str | None, key: str, attributes: Mapping[str, object], expect: str | None = None
-    ) -> ChangedAttributes:
+    ) -> answers.ChangedAttributes:
         """Set attributes; an empty text clears an attribute, ``None`` leaves it unchanged.
 
         :param expect: digest of the file; only this state is changed.
@@ -236,7 +216,7 @@ class ChangeRequests:
         }
         before, digest = self._set(project, key, changes, expect)
         updated = {name: value for name, value in changes.items() if before.text(name) != value}
-        return ChangedAttributes(before.key, before.title, before.status, updated, digest)
+        return answers.ChangedAttributes(before.key, before.title, before.status, updated, digest)
 
     def _set(
         self, project: str | None, key: str, changes: Mapping[str, str], expect: str | None
@@ -258,7 +238,7 @@ class ChangeRequests:
         before, new = self._change(place, found, edited)
         return before, self._editor.noted(new)
 
-    def delete(self, project: str | None, key: str, expect: str | None = None) -> Deleted:
+    def delete(self, project: str | None, key: str, expect: str | None = None) -> answers.Deleted:
         """Remove a change request's file.
 
         :param expect: digest of the file; only this state is removed.
@@ -271,17 +251,19 @@ class ChangeRequests:
             keep_number(place, self._listing(place).highest[place.code])
 
         gone, _ = self._change(place, found, edited)
-        return Deleted(gone.key, gone.title, gone.status, gone.type, _answer_path(place, gone.name))
+        return answers.Deleted(gone.key, gone.title, gone.status, gone.type, _answer_path(place, gone.name))
 
     def list(
         self, project: str | None, filters: Mapping[str, object] | None, limit: int | None, offset: int | None
-    ) -> Page[ChangeRow]:
+    ) -> Page[answers.ChangeRow]:
         """List a project's change requests, highest number first."""
         wanted = Slice.parse(limit, offset)
         rows, _ = self._list_rows(self.projects.find(project), filters)
         return wanted.cut(rows)
 
-    def board(self, project: str | None, filters: Mapping[str, object] | None, limit: int | None) -> Board:
+    def board(
+        self, project: str | None, filters: Mapping[str, object] | None, limit: int | None
+    ) -> answers.Board:
         """Return a project's change requests by status.
 
         :param limit: maximum number of rows per status.
@@ -289,17 +271,18 @@ class ChangeRequests:
         per_status = Slice.parse(limit, None).limit
         place = self.projects.find(project)
         rows, tickets = self._list_rows(place, filters)
-        by_status: dict[str, list[ChangeRow]] = {status: [] for status in STATUSES}
+        by_status: dict[str, list[answers.ChangeRow]] = {status: [] for status in STATUSES}
         for row in rows:
             by_status.setdefault(row.status, []).append(row)
         columns = (
-            BoardColumn(status, len(same), tuple(same[:per_status])) for status, same in by_status.items()
+            answers.BoardColumn(status, len(same), tuple(same[:per_status]))
+            for status, same in by_status.items()
         )
-        return Board(place.code, tuple(columns), len(rows), values_of(tickets))
+        return answers.Board(place.code, tuple(columns), len(rows), values_of(tickets))
 
     def _list_rows(
         self, place: Project, filters: Mapping[str, object] | None
-    ) -> tuple[tuple[ChangeRow, ...], Sequence[Ticket]]:
+    ) -> tuple[tuple[answers.ChangeRow, ...], Sequence[Ticket]]:
         """Return the rows of a list, and all change requests; unreadable files pass no filter."""
         chosen = Filters.parse(filters or {}, "filters")
         listing = self._listing(place)
@@ -310,16 +293,18 @@ class ChangeRequests:
         for name, problem in () if filters else listing.others.items():
             if problem:
                 title, path = printable(name[: -len(SUFFIX)]), _answer_path(place, name)
-                rows.append(ChangeRow(key_in(title), title, _UNREADABLE, "", "", None, None, path, problem))
+                rows.append(
+                    answers.ChangeRow(key_in(title), title, _UNREADABLE, "", "", None, None, path, problem)
+                )
         return tuple(rows), tickets
 
-    def suggest(self, project: str | None, key: str) -> Suggestions:
+    def suggest(self, project: str | None, key: str) -> answers.Suggestions:
         """Return suggestions for a change request."""
         place, ticket, data = self._load_request(project, key)
         body = divide(data)[1].decode("utf-8")
-        return Suggestions(ticket.key, ticket.title, suggestions(ticket, body, place.code))
+        return answers.Suggestions(ticket.key, ticket.title, suggestions(ticket, body, place.code))
 
-    def list_projects(self) -> tuple[ProjectInfo, ...]:
+    def list_projects(self) -> tuple[answers.ProjectInfo, ...]:
         """List the projects, that of the working directory first."""
         return tuple(
             replace(
@@ -332,7 +317,7 @@ class ChangeRequests:
             for project in self.projects.all()
         )
 
-    def project_info(self, code: str) -> ProjectInfo:
+    def project_info(self, code: str) -> answers.ProjectInfo:
         """Describe a project."""
         project = self.projects.find(code)
         return replace(project.info, crs=len(self.tickets(project)))
@@ -373,7 +358,7 @@ class ChangeRequests:
                 if problem:
                     raise UnreadableDocumentError(f"{key}: {printable(name)} cannot be read: {problem}")
                 hint = f"{printable(name)} has no code; try again if another program is writing it"
-        raise ChangeNotFoundError(f"CR '{key}' not found in project '{place.code}'", hint=hint)
+        raise errors.ChangeNotFoundError(f"CR '{key}' not found in project '{place.code}'", hint=hint)
 
     def _load_request(self, project: str | None, key: str) -> tuple[Project, Ticket, bytes]:
         """Find and read a change request."""
@@ -397,7 +382,7 @@ class ChangeRequests:
             before = _same(found, data)
             new = edit(before, data)
             if new is not None and read_ticket(found.name, new, found.state) is None:
-                raise TooLargeError(f"the front matter of {found.key} would be too long")
+                raise errors.TooLargeError(f"the front matter of {found.key} would be too long")
             return new
 
         new = place.folder.change(found.name, found.key, checked)
@@ -411,12 +396,12 @@ class ChangeRequests:
         return Outline(self._editor.read(data, ticket.key))
 
 
-def doubled(found: Sequence[Ticket]) -> ConflictError:
+def doubled(found: Sequence[Ticket]) -> errors.ConflictError:
     """Return the error for several files with the same code."""
     key = ChangeKey(None, found[0].number).of(found[0].code)
     names = checks.some([printable(ticket.name) for ticket in found])
     hint = "keep one of them; change the code in the front matter of the others, or remove them"
-    return ConflictError(f"{len(found)} files have the code {key}: {names}", hint=hint)
+    return errors.ConflictError(f"{len(found)} files have the code {key}: {names}", hint=hint)
 
 
 def _check_visible(folder: SharedFolder) -> None:
@@ -426,10 +411,10 @@ def _check_visible(folder: SharedFolder) -> None:
     """
     if is_hidden(folder.below.split("/")):
         hint = "name a folder that is not hidden in the project's configuration"
-        raise NotAllowedError("change requests in a hidden folder cannot be changed", hint=hint)
+        raise errors.NotAllowedError("change requests in a hidden folder cannot be changed", hint=hint)
 
 
-def _list_row(place: Project, ticket: Ticket, same: int) -> ChangeRow:
+def _list_row(place: Project, ticket: Ticket, same: int) -> answers.ChangeRow:
     """Return the row of a list.
 
     :param same: number of files with its key.
@@ -438,7 +423,7 @@ def _list_row(place: Project, ticket: Ticket, same: int) -> ChangeRow:
     problem = f"{same} files have this code" if same > 1 else None
     phase, assignee = (ticket.text(name) or None for name in ("phaseEpic", "assignee"))
     known = (ticket.key, ticket.title, ticket.status, ticket.type, ticket.priority)
-    return ChangeRow(*known, phase, assignee, path, problem)
+    return answers.ChangeRow(*known, phase, assignee, path, problem)
 
 
 def _same(ticket: Ticket, data: bytes) -> Ticket:
@@ -448,7 +433,7 @@ def _same(ticket: Ticket, data: bytes) -> Ticket:
     """
     found = read_ticket(ticket.name, data, ticket.state)
     if found is None or found.key != ticket.key:
-        raise ConflictError(
+        raise errors.ConflictError(
             f"{ticket.key} is being changed by another program", hint="read it again, then try again"
         )
     return found

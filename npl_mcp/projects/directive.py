@@ -22,14 +22,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from npl_index.errors import (
-    DocumentNotFoundError,
-    DocumentTooLargeError,
-    InvalidRequestError,
-    NPLError,
-    OutsideRootError,
-    UnreadableDocumentError,
-)
+from npl_index import errors
 from npl_index.library.documents import Library
 from npl_index.library.files import Folder
 from npl_index.library.references import UNSPEAKABLE, check_name, near_names
@@ -126,7 +119,7 @@ class Directive:
             folder = resolve(root.path, NAME)
             if folder is not None and roots.is_there(folder, NAME) and os.path.isdir(folder):
                 return folder
-        raise DocumentNotFoundError(f"{NAME}/ directory not found", hint=_INIT)
+        raise errors.DocumentNotFoundError(f"{NAME}/ directory not found", hint=_INIT)
 
     def files(self) -> tuple[str, ...]:
         """Return the sorted paths of all files; each begins with ``directive/``.
@@ -202,15 +195,15 @@ class Directive:
         try:
             return data.decode()
         except UnicodeDecodeError:
-            raise UnreadableDocumentError(f"{name!r} is not UTF-8 text") from None
+            raise errors.UnreadableDocumentError(f"{name!r} is not UTF-8 text") from None
 
-    def _missing(self, path: str) -> NPLError:
+    def _missing(self, path: str) -> errors.NPLError:
         known: tuple[str, ...] = ()
-        with suppress(DocumentTooLargeError):
+        with suppress(errors.DocumentTooLargeError):
             known = self.files()
         near = near_names(f"{NAME}/{path.lstrip('/').removeprefix(f'{NAME}/')}", known)
         hint = None if near else "directive_files_list names all files"
-        return DocumentNotFoundError(f"File not found under {NAME}/: {path}", near=near, hint=hint)
+        return errors.DocumentNotFoundError(f"File not found under {NAME}/: {path}", near=near, hint=hint)
 
     def bundle(self, kind: str) -> Bundle:
         """Return a template with the operating procedure, the context and the primer.
@@ -237,7 +230,7 @@ class Directive:
         hint = "'npl-mcp directive init' adds the missing files"
         if name.startswith(f"{TEMPLATES}/"):
             hint += f"; existing templates: {', '.join(self._templates()) or 'none'}"
-        raise DocumentNotFoundError(problem, hint=hint)
+        raise errors.DocumentNotFoundError(problem, hint=hint)
 
     def parts(self, names: Iterable[str]) -> frozenset[str]:
         """Return the names whose files exist.
@@ -278,7 +271,7 @@ def scaffold(folder: Path) -> Scaffolded:
     :raises UnreadableDocumentError: a file cannot be written; files written before it stay.
     """
     if not folder.is_dir():
-        raise InvalidRequestError(f"{str(folder)!r} is not a folder", hint="give the project's folder")
+        raise errors.InvalidRequestError(f"{str(folder)!r} is not a folder", hint="give the project's folder")
     made: list[str] = []
     kept: list[str] = []
     for source in sorted(SCAFFOLD.rglob("*.md")):
@@ -302,9 +295,9 @@ def _write_new(target: Path, data: bytes, name: str) -> bool:
         with Folder.opened(target.parent) as folder:
             return folder.create(target.name, data)
     except FileExistsError:
-        raise UnreadableDocumentError(f"{name!r} cannot be written: not a directory") from None
+        raise errors.UnreadableDocumentError(f"{name!r} cannot be written: not a directory") from None
     except OSError as error:
-        raise UnreadableDocumentError(
+        raise errors.UnreadableDocumentError(
             f"{name!r} cannot be written: {(error.strerror or 'the system refuses').lower()}"
         ) from None
 
@@ -316,7 +309,7 @@ def _entries(folder: str) -> list[os.DirEntry[str]]:
     return []
 
 
-def _outside(path: str) -> OutsideRootError:
-    return OutsideRootError(
+def _outside(path: str) -> errors.OutsideRootError:
+    return errors.OutsideRootError(
         f"{path!r} lies outside {NAME}/", hint=f"use a path below it, e.g. reference/{CONTEXT}"
     )

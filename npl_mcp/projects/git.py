@@ -23,13 +23,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from npl_index.errors import (
-    DocumentError,
-    DocumentTimeoutError,
-    InvalidRequestError,
-    NPLError,
-    UnreadableDocumentError,
-)
+from npl_index import errors
 from npl_index.library.roots import too_many, unusable
 from npl_mcp.config.child_processes import child_environment, find_program
 
@@ -102,12 +96,12 @@ def contents(folder: str, revision: str, wanted: Callable[[str], bool], seconds:
     :raises NPLError: see :func:`visible`.
     """
     hint = "name a branch, a tag or a commit, e.g. HEAD~1 or origin/main"
-    problem = InvalidRequestError(f"git has no revision {revision!r}", parameter="against", hint=hint)
+    problem = errors.InvalidRequestError(f"git has no revision {revision!r}", parameter="against", hint=hint)
     if not revision or revision.startswith("-"):
         raise problem
     try:
         listed = _run_git(folder, folder, ("ls-tree", "-r", "-z", revision, os.curdir), seconds)
-    except UnreadableDocumentError:
+    except errors.UnreadableDocumentError:
         raise problem from None
     ids: dict[str, bytes] = {}
     for line in filter(None, listed.split(b"\0")):
@@ -151,7 +145,7 @@ def _run_git(
     environment = child_environment(_ENVIRONMENT)
     program = find_program("git")
     if program is None:
-        raise DocumentError("git was not found", hint="install git, or add its folder to PATH")
+        raise errors.DocumentError("git was not found", hint="install git, or add its folder to PATH")
     with tempfile.TemporaryFile() as complaints, tempfile.TemporaryFile() as words:
         words.write(given)
         words.seek(0)
@@ -179,11 +173,13 @@ def _run_git(
     return output
 
 
-def _output(process: subprocess.Popen[bytes], seconds: float, limit: int) -> tuple[bytes, NPLError | None]:
+def _output(
+    process: subprocess.Popen[bytes], seconds: float, limit: int
+) -> tuple[bytes, errors.NPLError | None]:
     """Return the output of a process, up to the limit, and the reason if it was killed."""
     assert process.stdout is not None
     ended = threading.Event()
-    problems: list[NPLError] = []
+    problems: list[errors.NPLError] = []
     end = time.monotonic() + seconds
 
     def watch() -> None:
@@ -192,11 +188,13 @@ def _output(process: subprocess.Popen[bytes], seconds: float, limit: int) -> tup
             now = _sleep(process)
             if time.monotonic() >= end:
                 hint = "name a smaller folder"
-                problems.append(DocumentTimeoutError(f"git took longer than {seconds:g} seconds", hint=hint))
+                problems.append(
+                    errors.DocumentTimeoutError(f"git took longer than {seconds:g} seconds", hint=hint)
+                )
             elif now is not None and now == before:
                 hint = "look for a pipe: a .gitignore, a file in .git, or a file named by its configuration"
                 reason = "git waits for a pipe or a device"
-                problems.append(UnreadableDocumentError(reason, hint=hint))
+                problems.append(errors.UnreadableDocumentError(reason, hint=hint))
             before = now
             if problems:
                 _stop(process)
@@ -248,13 +246,13 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
         process.kill()
 
 
-def _refusal(complaint: str, path: str, code: int) -> NPLError:
+def _refusal(complaint: str, path: str, code: int) -> errors.NPLError:
     """Return the error for git's complaint; the complaint itself, with absolute paths, goes to the log."""
     if "not a git repository" in complaint or "must be run in a work tree" in complaint:
         hint = "name a folder of a repository's working tree"
-        return InvalidRequestError(f"{path!r} is not in a git repository", parameter="path", hint=hint)
+        return errors.InvalidRequestError(f"{path!r} is not in a git repository", parameter="path", hint=hint)
     if "dubious ownership" in complaint:
         hint = "its owner can run this server, or you can add it to git's safe.directory setting"
-        return UnreadableDocumentError(f"{path!r} lies in a git repository of another user", hint=hint)
+        return errors.UnreadableDocumentError(f"{path!r} lies in a git repository of another user", hint=hint)
     logger.warning("git ended with exit code %d: %s", code, complaint.strip())
-    return UnreadableDocumentError(f"git cannot list {path!r}", hint="the server's log has the reason")
+    return errors.UnreadableDocumentError(f"git cannot list {path!r}", hint="the server's log has the reason")

@@ -12,14 +12,8 @@ from pathlib import Path
 from npl_mcp.stores import session
 from npl_mcp.stores.artifact.contents import Contents
 from npl_mcp.stores.artifact.descriptions import RevisionDraft, check_size, description
+from npl_mcp.stores.base import errors
 from npl_mcp.stores.base.database import Database, Row, Transaction, digest_of
-from npl_mcp.stores.base.errors import (
-    AlreadyExistsError,
-    ArtifactNotFoundError,
-    ClosedError,
-    ConflictError,
-    RecordNotFoundError,
-)
 from npl_mcp.stores.base.paging import Page, Slice
 from npl_mcp.stores.base.totals import add_total, read_total
 from npl_mcp.stores.base.values import columns, filled
@@ -165,7 +159,7 @@ def require(tx: Transaction, artifact_id: int) -> Row:
         newest = tx.all("SELECT id, name FROM artifact ORDER BY id DESC LIMIT :most", most=_NEWEST)
         known = ", ".join(f"{one['id']} ({one['name']})" for one in newest)
         hint = f"the newest are {known}" if known else "no artifact exists yet"
-        raise ArtifactNotFoundError(f"there is no artifact {artifact_id}", hint=hint)
+        raise errors.ArtifactNotFoundError(f"there is no artifact {artifact_id}", hint=hint)
     return row
 
 
@@ -176,7 +170,7 @@ def require_open(tx: Transaction, artifact_id: int) -> Row:
     """
     row = require(tx, artifact_id)
     if row["archived_at"] is not None:
-        raise ClosedError(
+        raise errors.ClosedError(
             f"artifact {artifact_id} is archived", hint="artifact_archive with archived=false brings it back"
         )
     return row
@@ -201,7 +195,9 @@ def _revision(tx: Transaction, artifact: Row, revision_num: int | None) -> Row:
     )
     if row is None:
         problem = f"artifact {artifact['id']} has no revision {revision_num}"
-        raise RecordNotFoundError(problem, hint=f"it has 0 to {last}" if last else "it has only revision 0")
+        raise errors.RecordNotFoundError(
+            problem, hint=f"it has 0 to {last}" if last else "it has only revision 0"
+        )
     return row
 
 
@@ -247,7 +243,9 @@ class ArtifactStore:
             current = artifact["revision_count"] - 1
             if expect not in (None, current):
                 problem = f"artifact {artifact_id} is at revision {current}, not {expect}"
-                raise ConflictError(problem, hint=f"read revision {current}, then send expect={current}")
+                raise errors.ConflictError(
+                    problem, hint=f"read revision {current}, then send expect={current}"
+                )
             digest = digest_of(draft.content)
             same = tx.one(_SAME, owner=artifact_id, digest=digest, by=draft.created_by) if once else None
             if same is not None:
@@ -367,6 +365,8 @@ def _insert(tx: Transaction, name: str, kind: str) -> Row:
     if row is None:
         taken = tx.value("SELECT id FROM artifact WHERE name = :name", name=name)
         problem = f"there is already an artifact {name!r}"
-        raise AlreadyExistsError(problem, hint=f"add a revision to artifact {taken}, or choose another name")
+        raise errors.AlreadyExistsError(
+            problem, hint=f"add a revision to artifact {taken}, or choose another name"
+        )
     add_total(tx, _TOTALS[False], 1)
     return row

@@ -23,20 +23,8 @@ from hashlib import blake2b
 from typing import Any
 from urllib.parse import urlsplit
 
+from npl_mcp.stores.base import engine
 from npl_mcp.stores.base import postgres_catalog as catalog
-from npl_mcp.stores.base.engine import (
-    BusyError,
-    CallDeadline,
-    Commits,
-    Engine,
-    FullError,
-    MigratedError,
-    RefusedError,
-    Schema,
-    StoreTable,
-    TableRow,
-    pages,
-)
 from npl_mcp.stores.base.errors import DatabaseError
 from npl_mcp.stores.base.extras import how_to_install
 
@@ -108,7 +96,7 @@ def _connection_class() -> Any:
     return Connection
 
 
-class PostgresEngine(Engine):
+class PostgresEngine(engine.Engine):
     """A database of a PostgreSQL server.
 
     :param address: an address for libpq, ``postgresql://…``.
@@ -139,7 +127,7 @@ class PostgresEngine(Engine):
         """Return ``True``: an address implies a database."""
         return True
 
-    def connect(self, deadline: CallDeadline, *, read_only: bool) -> Any:  # noqa: ARG002
+    def connect(self, deadline: engine.CallDeadline, *, read_only: bool) -> Any:  # noqa: ARG002
         """Open a connection; transactions begin explicitly."""
         conninfo = driver().conninfo
         try:
@@ -173,7 +161,7 @@ class PostgresEngine(Engine):
         idle = driver().pq.TransactionStatus.IDLE
         return not raw.closed and raw.pgconn.transaction_status == idle
 
-    def begin(self, raw: Any, deadline: CallDeadline, *, read_only: bool, schema: str | None) -> str:
+    def begin(self, raw: Any, deadline: engine.CallDeadline, *, read_only: bool, schema: str | None) -> str:
         """Begin a transaction; one that may write waits for its turn among all users of the database."""
         # A statement sees all earlier commits, so the first one after the lock sees everything.
         # A fast plan for the lists of one room or persona may be slow for another, and planning takes a tenth
@@ -197,7 +185,7 @@ class PostgresEngine(Engine):
             pass
         moment, found = cursor.fetchone()
         if found != schema:
-            raise MigratedError("the database was migrated by another server; try again")
+            raise engine.MigratedError("the database was migrated by another server; try again")
         return str(moment)
 
     def commit(self, raw: Any, *, read_only: bool) -> None:
@@ -233,7 +221,7 @@ class PostgresEngine(Engine):
                 return kind(f"the database cannot be used: {meaning}", hint=hint)
         return DatabaseError(f"the database cannot be used: {type(error).__name__}")
 
-    def schema(self, raw: Any) -> Schema | None:
+    def schema(self, raw: Any) -> engine.Schema | None:
         """Return the schema of the database; ``None`` if it has no tables of ours.
 
         :raises DatabaseError: another program stores its version there.
@@ -246,10 +234,10 @@ class PostgresEngine(Engine):
         if ours is None:
             raise DatabaseError(f"the database cannot be used: {_FOREIGN}", hint=_OWN)
         row = raw.execute("SELECT version_num FROM alembic_version").fetchone()
-        return Schema("" if row is None else str(row[0]), ours[1])
+        return engine.Schema("" if row is None else str(row[0]), ours[1])
 
     @contextmanager
-    def migration(self, deadline: CallDeadline) -> Iterator[Any]:
+    def migration(self, deadline: engine.CallDeadline) -> Iterator[Any]:
         """Begin a transaction for migrations; it also waits for readers of a changed table."""
         with closing(self.connect(deadline, read_only=False)) as raw:
             raw.patience = LONG_SECONDS
@@ -291,10 +279,10 @@ class PostgresEngine(Engine):
             found += [missing] * count
         return found
 
-    def tables(self, transaction: Any) -> list[StoreTable]:
+    def tables(self, transaction: Any) -> list[engine.StoreTable]:
         """Return all tables of the stores."""
         return [
-            StoreTable(
+            engine.StoreTable(
                 row["name"],
                 tuple(row["columns"]),
                 tuple(row["key"]),
@@ -304,32 +292,34 @@ class PostgresEngine(Engine):
             for row in transaction.all(catalog.TABLES)
         ]
 
-    def last_number(self, transaction: Any, table: StoreTable) -> int:
+    def last_number(self, transaction: Any, table: engine.StoreTable) -> int:
         """Return the highest number that a row of a numbered table has had."""
         name = transaction.value(catalog.SEQUENCE, table=table.name, key=table.key[0])
         found: int = transaction.value(f"SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM {name}")
         return found
 
-    def set_last_number(self, transaction: Any, table: StoreTable, number: int) -> None:
+    def set_last_number(self, transaction: Any, table: engine.StoreTable, number: int) -> None:
         """Set the highest number of a numbered table; the next row gets the number after it."""
         name = transaction.value(catalog.SEQUENCE, table=table.name, key=table.key[0])
         transaction.value("SELECT setval(:name, :number, false)", name=name, number=number + 1)
 
-    def rows(self, read: Callable[[], AbstractContextManager[Any]]) -> Iterator[TableRow]:
+    def rows(self, read: Callable[[], AbstractContextManager[Any]]) -> Iterator[engine.TableRow]:
         """Return every row of every table, a page at a time."""
         with read() as tx:
             tables = self.tables(tx)
         for table in tables:
-            for page in pages(read, table):
+            for page in engine.pages(read, table):
                 for row in page:
-                    yield TableRow(table.name, ", ".join(f"{key} {row[key]}" for key in table.key), row)
+                    yield engine.TableRow(
+                        table.name, ", ".join(f"{key} {row[key]}" for key in table.key), row
+                    )
 
-    def commits(self) -> Commits:
+    def commits(self) -> engine.Commits:
         """Return a watcher of commits."""
         return _Commits(self)
 
 
-class _Commits(Commits):
+class _Commits(engine.Commits):
     _heard = 0.0
     _seen: str | None = None
 
@@ -344,7 +334,7 @@ class _Commits(Commits):
     def _is_news(self, seconds: float) -> bool:
         now = time.monotonic()
         if self.raw is None:
-            self.raw = self.engine.connect(CallDeadline(), read_only=True)
+            self.raw = self.engine.connect(engine.CallDeadline(), read_only=True)
             if not self.raw.is_pooled:
                 self.raw.execute(f"LISTEN {COMMITTED}")
         elif self.raw.is_pooled:
@@ -416,7 +406,7 @@ def _unreachable(text: str) -> DatabaseError:
     for part, limit in _LIMITS:
         if re.search(part, said):
             full = f"the database cannot be used: the server has no connection left, {limit} is reached"
-            return FullError(full, hint=_MORE)
+            return engine.FullError(full, hint=_MORE)
     for part, meaning in _REFUSALS:
         if re.search(part, said):
             return DatabaseError(f"the database cannot be used: {meaning}")
@@ -449,11 +439,11 @@ _REFUSALS = (
 
 # By the first characters of the SQLSTATE.
 _REASONS: tuple[tuple[str, str, str | None, Callable[..., DatabaseError]], ...] = (
-    ("55P03", "it was locked by another program for too long; try again", None, BusyError),
-    ("40", "another writer changed the same rows; try again", None, BusyError),
-    ("57014", "the server ended a statement that took too long; try again", None, BusyError),
+    ("55P03", "it was locked by another program for too long; try again", None, engine.BusyError),
+    ("40", "another writer changed the same rows; try again", None, engine.BusyError),
+    ("57014", "the server ended a statement that took too long; try again", None, engine.BusyError),
     ("53100", "the server's disk is full", "make room there, then try again", DatabaseError),
-    ("53300", "the server has no connection left", _MORE, FullError),
+    ("53300", "the server has no connection left", _MORE, engine.FullError),
     ("53", "the server has too little room or memory", _AGAIN, DatabaseError),
     ("57P", "the server is starting or ending", _AGAIN, DatabaseError),
     ("08", "the connection was lost", _AGAIN, DatabaseError),
@@ -469,6 +459,6 @@ _REASONS: tuple[tuple[str, str, str | None, Callable[..., DatabaseError]], ...] 
     # Includes disk errors other than a full disk, such as an exhausted quota.
     ("XX", "the server failed", _LOG, DatabaseError),
     ("58", "the server failed", _LOG, DatabaseError),
-    ("23", "it refused a row that contradicts others", None, RefusedError),
-    ("22", "it refused a row that contradicts its columns", None, RefusedError),
+    ("23", "it refused a row that contradicts others", None, engine.RefusedError),
+    ("22", "it refused a row that contradicts its columns", None, engine.RefusedError),
 )

@@ -19,17 +19,6 @@ from npl_index.index.driver import driver
 from npl_index.library.files import Folder
 from npl_mcp.stores.base import engine
 from npl_mcp.stores.base.database import damaged, digest_of
-from npl_mcp.stores.base.engine import (
-    BusyError,
-    CallDeadline,
-    Commits,
-    Engine,
-    RefusedError,
-    Row,
-    Schema,
-    StoreTable,
-    TableRow,
-)
 from npl_mcp.stores.base.errors import RESTORE, DatabaseError
 from npl_mcp.stores.base.folder import private_folder
 from npl_mcp.stores.base.paging import now
@@ -58,7 +47,7 @@ REMEDY = "pip install pysqlite3, or use a Python with SQLite 3.51.3 or later"
 """The remedy for that defect."""
 
 
-class SqliteEngine(Engine):
+class SqliteEngine(engine.Engine):
     """A database in one file; its folder is created on first use.
 
     :param path: the path of the file.
@@ -126,7 +115,7 @@ class SqliteEngine(Engine):
         problem = f"the database {self.path.name} is {state}, but there are files in {copies!r} next to it"
         return DatabaseError(problem, hint=f"{RESTORE}; or move {copies!r} away to begin with nothing")
 
-    def connect(self, deadline: CallDeadline, *, read_only: bool) -> Any:
+    def connect(self, deadline: engine.CallDeadline, *, read_only: bool) -> Any:
         """Open a connection; transactions begin explicitly, without the driver's guesses.
 
         :raises DatabaseError: the file belongs to another program.
@@ -159,7 +148,7 @@ class SqliteEngine(Engine):
         """Return whether a connection is outside a transaction."""
         return not raw.in_transaction
 
-    def begin(self, raw: Any, deadline: CallDeadline, *, read_only: bool, schema: str | None) -> str:  # noqa: ARG002
+    def begin(self, raw: Any, deadline: engine.CallDeadline, *, read_only: bool, schema: str | None) -> str:  # noqa: ARG002
         """Begin a transaction with any schema; all users of the file share the clock of one machine."""
         raw.execute(f"PRAGMA busy_timeout = {deadline.milliseconds}")
         raw.execute("BEGIN" if read_only else "BEGIN IMMEDIATE")
@@ -206,14 +195,14 @@ class SqliteEngine(Engine):
             found = (_damage(table[1], dict(zip(names, row, strict=True))) for row in cursor)
             return next(filter(None, found), None)
 
-    def schema(self, raw: Any) -> Schema | None:
+    def schema(self, raw: Any) -> engine.Schema | None:
         """Return the schema of the file; ``None`` if it is empty."""
         found = "SELECT count(*) FROM sqlite_master WHERE name = 'alembic_version'"
         if not raw.execute(found).fetchone()[0]:
             return None
         row = raw.execute("SELECT version_num FROM alembic_version").fetchone()
         number = "" if row is None else str(row[0])
-        return Schema(number, number)
+        return engine.Schema(number, number)
 
     def check_content(self, raw: Any) -> None:
         """Check the structure of the file.
@@ -227,7 +216,7 @@ class SqliteEngine(Engine):
             raise DatabaseError(f"the database is damaged: {found}", hint=RESTORE)
 
     @contextmanager
-    def migration(self, deadline: CallDeadline) -> Iterator[Any]:
+    def migration(self, deadline: engine.CallDeadline) -> Iterator[Any]:
         """Begin a transaction for migrations with foreign keys off: they are checked before it ends.
 
         Tables are changed by copying them to new ones; with foreign keys on, dropping the old one would
@@ -274,7 +263,7 @@ class SqliteEngine(Engine):
             for row in transaction.all("PRAGMA foreign_key_check")
         ]
 
-    def tables(self, transaction: Any) -> list[StoreTable]:
+    def tables(self, transaction: Any) -> list[engine.StoreTable]:
         """Return all tables of the stores."""
         found = []
         # Without the tables of the full-text indexes, which are derived from the others.
@@ -291,7 +280,7 @@ class SqliteEngine(Engine):
             )
             key = sorted((column for column in columns if column["pk"]), key=lambda column: column["pk"])
             found.append(
-                StoreTable(
+                engine.StoreTable(
                     name,
                     tuple(column["name"] for column in columns),
                     tuple(column["name"] for column in key),
@@ -301,18 +290,18 @@ class SqliteEngine(Engine):
             )
         return found
 
-    def last_number(self, transaction: Any, table: StoreTable) -> int:
+    def last_number(self, transaction: Any, table: engine.StoreTable) -> int:
         """Return the highest number that a row of a numbered table has had."""
         return transaction.value("SELECT seq FROM sqlite_sequence WHERE name = :name", name=table.name) or 0
 
-    def set_last_number(self, transaction: Any, table: StoreTable, number: int) -> None:
+    def set_last_number(self, transaction: Any, table: engine.StoreTable, number: int) -> None:
         """Set the highest number of a numbered table; the next row gets the number after it."""
         transaction.run("DELETE FROM sqlite_sequence WHERE name = :name", name=table.name)
         transaction.run(
             "INSERT INTO sqlite_sequence (name, seq) VALUES (:name, :seq)", name=table.name, seq=number
         )
 
-    def rows(self, read: Callable[[], AbstractContextManager[Any]]) -> Iterator[TableRow]:
+    def rows(self, read: Callable[[], AbstractContextManager[Any]]) -> Iterator[engine.TableRow]:
         """Return every row of every table, a page at a time, including unreadable rows."""
         with read() as tx:
             tables = [table.name for table in self.tables(tx)]
@@ -325,11 +314,11 @@ class SqliteEngine(Engine):
                 for row in page:
                     last, place = row["row"], _damage(table, row)
                     problem = None if place is None else damaged(f"{place} holds no text").message
-                    yield TableRow(table, f"row {last}", {} if problem else row, problem)
+                    yield engine.TableRow(table, f"row {last}", {} if problem else row, problem)
                 if len(page) < most:
                     break
 
-    def commits(self) -> Commits:
+    def commits(self) -> engine.Commits:
         """Return a watcher of commits."""
         return _SqliteCommits(self)
 
@@ -340,7 +329,7 @@ class SqliteEngine(Engine):
         return True
 
 
-def _use_log(raw: Any, deadline: CallDeadline) -> None:
+def _use_log(raw: Any, deadline: engine.CallDeadline) -> None:
     # If two processes switch a new database to WAL at once, SQLite refuses one of them without waiting.
     while True:
         try:
@@ -361,7 +350,7 @@ _PRAGMAS = (
 )
 
 
-class _SqliteCommits(Commits):
+class _SqliteCommits(engine.Commits):
     _file: tuple[int, int, bool] | None = None
     _version: int | None = None
 
@@ -373,7 +362,7 @@ class _SqliteCommits(Commits):
                 # Otherwise the connection would continue to watch a replaced file.
                 self.close()
             if self.raw is None and file is not None:
-                self.raw, self._file = self.engine.connect(CallDeadline(), read_only=True), file
+                self.raw, self._file = self.engine.connect(engine.CallDeadline(), read_only=True), file
             before = self._version
             if self.raw is not None:
                 self._version = self.raw.execute("PRAGMA data_version").fetchone()[0]
@@ -394,7 +383,7 @@ def _lenient(raw: Any) -> Iterator[None]:
         raw.text_factory = before
 
 
-def _damage(table: str, row: Row) -> str | None:
+def _damage(table: str, row: engine.Row) -> str | None:
     """Return the place of the invalid UTF-8 in a row, with the first two numbers of the row."""
     texts = {name: value for name, value in row.items() if isinstance(value, str)}
     column = next((name for name, value in texts.items() if _INVALID.search(value)), None)
@@ -427,11 +416,11 @@ _REASONS: tuple[tuple[str, str, Callable[[str], DatabaseError]], ...] = (
         "its file cannot be opened or made; is the data folder there and writable?",
         DatabaseError,
     ),
-    ("locked", "it was locked by another program for too long; try again", BusyError),
+    ("locked", "it was locked by another program for too long; try again", engine.BusyError),
     ("malformed", f"it is damaged; {RESTORE}", DatabaseError),
     ("could not decode", "a text in it is damaged; 'npl-mcp check' names the row", DatabaseError),
     ("not a database", _FOREIGN, DatabaseError),
     ("disk i/o", "the disk reports an error, or its files were removed", DatabaseError),
-    ("constraint failed", "it refused a row that contradicts others", RefusedError),
-    ("cannot store", "it refused a row that contradicts its columns", RefusedError),
+    ("constraint failed", "it refused a row that contradicts others", engine.RefusedError),
+    ("cannot store", "it refused a row that contradicts its columns", engine.RefusedError),
 )

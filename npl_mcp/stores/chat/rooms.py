@@ -12,15 +12,8 @@ from dataclasses import dataclass
 
 from npl_index.library.references import near_names
 from npl_mcp.stores import session
-from npl_mcp.stores.base import checks
+from npl_mcp.stores.base import checks, errors
 from npl_mcp.stores.base.database import Row, Transaction
-from npl_mcp.stores.base.errors import (
-    AlreadyExistsError,
-    ClosedError,
-    NotAllowedError,
-    RecordNotFoundError,
-    RoomNotFoundError,
-)
 from npl_mcp.stores.base.paging import Page, Slice
 from npl_mcp.stores.base.totals import add_total, read_total
 from npl_mcp.stores.base.values import filled
@@ -143,7 +136,7 @@ def create(
     )
     if row is None:
         taken = tx.value("SELECT id FROM room WHERE name = :name", name=name)
-        raise AlreadyExistsError(
+        raise errors.AlreadyExistsError(
             f"there is already a room {name!r}, room {taken}", hint="choose another name"
         )
     _join(tx, row["id"], personas)
@@ -340,7 +333,7 @@ def post(
     )
     if room is None:
         require_member(tx, room_id, persona)
-        raise ClosedError(
+        raise errors.ClosedError(
             f"room {room_id} is archived", hint="chat_update_room with the action reopen opens it again"
         )
     written = tx.one(
@@ -382,7 +375,7 @@ def require_member(tx: Transaction, room_id: int, persona: str) -> None:
     names = ", ".join(repr(name) for name in near or known[:_NEAR])
     more = ", …" if not near and len(known) > _NEAR else ""
     hint = f"{'near' if near else 'members'}: {names}{more}; chat_update_room lets it join"
-    raise NotAllowedError(f"{persona!r} is not a member of room {room_id}", hint=hint)
+    raise errors.NotAllowedError(f"{persona!r} is not a member of room {room_id}", hint=hint)
 
 
 def require_known(tx: Transaction, persona: str) -> None:
@@ -395,7 +388,7 @@ def require_known(tx: Transaction, persona: str) -> None:
         return
     rows = tx.all("SELECT DISTINCT persona FROM member ORDER BY persona LIMIT :most", most=_LOOKED_AT)
     near = near_names(persona, [row["persona"] for row in rows], _NEAR)
-    raise RecordNotFoundError(f"{persona!r} is in no room; chat_update_room lets it join", near=near)
+    raise errors.RecordNotFoundError(f"{persona!r} is in no room; chat_update_room lets it join", near=near)
 
 
 def is_member(tx: Transaction, room_id: int, persona: str) -> bool:
@@ -416,7 +409,7 @@ def require_room(tx: Transaction, room_id: int) -> int:
     above = tx.all("SELECT id, name FROM room WHERE id > :room ORDER BY id LIMIT 2", room=room_id)
     near = [f"{row['id']} {row['name']!r}" for row in below + above]
     hint = None if near else "chat_create_room makes one"
-    raise RoomNotFoundError(f"there is no room {room_id}", near=near, hint=hint)
+    raise errors.RoomNotFoundError(f"there is no room {room_id}", near=near, hint=hint)
 
 
 def room_of(tx: Transaction, event_id: int) -> int:
@@ -430,9 +423,9 @@ def room_of(tx: Transaction, event_id: int) -> int:
     return room_id
 
 
-def no_event(event_id: int) -> RecordNotFoundError:
+def no_event(event_id: int) -> errors.RecordNotFoundError:
     """Return the error for an event that does not exist."""
-    return RecordNotFoundError(
+    return errors.RecordNotFoundError(
         f"there is no event {event_id}", hint="chat_get_feed shows the events of a room"
     )
 

@@ -16,42 +16,13 @@ from npl_index.selectors.grammar import Selector
 from npl_mcp.stores.artifact.artifacts import ArtifactStore, Revision, Stored, require, require_open
 from npl_mcp.stores.artifact.comparing import kept_lines
 from npl_mcp.stores.artifact.descriptions import RevisionDraft, as_text, check_filename, picture_type
-from npl_mcp.stores.base import checks
+from npl_mcp.stores.base import checks, errors
 from npl_mcp.stores.base.database import Row, Transaction, damaged
-from npl_mcp.stores.base.errors import (
-    ClosedError,
-    NotAllowedError,
-    RecordNotFoundError,
-    ReviewNotFoundError,
-    StoreError,
-)
 from npl_mcp.stores.base.extras import is_installed
 from npl_mcp.stores.base.paging import LARGEST_PAGE, Page, Slice
 from npl_mcp.stores.base.values import Picture, columns, conditions
-from npl_mcp.stores.review.annotation import (
-    FORMS,
-    LineRange,
-    Marks,
-    Remark,
-    Spot,
-    annotate,
-    count_lines,
-    labels,
-    reviewer_files,
-    section_lines,
-    split_lines,
-)
+from npl_mcp.stores.review import annotation, results
 from npl_mcp.stores.review.overlay import Mark, draw, picture_format, picture_size
-from npl_mcp.stores.review.results import (
-    AnnotatedRevision,
-    Comment,
-    Completion,
-    NewComment,
-    NewReview,
-    Places,
-    ReviewContent,
-    ReviewEntry,
-)
 
 STATUSES = ("in_progress", "completed")
 VERDICTS = ("approved", "changes_needed")
@@ -68,7 +39,7 @@ MAKER = "npl"
 _NAMED = 5
 
 
-def create(tx: Transaction, artifact_id: int, revision_id: int, reviewer_persona: str) -> NewReview:
+def create(tx: Transaction, artifact_id: int, revision_id: int, reviewer_persona: str) -> results.NewReview:
     """Begin a review.
 
     :param revision_id: the row id of a revision of the artifact.
@@ -84,17 +55,17 @@ def create(tx: Transaction, artifact_id: int, revision_id: int, reviewer_persona
         created_at=tx.now,
     )
     number = revision["revision_num"]
-    return NewReview(row["id"], artifact_id, revision_id, number, reviewer_persona, "in_progress")
+    return results.NewReview(row["id"], artifact_id, revision_id, number, reviewer_persona, "in_progress")
 
 
 def comment(
     artifacts: ArtifactStore,
     review_id: int,
-    meant: LineRange | Spot | Selector,
+    meant: annotation.LineRange | annotation.Spot | Selector,
     comment: str,
     persona: str,
     reply_to: int | None = None,
-) -> NewComment:
+) -> results.NewComment:
     """Add a comment to a place.
 
     :param artifacts: the store of the files.
@@ -107,19 +78,21 @@ def comment(
     with artifacts.database.read() as tx:
         review = _open(tx, review_id)
     revision, content = artifacts.content(review["artifact_id"], review["revision_num"])
-    if not isinstance(meant, Spot) and as_text(content) is None:
+    if not isinstance(meant, annotation.Spot) and as_text(content) is None:
         raise InvalidRequestError(
             "the file is not text and has no lines", parameter="location", hint="write @x:<n>,y:<n>"
         )
     selector = meant.text if isinstance(meant, Selector) else None
-    place = section_lines(content, revision.filename, meant) if isinstance(meant, Selector) else meant
+    place = (
+        annotation.section_lines(content, revision.filename, meant) if isinstance(meant, Selector) else meant
+    )
     _check_place(place, content)
     with artifacts.database.write() as tx:
         _open(tx, review_id)
         if reply_to is not None:
             reply_to = _thread(tx, reply_to, review["artifact_id"])["id"]
         if tx.value(_COUNT, review=review_id) >= MOST_COMMENTS:
-            raise ClosedError(f"review {review_id} is full", hint="begin another review")
+            raise errors.ClosedError(f"review {review_id} is full", hint="begin another review")
         row = tx.insert(
             "review_comment",
             "id",
@@ -131,7 +104,7 @@ def comment(
             created_at=tx.now,
             reply_to=reply_to,
         )
-    return NewComment(row["id"], review_id, str(place), comment, persona, selector)
+    return results.NewComment(row["id"], review_id, str(place), comment, persona, selector)
 
 
 def listed(
@@ -141,7 +114,7 @@ def listed(
     reviewer_persona: str | None = None,
     status: str | None = None,
     session_id: str | None = None,
-) -> Page[ReviewEntry]:
+) -> Page[results.ReviewEntry]:
     """Return reviews, newest first.
 
     :param artifact_id: the artifact; ``None`` for any.
@@ -158,19 +131,21 @@ def listed(
     if artifact_id is not None:
         require(tx, artifact_id)
     total = tx.value(f"SELECT count(*) FROM review WHERE {where}", **values)
-    return tx.page(ReviewEntry, _LIST.format(where=where), total, part, **values)
+    return tx.page(results.ReviewEntry, _LIST.format(where=where), total, part, **values)
 
 
-def get(tx: Transaction, review_id: int, part: Slice) -> ReviewContent:
+def get(tx: Transaction, review_id: int, part: Slice) -> results.ReviewContent:
     """Return a review with a page of its comments, oldest first."""
     review = _review(tx, review_id)
-    page = tx.page(Comment, _COMMENTS, tx.value(_COUNT, review=review_id), part, review=review_id)
-    return ReviewContent(**review, items=page.items, total=page.total, limit=page.limit, offset=page.offset)
+    page = tx.page(results.Comment, _COMMENTS, tx.value(_COUNT, review=review_id), part, review=review_id)
+    return results.ReviewContent(
+        **review, items=page.items, total=page.total, limit=page.limit, offset=page.offset
+    )
 
 
 def settle(
     tx: Transaction, review_id: int, comment_id: int, persona: str | None, *, resolved: bool
-) -> Completion:
+) -> results.Completion:
     """Resolve or reopen a thread. Idempotent.
 
     :param comment_id: any comment of the thread.
@@ -182,7 +157,7 @@ def settle(
     if resolved != (thread["resolved_at"] is not None):
         sql = "UPDATE review_comment SET resolved_at = :at, resolved_by = :who WHERE id = :id"
         tx.run(sql, at=tx.now if resolved else None, who=persona if resolved else None, id=thread["id"])
-    return Completion(review_id, "resolved" if resolved else "open", comment_id=thread["id"])
+    return results.Completion(review_id, "resolved" if resolved else "open", comment_id=thread["id"])
 
 
 def complete(
@@ -191,7 +166,7 @@ def complete(
     overall_comment: str | None,
     reviewer: str | None,
     verdict: str | None = None,
-) -> Completion:
+) -> results.Completion:
     """Complete a review. Idempotent.
 
     :param reviewer: the required reviewer of the review; ``None`` for any.
@@ -201,7 +176,7 @@ def complete(
     """
     review = _review(tx, review_id)
     if reviewer not in (None, review["reviewer_persona"]):
-        raise NotAllowedError(
+        raise errors.NotAllowedError(
             f"review {review_id} is {review['reviewer_persona']!r}'s", hint="begin your own"
         )
     if review["status"] == "in_progress":
@@ -210,15 +185,15 @@ def complete(
             " verdict = :verdict WHERE id = :review"
         )
         tx.run(sql, now=tx.now, comment=overall_comment, verdict=verdict, review=review_id)
-        return Completion(review_id, "completed", overall_comment, verdict)
+        return results.Completion(review_id, "completed", overall_comment, verdict)
     for name, given in (("overall comment", overall_comment), ("verdict", verdict)):
         if given not in (None, review[name.replace(" ", "_")]):
             problem = f"review {review_id} is complete, with another {name}"
-            raise ClosedError(problem, hint="begin a new review to say more")
-    return Completion(review_id, "completed", review["overall_comment"], review["verdict"])
+            raise errors.ClosedError(problem, hint="begin a new review to say more")
+    return results.Completion(review_id, "completed", review["overall_comment"], review["verdict"])
 
 
-def annotated(artifacts: ArtifactStore, artifact_id: int, revision_id: int) -> AnnotatedRevision:
+def annotated(artifacts: ArtifactStore, artifact_id: int, revision_id: int) -> results.AnnotatedRevision:
     """Return a copy of a revision with the comments of all its reviews.
 
     A text gets footnotes. A picture gets marks and a legend, and is stored as a new revision unless an equal
@@ -233,30 +208,30 @@ def annotated(artifacts: ArtifactStore, artifact_id: int, revision_id: int) -> A
         if size > MOST_ANNOTATED:
             problem = f"the reviews of revision_id {revision_id} have {size:,} characters; a copy takes"
             hint = "read them page by page with review_get"
-            raise StoreError(f"{problem} {MOST_ANNOTATED:,}", hint=hint)
+            raise errors.StoreError(f"{problem} {MOST_ANNOTATED:,}", hint=hint)
         remarks = [_remark(found) for found in tx.all(_REMARKS, revision=revision_id, most=checks.LARGEST_ID)]
     revision, content = artifacts.content(artifact_id, row["revision_num"])
     text = as_text(content)
-    marks = labels(remarks, text or "")
+    marks = annotation.labels(remarks, text or "")
     image, stored = (None, None) if text is not None else _drawn(artifacts, revision, content, marks)
     about = [(found["reviewer_persona"], found["overall_comment"]) for found in reviews]
-    return AnnotatedRevision(
+    return results.AnnotatedRevision(
         artifact_id=artifact_id,
         artifact_name=revision.artifact_name,
         revision_id=revision_id,
         revision_num=revision.revision_num,
-        annotated_content=None if text is None else annotate(text, marks),
+        annotated_content=None if text is None else annotation.annotate(text, marks),
         image=image,
         annotated_revision_id=stored.revision_id if stored else None,
         annotated_revision_num=stored.revision_num if stored else None,
         file_path=stored.file_path if stored else None,
-        reviewer_files=reviewer_files(about, marks),
+        reviewer_files=annotation.reviewer_files(about, marks),
         total_comments=len(remarks),
         reviewers=tuple(dict.fromkeys(reviewer for reviewer, _ in about)),
     )
 
 
-def placed(artifacts: ArtifactStore, artifact_id: int, revision_id: int) -> Places:
+def placed(artifacts: ArtifactStore, artifact_id: int, revision_id: int) -> results.Places:
     """Return the comments on a revision, each with its place.
 
     :param artifacts: the store of the files.
@@ -270,20 +245,20 @@ def placed(artifacts: ArtifactStore, artifact_id: int, revision_id: int) -> Plac
     carried = tuple(_carried(artifacts, artifact_id, content, list(map(_remark, earlier))))
     size: tuple[int | None, int | None] = (None, None)
     if picture_format(content) is not None:
-        with suppress(StoreError):  # damaged or too large; the browser may still show it
+        with suppress(errors.StoreError):  # damaged or too large; the browser may still show it
             size = picture_size(content)
-    return Places(items, total, carried, *size)
+    return results.Places(items, total, carried, *size)
 
 
 def _carried(
-    artifacts: ArtifactStore, artifact_id: int, content: bytes, remarks: Sequence[Remark]
-) -> Iterator[Remark]:
+    artifacts: ArtifactStore, artifact_id: int, content: bytes, remarks: Sequence[annotation.Remark]
+) -> Iterator[annotation.Remark]:
     """Yield comments of earlier revisions at their places in a later content."""
     new = list(_lines(content))
     for number, of_one in groupby(remarks, lambda remark: remark.revision_num):
         kept = kept_lines(list(_lines(artifacts.content(artifact_id, number)[1])), new)
         for remark in of_one:
-            if isinstance(place := remark.place, Spot):
+            if isinstance(place := remark.place, annotation.Spot):
                 yield remark
                 continue
             there = [kept[line] for line in range(place.first, place.last + 1) if line in kept]
@@ -292,15 +267,17 @@ def _carried(
 
 
 def _lines(content: bytes) -> Iterator[str]:
-    return (line.rstrip("\r\n") for line in split_lines(as_text(content) or ""))
+    return (line.rstrip("\r\n") for line in annotation.split_lines(as_text(content) or ""))
 
 
 def _drawn(
-    artifacts: ArtifactStore, revision: Revision, content: bytes, labelled: Marks
+    artifacts: ArtifactStore, revision: Revision, content: bytes, labelled: annotation.Marks
 ) -> tuple[Picture, Stored]:
     """Return a picture with marks and a legend, and its stored revision."""
     if picture_format(content) is None:
-        raise StoreError(f"{revision.filename!r} cannot be annotated", hint="text in UTF-8, PNG and JPEG can")
+        raise errors.StoreError(
+            f"{revision.filename!r} cannot be annotated", hint="text in UTF-8, PNG and JPEG can"
+        )
     marks = [
         Mark(label.rpartition("-")[2], remark.x, remark.y, remark.persona, remark.comment)
         for label, remark in labelled
@@ -339,7 +316,7 @@ WHERE {where} ORDER BY review.id DESC LIMIT :limit OFFSET :offset
 """
 
 _COMMENTS = f"""
-SELECT {columns(Comment)} FROM review_comment
+SELECT {columns(results.Comment)} FROM review_comment
 WHERE review_id = :review ORDER BY id LIMIT :limit OFFSET :offset
 """
 
@@ -392,7 +369,7 @@ def _review(tx: Transaction, review_id: int) -> Row:
         newest = tx.all("SELECT id, reviewer_persona FROM review ORDER BY id DESC LIMIT :most", most=_NAMED)
         known = ", ".join(f"{one['id']} (by {one['reviewer_persona']})" for one in newest)
         hint = f"the newest are {known}" if known else "no review exists yet"
-        raise ReviewNotFoundError(f"there is no review {review_id}", hint=hint)
+        raise errors.ReviewNotFoundError(f"there is no review {review_id}", hint=hint)
     return row
 
 
@@ -408,7 +385,7 @@ def _thread(tx: Transaction, comment_id: int, artifact_id: int) -> Row:
     )
     if row is None:
         hint = "review_get lists the comments of a review"
-        raise RecordNotFoundError(f"artifact {artifact_id} has no comment {comment_id}", hint=hint)
+        raise errors.RecordNotFoundError(f"artifact {artifact_id} has no comment {comment_id}", hint=hint)
     return row
 
 
@@ -425,27 +402,27 @@ def _revision(tx: Transaction, artifact_id: int, revision_id: int) -> Row:
         )
         known = ", ".join(f"{one['id']} (revision {one['revision_num']})" for one in newest)
         problem = f"artifact {artifact_id} has no revision with the revision_id {revision_id}"
-        raise RecordNotFoundError(problem, hint=f"its revision_ids are {known}")
+        raise errors.RecordNotFoundError(problem, hint=f"its revision_ids are {known}")
     return row
 
 
 def _open(tx: Transaction, review_id: int) -> Row:
     review = _review(tx, review_id)
     if review["status"] != "in_progress":
-        raise ClosedError(f"review {review_id} is complete", hint="begin a new review to say more")
+        raise errors.ClosedError(f"review {review_id} is complete", hint="begin a new review to say more")
     return review
 
 
-def _check_place(place: LineRange | Spot, content: bytes) -> None:
+def _check_place(place: annotation.LineRange | annotation.Spot, content: bytes) -> None:
     """Check that a place lies in a file.
 
     Spots are accepted in any file, lines only in a text. A picture of unknown size accepts any spot.
     """
-    if isinstance(place, LineRange):
-        count = count_lines(as_text(content) or "")
+    if isinstance(place, annotation.LineRange):
+        count = annotation.count_lines(as_text(content) or "")
         if place.last > count:
             problem = f"location is {place}, and the file has {count} lines"
-            raise InvalidRequestError(problem, parameter="location", hint=FORMS)
+            raise InvalidRequestError(problem, parameter="location", hint=annotation.FORMS)
     elif picture_format(content) is not None and is_installed("pictures"):
         width, height = picture_size(content)
         if place.x >= width or place.y >= height:
@@ -453,8 +430,8 @@ def _check_place(place: LineRange | Spot, content: bytes) -> None:
             raise InvalidRequestError(problem, parameter="location", hint="x and y begin with 0")
 
 
-def _remark(row: Row) -> Remark:
+def _remark(row: Row) -> annotation.Remark:
     try:
-        return Remark.placed(**row)
+        return annotation.Remark.placed(**row)
     except (InvalidRequestError, TypeError):
         raise damaged(f"review_comment {row['id']}, column location holds no place") from None
