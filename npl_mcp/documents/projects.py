@@ -22,8 +22,8 @@ written. Older files have ``path`` instead of ``ticketsPath``.
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from npl_index.library.fingerprints import Fingerprint
@@ -52,7 +52,6 @@ class Projects:
         self._roots = tuple(dict.fromkeys(str(root.absolute()) for root in roots))
         self._named = named
         self._kept: dict[str, tuple[Fingerprint, Project | str | None]] = {}
-        self._lock = threading.Lock()
 
     def all(self) -> tuple[Project, ...]:
         """Return all projects, that of the working directory first; the first project of a code counts."""
@@ -80,22 +79,18 @@ class Projects:
 
     def problems(self) -> tuple[str, ...]:
         """Return the problems of configurations that cannot be used."""
-        with self._lock:
-            kept = [found for _, found in self._kept.values()]
-        return tuple(found for found in kept if isinstance(found, str))
+        kept = list(self._kept.values())  # at once: other threads add to it
+        return tuple(found for _, found in kept if isinstance(found, str))
 
     def _only(self) -> Project:
         here = self._above(strict=True)
         known = self.all() if here is None else (here,)
         if len(known) == 1:
             return known[0]
-        if not known and self.problems():
-            raise ProjectNotFoundError(
-                "no project has change requests", hint="; ".join(self.problems()[:_MAX_PROBLEMS])
-            )
         if not known:
             hint = f'put {CONFIG} with [project], code = "ABC" and name = "…" into its folder'
-            raise ProjectNotFoundError("no project has change requests", hint=hint)
+            problems = "; ".join(self.problems()[:_MAX_PROBLEMS])
+            raise ProjectNotFoundError("no project has change requests", hint=problems or hint)
         raise ProjectNotFoundError(
             "several projects have change requests",
             near=[project.code for project in known[: checks.LISTED]],
@@ -148,16 +143,12 @@ class Projects:
         try:
             status = os.stat(os.path.join(folder, CONFIG))  # noqa: PTH116
         except (OSError, ValueError):
-            with self._lock:
-                self._kept.pop(folder, None)
+            self._kept.pop(folder, None)
             return None
         state = Fingerprint.of(folder, status)
-        with self._lock:
-            kept = self._kept.get(folder)
+        kept = self._kept.get(folder)
         if kept is None or kept[0] != state:
-            kept = (state, read_config(folder))
-            with self._lock:
-                self._kept[folder] = kept
+            kept = self._kept[folder] = (state, read_config(folder))
         found = kept[1]
         if strict and isinstance(found, str):
             raise ProjectNotFoundError("the project of the working directory cannot be used", hint=found)
@@ -166,16 +157,8 @@ class Projects:
 
 def _visible_folders(root: str) -> list[str]:
     """Return the folders in a root, sorted, without hidden folders and ``node_modules``."""
-    found = []
-    try:
-        with os.scandir(root) as entries:
-            for entry in entries:
-                if (
-                    entry.name[0] != "."
-                    and entry.name != "node_modules"
-                    and entry.is_dir(follow_symlinks=False)
-                ):
-                    found.append(entry.path)
-    except OSError:
-        return []
-    return sorted(found)[:MAX_CHILDREN]
+    with suppress(OSError), os.scandir(root) as entries:
+        named = (entry for entry in entries if entry.name[0] != "." and entry.name != "node_modules")
+        folders = (entry.path for entry in named if entry.is_dir(follow_symlinks=False))
+        return sorted(folders)[:MAX_CHILDREN]
+    return []

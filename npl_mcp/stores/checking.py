@@ -65,18 +65,6 @@ def _json(value: Any) -> bool:
     return True
 
 
-def _object(value: Any) -> bool:
-    return isinstance(json_of(value, ""), dict)
-
-
-def _place(value: str) -> bool:
-    return str(parse_location(value)) == value
-
-
-def _filename(value: str) -> bool:
-    return check_filename(value) == value
-
-
 _TIMES = re.compile(r"\w+_at|timestamp|ts|created|closed|lease_until|last_entry|last_read")
 """Names of columns that hold timestamps."""
 
@@ -86,12 +74,12 @@ _READERS: Mapping[tuple[str, str], Callable[[Any], bool]] = {
     ("access_token", "libraries"): _json,
     ("access_token", "pushes"): _json,
     ("tool_call", "taken"): _json,
-    ("event", "data"): _object,
+    ("event", "data"): lambda value: isinstance(json_of(value, ""), dict),
     ("worklog_entry", "data"): _json,
     ("worklog_entry", "tags"): _json,
     ("worklog_entry", "refs"): _json,
-    ("review_comment", "location"): _place,
-    ("revision", "filename"): _filename,
+    ("review_comment", "location"): lambda value: str(parse_location(value)) == value,
+    ("revision", "filename"): lambda value: check_filename(value) == value,
 }
 
 # Lists rely on these counts.

@@ -9,6 +9,7 @@ from __future__ import annotations
 from contextlib import nullcontext
 from functools import partial
 from graphlib import TopologicalSorter
+from itertools import zip_longest
 
 from npl_mcp.stores.base.database import Transaction
 from npl_mcp.stores.base.engine import StoreTable, pages
@@ -29,13 +30,20 @@ def copy_stores(source: Stores, target: Stores) -> tuple[int, int]:
     target.database.open()
     with source.database.read() as here, target.database.write() as there:
         tables = _tables(source, target, here, there)
-        rows = sum(_copy_table(here, there, table) for table in tables)
+        rows = revisions = last = 0
+        for table in tables:
+            for page in pages(partial(nullcontext, here), table):
+                there.insert_many(table.name, page)
+                rows += len(page)
         for table in tables:
             if table.numbered:
-                last = source.database.engine.last_number(here, table)
-                target.database.engine.set_last_number(there, table, last)
+                number = source.database.engine.last_number(here, table)
+                target.database.engine.set_last_number(there, table, number)
             _compare(here, there, table)
-        return rows, _read_contents(target, there)
+        while (row := there.one(_NEXT_REVISION, last=last)) is not None:
+            target.artifact.contents.fetch(there, row)
+            revisions, last = revisions + 1, row["id"]
+        return rows, revisions
 
 
 def _tables(source: Stores, target: Stores, here: Transaction, there: Transaction) -> list[StoreTable]:
@@ -58,26 +66,9 @@ def _tables(source: Stores, target: Stores, here: Transaction, there: Transactio
                 f"the target has rows in {name}", hint="copy to an empty database or a new folder"
             )
     order = TopologicalSorter(
-        {name: table.parents & tables.keys() - {name} for name, table in tables.items()}
+        {name: {*table.parents} & tables.keys() - {name} for name, table in tables.items()}
     )
     return [tables[name] for name in order.static_order()]
-
-
-def _copy_table(here: Transaction, there: Transaction, table: StoreTable) -> int:
-    count = 0
-    for page in pages(partial(nullcontext, here), table):
-        there.insert_many(table.name, page)
-        count += len(page)
-    return count
-
-
-def _read_contents(target: Stores, there: Transaction) -> int:
-    """Read the content of each revision; return the number of revisions."""
-    count, last = 0, 0
-    while (row := there.one(_NEXT_REVISION, last=last)) is not None:
-        target.artifact.contents.fetch(there, row)
-        count, last = count + 1, row["id"]
-    return count
 
 
 _NEXT_REVISION = "SELECT * FROM revision WHERE id > :last ORDER BY id LIMIT 1"
@@ -88,9 +79,9 @@ def _compare(here: Transaction, there: Transaction, table: StoreTable) -> None:
 
     :raises DatabaseError: a row differs.
     """
-    copied = pages(partial(nullcontext, there), table)
-    for page in pages(partial(nullcontext, here), table):
-        if page != next(copied, None):
+    both = (pages(partial(nullcontext, tx), table) for tx in (here, there))
+    for page, copied in zip_longest(*both):
+        if page is None:
+            raise DatabaseError(f"table {table.name} has more rows in the copy")
+        if page != copied:
             raise DatabaseError(f"table {table.name} is not the same in the copy")
-    if next(copied, None) is not None:
-        raise DatabaseError(f"table {table.name} has more rows in the copy")

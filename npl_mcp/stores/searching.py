@@ -23,6 +23,9 @@ MOST_OF_A_WORD = 100_000
 # Scripts without spaces: a word can occur inside a token of the index.
 _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
 
+_SIGN = re.compile("[!%_]")
+"""Signs with a meaning in LIKE."""
+
 
 @dataclass(frozen=True, slots=True)
 class Match:
@@ -70,7 +73,7 @@ class _Kind:
         parts = []
         for at, word in enumerate(words):
             if _UNSPACED.search(word):
-                given[f"w{at}"] = f"%{_escaped(word)}%"
+                given[f"w{at}"] = "%" + _SIGN.sub(r"!\g<0>", word) + "%"
                 hits = f"{self.number} AS place FROM {self.tables} WHERE {self.where} AND"
                 hits += f" {self.words} LIKE :w{at} ESCAPE '!'"
             else:
@@ -161,12 +164,6 @@ def _query(word: str) -> str:
     forms = (word,) if word.isascii() else (word.lower(), word.capitalize(), word.upper())
     quoted = (form.replace('"', '""') for form in dict.fromkeys(forms))
     return " OR ".join(f'"{form}" *' for form in quoted)
-
-
-def _escaped(word: str) -> str:
-    for mark in "!%_":
-        word = word.replace(mark, f"!{mark}")
-    return word
 
 
 def _words(row: Row) -> str:

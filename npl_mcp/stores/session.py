@@ -220,8 +220,8 @@ def update(tx: Transaction, session_id: str, title: str | None, status: str | No
     )
     (after,) = tx.all(sql, title=title, status=status, now=tx.now, number=before["number"])
     if after["status"] != before["status"]:
-        add_total(tx, f"session:{before['status']}", -1)
-        add_total(tx, f"session:{after['status']}", 1)
+        add_total(tx, -1, f"session:{before['status']}")
+        add_total(tx, 1, f"session:{after['status']}")
     return filled(Session, after)
 
 
@@ -252,6 +252,5 @@ def _insert(tx: Transaction, wanted: str | None, title: str | None) -> Row:
             raise AlreadyExistsError(
                 f"there is already a session {wanted!r}", hint="choose another id, or leave it out"
             )
-    add_total(tx, "session", 1)
-    add_total(tx, f"session:{row['status']}", 1)
+    add_total(tx, 1, "session", f"session:{row['status']}")
     return row

@@ -314,8 +314,8 @@ def archive(tx: Transaction, artifact_id: int, archived: bool) -> ArchivedArtifa
     if archived != (moment is not None):
         moment = tx.now if archived else None
         tx.run("UPDATE artifact SET archived_at = :moment WHERE id = :id", moment=moment, id=row["id"])
-        add_total(tx, _TOTALS[not archived], -1)
-        add_total(tx, _TOTALS[archived], 1)
+        add_total(tx, -1, _TOTALS[not archived])
+        add_total(tx, 1, _TOTALS[archived])
     return ArchivedArtifact(row["id"], row["name"], moment)
 
 
@@ -368,5 +368,5 @@ def _insert(tx: Transaction, name: str, kind: str) -> Row:
         raise errors.AlreadyExistsError(
             problem, hint=f"add a revision to artifact {taken}, or choose another name"
         )
-    add_total(tx, _TOTALS[False], 1)
+    add_total(tx, 1, _TOTALS[False])
     return row

@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
 from contextvars import ContextVar
 from hashlib import blake2b
 from pathlib import Path
@@ -231,26 +231,21 @@ class Database:
             finally:
                 _JOINED.reset(token)
 
-    @contextmanager
-    def write(self) -> Iterator[Transaction]:
+    def write(self) -> AbstractContextManager[Transaction]:
         """Begin a transaction that may write; it is committed at the end, or rolled back on any error.
 
         :raises DatabaseError: the database cannot be used; nothing was changed.
         """
         joined = self._in_call()
-        with self.alone(0) if joined is None else nullcontext(joined.transaction()) as transaction:
-            yield transaction
+        return self.alone(0) if joined is None else nullcontext(joined.transaction())
 
-    @contextmanager
-    def read(self) -> Iterator[Transaction]:
+    def read(self) -> AbstractContextManager[Transaction]:
         """Begin a read-only transaction on one snapshot of the database.
 
         :raises DatabaseError: the database cannot be used.
         """
         joined = self._in_call()
-        begun = None if joined is None else joined.begun
-        with self.alone(1) if begun is None else nullcontext(begun) as transaction:
-            yield transaction
+        return self.alone(1) if joined is None or joined.begun is None else nullcontext(joined.begun)
 
     def reading(
         self, query: Callable[Concatenate[Transaction, P], T], *given: P.args, **named: P.kwargs

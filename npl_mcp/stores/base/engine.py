@@ -6,10 +6,11 @@ begins and ends transactions, translates errors of its driver, and creates and c
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -91,9 +92,9 @@ class StoreTable(NamedTuple):
     """
 
     name: str
-    columns: tuple[str, ...]
-    key: tuple[str, ...]
-    parents: frozenset[str]
+    columns: Sequence[str]
+    key: Sequence[str]
+    parents: Collection[str]
     numbered: bool
 
 
@@ -158,6 +159,21 @@ class Commits(ABC):
         raw, self.raw = self.raw, None
         if raw is not None:
             raw.close()
+
+
+class Reason(NamedTuple):
+    """A reason of errors of a driver.
+
+    :param pattern: a regular expression for the text of an error; see :meth:`Engine.described`.
+    :param meaning: the meaning of the error.
+    :param hint: the remedy.
+    :param kind: the class of the error that is raised.
+    """
+
+    pattern: str
+    meaning: str
+    hint: str | None = None
+    kind: Callable[..., DatabaseError] = DatabaseError
 
 
 class Engine(ABC):
@@ -250,9 +266,20 @@ class Engine(ABC):
         except self.driver().Error as error:
             raise self.as_database_error(error) from error
 
+    reasons: Sequence[Reason]
+    """The reasons of the driver's errors; the first that fits counts."""
+
     @abstractmethod
+    def described(self, error: BaseException) -> str:
+        """Return the text of a driver's error that :attr:`reasons` are compared with."""
+
     def as_database_error(self, error: BaseException) -> DatabaseError:
         """Translate an error of the driver, without paths and passwords."""
+        text = self.described(error)
+        for reason in self.reasons:
+            if re.search(reason.pattern, text):
+                return reason.kind(f"the database cannot be used: {reason.meaning}", hint=reason.hint)
+        return DatabaseError(f"the database cannot be used: {type(error).__name__}")
 
     def undecodable(self, raw: Any, sql: str, values: object, error: BaseException) -> str | None:  # noqa: ARG002
         """Return the row of a query's result with invalid UTF-8, if the error is about that."""

@@ -25,6 +25,7 @@ from urllib.parse import urlsplit
 
 from npl_mcp.stores.base import engine
 from npl_mcp.stores.base import postgres_catalog as catalog
+from npl_mcp.stores.base.engine import Reason
 from npl_mcp.stores.base.errors import DatabaseError
 from npl_mcp.stores.base.extras import how_to_install
 
@@ -96,6 +97,55 @@ def _connection_class() -> Any:
     return Connection
 
 
+_OWN = "give npl a database of its own"
+_AGAIN = "try again; if it stays so, see that the server of NPL_DATABASE_URL runs"
+_LOG = "see in its log why, then try again"
+_FOREIGN = "its tables are another program's"
+
+_MORE = "try again; if it stays so, raise that limit: each npl server takes up to six connections"
+_FULL = "the server has no connection left"
+
+_LIMITS = (
+    ("clients already|connection slots", "its max_connections"),
+    ("too many connections for role", "the CONNECTION LIMIT of the user of NPL_DATABASE_URL"),
+    ("too many connections for database", "the CONNECTION LIMIT of the database"),
+    ("no more connections|too many connections", "a limit of connections"),
+)
+
+# By the SQLSTATE, or by the text of an error without one.
+_REASONS = (
+    Reason("^state 55P03", "it was locked by another program for too long; try again", kind=engine.BusyError),
+    Reason("^state 40", "another writer changed the same rows; try again", kind=engine.BusyError),
+    Reason(
+        "^state 57014", "the server ended a statement that took too long; try again", kind=engine.BusyError
+    ),
+    Reason("^state 53100", "the server's disk is full", "make room there, then try again"),
+    Reason("^state 53300", _FULL, _MORE, engine.FullError),
+    Reason("^state 53", "the server has too little room or memory", _AGAIN),
+    Reason("^state 57P", "the server is starting or ending", _AGAIN),
+    Reason("^state 08", "the connection was lost", _AGAIN),
+    Reason("^state 25P03", "the call stood still for too long", "try again"),
+    Reason("^state 25006", "it is read-only"),
+    Reason("^state 28", "the server refuses the user of NPL_DATABASE_URL"),
+    Reason("^state 3D", "the server has no database of that name"),
+    Reason("^state 42501", "the user of NPL_DATABASE_URL may not do that"),
+    Reason("^state 42P07", _FOREIGN, _OWN),
+    Reason("^state 42P01", "tables are missing; stop all servers, then restore a backup"),
+    Reason("^state XX00[12]", "it is damaged; stop all servers, then restore a backup"),
+    # Includes disk errors other than a full disk, such as an exhausted quota.
+    Reason("^state (XX|58)", "the server failed", _LOG),
+    Reason("^state 23", "it refused a row that contradicts others", kind=engine.RefusedError),
+    Reason("^state 22", "it refused a row that contradicts its columns", kind=engine.RefusedError),
+    # Without a SQLSTATE: the connection was refused or lost.
+    *(Reason(text, f"{_FULL}, {limit} is reached", _MORE, engine.FullError) for text, limit in _LIMITS),
+    Reason("password|authentication", "the server refuses the user or the password of NPL_DATABASE_URL"),
+    Reason("pg_hba", "the server refuses connections from here"),
+    Reason("role", "the server does not know the user of NPL_DATABASE_URL"),
+    Reason("does not exist", "the server has no database of that name"),
+    Reason("^(?!state )", "PostgreSQL cannot be reached, or the connection was lost", _AGAIN),
+)
+
+
 class PostgresEngine(engine.Engine):
     """A database of a PostgreSQL server.
 
@@ -104,6 +154,7 @@ class PostgresEngine(engine.Engine):
     """
 
     dialect = "postgres"
+    reasons = _REASONS
     idle_seconds = 3.0
 
     def __init__(self, address: str) -> None:
@@ -209,17 +260,12 @@ class PostgresEngine(engine.Engine):
         given = {**values, **{name: list(values[name]) for name in lists}} if lists else values
         return _translated(sql, lists), given
 
-    def as_database_error(self, error: BaseException) -> DatabaseError:
-        """Translate an error of the driver, without address and password."""
+    def described(self, error: BaseException) -> str:
+        """Return the SQLSTATE of an error, else the driver's text without names and passwords."""
         state = getattr(error, "sqlstate", None)
         if state is None and isinstance(error, driver().DataError):
             state = "22000"  # the driver refused a value
-        if state is None:
-            return _unreachable(str(error))
-        for start, meaning, hint, kind in _REASONS:
-            if state.startswith(start):
-                return kind(f"the database cannot be used: {meaning}", hint=hint)
-        return DatabaseError(f"the database cannot be used: {type(error).__name__}")
+        return f"state {state}" if state else re.sub("\"[^\"]*\"|'[^']*'", "", str(error).lower())
 
     def schema(self, raw: Any) -> engine.Schema | None:
         """Return the schema of the database; ``None`` if it has no tables of ours.
@@ -281,16 +327,7 @@ class PostgresEngine(engine.Engine):
 
     def tables(self, transaction: Any) -> list[engine.StoreTable]:
         """Return all tables of the stores."""
-        return [
-            engine.StoreTable(
-                row["name"],
-                tuple(row["columns"]),
-                tuple(row["key"]),
-                frozenset(row["parents"]),
-                row["numbered"],
-            )
-            for row in transaction.all(catalog.TABLES)
-        ]
+        return [engine.StoreTable(**row) for row in transaction.all(catalog.TABLES)]
 
     def last_number(self, transaction: Any, table: engine.StoreTable) -> int:
         """Return the highest number that a row of a numbered table has had."""
@@ -400,65 +437,4 @@ def _unreadable() -> DatabaseError:
     )
 
 
-def _unreachable(text: str) -> DatabaseError:
-    """Return the error for a refused or lost connection, with the reason from its text but without names."""
-    said = re.sub("\"[^\"]*\"|'[^']*'", "", text.lower())
-    for part, limit in _LIMITS:
-        if re.search(part, said):
-            full = f"the database cannot be used: the server has no connection left, {limit} is reached"
-            return engine.FullError(full, hint=_MORE)
-    for part, meaning in _REFUSALS:
-        if re.search(part, said):
-            return DatabaseError(f"the database cannot be used: {meaning}")
-    return DatabaseError(
-        "the database cannot be used: PostgreSQL cannot be reached, or the connection was lost", hint=_AGAIN
-    )
-
-
 _NOW = """to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')"""
-_OWN = "give npl a database of its own"
-_AGAIN = "try again; if it stays so, see that the server of NPL_DATABASE_URL runs"
-_LOG = "see in its log why, then try again"
-_FOREIGN = "its tables are another program's"
-
-_MORE = "try again; if it stays so, raise that limit: each npl server takes up to six connections"
-
-_LIMITS = (
-    ("clients already|connection slots", "its max_connections"),
-    ("too many connections for role", "the CONNECTION LIMIT of the user of NPL_DATABASE_URL"),
-    ("too many connections for database", "the CONNECTION LIMIT of the database"),
-    ("no more connections|too many connections", "a limit of connections"),
-)
-
-_REFUSALS = (
-    ("password|authentication", "the server refuses the user or the password of NPL_DATABASE_URL"),
-    ("pg_hba", "the server refuses connections from here"),
-    ("role", "the server does not know the user of NPL_DATABASE_URL"),
-    ("does not exist", "the server has no database of that name"),
-)
-
-# By the first characters of the SQLSTATE.
-_REASONS: tuple[tuple[str, str, str | None, Callable[..., DatabaseError]], ...] = (
-    ("55P03", "it was locked by another program for too long; try again", None, engine.BusyError),
-    ("40", "another writer changed the same rows; try again", None, engine.BusyError),
-    ("57014", "the server ended a statement that took too long; try again", None, engine.BusyError),
-    ("53100", "the server's disk is full", "make room there, then try again", DatabaseError),
-    ("53300", "the server has no connection left", _MORE, engine.FullError),
-    ("53", "the server has too little room or memory", _AGAIN, DatabaseError),
-    ("57P", "the server is starting or ending", _AGAIN, DatabaseError),
-    ("08", "the connection was lost", _AGAIN, DatabaseError),
-    ("25P03", "the call stood still for too long", "try again", DatabaseError),
-    ("25006", "it is read-only", None, DatabaseError),
-    ("28", "the server refuses the user of NPL_DATABASE_URL", None, DatabaseError),
-    ("3D", "the server has no database of that name", None, DatabaseError),
-    ("42501", "the user of NPL_DATABASE_URL may not do that", None, DatabaseError),
-    ("42P07", _FOREIGN, _OWN, DatabaseError),
-    ("42P01", "tables are missing; stop all servers, then restore a backup", None, DatabaseError),
-    ("XX001", "it is damaged; stop all servers, then restore a backup", None, DatabaseError),
-    ("XX002", "it is damaged; stop all servers, then restore a backup", None, DatabaseError),
-    # Includes disk errors other than a full disk, such as an exhausted quota.
-    ("XX", "the server failed", _LOG, DatabaseError),
-    ("58", "the server failed", _LOG, DatabaseError),
-    ("23", "it refused a row that contradicts others", None, engine.RefusedError),
-    ("22", "it refused a row that contradicts its columns", None, engine.RefusedError),
-)

@@ -19,6 +19,7 @@ from npl_index.index.driver import driver
 from npl_index.library.files import Folder
 from npl_mcp.stores.base import engine
 from npl_mcp.stores.base.database import damaged, digest_of
+from npl_mcp.stores.base.engine import Reason
 from npl_mcp.stores.base.errors import RESTORE, DatabaseError
 from npl_mcp.stores.base.folder import private_folder
 from npl_mcp.stores.base.paging import now
@@ -47,6 +48,22 @@ REMEDY = "pip install pysqlite3, or use a Python with SQLite 3.51.3 or later"
 """The remedy for that defect."""
 
 
+_FOREIGN = "its file is not a database of npl; move it away, or choose another data folder"
+
+_REASONS = (
+    Reason("disk is full", "the disk is full; make room, then try again"),
+    Reason("readonly|read-only", "the data folder is read-only"),
+    Reason("unable to open", "its file cannot be opened or made; is the data folder there and writable?"),
+    Reason("locked", "it was locked by another program for too long; try again", kind=engine.BusyError),
+    Reason("malformed", f"it is damaged; {RESTORE}"),
+    Reason("could not decode", "a text in it is damaged; 'npl-mcp check' names the row"),
+    Reason("not a database", _FOREIGN),
+    Reason("disk i/o", "the disk reports an error, or its files were removed"),
+    Reason("constraint failed", "it refused a row that contradicts others", kind=engine.RefusedError),
+    Reason("cannot store", "it refused a row that contradicts its columns", kind=engine.RefusedError),
+)
+
+
 class SqliteEngine(engine.Engine):
     """A database in one file; its folder is created on first use.
 
@@ -59,6 +76,7 @@ class SqliteEngine(engine.Engine):
     """
 
     dialect = "sqlite"
+    reasons = _REASONS
 
     def __init__(self, path: Path, copies: Path, *, check: bool = True) -> None:
         self.path = path
@@ -170,15 +188,12 @@ class SqliteEngine(engine.Engine):
             given |= parts
         return sql, given
 
-    def as_database_error(self, error: BaseException) -> DatabaseError:
-        """Translate an error of the driver, without paths of this machine."""
+    def described(self, error: BaseException) -> str:
+        """Return the driver's text; it names no paths of this machine."""
         text = str(error).lower()
         if "malformed" in text:
             logger.warning("the database is damaged: %s", getattr(error, "sqlite_errorname", text))
-        for part, meaning, kind in _REASONS:
-            if part in text:
-                return kind(f"the database cannot be used: {meaning}")
-        return DatabaseError(f"the database cannot be used: {type(error).__name__}")
+        return text
 
     def undecodable(self, raw: Any, sql: str, values: object, error: BaseException) -> str | None:
         """Return the row of a query's result with invalid UTF-8, if the error is about that.
@@ -274,17 +289,16 @@ class SqliteEngine(engine.Engine):
         )
         for row in transaction.all(sql):
             name = row["name"]
-            columns = transaction.all(f"SELECT name, pk FROM pragma_table_info('{name}') ORDER BY cid")
-            parents = transaction.all(
-                f"SELECT DISTINCT \"table\" AS name FROM pragma_foreign_key_list('{name}')"
-            )
-            key = sorted((column for column in columns if column["pk"]), key=lambda column: column["pk"])
+
+            def listed(query: str, table: str = name) -> list[str]:
+                return [found["name"] for found in transaction.all(query.format(table))]
+
             found.append(
                 engine.StoreTable(
                     name,
-                    tuple(column["name"] for column in columns),
-                    tuple(column["name"] for column in key),
-                    frozenset(parent["name"] for parent in parents),
+                    listed("SELECT name FROM pragma_table_info('{}') ORDER BY cid"),
+                    listed("SELECT name FROM pragma_table_info('{}') WHERE pk ORDER BY pk"),
+                    listed("SELECT DISTINCT \"table\" AS name FROM pragma_foreign_key_list('{}')"),
                     "AUTOINCREMENT" in row["sql"],
                 )
             )
@@ -403,24 +417,3 @@ def copy(path: Path, target: Path) -> None:
     module = driver()
     with closing(module.connect(str(path))) as source, closing(module.connect(str(target))) as copied:
         source.backup(copied)
-
-
-_FOREIGN = "its file is not a database of npl; move it away, or choose another data folder"
-
-_REASONS: tuple[tuple[str, str, Callable[[str], DatabaseError]], ...] = (
-    ("disk is full", "the disk is full; make room, then try again", DatabaseError),
-    ("readonly", "the data folder is read-only", DatabaseError),
-    ("read-only", "the data folder is read-only", DatabaseError),
-    (
-        "unable to open",
-        "its file cannot be opened or made; is the data folder there and writable?",
-        DatabaseError,
-    ),
-    ("locked", "it was locked by another program for too long; try again", engine.BusyError),
-    ("malformed", f"it is damaged; {RESTORE}", DatabaseError),
-    ("could not decode", "a text in it is damaged; 'npl-mcp check' names the row", DatabaseError),
-    ("not a database", _FOREIGN, DatabaseError),
-    ("disk i/o", "the disk reports an error, or its files were removed", DatabaseError),
-    ("constraint failed", "it refused a row that contradicts others", engine.RefusedError),
-    ("cannot store", "it refused a row that contradicts its columns", engine.RefusedError),
-)

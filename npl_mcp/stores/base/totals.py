@@ -5,14 +5,13 @@ from __future__ import annotations
 from npl_mcp.stores.base.database import Transaction
 
 
-def add_total(tx: Transaction, name: str, more: int) -> None:
-    """Add to a total; a missing one starts at 0."""
-    tx.run(
+def add_total(tx: Transaction, more: int, *names: str) -> None:
+    """Add to totals; a missing one starts at 0."""
+    sql = (
         "INSERT INTO total (name, value) VALUES (:name, :more)"
-        " ON CONFLICT (name) DO UPDATE SET value = total.value + :more",
-        name=name,
-        more=more,
+        " ON CONFLICT (name) DO UPDATE SET value = total.value + :more"
     )
+    tx.run_many(sql, [{"name": name, "more": more} for name in names])
 
 
 def read_total(tx: Transaction, name: str) -> int:

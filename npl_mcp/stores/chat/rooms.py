@@ -140,30 +140,20 @@ def create(
             f"there is already a room {name!r}, room {taken}", hint="choose another name"
         )
     _join(tx, row["id"], personas)
-    add_total(tx, _TOTAL, 1)
+    add_total(tx, 1, _TOTAL, *(f"{_TOTAL}:{persona}" for persona in personas))
     return NewRoom(row["id"], its_id, name, description, tuple(personas))
 
 
 def _join(tx: Transaction, room_id: int, personas: Sequence[str]) -> None:
     """Add the members of a new room, with an event for each."""
-    places = [{"room_id": room_id, "persona": one, "position": at} for at, one in enumerate(personas, 1)]
-    tx.insert_many("member", [{**one, "joined_at": tx.now} for one in places])
-    events = [
-        {
-            **one,
-            "event_type": "persona_join",
-            "timestamp": tx.now,
-            "data": _json({"action": "joined", "persona": one["persona"]}),
-        }
-        for one in places
-    ]
+    places, events = [], []
+    for at, persona in enumerate(personas, 1):
+        place = {"room_id": room_id, "persona": persona, "position": at}
+        places.append({**place, "joined_at": tx.now})
+        data = _json({"action": "joined", "persona": persona})
+        events.append({**place, "event_type": "persona_join", "timestamp": tx.now, "data": data})
+    tx.insert_many("member", places)
     tx.insert_many("event", events)
-    tx.run(
-        "INSERT INTO total (name, value) SELECT :prefix || persona, 1 FROM member WHERE room_id = :room"
-        " ON CONFLICT (name) DO UPDATE SET value = total.value + 1",
-        prefix=f"{_TOTAL}:",
-        room=room_id,
-    )
 
 
 def new_members(names: Sequence[str], parameter: str) -> list[str]:
@@ -220,7 +210,7 @@ def leave(tx: Transaction, room_id: int, persona: str) -> None:
 
 def _count_member(tx: Transaction, room_id: int, persona: str, more: int) -> None:
     tx.run("UPDATE room SET member_count = member_count + :more WHERE id = :room", more=more, room=room_id)
-    add_total(tx, f"{_TOTAL}:{persona}", more)
+    add_total(tx, more, f"{_TOTAL}:{persona}")
 
 
 def archive(tx: Transaction, room_id: int, persona: str) -> None:
@@ -242,9 +232,9 @@ def reopen(tx: Transaction, room_id: int, persona: str) -> None:
 def _set_archived(tx: Transaction, room_id: int, moment: str | None) -> None:
     tx.run("UPDATE room SET archived_at = :moment WHERE id = :room", moment=moment, room=room_id)
     before, after = (_TOTAL, _ARCHIVED_TOTAL) if moment else (_ARCHIVED_TOTAL, _TOTAL)
-    for ending in ("", *(f":{persona}" for persona in members(tx, room_id))):
-        add_total(tx, before + ending, -1)
-        add_total(tx, after + ending, 1)
+    endings = ("", *(f":{persona}" for persona in members(tx, room_id)))
+    add_total(tx, -1, *(before + ending for ending in endings))
+    add_total(tx, 1, *(after + ending for ending in endings))
 
 
 ACTIONS: Mapping[str, Callable[[Transaction, int, str], None]] = {
