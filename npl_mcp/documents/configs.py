@@ -137,18 +137,11 @@ def _project(folder: str, values: Mapping[str, Any]) -> Project | None:
         place = locate(folder, "/".join(part for part in parts if part not in ("", os.curdir)))
     except NPLError as error:
         raise _ProblemError(f"{which}: {error.message}", which) from None
-    texts: dict[str, str] = {name: value for name, value in values.items() if isinstance(value, str)}
+    texts = {name: values.get(name) for name in ("id", "description", "repository")}
     start = values.get("startNumber", 1)
-    info = ProjectInfo(
-        code,
-        name,
-        folder,
-        id=texts.get("id") or None,
-        description=texts.get("description") or None,
-        ticketsPath=place.below or ".",
-        startNumber=start if type(start) is int and 0 < start <= MAX_NUMBER else 1,
-        repository=texts.get("repository") or None,
-    )
+    number = start if type(start) is int and 0 < start <= MAX_NUMBER else 1
+    more: dict[str, Any] = {name: text for name, text in texts.items() if isinstance(text, str) and text}
+    info = ProjectInfo(code, name, folder, ticketsPath=place.below or ".", startNumber=number, **more)
     return Project(place, info)
 
 

@@ -11,6 +11,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Generic, Literal, Protocol, TypeVar, get_args
 
 from cachetools import LRUCache
@@ -96,6 +97,7 @@ class Editor:
             return self._contents.get(digest)
 
 
+@dataclass(slots=True)
 class Expected(Generic[Names]):
     """The state of a file or of a section that a caller has read.
 
@@ -103,21 +105,21 @@ class Expected(Generic[Names]):
     :param label: name of the file, for messages.
     :param read: function from a content to its sections.
     :param names: function from sections to their names.
-    :param expect: digest of the state; ``None`` stands for any state.
-    :raises InvalidRequestError: ``expect`` is not a digest.
+    :param digest: digest of the state; ``None`` stands for any state.
+    :raises InvalidRequestError: ``digest`` is not one.
     """
 
-    def __init__(
-        self,
-        editor: Editor,
-        label: str,
-        read: Callable[[bytes], SectionTree],
-        names: Callable[[SectionTree], Names],
-        expect: str | None,
-    ) -> None:
-        self.editor, self.label, self.read, self.names = editor, label, read, names
-        self.digest = None if expect is None else checks.line(expect, "expect").lower()
-        if self.digest is not None and _DIGEST.fullmatch(self.digest) is None:
+    editor: Editor
+    label: str
+    read: Callable[[bytes], SectionTree]
+    names: Callable[[SectionTree], Names]
+    digest: str | None
+
+    def __post_init__(self) -> None:
+        if self.digest is None:
+            return
+        self.digest = checks.line(self.digest, "expect").lower()
+        if _DIGEST.fullmatch(self.digest) is None:
             problem = f"is {self.digest[:64]!r}, which is not a digest"
             raise checks.invalid("expect", problem, "give the digest from the answer that you read")
 
@@ -163,6 +165,7 @@ class Expected(Generic[Names]):
             yield repr(name) if name else "the text above all sections", own.strip()
 
 
+@dataclass
 class SectionEdit(Generic[Names]):
     """An edit of one section of a text.
 
@@ -178,24 +181,17 @@ class SectionEdit(Generic[Names]):
     :param whole: whether the edit includes the subsections; otherwise it ends before the first of them.
     """
 
-    data: bytes
-    edited: int
-    index: int
-    before: Names
-    after: Names
-    written: bytes
-
-    def __init__(
-        self,
-        expected: Expected[Names],
-        find: Callable[[Names], int],
-        operation: str,
-        text: str,
-        *,
-        whole: bool = True,
-    ) -> None:
-        self._expected, self._find, self._whole = expected, find, whole
-        self._operation, self._text = operation, text
+    expected: Expected[Names]
+    find: Callable[[Names], int]
+    operation: str
+    text: str
+    whole: bool = field(default=True, kw_only=True)
+    data: bytes = field(init=False)
+    edited: int = field(init=False)
+    index: int = field(init=False)
+    before: Names = field(init=False)
+    after: Names = field(init=False)
+    written: bytes = field(init=False)
 
     def __call__(self, data: bytes) -> bytes:
         """Return the edited text.
@@ -204,22 +200,22 @@ class SectionEdit(Generic[Names]):
         :raises InvalidRequestError: the new text is invalid at this place.
         :raises ConflictError: the section is not in the expected state, or changed since the first call.
         """
-        expected, tree = self._expected, self._expected.read(data)
+        expected, tree = self.expected, self.expected.read(data)
         self.data, self.before = data, expected.names(tree)
-        self.index = self.edited = index = self._find(self.before)
-        section = bytes_of(tree, index, data, whole=self._whole)
+        self.index = self.edited = index = self.find(self.before)
+        section = bytes_of(tree, index, data, whole=self.whole)
         expected.check(data, section)
         expected.digest = expected.editor.noted(data, section)
         edited, after = edit_section(
-            data, tree, index, self._operation, self._text, expected.read, whole=self._whole
+            data, tree, index, self.operation, self.text, expected.read, whole=self.whole
         )
-        if self._operation == DELETE:
+        if self.operation == DELETE:
             self.index = index = tree.sections[index].parent or 0
         if is_visible(tree.sections[index].name) and not is_visible(after.sections[index].name):
             problem = "the content begins with a heading without text"
             raise InvalidRequestError(problem, parameter="content", hint="name the heading")
         self.after = expected.names(after)
-        self.written = bytes_of(after, index, edited, whole=self._whole)
+        self.written = bytes_of(after, index, edited, whole=self.whole)
         return edited
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from itertools import zip_longest
 
 MOST_LINES = 2_000
 """Maximum lines of each text for a comparison one by one, between the common beginning and end. The work may
@@ -96,15 +97,10 @@ def _changed(
     before: Sequence[str], after: Sequence[str], old: tuple[int, int], new: tuple[int, int]
 ) -> Iterator[Pair]:
     """Yield replaced lines next to their replacements."""
-    for number in range(max(old[1] - old[0], new[1] - new[0])):
-        left, right = old[0] + number, new[0] + number
-        has_old, has_new = left < old[1], right < new[1]
-        yield Pair(
-            left + 1 if has_old else None,
-            right + 1 if has_new else None,
-            cut_line(before[left]) if has_old else None,
-            cut_line(after[right]) if has_new else None,
-        )
+    for left, right in zip_longest(range(*old), range(*new)):
+        old_line = (None, None) if left is None else (left + 1, cut_line(before[left]))
+        new_line = (None, None) if right is None else (right + 1, cut_line(after[right]))
+        yield Pair(old_line[0], new_line[0], old_line[1], new_line[1])
 
 
 def _blocks(before: Sequence[str], after: Sequence[str]) -> list[tuple[bool, int, int, int, int]]:

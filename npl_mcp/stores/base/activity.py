@@ -4,27 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from typing import NamedTuple
 
 MOST_PARTS = 120
 """Maximum bars of a picture: more would be narrower than two pixels on a phone."""
 
-_UNITS = (
-    (19, 1),
-    (18, 10),
-    (16, 60),
-    (15, 600),
-    (13, 3600),
-    (10, 86_400),
-    (7, 31 * 86_400),
-    (4, 366 * 86_400),
-)
-"""Number of characters of a stored time that identify its unit, and the seconds of that unit."""
-
 _REST = "0001-01-01T00:00:00"
 
 
-@dataclass(frozen=True, slots=True)
-class Unit:
+class Unit(NamedTuple):
     """A unit of time.
 
     :param characters: number of characters of a stored time that identify the unit.
@@ -33,6 +21,18 @@ class Unit:
 
     characters: int
     seconds: int
+
+
+_UNITS = (
+    Unit(19, 1),
+    Unit(18, 10),
+    Unit(16, 60),
+    Unit(15, 600),
+    Unit(13, 3600),
+    Unit(10, 86_400),
+    Unit(7, 31 * 86_400),
+    Unit(4, 366 * 86_400),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +50,7 @@ class Count:
 def unit_for(first: str, last: str) -> Unit:
     """Return the shortest unit that divides a span of time into at most :data:`MOST_PARTS` parts."""
     span = seconds_of(last) - seconds_of(first)
-    for characters, seconds in _UNITS:
-        if span / seconds < MOST_PARTS:
-            return Unit(characters, seconds)
-    return Unit(*_UNITS[-1])
+    return next((unit for unit in _UNITS if span / unit.seconds < MOST_PARTS), _UNITS[-1])
 
 
 def seconds_of(begin: str) -> int:

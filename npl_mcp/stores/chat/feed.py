@@ -7,7 +7,6 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 from typing import Any
 
 from npl_mcp.stores.base import checks
@@ -123,7 +122,8 @@ def _seen(tx: Transaction, room_id: int, count: int, since: int | str) -> int:
         next_one: int | None = tx.value(sql, room=room_id, since=since)
         return count if next_one is None else next_one - 1
 
-    return bisect_right(range(1, count + 1), since, key=partial(_at, tx, "timestamp", room_id))
+    positions = range(1, count + 1)
+    return bisect_right(positions, since, key=lambda position: str(_at(tx, "timestamp", room_id, position)))
 
 
 _RANGE = "event.room_id = :room AND event.position BETWEEN :first AND :last"

@@ -90,7 +90,7 @@ def draw(content: bytes, marks: Sequence[Mark]) -> bytes:
     :raises StoreError: the picture cannot be decoded, the result would be too large, or Pillow is not
         installed.
     """
-    legend = _legend(picture_size(content), marks)
+    legend = Legend(picture_size(content), marks)
     if not TURN.acquire(timeout=TURN_SECONDS):
         raise StoreError("too many pictures are being drawn on", hint="try again")
     try:
@@ -99,34 +99,7 @@ def draw(content: bytes, marks: Sequence[Mark]) -> bytes:
         TURN.release()
 
 
-def _legend(size: tuple[int, int], marks: Sequence[Mark]) -> _Legend:
-    """Lay out the comments below a picture, up to the available height.
-
-    :raises StoreError: no comment fits.
-    """
-    from PIL import ImageFont
-
-    width, height = max(size[0], NARROWEST), size[1]
-    letters = max(13, min(30, size[0] // 45))
-    font: Any = ImageFont.load_default(letters)
-    legend = _Legend(font, letters, width, height)
-    room = CANVAS_PIXELS // width
-    shown = 0
-    for mark in marks[:LEGEND_ENTRIES]:
-        if not legend.add(mark, room):
-            break
-        shown += 1
-    if len(marks) > shown:
-        legend.more(len(marks) - shown)
-    if legend.bottom > room:
-        raise StoreError(
-            f"with its comments the picture would have {width} x {legend.bottom} pixels",
-            hint=f"at most {CANVAS_PIXELS:,} are drawn, and it is widened to {NARROWEST} at least",
-        )
-    return legend
-
-
-def _drawn(content: bytes, marks: Sequence[Mark], legend: _Legend) -> bytes:
+def _drawn(content: bytes, marks: Sequence[Mark], legend: Legend) -> bytes:
     from PIL import Image, ImageDraw, ImageFont
 
     kind = picture_format(content)
@@ -245,42 +218,42 @@ def _disc(pen: ImageDraw, at: tuple[int, int], radius: int, number: str, font: F
     pen.text((x, y), number, fill=_RING, font=font, anchor="mm")
 
 
-class _Legend:
-    """The comments, below the picture.
+class Legend:
+    """The comments below a picture, up to the available height.
 
-    :param width: the width of the result, in pixels.
-    :param top: the first row of the legend, in pixels.
+    :param size: width and height of the picture, in pixels.
+    :param marks: the marks with their comments.
+    :raises StoreError: no comment fits.
     """
 
-    def __init__(self, font: FreeTypeFont, letters: int, width: int, top: int) -> None:
-        self.width, self._top = width, top
-        self._font = font
-        self._letters = letters
-        self._line = letters * 3 // 2
-        self._indent = 3 * letters
-        self._room = width - self._indent - letters
+    def __init__(self, size: tuple[int, int], marks: Sequence[Mark]) -> None:
+        from PIL import ImageFont
+
+        self.width, self._top = max(size[0], NARROWEST), size[1]
+        self._letters = max(13, min(30, size[0] // 45))
+        self._font: Any = ImageFont.load_default(self._letters)
+        self._line, self._indent = self._letters * 3 // 2, 3 * self._letters
+        self._room = self.width - self._indent - self._letters
         self._entries: list[tuple[str, str, list[str]]] = []
+        most = CANVAS_PIXELS // self.width
+        for mark in marks[:LEGEND_ENTRIES]:
+            entry = (mark.number, mark.persona, self._wrapped(mark.comment))
+            # A line about the omitted comments must fit as well.
+            if self._bottom([*self._entries, entry, ("", "", [])]) > most:
+                break
+            self._entries.append(entry)
+        if omitted := len(marks) - len(self._entries):
+            self._entries.append(("", f"and {omitted} more", []))
+        self.bottom = self._bottom(self._entries)
+        if self.bottom > most:
+            problem = f"with its comments the picture would have {self.width} x {self.bottom} pixels"
+            hint = f"at most {CANVAS_PIXELS:,} are drawn, and it is widened to {NARROWEST} at least"
+            raise StoreError(problem, hint=hint)
 
-    @property
-    def bottom(self) -> int:
-        """The pixels from the top of the picture to the end of the legend."""
-        return self._top + self._height(self._entries)
-
-    def _height(self, entries: Sequence[tuple[str, str, list[str]]]) -> int:
+    def _bottom(self, entries: Sequence[tuple[str, str, list[str]]]) -> int:
+        """Return the pixels from the top of the picture to the end of a legend."""
         lines = sum(1 + len(lines) for _, _, lines in entries)
-        return lines * self._line + (len(entries) + 2) * self._letters // 2 + self._letters
-
-    def add(self, mark: Mark, room: int) -> bool:
-        """Add a comment, if it and a line about the omitted ones fit above a limit in pixels."""
-        entry = (mark.number, mark.persona, self._wrapped(mark.comment))
-        if self._top + self._height([*self._entries, entry, ("", "", [])]) > room:
-            return False
-        self._entries.append(entry)
-        return True
-
-    def more(self, count: int) -> None:
-        """Add a line with the number of omitted comments."""
-        self._entries.append(("", f"and {count} more", []))
+        return self._top + lines * self._line + (len(entries) + 2) * self._letters // 2 + self._letters
 
     def draw(self, pen: ImageDraw) -> None:
         """Draw the legend."""

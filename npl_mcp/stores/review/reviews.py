@@ -20,7 +20,7 @@ from npl_mcp.stores.base import checks, errors
 from npl_mcp.stores.base.database import Row, Transaction, damaged
 from npl_mcp.stores.base.extras import is_installed
 from npl_mcp.stores.base.paging import LARGEST_PAGE, Page, Slice
-from npl_mcp.stores.base.values import Picture, columns, conditions
+from npl_mcp.stores.base.values import Picture, columns, conditions, filled
 from npl_mcp.stores.review import annotation, results
 from npl_mcp.stores.review.overlay import Mark, draw, picture_format, picture_size
 
@@ -215,11 +215,9 @@ def annotated(artifacts: ArtifactStore, artifact_id: int, revision_id: int) -> r
     marks = annotation.labels(remarks, text or "")
     image, stored = (None, None) if text is not None else _drawn(artifacts, revision, content, marks)
     about = [(found["reviewer_persona"], found["overall_comment"]) for found in reviews]
-    return results.AnnotatedRevision(
-        artifact_id=artifact_id,
-        artifact_name=revision.artifact_name,
-        revision_id=revision_id,
-        revision_num=revision.revision_num,
+    return filled(
+        results.AnnotatedRevision,
+        revision,
         annotated_content=None if text is None else annotation.annotate(text, marks),
         image=image,
         annotated_revision_id=stored.revision_id if stored else None,

@@ -6,8 +6,9 @@ A session's row holds its counts, so the cost of every function is independent o
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count as count_from
 from typing import Any
 
 from npl_index.library.references import near_names
@@ -130,12 +131,14 @@ def open_id(tx: Transaction, project: str, name: str) -> str:
         " AND status = 'closed' AND id >= :name AND id < :beyond"
     )
     # "." comes after "-", so this range has the name itself, and all names that continue it with a hyphen.
-    closed = {row["id"] for row in tx.all(sql, project=project, name=name, beyond=f"{name}.")}
-    number, found = 1, name
-    while found in closed:
-        number += 1
-        found = f"{name}-{number}"
-    return found
+    closed = tx.all(sql, project=project, name=name, beyond=f"{name}.")
+    return _free(name, {row["id"] for row in closed})
+
+
+def _free(name: str, taken: Collection[str]) -> str:
+    """Return a name, or if it is taken, the first free one of ``name-2``, ``name-3``, …."""
+    names = (name if number == 1 else f"{name}-{number}" for number in count_from(1))
+    return next(one for one in names if one not in taken)
 
 
 def find(tx: Transaction, project: str, name: str) -> Row:
@@ -344,11 +347,10 @@ def archive(tx: Transaction, project: str, number: int) -> None:
     row = by_number(tx, number)
     if row["archived_as"] is not None:
         return
-    name, copies = row["id"], 1
-    sql = "SELECT 1 FROM worklog_session WHERE project = :project AND archived_as = :name"
-    while tx.one(sql, project=project, name=name):
-        copies += 1
-        name = f"{row['id']}-{copies}"
+    sql = "SELECT archived_as FROM worklog_session WHERE project = :project AND archived_as >= :name"
+    name = row["id"]
+    archived = tx.all(f"{sql} AND archived_as < :beyond", project=project, name=name, beyond=f"{name}.")
+    name = _free(name, {one["archived_as"] for one in archived})
     tx.run("UPDATE worklog_session SET archived_as = :name WHERE number = :number", name=name, number=number)
 
 

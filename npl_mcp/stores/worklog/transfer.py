@@ -43,7 +43,7 @@ from npl_mcp.stores.base.database import Database, Transaction
 from npl_mcp.stores.base.errors import AlreadyExistsError, StorageError
 from npl_mcp.stores.base.folder import FOLDER
 from npl_mcp.stores.base.paging import stamp
-from npl_mcp.stores.base.values import values_of
+from npl_mcp.stores.base.values import filled, values_of
 from npl_mcp.stores.worklog import rows
 from npl_mcp.stores.worklog.rows import ARCHIVE, FILE_NAME, Cursor, Entry, WorklogSession
 
@@ -333,25 +333,15 @@ def parse_line(raw: bytes) -> tuple[Entry, int] | None:
     """
     found = read_object(raw)
     seq, ts, tags, refs = found.get("seq"), read_time(found.get("ts")), found.get("tags"), found.get("refs")
-    words = [found.get(name) for name in ("agent_id", "action", "summary")]
     if type(seq) is not int or not 1 <= seq <= checks.LARGEST_ID or ts is None:
         return None
-    if not all(isinstance(word, str) for word in words):
+    if not all(isinstance(found.get(name), str) for name in ("agent_id", "action", "summary")):
         return None
     kind = found.get("agent_type")
     good_tags = tags is None or (isinstance(tags, list) and all(isinstance(tag, str) for tag in tags))
     good_refs = refs is None or isinstance(refs, dict)
-    entry = Entry(
-        seq=seq,
-        ts=ts,
-        agent_id=str(words[0]),
-        agent_type=kind if isinstance(kind, str) else "unknown",
-        action=str(words[1]),
-        summary=str(words[2]),
-        data=found.get("data"),
-        tags=tags if good_tags else None,
-        refs=refs if good_refs else None,
-    )
+    more = {"tags": tags if good_tags else None, "refs": refs if good_refs else None}
+    entry = filled(Entry, found, ts=ts, agent_type=kind if isinstance(kind, str) else "unknown", **more)
     return entry, len(found.keys() - values_of(entry).keys()) + (not good_tags) + (not good_refs)
 
 

@@ -12,7 +12,7 @@ from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.activity import Count, unit_for
 from npl_mcp.stores.base.database import Row, Transaction, json_of
 from npl_mcp.stores.base.paging import LARGEST_PAGE, Slice
-from npl_mcp.stores.base.values import conditions
+from npl_mcp.stores.base.values import conditions, filled
 from npl_mcp.stores.worklog import rows
 from npl_mcp.stores.worklog.rows import Entry, WorklogSession
 
@@ -111,23 +111,18 @@ def view(
         most=part.limit,
         **values,
     )[::-1]
-    first = page[0]["seq"] if page else end
-    counts = tx.one(
-        "SELECT count(*) AS total, count(CASE WHEN seq < :first THEN 1 END) AS earlier,"
-        f" min(ts) AS begin, max(ts) AS last FROM worklog_entry WHERE {where}",
-        first=first,
-        **values,
+    sql = (
+        "SELECT count(*) AS total, count(CASE WHEN seq < :seq THEN 1 END) AS earlier,"
+        f" min(ts) AS first, max(ts) AS last FROM worklog_entry WHERE {where}"
     )
-    assert counts is not None
-    unit = unit_for(counts["begin"] or about.created, counts["last"] or about.created)
-    return WorklogView(
+    (counts,) = tx.all(sql, seq=page[0]["seq"] if page else end, **values)
+    unit = unit_for(counts["first"] or about.created, counts["last"] or about.created)
+    return filled(
+        WorklogView,
+        counts,
         session=about,
         items=tuple(map(rows.entry, page)),
-        total=counts["total"],
-        earlier=counts["earlier"],
         later=counts["total"] - counts["earlier"] - len(page),
-        first=counts["begin"],
-        last=counts["last"],
         unit_seconds=unit.seconds,
         lanes=_lanes(tx, where, values, unit.characters),
         actions=_words(tx, number, "action"),

@@ -18,8 +18,8 @@ from npl_mcp.stores.review.overlay import (
     MOST_MARKS,
     MOST_PIXELS,
     NARROWEST,
+    Legend,
     Mark,
-    _legend,
     draw,
     picture_format,
     picture_size,
@@ -198,7 +198,7 @@ def test_a_large_picture_has_as_many_comments_below_as_there_is_room_for() -> No
     """The rest are counted."""
     marks = [mark(number, 10, 10, "a comment " * 40) for number in range(1, 60)]
     size = (2_000, 8_000)
-    legend = _legend(size, marks)
+    legend = Legend(size, marks)
     assert legend.width * legend.bottom <= CANVAS_PIXELS
     assert size[1] < legend.bottom
 
