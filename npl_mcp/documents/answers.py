@@ -79,7 +79,21 @@ class ChangeRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class ChangeRow:
+class WrittenRequest:
+    """A change request after a call that wrote it.
+
+    :param key: key of the change request.
+    :param title: its first heading.
+    :param status: its status.
+    """
+
+    key: str
+    title: str
+    status: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeRow(WrittenRequest):
     """A row of a list of change requests.
 
     :param key: key of the change request.
@@ -93,9 +107,6 @@ class ChangeRow:
     :param problem: reason why it cannot be read or changed.
     """
 
-    key: str
-    title: str
-    status: str
     type: str
     priority: str
     phaseEpic: str | None = None
@@ -171,20 +182,6 @@ class ChangeSections:
     chars: int | None = None
     removed: tuple[str, ...] | None = None
     digest: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class WrittenRequest:
-    """A change request after a call that wrote it.
-
-    :param key: key of the change request.
-    :param title: its first heading.
-    :param status: its status.
-    """
-
-    key: str
-    title: str
-    status: str
 
 
 @dataclass(frozen=True, slots=True)

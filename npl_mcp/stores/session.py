@@ -83,7 +83,27 @@ class SessionRoom(RoomName):
 
 
 @dataclass(frozen=True, slots=True)
-class SessionArtifact:
+class ArtifactEntry:
+    """An artifact in a list.
+
+    :param id: id of the artifact.
+    :param name: name of the artifact.
+    :param type: type of the artifact.
+    :param created_at: time of its creation, UTC, ISO 8601.
+    :param current_revision_id: row id of the highest revision.
+    :param current_revision: number of the highest revision.
+    """
+
+    id: int
+    name: str
+    type: str
+    created_at: str
+    current_revision_id: int
+    current_revision: int
+
+
+@dataclass(frozen=True, slots=True)
+class SessionArtifact(ArtifactEntry):
     """An artifact linked to a session.
 
     :param id: id of the artifact.
@@ -95,12 +115,6 @@ class SessionArtifact:
     :param revision_count: number of its revisions.
     """
 
-    id: int
-    name: str
-    type: str
-    created_at: str
-    current_revision_id: int
-    current_revision: int
     revision_count: int
 
 

@@ -17,6 +17,7 @@ from npl_mcp.stores.base.database import Database, Row, Transaction, digest_of
 from npl_mcp.stores.base.paging import Page, Slice
 from npl_mcp.stores.base.totals import add_total, read_total
 from npl_mcp.stores.base.values import columns, filled
+from npl_mcp.stores.session import ArtifactEntry as ArtifactEntry
 
 FIRST_PURPOSE = "Initial version"
 
@@ -88,26 +89,6 @@ class Revision(RevisionOrigin):
     digest: str
     file_path: str
     metadata: str
-
-
-@dataclass(frozen=True, slots=True)
-class ArtifactEntry:
-    """An artifact in a list.
-
-    :param id: id of the artifact.
-    :param name: name of the artifact.
-    :param type: type of the artifact.
-    :param created_at: time of its creation, UTC, ISO 8601.
-    :param current_revision_id: row id of the highest revision.
-    :param current_revision: number of the highest revision.
-    """
-
-    id: int
-    name: str
-    type: str
-    created_at: str
-    current_revision_id: int
-    current_revision: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import binascii
 import re
 import unicodedata
+from contextlib import suppress
 from dataclasses import dataclass
 
 from npl_index.errors import InvalidRequestError
@@ -59,11 +60,14 @@ def decode(file_content_base64: str, most: int) -> bytes:
     if not file_content_base64:
         raise checks.missing("file_content_base64", "is empty", "give the file's content")
     check_size(len(file_content_base64) // 4 * 3 - file_content_base64[-2:].count("="), most)
-    content = _strictly_decoded(file_content_base64)
-    if content is None:
-        hint = "use A-Z a-z 0-9 + / with = padding and no line breaks, e.g. SGVsbG8="
-        raise checks.invalid("file_content_base64", "is not base64", hint)
-    return content
+    written = file_content_base64.encode("ascii", "replace")
+    with suppress(binascii.Error):
+        content = binascii.a2b_base64(written)
+        # Decoding skips invalid characters. The text was valid base64 only if encoding restores it.
+        if binascii.b2a_base64(content, newline=False) == written:
+            return content
+    hint = "use A-Z a-z 0-9 + / with = padding and no line breaks, e.g. SGVsbG8="
+    raise checks.invalid("file_content_base64", "is not base64", hint)
 
 
 def given_content(content: str | None, file_content_base64: str | None, most: int) -> bytes:
@@ -102,14 +106,10 @@ _PICTURES = (
 
 def picture_type(content: bytes) -> str | None:
     """Return the type of a picture for browsers, without active content; ``None`` for other files."""
-    return next(
-        (
-            kind
-            for start, more, kind in _PICTURES
-            if content.startswith(start) and content[8:].startswith(more)
-        ),
-        None,
-    )
+    for start, more, kind in _PICTURES:
+        if content.startswith(start) and content[8:].startswith(more):
+            return kind
+    return None
 
 
 def as_text(content: bytes) -> str | None:
@@ -120,16 +120,6 @@ def as_text(content: bytes) -> str | None:
         return content.decode()
     except UnicodeDecodeError:
         return None
-
-
-def _strictly_decoded(text: str) -> bytes | None:
-    try:
-        written = text.encode("ascii")
-        content = binascii.a2b_base64(written)
-    except (UnicodeEncodeError, binascii.Error):
-        return None
-    # Decoding skips invalid characters. The text was valid base64 only if encoding restores it.
-    return content if binascii.b2a_base64(content, newline=False) == written else None
 
 
 def check_filename(filename: str, parameter: str = "filename") -> str:

@@ -157,7 +157,8 @@ def json_text(value: object, parameter: str, longest: int = TEXT) -> str:
 
     :param longest: maximum characters of that text.
     """
-    _depth(value, parameter)
+    if _is_deep(value, DEEPEST_JSON):
+        raise invalid(parameter, "is nested too deeply", f"at most {DEEPEST_JSON} levels")
     try:
         written = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     except (TypeError, ValueError):
@@ -175,19 +176,10 @@ def _storable(value: str, parameter: str, longest: int) -> str:
     return value
 
 
-def _depth(value: object, parameter: str) -> None:
-    level = [value]
-    for _ in range(DEEPEST_JSON):
-        inner: list[object] = []
-        for part in level:
-            if isinstance(part, dict):
-                inner.extend(part.values())
-            elif isinstance(part, list | tuple):
-                inner.extend(part)
-        if not inner:
-            return
-        level = inner
-    raise invalid(parameter, "is nested too deeply", f"at most {DEEPEST_JSON} levels")
+def _is_deep(value: object, levels: int) -> bool:
+    """Return whether a JSON value has parts below some levels."""
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
+    return levels == 0 or any(_is_deep(part, levels - 1) for part in parts)
 
 
 def _number(value: int) -> str:

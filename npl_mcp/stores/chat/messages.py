@@ -17,7 +17,7 @@ from npl_mcp.stores.base.errors import ClosedError, NotAllowedError, RecordNotFo
 from npl_mcp.stores.chat import inbox, rooms, todos
 from npl_mcp.stores.chat.inbox import Delivered
 from npl_mcp.stores.chat.mentions import Mentions, mentioned
-from npl_mcp.stores.chat.rooms import Posted
+from npl_mcp.stores.chat.rooms import InRoom, Posted
 
 KINDS = ("message", "handoff", "ack")
 
@@ -26,7 +26,7 @@ EMOJI = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class Message(InRoom):
     """A sent message.
 
     :param event_id: id of its event.
@@ -39,9 +39,6 @@ class Message:
     :param unknown_mentions: mentioned names of non-members.
     """
 
-    event_id: int
-    room_id: int
-    persona: str
     message: str
     mentions: tuple[str, ...]
     notifications: tuple[Delivered, ...]
@@ -65,7 +62,7 @@ class Reaction:
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class Share(InRoom):
     """An artifact shared in a room.
 
     :param event_id: id of its event.
@@ -76,9 +73,6 @@ class Share:
     :param notifications: notifications to all other members.
     """
 
-    event_id: int
-    room_id: int
-    persona: str
     artifact_id: int
     revision: int
     notifications: tuple[Delivered, ...]

@@ -91,6 +91,15 @@ class RoomState:
 
 
 @dataclass(frozen=True, slots=True)
+class InRoom:
+    """An event with its room and its author."""
+
+    event_id: int
+    room_id: int
+    persona: str
+
+
+@dataclass(frozen=True, slots=True)
 class Posted:
     """A stored event.
 

@@ -20,7 +20,7 @@ from npl_mcp.stores.base.paging import Page, Slice, later, moment_of
 from npl_mcp.stores.base.values import conditions, filled
 from npl_mcp.stores.chat import feed, inbox, rooms
 from npl_mcp.stores.chat.inbox import Delivered
-from npl_mcp.stores.chat.rooms import Posted
+from npl_mcp.stores.chat.rooms import InRoom, Posted
 
 STATUSES = ("pending", "in_progress", "done", "cancelled")
 """States of a todo; the first two are open."""
@@ -41,7 +41,7 @@ class NotYetError(ConflictError):
 
 
 @dataclass(frozen=True, slots=True)
-class Todo:
+class Todo(InRoom):
     """A new todo.
 
     :param event_id: id of its event, which is the id of the todo.
@@ -53,9 +53,6 @@ class Todo:
     :param blocked_by: ids of the todos to finish first.
     """
 
-    event_id: int
-    room_id: int
-    persona: str
     description: str
     assigned_to: str | None
     notification: Delivered | None
@@ -86,7 +83,7 @@ class TodoUpdate:
 
 
 @dataclass(frozen=True, slots=True)
-class ListedTodo:
+class ListedTodo(InRoom):
     """A todo in its current state.
 
     :param event_id: id of the todo.
@@ -99,9 +96,6 @@ class ListedTodo:
     :param blocked_by: ids of the open todos to finish first.
     """
 
-    event_id: int
-    room_id: int
-    persona: str
     description: str
     status: str
     assigned_to: str | None
