@@ -433,9 +433,8 @@ def _same(ticket: Ticket, data: bytes) -> Ticket:
     """
     found = read_ticket(ticket.name, data, ticket.state)
     if found is None or found.key != ticket.key:
-        raise errors.ConflictError(
-            f"{ticket.key} is being changed by another program", hint="read it again, then try again"
-        )
+        hint = "read it again, then try again"
+        raise errors.ConflictError(f"{ticket.key} is being changed by another program", hint=hint)
     return found
 
 

@@ -113,9 +113,8 @@ def _check_closed(content: str) -> None:
     try:
         check_closed(read_blocks(content))
     except InvalidRequestError as error:
-        raise InvalidRequestError(
-            f"data.content: {error.message}", parameter="data", hint=error.hint
-        ) from None
+        problem = f"data.content: {error.message}"
+        raise InvalidRequestError(problem, parameter="data", hint=error.hint) from None
 
 
 def _string_of(data: Mapping[str, object], name: str) -> str | None:
@@ -126,9 +125,8 @@ def _string_of(data: Mapping[str, object], name: str) -> str | None:
     """
     value = data.get(name)
     if value is None and name == "title":
-        raise MissingRequestError(
-            "data.title is required", parameter="data", hint='give {"title": "First bug"}'
-        )
+        problem = "data.title is required"
+        raise MissingRequestError(problem, parameter="data", hint='give {"title": "First bug"}')
     if value is not None and not isinstance(value, str):
         raise InvalidRequestError(f"data.{name} is not a string", parameter="data", hint="give a string")
     return value

@@ -140,9 +140,8 @@ class SharedFolder:
                     return new
                 if present == data:
                     break
-        raise ConflictError(
-            f"{label} is being written by another program", hint="read it again, then try again"
-        )
+        problem = f"{label} is being written by another program"
+        raise ConflictError(problem, hint="read it again, then try again")
 
     def _check_size(self, label: str, data: bytes) -> None:
         if len(data) > self.max_bytes:

@@ -41,10 +41,9 @@ def next_number(project: Project, folder: Folder, listing: FolderListing) -> int
             known[int(digits)] = printable(name)
     highest = max(known)
     if highest >= MAX_NUMBER:
-        raise ClosedError(
-            f"{project.code} has no number left: the highest is {highest} (of {known[highest]})",
-            hint="if that number is a mistake, change the name and the code of the file",
-        )
+        problem = f"{project.code} has no number left: the highest is {highest} (of {known[highest]})"
+        hint = "if that number is a mistake, change the name and the code of the file"
+        raise ClosedError(problem, hint=hint)
     return highest + 1
 
 

@@ -310,6 +310,5 @@ def _entries(folder: str) -> list[os.DirEntry[str]]:
 
 
 def _outside(path: str) -> errors.OutsideRootError:
-    return errors.OutsideRootError(
-        f"{path!r} lies outside {NAME}/", hint=f"use a path below it, e.g. reference/{CONTEXT}"
-    )
+    hint = f"use a path below it, e.g. reference/{CONTEXT}"
+    return errors.OutsideRootError(f"{path!r} lies outside {NAME}/", hint=hint)

@@ -142,9 +142,8 @@ class AccessStore:
             for row in tx.all(f"{_SELECT} WHERE lower(name) = lower(:name)", name=clean):
                 entry = _entry(row, tx.now)
                 if entry.state == "valid" or row["name"] != clean:
-                    raise AlreadyExistsError(
-                        f"{row['name']!r} has a token already", hint="revoke it, or choose another name"
-                    )
+                    problem = f"{row['name']!r} has a token already"
+                    raise AlreadyExistsError(problem, hint="revoke it, or choose another name")
             ends = None if lifetime is None else later(tx.now, lifetime)
             tx.run("DELETE FROM access_token WHERE name = :name", name=clean)
             tx.insert("access_token", "name", created_at=tx.now, expires_at=ends, **values)

@@ -62,9 +62,8 @@ def _tables(source: Stores, target: Stores, here: Transaction, there: Transactio
         raise DatabaseError("the databases have other tables", hint="bring both to one version first")
     for name in tables:
         if there.one(f"SELECT 1 FROM {name} LIMIT 1") is not None:
-            raise AlreadyExistsError(
-                f"the target has rows in {name}", hint="copy to an empty database or a new folder"
-            )
+            problem = f"the target has rows in {name}"
+            raise AlreadyExistsError(problem, hint="copy to an empty database or a new folder")
     order = TopologicalSorter(
         {name: {*table.parents} & tables.keys() - {name} for name, table in tables.items()}
     )

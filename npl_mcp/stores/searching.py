@@ -102,12 +102,11 @@ class _Kind:
     def _read(
         self, tx: Transaction, tables: str, where: str, order: str, most: int, given: Mapping[str, object]
     ) -> list[Row]:
-        return tx.all(
+        sql = (
             f"SELECT {self.columns}, {self.words} AS words FROM {tables} WHERE {self.where} AND {where}"
-            f" ORDER BY {order} LIMIT :most",
-            most=most,
-            **given,
+            f" ORDER BY {order} LIMIT :most"
         )
+        return tx.all(sql, most=most, **given)
 
     def match(self, row: Row, words: Sequence[str]) -> Match:
         """Return the match of a row with some words."""

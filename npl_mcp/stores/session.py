@@ -134,9 +134,8 @@ def find(tx: Transaction, session_id: str) -> Row:
     row = tx.one(f"SELECT {_COLUMNS} FROM session WHERE id = :id", id=session_id)
     if row is None:
         newest = tx.all("SELECT id FROM session ORDER BY number DESC LIMIT :most", most=_COMPARED)
-        raise SessionNotFoundError(
-            f"there is no session {session_id!r}", near=near_names(session_id, (row["id"] for row in newest))
-        )
+        problem = f"there is no session {session_id!r}"
+        raise SessionNotFoundError(problem, near=near_names(session_id, (row["id"] for row in newest)))
     return row
 
 
@@ -171,9 +170,8 @@ def touch(tx: Transaction, number: int, rooms: int = 0, artifacts: int = 0) -> N
 
 
 def _archived(session_id: str) -> ClosedError:
-    return ClosedError(
-        f"session {session_id!r} is archived", hint="set its status to active with session_update first"
-    )
+    problem = f"session {session_id!r} is archived"
+    return ClosedError(problem, hint="set its status to active with session_update first")
 
 
 def link_artifact(tx: Transaction, number: int, artifact_id: int) -> None:
@@ -263,8 +261,7 @@ def _insert(tx: Transaction, wanted: str | None, title: str | None) -> Row:
             "session", _COLUMNS, "id", id=session_id, title=title, created_at=tx.now, updated_at=tx.now
         )
         if row is None and wanted is not None:
-            raise AlreadyExistsError(
-                f"there is already a session {wanted!r}", hint="choose another id, or leave it out"
-            )
+            problem = f"there is already a session {wanted!r}"
+            raise AlreadyExistsError(problem, hint="choose another id, or leave it out")
     add_total(tx, 1, "session", f"session:{row['status']}")
     return row

@@ -269,9 +269,8 @@ class _Source:
             where += _NEWEST.get(self._kind, "") if self._named == self._values else ""
         else:
             total = self._tx.value(f"SELECT count(*) {where}", **values)
-        page = self._tx.some(
-            f"SELECT * {where} ORDER BY found.at DESC, found.id DESC LIMIT :most", most=most, **values
-        )
+        sql = f"SELECT * {where} ORDER BY found.at DESC, found.id DESC LIMIT :most"
+        page = self._tx.some(sql, most=most, **values)
         items = tuple(_ITEMS[self._kind](self._tx, page[::-1]))
         return Part(items, total, self._names(), counts, first, last, cursor or 0)
 
@@ -282,21 +281,19 @@ class _Source:
         return Newer(tuple(_ITEMS[self._kind](self._tx, page)), page[-1]["number"] if page else cursor)
 
     def _names(self) -> dict[str, int]:
-        names = self._tx.all(
+        sql = (
             f"SELECT found.who, count(*) AS count {self._all} WHERE found.who IS NOT NULL"
-            " GROUP BY found.who ORDER BY count(*) DESC, found.who LIMIT :most",
-            most=MOST_NAMES,
-            **self._values,
+            " GROUP BY found.who ORDER BY count(*) DESC, found.who LIMIT :most"
         )
+        names = self._tx.all(sql, most=MOST_NAMES, **self._values)
         return {row["who"]: row["count"] for row in names}
 
     def _counts(self, unit: Unit) -> tuple[Count, ...]:
-        counted = self._tx.all(
+        sql = (
             f"SELECT substr(found.at, 1, {unit.characters}) AS part, count(*) AS count {self._theirs}"
-            " GROUP BY part ORDER BY part LIMIT :most",
-            most=LARGEST_PAGE,
-            **self._named,
+            " GROUP BY part ORDER BY part LIMIT :most"
         )
+        counted = self._tx.all(sql, most=LARGEST_PAGE, **self._named)
         return tuple(Count(row["part"], row["count"]) for row in counted)
 
 

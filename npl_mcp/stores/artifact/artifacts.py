@@ -151,9 +151,8 @@ def require_open(tx: Transaction, artifact_id: int) -> Row:
     """
     row = require(tx, artifact_id)
     if row["archived_at"] is not None:
-        raise errors.ClosedError(
-            f"artifact {artifact_id} is archived", hint="artifact_archive with archived=false brings it back"
-        )
+        hint = "artifact_archive with archived=false brings it back"
+        raise errors.ClosedError(f"artifact {artifact_id} is archived", hint=hint)
     return row
 
 
@@ -168,17 +167,15 @@ def require_revision(tx: Transaction, artifact_id: int, revision_num: int | None
 
 def _revision(tx: Transaction, artifact: Row, revision_num: int | None) -> Row:
     last = artifact["revision_count"] - 1
-    row = tx.one(
+    sql = (
         "SELECT id, artifact_id, revision_num, created_at, created_by, filename, size, digest, purpose, notes"
-        " FROM revision WHERE artifact_id = :artifact AND revision_num = :number",
-        artifact=artifact["id"],
-        number=last if revision_num is None else revision_num,
+        " FROM revision WHERE artifact_id = :artifact AND revision_num = :number"
     )
+    row = tx.one(sql, artifact=artifact["id"], number=last if revision_num is None else revision_num)
     if row is None:
         problem = f"artifact {artifact['id']} has no revision {revision_num}"
-        raise errors.RecordNotFoundError(
-            problem, hint=f"it has 0 to {last}" if last else "it has only revision 0"
-        )
+        hint = f"it has 0 to {last}" if last else "it has only revision 0"
+        raise errors.RecordNotFoundError(problem, hint=hint)
     return row
 
 
@@ -224,9 +221,8 @@ class ArtifactStore:
             current = artifact["revision_count"] - 1
             if expect not in (None, current):
                 problem = f"artifact {artifact_id} is at revision {current}, not {expect}"
-                raise errors.ConflictError(
-                    problem, hint=f"read revision {current}, then send expect={current}"
-                )
+                hint = f"read revision {current}, then send expect={current}"
+                raise errors.ConflictError(problem, hint=hint)
             digest = digest_of(draft.content)
             same = tx.one(_SAME, owner=artifact_id, digest=digest, by=draft.created_by) if once else None
             if same is not None:
@@ -346,8 +342,7 @@ def _insert(tx: Transaction, name: str, kind: str) -> Row:
     if row is None:
         taken = tx.value("SELECT id FROM artifact WHERE name = :name", name=name)
         problem = f"there is already an artifact {name!r}"
-        raise errors.AlreadyExistsError(
-            problem, hint=f"add a revision to artifact {taken}, or choose another name"
-        )
+        hint = f"add a revision to artifact {taken}, or choose another name"
+        raise errors.AlreadyExistsError(problem, hint=hint)
     add_total(tx, 1, _TOTALS[False])
     return row

@@ -44,9 +44,8 @@ def check_size(size: int, most: int) -> None:
     :raises TooLargeError: the size exceeds the limit of the settings.
     """
     if size > most:
-        raise TooLargeError(
-            f"the file has {size:,} bytes", hint=f"at most {most:,} are taken (NPL_MAX_ARTIFACT_BYTES)"
-        )
+        problem = f"the file has {size:,} bytes"
+        raise TooLargeError(problem, hint=f"at most {most:,} are taken (NPL_MAX_ARTIFACT_BYTES)")
 
 
 def decode(file_content_base64: str, most: int) -> bytes:
@@ -80,9 +79,8 @@ def given_content(content: str | None, file_content_base64: str | None, most: in
     :raises TooLargeError: base64 encodes too many bytes.
     """
     if content is not None and file_content_base64 is not None:
-        raise checks.invalid(
-            "content", "and file_content_base64 are both given", "give text as content, other files in base64"
-        )
+        problem = "and file_content_base64 are both given"
+        raise checks.invalid("content", problem, "give text as content, other files in base64")
     if content is None and file_content_base64 is not None:
         return decode(file_content_base64, most)
     if not content:

@@ -70,9 +70,8 @@ def driver() -> Any:
     try:
         import psycopg
     except ImportError:
-        raise DatabaseError(
-            "NPL_DATABASE_URL needs a driver that is not installed", hint=how_to_install("postgres")
-        ) from None
+        problem = "NPL_DATABASE_URL needs a driver that is not installed"
+        raise DatabaseError(problem, hint=how_to_install("postgres")) from None
     # The driver also raises the errors of its warnings, which would reveal user and database.
     logging.getLogger("psycopg").setLevel(logging.ERROR)
     return psycopg
@@ -432,9 +431,8 @@ def _translated(sql: str, lists: tuple[str, ...]) -> str:
 
 def _unreadable() -> DatabaseError:
     # The address is omitted: it may hold a password.
-    return DatabaseError(
-        "the address of the database cannot be read", hint="e.g. postgresql://user@host/database"
-    )
+    problem = "the address of the database cannot be read"
+    return DatabaseError(problem, hint="e.g. postgresql://user@host/database")
 
 
 _NOW = """to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')"""

@@ -311,9 +311,8 @@ class SqliteEngine(engine.Engine):
     def set_last_number(self, transaction: Any, table: engine.StoreTable, number: int) -> None:
         """Set the highest number of a numbered table; the next row gets the number after it."""
         transaction.run("DELETE FROM sqlite_sequence WHERE name = :name", name=table.name)
-        transaction.run(
-            "INSERT INTO sqlite_sequence (name, seq) VALUES (:name, :seq)", name=table.name, seq=number
-        )
+        sql = "INSERT INTO sqlite_sequence (name, seq) VALUES (:name, :seq)"
+        transaction.run(sql, name=table.name, seq=number)
 
     def rows(self, read: Callable[[], AbstractContextManager[Any]]) -> Iterator[engine.TableRow]:
         """Return every row of every table, a page at a time, including unreadable rows."""

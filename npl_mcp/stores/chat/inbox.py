@@ -79,13 +79,12 @@ def deliver(tx: Transaction, event: Posted, kind: str, personas: Sequence[str]) 
     """
     if not personas:
         return ()
-    tx.run(
+    sql = (
         "INSERT INTO mailbox (persona, total, unread)"
         " SELECT persona, 1, 1 FROM member WHERE room_id = :room AND persona IN :personas"
-        " ON CONFLICT (persona) DO UPDATE SET total = mailbox.total + 1, unread = mailbox.unread + 1",
-        room=event.room_id,
-        personas=personas,
+        " ON CONFLICT (persona) DO UPDATE SET total = mailbox.total + 1, unread = mailbox.unread + 1"
     )
+    tx.run(sql, room=event.room_id, personas=personas)
     rows = tx.all(
         "INSERT INTO notification (persona, event_id, notification_type, created_at)"
         " SELECT persona, :event, :kind, :moment FROM member"
@@ -151,7 +150,6 @@ def mark_read(tx: Transaction, notification_id: int, whose: str | None = None) -
         return MarkedRead(notification_id, tx.now)
     earlier = tx.value(f"SELECT read_at FROM notification WHERE {which}", **values)
     if earlier is None:
-        raise RecordNotFoundError(
-            f"there is no notification {notification_id}", hint="chat_get_notifications lists them"
-        )
+        problem = f"there is no notification {notification_id}"
+        raise RecordNotFoundError(problem, hint="chat_get_notifications lists them")
     return MarkedRead(notification_id, earlier)

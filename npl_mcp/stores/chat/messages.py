@@ -133,9 +133,8 @@ def _check(kind: str, persona: str, to: str | None, answered: int | None) -> Non
         problem = f"a message of the kind {kind} is to everybody"
         raise InvalidRequestError(problem, parameter="to", hint='give it with kind="handoff"')
     if to == persona:
-        raise InvalidRequestError(
-            "a handoff needs another member", parameter="to", hint="name another member"
-        )
+        problem = "a handoff needs another member"
+        raise InvalidRequestError(problem, parameter="to", hint="name another member")
     if kind == "ack" and answered is None:
         raise checks.missing("reply_to_id", "is missing", "give the event_id of the handoff")
 
@@ -149,9 +148,8 @@ def _require_open(tx: Transaction, event_id: int, persona: str) -> None:
     """
     row = tx.one("SELECT persona, ack_event_id FROM handoff WHERE event_id = :event", event=event_id)
     if row is None:
-        raise InvalidRequestError(
-            f"event {event_id} is no handoff", parameter="reply_to_id", hint="give the event_id of a handoff"
-        )
+        problem = f"event {event_id} is no handoff"
+        raise InvalidRequestError(problem, parameter="reply_to_id", hint="give the event_id of a handoff")
     if row["persona"] != persona:
         raise NotAllowedError(f"handoff {event_id} is to {row['persona']!r}")
     if row["ack_event_id"] is not None:

@@ -145,9 +145,8 @@ def create(
     )
     if row is None:
         taken = tx.value("SELECT id FROM room WHERE name = :name", name=name)
-        raise errors.AlreadyExistsError(
-            f"there is already a room {name!r}, room {taken}", hint="choose another name"
-        )
+        hint = "choose another name"
+        raise errors.AlreadyExistsError(f"there is already a room {name!r}, room {taken}", hint=hint)
     _join(tx, row["id"], personas)
     add_total(tx, 1, _TOTAL, *(f"{_TOTAL}:{persona}" for persona in personas))
     return NewRoom(row["id"], its_id, name, description, tuple(personas))
@@ -323,18 +322,16 @@ def post(
     :raises ClosedError: the room or its session is archived.
     """
     # Checked in the same statement: another round trip to a remote database would delay all other writers.
-    room = tx.one(
+    sql = (
         "UPDATE room SET event_count = event_count + 1 WHERE id = :room AND archived_at IS NULL"
         " AND EXISTS (SELECT 1 FROM member WHERE room_id = :room AND persona = :persona)"
-        " RETURNING event_count, session_number",
-        room=room_id,
-        persona=persona,
+        " RETURNING event_count, session_number"
     )
+    room = tx.one(sql, room=room_id, persona=persona)
     if room is None:
         require_member(tx, room_id, persona)
-        raise errors.ClosedError(
-            f"room {room_id} is archived", hint="chat_update_room with the action reopen opens it again"
-        )
+        hint = "chat_update_room with the action reopen opens it again"
+        raise errors.ClosedError(f"room {room_id} is archived", hint=hint)
     written = tx.one(
         "INSERT INTO event (room_id, position, event_type, persona, timestamp, data, reply_to_id)"
         " VALUES (:room, :position, :event_type, :persona,"
@@ -424,9 +421,8 @@ def room_of(tx: Transaction, event_id: int) -> int:
 
 def no_event(event_id: int) -> errors.RecordNotFoundError:
     """Return the error for an event that does not exist."""
-    return errors.RecordNotFoundError(
-        f"there is no event {event_id}", hint="chat_get_feed shows the events of a room"
-    )
+    hint = "chat_get_feed shows the events of a room"
+    return errors.RecordNotFoundError(f"there is no event {event_id}", hint=hint)
 
 
 def _json(data: Mapping[str, object]) -> str:

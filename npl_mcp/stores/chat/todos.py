@@ -198,9 +198,8 @@ def claim(tx: Transaction, event_id: int, persona: str, seconds: int) -> Claim:
     before = _require(tx, event_id)
     rooms.require_member(tx, before["room_id"], persona)
     if before["status"] not in STATUSES[:2]:
-        raise ConflictError(
-            f"todo {event_id} is {before['status']}", hint="chat_list_todos shows what is open"
-        )
+        problem = f"todo {event_id} is {before['status']}"
+        raise ConflictError(problem, hint="chat_list_todos shows what is open")
     if before["assigned_to"] not in (None, persona):
         raise _claimed(event_id, before)
     waits = _blockers(tx, [event_id]).get(event_id)
@@ -403,9 +402,8 @@ def _block(tx: Transaction, event_id: int, room_id: int, blockers: Sequence[int]
     tx.run("DELETE FROM todo_blocker WHERE todo_id = :todo", todo=event_id)
     tx.insert_many("todo_blocker", [{"todo_id": event_id, "blocker_id": blocker} for blocker in blockers])
     if blockers and tx.value(_CIRCLE, todo=event_id):
-        raise InvalidRequestError(
-            f"todo {event_id} would wait for itself", parameter="blocked_by", hint="leave one of them out"
-        )
+        problem = f"todo {event_id} would wait for itself"
+        raise InvalidRequestError(problem, parameter="blocked_by", hint="leave one of them out")
 
 
 _CIRCLE = """

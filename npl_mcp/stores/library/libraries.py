@@ -348,12 +348,11 @@ def _id_of(tx: Transaction, name: str) -> int:
 
 
 def _files(tx: Transaction, library: int, number: int) -> dict[str, LibraryFile]:
-    rows = tx.all(
+    sql = (
         "SELECT path, digest, size FROM library_file WHERE library_id = :library"
-        " AND last_revision >= :number AND first_revision <= :number",
-        library=library,
-        number=number,
+        " AND last_revision >= :number AND first_revision <= :number"
     )
+    rows = tx.all(sql, library=library, number=number)
     # Databases sort by the locale of their machine.
     rows.sort(key=lambda row: row["path"])
     return {sound_path(row["path"]): filled(LibraryFile, row) for row in rows}

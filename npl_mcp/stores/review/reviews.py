@@ -79,9 +79,8 @@ def comment(
         review = _open(tx, review_id)
     revision, content = artifacts.content(review["artifact_id"], review["revision_num"])
     if not isinstance(meant, annotation.Spot) and as_text(content) is None:
-        raise InvalidRequestError(
-            "the file is not text and has no lines", parameter="location", hint="write @x:<n>,y:<n>"
-        )
+        problem = "the file is not text and has no lines"
+        raise InvalidRequestError(problem, parameter="location", hint="write @x:<n>,y:<n>")
     selector = meant.text if isinstance(meant, Selector) else None
     place = (
         annotation.section_lines(content, revision.filename, meant) if isinstance(meant, Selector) else meant
@@ -176,9 +175,8 @@ def complete(
     """
     review = _review(tx, review_id)
     if reviewer not in (None, review["reviewer_persona"]):
-        raise errors.NotAllowedError(
-            f"review {review_id} is {review['reviewer_persona']!r}'s", hint="begin your own"
-        )
+        hint = "begin your own"
+        raise errors.NotAllowedError(f"review {review_id} is {review['reviewer_persona']!r}'s", hint=hint)
     if review["status"] == "in_progress":
         sql = (
             "UPDATE review SET status = 'completed', completed_at = :now, overall_comment = :comment,"
@@ -273,9 +271,8 @@ def _drawn(
 ) -> tuple[Picture, Stored]:
     """Return a picture with marks and a legend, and its stored revision."""
     if picture_format(content) is None:
-        raise errors.StoreError(
-            f"{revision.filename!r} cannot be annotated", hint="text in UTF-8, PNG and JPEG can"
-        )
+        hint = "text in UTF-8, PNG and JPEG can"
+        raise errors.StoreError(f"{revision.filename!r} cannot be annotated", hint=hint)
     marks = [
         Mark(label.rpartition("-")[2], remark.x, remark.y, remark.persona, remark.comment)
         for label, remark in labelled
@@ -373,14 +370,13 @@ def _review(tx: Transaction, review_id: int) -> Row:
 
 def _thread(tx: Transaction, comment_id: int, artifact_id: int) -> Row:
     """Return the first comment of a comment's thread."""
-    row = tx.one(
+    sql = (
         "SELECT thread.id, thread.resolved_at FROM review_comment"
         " JOIN review ON review.id = review_comment.review_id"
         " JOIN review_comment AS thread ON thread.id = coalesce(review_comment.reply_to, review_comment.id)"
-        " WHERE review_comment.id = :comment AND review.artifact_id = :artifact",
-        comment=comment_id,
-        artifact=artifact_id,
+        " WHERE review_comment.id = :comment AND review.artifact_id = :artifact"
     )
+    row = tx.one(sql, comment=comment_id, artifact=artifact_id)
     if row is None:
         hint = "review_get lists the comments of a review"
         raise errors.RecordNotFoundError(f"artifact {artifact_id} has no comment {comment_id}", hint=hint)
@@ -392,12 +388,11 @@ def _revision(tx: Transaction, artifact_id: int, revision_id: int) -> Row:
     sql = "SELECT id, revision_num, filename FROM revision WHERE artifact_id = :artifact AND id = :revision"
     row = tx.one(sql, artifact=artifact_id, revision=revision_id)
     if row is None:
-        newest = tx.all(
+        sql = (
             "SELECT id, revision_num FROM revision WHERE artifact_id = :artifact"
-            " ORDER BY revision_num DESC LIMIT :most",
-            artifact=artifact_id,
-            most=_NAMED,
+            " ORDER BY revision_num DESC LIMIT :most"
         )
+        newest = tx.all(sql, artifact=artifact_id, most=_NAMED)
         known = ", ".join(f"{one['id']} (revision {one['revision_num']})" for one in newest)
         problem = f"artifact {artifact_id} has no revision with the revision_id {revision_id}"
         raise errors.RecordNotFoundError(problem, hint=f"its revision_ids are {known}")

@@ -240,12 +240,11 @@ def create(tx: Transaction, project: str, session_id: str, task: str | None) -> 
 
     :raises AlreadyExistsError: another id differs only in case; some file systems would mix up their folders.
     """
-    twin = tx.one(
+    sql = (
         "SELECT id FROM worklog_session"
-        " WHERE project = :project AND archived_as IS NULL AND lower(id) = lower(:id)",
-        project=project,
-        id=session_id,
+        " WHERE project = :project AND archived_as IS NULL AND lower(id) = lower(:id)"
     )
+    twin = tx.one(sql, project=project, id=session_id)
     if twin is not None:
         raise AlreadyExistsError(f"there is a session {twin['id']!r}", hint="use that, or another id")
     return by_number(tx, insert(tx, project, WorklogSession(session_id, "active", tx.now, task)))
@@ -327,12 +326,11 @@ def append(tx: Transaction, number: int, ts: str, values: Mapping[str, Any]) -> 
     :param values: the other columns of the entry.
     :returns: the number.
     """
-    seq = tx.value(
+    sql = (
         "UPDATE worklog_session SET entry_count = entry_count + 1, last_entry = :ts"
-        " WHERE number = :number RETURNING entry_count",
-        ts=ts,
-        number=number,
+        " WHERE number = :number RETURNING entry_count"
     )
+    seq = tx.value(sql, ts=ts, number=number)
     tx.insert("worklog_entry", "seq", session_number=number, seq=seq, ts=ts, **values)
     sql = """
         INSERT INTO worklog_agent (session_number, agent_id, entry_count) VALUES (:number, :agent_id, 1)

@@ -116,9 +116,8 @@ def export(
             return Path(folder.path)
     except OSError as error:
         where = f"to {target.name[:64]!r}" if target is not None else f"below {SESSIONS}"
-        raise StorageError(
-            f"the worklog cannot be written {where}: {error.strerror}", hint="name another folder"
-        ) from error
+        problem = f"the worklog cannot be written {where}: {error.strerror}"
+        raise StorageError(problem, hint="name another folder") from error
 
 
 def _place(project: str, session: WorklogSession, target: Path | None) -> tuple[str, str, int]:

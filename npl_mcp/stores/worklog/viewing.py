@@ -141,12 +141,11 @@ def since(tx: Transaction, project: str, session_id: str, wanted: Wanted, seq: i
 def _lanes(
     tx: Transaction, where: str, values: Mapping[str, Any], characters: int
 ) -> tuple[AgentActivity, ...]:
-    most = tx.all(
+    sql = (
         f"SELECT agent_id, count(*) AS count FROM worklog_entry WHERE {where}"
-        " GROUP BY agent_id ORDER BY count(*) DESC, agent_id LIMIT :most",
-        most=MOST_LANES,
-        **values,
+        " GROUP BY agent_id ORDER BY count(*) DESC, agent_id LIMIT :most"
     )
+    most = tx.all(sql, most=MOST_LANES, **values)
     counted: dict[str, list[Count]] = {row["agent_id"]: [] for row in most}
     if not counted:
         return ()
@@ -161,13 +160,12 @@ def _lanes(
 
 
 def _words(tx: Transaction, number: int, column: str) -> dict[str, int]:
-    found: list[Row] = tx.all(
+    sql = (
         f"SELECT {column} AS word, count(*) AS count FROM worklog_entry"
         f" WHERE session_number = :number AND {column} IS NOT NULL"
-        f" GROUP BY {column} ORDER BY count(*) DESC, {column} LIMIT :most",
-        number=number,
-        most=MOST_WORDS,
+        f" GROUP BY {column} ORDER BY count(*) DESC, {column} LIMIT :most"
     )
+    found: list[Row] = tx.all(sql, number=number, most=MOST_WORDS)
     return {row["word"]: row["count"] for row in found}
 
 

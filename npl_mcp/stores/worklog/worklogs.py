@@ -237,12 +237,11 @@ def close(tx: Transaction, project: str, session_id: str | None, agent: str = ""
     :param archive: whether to move it to the archive as well; its id can then be reused.
     """
     number = rows.chosen(tx, project, session_id, agent)["number"]
-    tx.run(
+    sql = (
         "UPDATE worklog_session SET status = 'closed', closed = :closed"
-        " WHERE number = :number AND status = 'active'",
-        closed=tx.now,
-        number=number,
+        " WHERE number = :number AND status = 'active'"
     )
+    tx.run(sql, closed=tx.now, number=number)
     if archive:
         rows.archive(tx, project, number)
     if rows.own(tx, project, "") == number:
