@@ -381,7 +381,7 @@ class ChangeRequests:
             nonlocal before
             before = _same(found, data)
             new = edit(before, data)
-            if new is not None and read_ticket(found.name, new, found.state) is None:
+            if new is not None and isinstance(read_ticket(found.name, new, found.state), str):
                 raise errors.TooLargeError(f"the front matter of {found.key} would be too long")
             return new
 
@@ -432,7 +432,7 @@ def _same(ticket: Ticket, data: bytes) -> Ticket:
     :raises ConflictError: the file is no longer this change request.
     """
     found = read_ticket(ticket.name, data, ticket.state)
-    if found is None or found.key != ticket.key:
+    if isinstance(found, str) or found.key != ticket.key:
         hint = "read it again, then try again"
         raise errors.ConflictError(f"{ticket.key} is being changed by another program", hint=hint)
     return found

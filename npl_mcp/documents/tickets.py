@@ -155,8 +155,8 @@ class Tickets:
         return kept.listing(folder)
 
 
-def read_ticket(name: str, data: bytes, state: Fingerprint) -> Ticket | None:
-    """Read a change request; ``None`` if the file is not a change request.
+def read_ticket(name: str, data: bytes, state: Fingerprint) -> Ticket | str:
+    """Read a change request; the reason, possibly empty, if the file is not a change request.
 
     :param name: name of the file.
     :param data: content of the file.
@@ -168,7 +168,8 @@ def read_ticket(name: str, data: bytes, state: Fingerprint) -> Ticket | None:
     code = found.get("code")
     number = number_in(code) if isinstance(code, str) else None
     if not isinstance(code, str) or number is None:
-        return None
+        is_long = isinstance(code, str) and has_long_number(code)
+        return f"the number of its code {str(code)[:64]!r} is too long" if is_long else ""
     title = title_in(body) or found.get("title")
     if not isinstance(title, str) or not title:
         title = printable(name[: -len(SUFFIX)]).removeprefix(code).replace("-", " ").strip() or code
@@ -193,15 +194,7 @@ def _read_file(folder: SharedFolder, name: str, state: Fingerprint) -> _FileStat
     try:
         document = FileReader(folder.max_bytes, ()).read(folder.found(name))
         state = replace(document.fingerprint, path=state.path)
-        found: Ticket | str = read_ticket(name, document.data, state) or _reason_against(document.data)
+        found = read_ticket(name, document.data, state)
     except (DocumentError, DocumentNotFoundError) as error:
         found = error.message
     return _FileState(state, is_settled(state.mtime_ns, now), found)
-
-
-def _reason_against(data: bytes) -> str:
-    """Return the reason why a file with such a name is not a change request; ``""`` without a special one."""
-    code = values(divide(data)[0]).get("code")
-    if isinstance(code, str) and has_long_number(code):
-        return f"the number of its code {code[:64]!r} is too long"
-    return ""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import TypeVar
 
 from npl_index.errors import DocumentNotFoundError, UnreadableDocumentError
@@ -162,15 +161,19 @@ class LibraryStore:
                 return Push(number, found)
             fresh = [*found.added, *found.changed]
             _write_contents(tx, {files[path].digest: path for path in fresh}, read)
-            moment, number = tx.now, number + 1
-            library = _moved(tx, name, number, moment)
+            number += 1
+            sql = (
+                "INSERT INTO library (name, created_at, revision) VALUES (:name, :now, :number)"
+                " ON CONFLICT (name) DO UPDATE SET revision = excluded.revision RETURNING id"
+            )
+            library = tx.value(sql, name=name, now=tx.now, number=number)
             _write_files(tx, library, number, files, found)
             tx.insert(
                 "library_revision",
                 "number",
                 library_id=library,
                 number=number,
-                created_at=moment,
+                created_at=tx.now,
                 created_by=by,
                 message=note,
                 digest=_digest_of(files),
@@ -363,37 +366,24 @@ def _digest_of(files: Files) -> str:
     return digest_of("".join(lines).encode())
 
 
-def _moved(tx: Transaction, name: str, number: int, moment: str) -> int:
-    """Set the current revision of a library, which may be new; return the library's id."""
-    sql = (
-        "INSERT INTO library (name, created_at, revision) VALUES (:name, :now, :number)"
-        " ON CONFLICT (name) DO UPDATE SET revision = excluded.revision RETURNING id"
-    )
-    library: int = tx.value(sql, name=name, now=moment, number=number)
-    return library
-
-
 def _write_contents(tx: Transaction, paths: Mapping[str, str], read: Callable[[str], bytes]) -> None:
     """Store the contents not yet stored.
 
     :param paths: the path of a file with each content, by digest.
     """
-    left = iter([digest for part in _parts(list(paths), _NAMED) for digest in _unknown(tx, part)])
-    while part := list(islice(left, _AT_ONCE)):
+    sql = "SELECT digest FROM library_content WHERE digest IN :digests"
+    for part in _parts(list(paths), _AT_ONCE):
+        known = {row["digest"] for row in tx.all(sql, digests=part)}
         rows = []
         for digest in part:
+            if digest in known:
+                continue
             data = read(paths[digest])
             if digest_of(data) != digest:
                 problem = f"{paths[digest]!r} changed while it was pushed; nothing was pushed"
                 raise ConflictError(problem, hint="push again")
             rows.append({"digest": digest, "data": data})
         tx.insert_many("library_content", rows)
-
-
-def _unknown(tx: Transaction, digests: Sequence[str]) -> Iterator[str]:
-    rows = tx.all("SELECT digest FROM library_content WHERE digest IN :digests", digests=digests)
-    known = {row["digest"] for row in rows}
-    return (digest for digest in digests if digest not in known)
 
 
 def _write_files(tx: Transaction, library: int, number: int, files: Files, found: LibraryDifference) -> None:

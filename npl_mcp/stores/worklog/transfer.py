@@ -27,7 +27,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import partial
 from hashlib import sha256
@@ -266,8 +266,7 @@ def _entry_rows(
         counted["entries"] += 1
         counted["dropped_keys"] += parsed[1]
         places.setdefault(parsed[0].seq, counted["entries"])
-        entry = replace(parsed[0], seq=counted["entries"])
-        row = values_of(entry)
+        row = {**values_of(parsed[0]), "seq": counted["entries"]}
         for name in rows.JSON_COLUMNS:
             row[name] = checks.maybe(checks.json_text, row[name], name, LONGEST_LINE)
         yield {"session_number": number, **row}

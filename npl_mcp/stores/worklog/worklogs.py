@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from npl_mcp.stores.base import checks
-from npl_mcp.stores.base.database import Row, Transaction
+from npl_mcp.stores.base.database import Transaction
 from npl_mcp.stores.base.paging import Slice
 from npl_mcp.stores.base.values import filled
 from npl_mcp.stores.changes import Topic
@@ -153,8 +153,11 @@ def log(
     made = none and closed is None and (bool(agent) or not rows.is_used(tx, project))
     if closed is not None:
         row = rows.by_number(tx, closed)
+    elif made:
+        today = tx.now[:10]
+        row = rows.live(tx, project, today) or rows.create(tx, project, today, None)
     else:
-        row = _todays(tx, project) if made else rows.chosen(tx, project, session_id, agent, name)
+        row = rows.chosen(tx, project, session_id, agent, name)
     rows.must_be_open(row)
     if made:
         rows.start(tx, project, row["number"], agent)
@@ -248,11 +251,6 @@ def close(tx: Transaction, project: str, session_id: str | None, agent: str = ""
         rows.set_current(tx, project, None)
     row = rows.by_number(tx, number)
     return filled(Closed, row, session_id=row["id"])
-
-
-def _todays(tx: Transaction, project: str) -> Row:
-    today = tx.now[:10]
-    return rows.live(tx, project, today) or rows.create(tx, project, today, None)
 
 
 def new_id(session_id: str, parameter: str) -> str:
