@@ -163,8 +163,7 @@ class AccessStore:
             sql = "UPDATE access_token SET revoked_at = coalesce(revoked_at, :now) WHERE name = :name"
             done = tx.run(sql, now=tx.now, name=name)
             if not done:
-                names = [row["name"] for row in tx.all("SELECT name FROM access_token")]
-                near = near_names(name[:64], names)
+                near = near_names(name[:64], [row["name"] for row in tx.all("SELECT name FROM access_token")])
                 raise RecordNotFoundError(f"there is no token of {name[:64]!r}", near=near)
 
     def known(self) -> Mapping[str, Identity] | None:

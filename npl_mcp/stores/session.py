@@ -14,7 +14,6 @@ from npl_index.library.references import near_names
 from npl_mcp.stores.base.database import Row, Transaction
 from npl_mcp.stores.base.errors import AlreadyExistsError, ClosedError, SessionNotFoundError
 from npl_mcp.stores.base.paging import Page, Slice
-from npl_mcp.stores.base.totals import add_total, read_total
 from npl_mcp.stores.base.values import conditions, filled
 
 STATUSES = ("active", "completed", "archived")
@@ -214,8 +213,7 @@ def listed(tx: Transaction, part: Slice, status: str | None) -> Page[Session]:
     """
     where, values = conditions(status=("status = :status", status))
     sql = f"SELECT {_COLUMNS} FROM session WHERE {where} ORDER BY number DESC LIMIT :limit OFFSET :offset"
-    total = read_total(tx, f"session:{status}" if status else "session")
-    return tx.page(Session, sql, total, part, **values)
+    return tx.page(Session, sql, tx.total(f"session:{status}" if status else "session"), part, **values)
 
 
 def update(tx: Transaction, session_id: str, title: str | None, status: str | None) -> Session:
@@ -232,8 +230,8 @@ def update(tx: Transaction, session_id: str, title: str | None, status: str | No
     )
     (after,) = tx.all(sql, title=title, status=status, now=tx.now, number=before["number"])
     if after["status"] != before["status"]:
-        add_total(tx, -1, f"session:{before['status']}")
-        add_total(tx, 1, f"session:{after['status']}")
+        tx.add_total(-1, f"session:{before['status']}")
+        tx.add_total(1, f"session:{after['status']}")
     return filled(Session, after)
 
 
@@ -263,5 +261,5 @@ def _insert(tx: Transaction, wanted: str | None, title: str | None) -> Row:
         if row is None and wanted is not None:
             problem = f"there is already a session {wanted!r}"
             raise AlreadyExistsError(problem, hint="choose another id, or leave it out")
-    add_total(tx, 1, "session", f"session:{row['status']}")
+    tx.add_total(1, "session", f"session:{row['status']}")
     return row

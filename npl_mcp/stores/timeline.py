@@ -285,8 +285,7 @@ class _Source:
             f"SELECT found.who, count(*) AS count {self._all} WHERE found.who IS NOT NULL"
             " GROUP BY found.who ORDER BY count(*) DESC, found.who LIMIT :most"
         )
-        names = self._tx.all(sql, most=MOST_NAMES, **self._values)
-        return {row["who"]: row["count"] for row in names}
+        return {row["who"]: row["count"] for row in self._tx.all(sql, most=MOST_NAMES, **self._values)}
 
     def _counts(self, unit: Unit) -> tuple[Count, ...]:
         sql = (

@@ -15,7 +15,6 @@ from npl_mcp.stores.artifact.descriptions import RevisionDraft, check_size, desc
 from npl_mcp.stores.base import errors
 from npl_mcp.stores.base.database import Database, Row, Transaction, digest_of
 from npl_mcp.stores.base.paging import Page, Slice
-from npl_mcp.stores.base.totals import add_total, read_total
 from npl_mcp.stores.base.values import columns, filled
 from npl_mcp.stores.session import ArtifactEntry as ArtifactEntry
 
@@ -291,8 +290,8 @@ def archive(tx: Transaction, artifact_id: int, archived: bool) -> ArchivedArtifa
     if archived != (moment is not None):
         moment = tx.now if archived else None
         tx.run("UPDATE artifact SET archived_at = :moment WHERE id = :id", moment=moment, id=row["id"])
-        add_total(tx, -1, _TOTALS[not archived])
-        add_total(tx, 1, _TOTALS[archived])
+        tx.add_total(-1, _TOTALS[not archived])
+        tx.add_total(1, _TOTALS[archived])
     return ArchivedArtifact(row["id"], row["name"], moment)
 
 
@@ -302,7 +301,7 @@ def listed(tx: Transaction, part: Slice, archived: bool = False) -> Page[Artifac
     :param archived: whether to return the archived artifacts instead of the others.
     """
     sql = _LIST.format(archived="NOT NULL" if archived else "NULL")
-    return tx.page(ArtifactEntry, sql, read_total(tx, _TOTALS[archived]), part)
+    return tx.page(ArtifactEntry, sql, tx.total(_TOTALS[archived]), part)
 
 
 def history(tx: Transaction, artifact_id: int, part: Slice) -> Page[RevisionEntry]:
@@ -344,5 +343,5 @@ def _insert(tx: Transaction, name: str, kind: str) -> Row:
         problem = f"there is already an artifact {name!r}"
         hint = f"add a revision to artifact {taken}, or choose another name"
         raise errors.AlreadyExistsError(problem, hint=hint)
-    add_total(tx, 1, _TOTALS[False])
+    tx.add_total(1, _TOTALS[False])
     return row

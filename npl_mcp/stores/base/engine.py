@@ -185,16 +185,14 @@ class Engine(ABC):
     dialect: str
     """The name of this engine in its own SQL files; see :mod:`npl_mcp.stores.base.migrating`."""
 
+    name: str = ""
+    """Identifier of this database, for a part of a file's name."""
+
     idle_seconds: float | None = None
     """Seconds for which an unused connection stays open; ``None``: as long as the database."""
 
     full: tuple[float, FullError] | None = None
     """The last time without a free connection of the server, by the monotonic clock, and its error."""
-
-    @property
-    def name(self) -> str:
-        """Identifier of this database, for a part of a file's name."""
-        return ""
 
     @abstractmethod
     def driver(self) -> Any:

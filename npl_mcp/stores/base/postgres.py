@@ -162,12 +162,9 @@ class PostgresEngine(engine.Engine):
             place = urlsplit(address.encode().decode())  # UTF-8 only
         except ValueError:
             raise _unreadable() from None
-        self._where = f"{place.netloc.rpartition('@')[2]} {place.path} {place.query}"
-
-    @property
-    def name(self) -> str:
-        """Identifier of this database: a digest of its address without user and password."""
-        return blake2b(self._where.encode(), digest_size=6).hexdigest()
+        # Without user and password.
+        where = f"{place.netloc.rpartition('@')[2]} {place.path} {place.query}"
+        self.name = blake2b(where.encode(), digest_size=6).hexdigest()
 
     def driver(self) -> Any:
         """Return the driver's module."""
@@ -190,7 +187,11 @@ class PostgresEngine(engine.Engine):
         with self.translated():
             raw = _connection_class().connect(where, autocommit=True)
         try:
-            _check_server(raw)
+            if raw.info.server_version < OLDEST_SERVER * 10_000:
+                needed = f"PostgreSQL {OLDEST_SERVER} or later is needed"
+                raise DatabaseError(f"the database cannot be used: {needed}")
+            if raw.info.parameter_status("server_encoding") != "UTF8":
+                raise DatabaseError("the database cannot be used: its encoding is not UTF8", hint=_OWN)
             # A pooler identifies itself with its own name.
             (greeted,) = raw.execute("SELECT pg_backend_pid()", prepare=False).fetchone()
             if greeted != raw.info.backend_pid:
@@ -391,13 +392,6 @@ class _Commits(engine.Commits):
         before = self._seen
         (self._seen,) = self.raw.execute("SELECT pg_current_snapshot()::text").fetchone()
         return self._seen != before
-
-
-def _check_server(raw: Any) -> None:
-    if raw.info.server_version < OLDEST_SERVER * 10_000:
-        raise DatabaseError(f"the database cannot be used: PostgreSQL {OLDEST_SERVER} or later is needed")
-    if raw.info.parameter_status("server_encoding") != "UTF8":
-        raise DatabaseError("the database cannot be used: its encoding is not UTF8", hint=_OWN)
 
 
 _COMMENT = re.compile(r"npl, from schema (\w{1,32}) on")

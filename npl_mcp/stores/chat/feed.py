@@ -146,8 +146,7 @@ def thread(tx: Transaction, event_id: int, page: Slice) -> Page[Event]:
     first = tx.value(_ROOT, event=event_id)
     total = tx.value(f"SELECT count(*) FROM ({_ANSWERS}) AS found", event=first)
     where = f"event.id IN ({_ANSWERS} ORDER BY id LIMIT :limit OFFSET :offset)"
-    items = _events(tx, where, event=first, limit=page.limit, offset=page.offset)
-    return page.page(items, total)
+    return page.page(_events(tx, where, event=first, limit=page.limit, offset=page.offset), total)
 
 
 # An event answers an earlier one, so both recursions end.

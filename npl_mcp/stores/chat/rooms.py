@@ -15,7 +15,6 @@ from npl_mcp.stores import session
 from npl_mcp.stores.base import checks, errors
 from npl_mcp.stores.base.database import Row, Transaction
 from npl_mcp.stores.base.paging import Page, Slice
-from npl_mcp.stores.base.totals import add_total, read_total
 from npl_mcp.stores.base.values import filled
 
 MOST_MEMBERS = 1_000
@@ -148,7 +147,7 @@ def create(
         hint = "choose another name"
         raise errors.AlreadyExistsError(f"there is already a room {name!r}, room {taken}", hint=hint)
     _join(tx, row["id"], personas)
-    add_total(tx, 1, _TOTAL, *(f"{_TOTAL}:{persona}" for persona in personas))
+    tx.add_total(1, _TOTAL, *(f"{_TOTAL}:{persona}" for persona in personas))
     return NewRoom(row["id"], its_id, name, description, tuple(personas))
 
 
@@ -218,7 +217,7 @@ def leave(tx: Transaction, room_id: int, persona: str) -> None:
 
 def _count_member(tx: Transaction, room_id: int, persona: str, more: int) -> None:
     tx.run("UPDATE room SET member_count = member_count + :more WHERE id = :room", more=more, room=room_id)
-    add_total(tx, more, f"{_TOTAL}:{persona}")
+    tx.add_total(more, f"{_TOTAL}:{persona}")
 
 
 def archive(tx: Transaction, room_id: int, persona: str) -> None:
@@ -241,8 +240,8 @@ def _set_archived(tx: Transaction, room_id: int, moment: str | None) -> None:
     tx.run("UPDATE room SET archived_at = :moment WHERE id = :room", moment=moment, room=room_id)
     before, after = (_TOTAL, _ARCHIVED_TOTAL) if moment else (_ARCHIVED_TOTAL, _TOTAL)
     endings = ("", *(f":{persona}" for persona in members(tx, room_id)))
-    add_total(tx, -1, *(before + ending for ending in endings))
-    add_total(tx, 1, *(after + ending for ending in endings))
+    tx.add_total(-1, *(before + ending for ending in endings))
+    tx.add_total(1, *(after + ending for ending in endings))
 
 
 ACTIONS: Mapping[str, Callable[[Transaction, int, str], None]] = {
@@ -287,7 +286,7 @@ def read(tx: Transaction, persona: str | None, archived: bool, page: Slice) -> P
             "SELECT member.room_id AS id FROM member JOIN room ON room.id = member.room_id"
             f" WHERE member.persona = :persona AND {condition}"
         )
-    total = read_total(tx, name)
+    total = tx.total(name)
     source += " ORDER BY id DESC LIMIT :limit OFFSET :offset"
     sql = f"{_SELECT} WHERE room.id IN ({source}) ORDER BY room.id DESC"
     rows = tx.all(sql, limit=page.limit, offset=page.offset, **values)

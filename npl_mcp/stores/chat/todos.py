@@ -252,8 +252,7 @@ def tell_ends(database: Database, persona: str) -> None:
     with database.write() as tx:
         sql = f"UPDATE todo SET lease_told = lease_until WHERE {where} RETURNING event_id"
         for row in tx.all(sql, persona=persona, moment=tx.now):
-            room = rooms.room_of(tx, row["event_id"])
-            event = Posted(row["event_id"], room, tx.now, None)
+            event = Posted(row["event_id"], rooms.room_of(tx, row["event_id"]), tx.now, None)
             inbox.deliver(tx, event, "lease_end", [persona])
 
 

@@ -358,8 +358,7 @@ def entries(tx: Transaction, number: int, first: int, most: int) -> list[Entry]:
         f"SELECT {ENTRY} FROM worklog_entry"
         " WHERE session_number = :number AND seq >= :first ORDER BY seq LIMIT :most"
     )
-    rows = tx.some(sql, number=number, first=first, most=most)
-    return list(map(entry, rows))
+    return list(map(entry, tx.some(sql, number=number, first=first, most=most)))
 
 
 def entry(row: Row) -> Entry:

@@ -134,8 +134,7 @@ def since(tx: Transaction, project: str, session_id: str, wanted: Wanted, seq: i
     """Return the entries after a position, in order, without moving a cursor."""
     where, values = wanted.condition(rows.chosen(tx, project, session_id)["number"])
     sql = f"SELECT {rows.ENTRY} FROM worklog_entry WHERE {where} AND seq > :seq ORDER BY seq LIMIT :most"
-    found = tx.some(sql, seq=seq, most=LARGEST_PAGE, **values)
-    return tuple(map(rows.entry, found))
+    return tuple(map(rows.entry, tx.some(sql, seq=seq, most=LARGEST_PAGE, **values)))
 
 
 def _lanes(
