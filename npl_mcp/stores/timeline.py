@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Generic, TypeVar
 
 from npl_index.cached import cached_property
@@ -271,14 +270,14 @@ class _Source:
             total = self._tx.value(f"SELECT count(*) {where}", **values)
         sql = f"SELECT * {where} ORDER BY found.at DESC, found.id DESC LIMIT :most"
         page = self._tx.some(sql, most=most, **values)
-        items = tuple(_ITEMS[self._kind](self._tx, page[::-1]))
+        items = _items(self._tx, self._kind, page[::-1])
         return Part(items, total, self._names(), counts, first, last, cursor or 0)
 
     def newer(self, cursor: int) -> Newer[Any]:
         """Return the entries after a cursor."""
         sql = f"SELECT * {self._theirs} AND found.number > :cursor ORDER BY found.number LIMIT :most"
         page = self._tx.some(sql, most=NEWS, cursor=cursor, **self._named)
-        return Newer(tuple(_ITEMS[self._kind](self._tx, page)), page[-1]["number"] if page else cursor)
+        return Newer(_items(self._tx, self._kind, page), page[-1]["number"] if page else cursor)
 
     def _names(self) -> dict[str, int]:
         sql = (
@@ -296,29 +295,25 @@ class _Source:
         return tuple(Count(row["part"], row["count"]) for row in counted)
 
 
-def _entries(_: Transaction, page: Sequence[Row]) -> list[Entry]:
-    return [rows.entry({**row, "seq": row["id"], "ts": row["at"], "agent_id": row["who"]}) for row in page]
-
-
-def _events(tx: Transaction, page: Sequence[Row]) -> list[Event]:
-    ids, moment = [row["id"] for row in page], tx.now
+def _items(tx: Transaction, kind: str, page: Sequence[Row]) -> tuple[Any, ...]:
+    if kind == "worklog":
+        return tuple(
+            rows.entry({**row, "seq": row["id"], "ts": row["at"], "agent_id": row["who"]}) for row in page
+        )
+    if kind != "events":
+        return tuple(filled(Revised if kind == "artifacts" else Reviewed, row) for row in page)
+    ids = [row["id"] for row in page]
     reactions = feed.reactions(tx, "event.id IN :ids", {"ids": ids}) if ids else {}
-    return [
-        feed.event({**row, "timestamp": row["at"], "persona": row["who"]}, moment, reactions.get(row["id"]))
+    return tuple(
+        feed.event({**row, "timestamp": row["at"], "persona": row["who"]}, tx.now, reactions.get(row["id"]))
         for row in page
-    ]
+    )
 
 
-def _plain(kind: type[T], _: Transaction, page: Sequence[Row]) -> list[T]:
-    return [filled(kind, row) for row in page]
-
-
-_ITEMS: Mapping[str, Any] = {
-    "events": _events,
-    "artifacts": partial(_plain, Revised),
-    "reviews": partial(_plain, Reviewed),
-    "worklog": _entries,
-}
+_REVIEWED = """
+FROM session_artifact
+JOIN review ON review.artifact_id = session_artifact.artifact_id
+JOIN artifact ON artifact.id = review.artifact_id"""
 
 # Each row has a number that grows with every insertion into the session, independent of clocks.
 _SOURCES = {
@@ -335,33 +330,19 @@ JOIN artifact ON artifact.id = session_artifact.artifact_id
 JOIN revision ON revision.artifact_id = artifact.id
 WHERE session_artifact.session_number = :number""",
     # The steps of a review have ids from two tables, or no id.
-    "reviews": "SELECT row_number() OVER (ORDER BY done.at, done.step, done.id) AS number, done.* FROM ("
-    + " UNION ALL ".join(
-        f"""
-SELECT {step} AS review_id, artifact.name AS name
-FROM session_artifact
-JOIN review ON review.artifact_id = session_artifact.artifact_id
-JOIN artifact ON artifact.id = review.artifact_id {more} = :number"""
-        for step, more in (
-            (
-                "review.id, review.created_at AS at, review.reviewer_persona AS who, 'begun' AS step,"
-                " NULL AS location, NULL AS text, review.id",
-                "WHERE session_artifact.session_number",
-            ),
-            (
-                "review_comment.id, review_comment.created_at, review_comment.persona, 'comment',"
-                " review_comment.location, review_comment.comment, review.id",
-                "JOIN review_comment ON review_comment.review_id = review.id"
-                " WHERE session_artifact.session_number",
-            ),
-            (
-                "review.id, review.completed_at, review.reviewer_persona, 'completed', NULL,"
-                " review.overall_comment, review.id",
-                "WHERE review.completed_at IS NOT NULL AND session_artifact.session_number",
-            ),
-        )
-    )
-    + ") AS done",
+    "reviews": f"""
+SELECT row_number() OVER (ORDER BY done.at, done.step, done.id) AS number, done.* FROM (
+SELECT review.id, review.created_at AS at, review.reviewer_persona AS who, 'begun' AS step,
+    NULL AS location, NULL AS text, review.id AS review_id, artifact.name AS name
+{_REVIEWED} WHERE session_artifact.session_number = :number
+UNION ALL SELECT review_comment.id, review_comment.created_at, review_comment.persona, 'comment',
+    review_comment.location, review_comment.comment, review.id, artifact.name
+{_REVIEWED} JOIN review_comment ON review_comment.review_id = review.id
+WHERE session_artifact.session_number = :number
+UNION ALL SELECT review.id, review.completed_at, review.reviewer_persona, 'completed',
+    NULL, review.overall_comment, review.id, artifact.name
+{_REVIEWED} WHERE review.completed_at IS NOT NULL AND session_artifact.session_number = :number
+) AS done""",
     "worklog": """
 SELECT seq AS number, seq AS id, ts AS at, agent_id AS who, agent_type, action, summary, data, tags, refs
 FROM worklog_entry WHERE session_number = :worklog""",

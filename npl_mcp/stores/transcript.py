@@ -113,14 +113,11 @@ def _worklog(tx: Transaction, project: str, session_id: str) -> Iterator[str]:
         return
     task = f": {_line(found['task'])}" if found["task"] else ""
     yield f"\n## Worklog {found['id']}{task}\n"
-    first = 1
-    while entries := rows.entries(tx, found["number"], first, LARGEST_PAGE):
-        for entry in entries:
-            yield (
-                f"- {entry.seq}, {entry.ts}, {_line(entry.agent_id)}, {_line(entry.action)}:\n"
-                f"{_quoted(entry.summary, '  ')}"
-            )
-        first = entries[-1].seq + 1
+    for entry in rows.every_entry(tx, found["number"]):
+        yield (
+            f"- {entry.seq}, {entry.ts}, {_line(entry.agent_id)}, {_line(entry.action)}:\n"
+            f"{_quoted(entry.summary, '  ')}"
+        )
 
 
 def _line(value: Any) -> str:

@@ -121,6 +121,15 @@ class Transaction:
         conflict = f" ON CONFLICT ({unique}) DO NOTHING" if unique else ""
         return self.one(f"{insertion(table, values)}{conflict} RETURNING {returning}", **values)
 
+    def upsert(self, table: str, key: str, /, **values: Any) -> None:
+        """Insert a row, or update the one with the same key.
+
+        :param key: the columns of the key.
+        """
+        others = (name for name in values if name not in key.split(", "))
+        changes = ", ".join(f"{name} = excluded.{name}" for name in others)
+        self.run(f"{insertion(table, values)} ON CONFLICT ({key}) DO UPDATE SET {changes}", **values)
+
     def page(self, kind: type[T], sql: str, total: int, part: Slice, /, **values: Any) -> Page[T]:
         """Return a page of a list.
 

@@ -151,7 +151,7 @@ class LibraryStore:
         for path in files:
             check_path(path)
         with self._database.read() if dry_run else self._database.write() as tx:
-            current = _current(tx, name)
+            current = _revision(tx, name)
             before = {} if current is None else _files(tx, current["library_id"], current["number"])
             found = LibraryDifference.between(before, files)
             number = 0 if current is None else int(current["number"])
@@ -210,7 +210,7 @@ class LibraryStore:
         :raises RecordNotFoundError: the revision does not exist.
         """
         with self._database.read() as tx:
-            row = _current(tx, name) if number is None else _numbered(tx, name, number)
+            row = _revision(tx, name, number)
             if row is None or not seen(name):
                 raise _missing(tx, name, number, seen)
         return filled(LibraryRevision, row)
@@ -226,7 +226,7 @@ class LibraryStore:
         :returns: ``None`` if ``before`` is not an earlier revision of the same library.
         """
         with self._database.read() as tx:
-            row = _numbered(tx, before.library, before.number)
+            row = _revision(tx, before.library, before.number)
             if row is None or row["digest"] != before.digest or before.number >= after.number:
                 return None
             numbers = {"library": row["library_id"], "before": before.number, "after": after.number}
@@ -314,29 +314,24 @@ def damaged_file(path: str) -> UnreadableDocumentError:
     return UnreadableDocumentError(f"{path!r} is damaged in the database", hint=RESTORE)
 
 
-_REVISION_COLUMNS = (
-    "number, library_revision.created_at, created_by, message, digest, files, bytes, added, changed, removed"
-)
 _REVISIONS = (
-    f"SELECT library_id, library.name AS library, {_REVISION_COLUMNS}"
+    "SELECT library_id, library.name AS library, number, library_revision.created_at, created_by, message,"
+    " digest, files, bytes, added, changed, removed"
     " FROM library JOIN library_revision ON library_id = library.id"
 )
 _CURRENT = f"{_REVISIONS} AND number = library.revision"
 
 
-def _current(tx: Transaction, name: str) -> Row | None:
-    return tx.one(f"{_CURRENT} WHERE library.name = :name", name=name)
-
-
-def _numbered(tx: Transaction, name: str, number: int) -> Row | None:
-    statement = f"{_REVISIONS} WHERE library.name = :name AND number = :number"
-    return tx.one(statement, name=name, number=number)
+def _revision(tx: Transaction, name: str, number: int | None = None) -> Row | None:
+    """Return a revision of a library, by default the current one."""
+    which = _CURRENT if number is None else f"{_REVISIONS} AND number = :number"
+    return tx.one(f"{which} WHERE library.name = :name", name=name, number=number)
 
 
 def _missing(
     tx: Transaction, name: str, number: int | None, seen: Callable[[str], bool]
 ) -> DocumentNotFoundError | RecordNotFoundError:
-    current = _current(tx, name) if seen(name) else None
+    current = _revision(tx, name) if seen(name) else None
     if current is not None:
         last = current["number"]
         hint = f"it has 1 to {last}" if last > 1 else "it has only revision 1"
@@ -387,22 +382,13 @@ def _write_contents(tx: Transaction, paths: Mapping[str, str], read: Callable[[s
 
 
 def _write_files(tx: Transaction, library: int, number: int, files: Files, found: LibraryDifference) -> None:
-    gone = [{"library": library, "path": path} for path in (*found.changed, *found.removed)]
-    tx.run_many(
+    sql = (
         f"UPDATE library_file SET last_revision = {number - 1}"
-        f" WHERE library_id = :library AND path = :path AND last_revision = {STILL}",
-        gone,
+        f" WHERE library_id = :library AND path = :path AND last_revision = {STILL}"
     )
-    rows = [
-        {
-            "library_id": library,
-            "path": path,
-            **values_of(files[path]),
-            "first_revision": number,
-            "last_revision": STILL,
-        }
-        for path in (*found.added, *found.changed)
-    ]
+    tx.run_many(sql, [{"library": library, "path": path} for path in (*found.changed, *found.removed)])
+    added = {"library_id": library, "first_revision": number, "last_revision": STILL}
+    rows = [{**added, "path": path, **values_of(files[path])} for path in (*found.added, *found.changed)]
     tx.insert_many("library_file", rows)
 
 

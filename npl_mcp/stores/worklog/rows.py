@@ -6,7 +6,7 @@ A session's row holds its counts, so the cost of every function is independent o
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count as count_from
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 from npl_index.library.references import near_names
 from npl_mcp.stores.base.database import Row, Transaction, json_of
 from npl_mcp.stores.base.errors import AlreadyExistsError, ClosedError, SessionNotFoundError
-from npl_mcp.stores.base.values import columns, filled
+from npl_mcp.stores.base.values import columns, filled, values_of
 
 ARCHIVE = "archive"
 """Folder of the archived sessions, and prefix of their names."""
@@ -110,6 +110,7 @@ WHERE worklog_project.project IN :keys"""
 
 ENTRY = columns(Entry)
 JSON_COLUMNS = ("data", "tags", "refs")
+_BATCH = 1_000
 
 
 def live(tx: Transaction, project: str, session_id: str) -> Row | None:
@@ -252,37 +253,22 @@ def create(tx: Transaction, project: str, session_id: str, task: str | None) -> 
 
 def insert(tx: Transaction, project: str, session: WorklogSession) -> int:
     """Store a session without entries; return the number of its row."""
-    row = tx.insert(
-        "worklog_session",
-        "number",
-        project=project,
-        id=session.session_id,
-        created=session.created,
-        closed=session.closed,
-        archived_as=session.archived_as,
-        task=session.task,
-        status=session.status,
-    )
+    names = ("created", "closed", "archived_as", "task", "status")
+    values = {name: getattr(session, name) for name in names}
+    row = tx.insert("worklog_session", "number", project=project, id=session.session_id, **values)
     return int(row["number"])
 
 
 def is_known(tx: Transaction, project: str, session: WorklogSession) -> bool:
     """Return whether the database already has a folder's session."""
     # Same id and same time: the session was archived here, but its folder was not.
-    found = tx.value(
-        """
-        SELECT 1 FROM worklog_session
-        WHERE project = :project AND (archived_as = :archived_as OR (
-            id = :id AND (created = :created OR (archived_as IS NULL AND :live = 1))
-        ))
-        LIMIT 1""",
-        project=project,
-        id=session.session_id,
-        created=session.created,
-        archived_as=session.archived_as,
-        live=int(session.archived_as is None),
-    )
-    return found is not None
+    sql = """
+        SELECT 1 FROM worklog_session WHERE project = :project AND (archived_as = :archived_as OR (
+            id = :id AND (created = :created OR (archived_as IS NULL AND :live = 1))))
+        LIMIT 1"""
+    archived = session.archived_as
+    names = {"id": session.session_id, "created": session.created, "archived_as": archived}
+    return tx.value(sql, project=project, live=int(archived is None), **names) is not None
 
 
 def count(tx: Transaction, number: int) -> None:
@@ -309,15 +295,12 @@ def start(tx: Transaction, project: str, number: int, agent: str) -> None:
 
 def set_current(tx: Transaction, project: str, number: int | None, agent: str = "") -> None:
     """Set the current session of an agent, or set or clear the shared one of a project."""
-    sql = """
-        INSERT INTO worklog_current (project, agent, number) VALUES (:project, :agent, :number)
-        ON CONFLICT (project, agent) DO UPDATE SET number = :number"""
-    if not agent:
-        sql = """
-        INSERT INTO worklog_project (project, current) VALUES (:project, :number)
-        ON CONFLICT (project) DO UPDATE SET current = :number"""
-    if own(tx, project, agent) != number or number is None:
-        tx.run(sql, project=project, agent=agent, number=number)
+    if own(tx, project, agent) == number and number is not None:
+        return
+    if agent:
+        tx.upsert("worklog_current", "project, agent", project=project, agent=agent, number=number)
+    else:
+        tx.upsert("worklog_project", "project", project=project, current=number)
 
 
 def append(tx: Transaction, number: int, ts: str, values: Mapping[str, Any]) -> int:
@@ -361,6 +344,14 @@ def entries(tx: Transaction, number: int, first: int, most: int) -> list[Entry]:
     return list(map(entry, tx.some(sql, number=number, first=first, most=most)))
 
 
+def every_entry(tx: Transaction, number: int) -> Iterator[Entry]:
+    """Yield all entries of a session, in order."""
+    first = 1
+    while page := entries(tx, number, first, _BATCH):
+        yield from page
+        first = page[-1].seq + 1
+
+
 def entry(row: Row) -> Entry:
     """Return an entry for an answer.
 
@@ -391,11 +382,8 @@ def cursors(tx: Transaction, number: int) -> list[tuple[str, Cursor]]:
 
 def move(tx: Transaction, number: int, agent_id: str, cursor: Cursor) -> None:
     """Set the read position of an agent."""
-    sql = """
-        INSERT INTO worklog_agent (session_number, agent_id, last_seq, last_read)
-        VALUES (:number, :agent_id, :last_seq, :moment)
-        ON CONFLICT (session_number, agent_id) DO UPDATE SET last_seq = :last_seq, last_read = :moment"""
-    tx.run(sql, number=number, agent_id=agent_id, last_seq=cursor.last_seq, moment=cursor.last_read)
+    key = {"session_number": number, "agent_id": agent_id}
+    tx.upsert("worklog_agent", "session_number, agent_id", **key, **values_of(cursor))
 
 
 def described(

@@ -106,10 +106,10 @@ def export(
     try:
         root, below, mode = _place(project, session, target)
         with Folder.opened(root, below, make=True, mode=mode) as folder:
-            _check_free(folder, session, _log_lines(tx, row["number"]))
+            _check_free(folder, session, map(line_of, rows.every_entry(tx, row["number"])))
             # The description comes first: after an interrupted export, it identifies the owner of the files.
             folder.replace(META, meta_text(session).encode())
-            folder.replace(LOG, _log_lines(tx, row["number"]))
+            folder.replace(LOG, map(line_of, rows.every_entry(tx, row["number"])))
             for agent, cursor in rows.cursors(tx, row["number"]):
                 with folder.inner(CURSORS, make=True) as cursors:
                     cursors.replace(f"{cursor_name(agent)}.cursor", cursor_text(cursor).encode())
@@ -153,13 +153,6 @@ def _check_free(folder: Folder, session: WorklogSession, lines: Iterator[bytes])
             f" {session.session_id} has written",
             hint="choose another folder",
         )
-
-
-def _log_lines(tx: Transaction, number: int) -> Iterator[bytes]:
-    first = 1
-    while page := rows.entries(tx, number, first, _BATCH):
-        yield from map(line_of, page)
-        first = page[-1].seq + 1
 
 
 def import_folder(database: Database, project: str) -> Imported:
