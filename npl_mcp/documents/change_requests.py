@@ -114,19 +114,17 @@ class ChangeRequests:
         """
         checks.choice(operation, "operation", OPERATIONS, risky=_REPLACING)
         how = checks.choice(update_mode or "replace", "updateMode", EDITS)
-        if operation == "list":
+        wanted = "" if operation == "list" else _given(section, "section")
+        if operation in ("list", "get"):
             _, ticket, data = self._load_request(project, key)
-            outline = self._outline(ticket, data)
-            rows = [
-                answers.SectionRow(place.shown, len(outline.content(place.index)))
-                for place in outline.places.values()
-            ]
-            digest = self._editor.noted(data)
-            return answers.ChangeSections(ticket.key, ticket.title, sections=tuple(rows), digest=digest)
-        wanted = _given(section, "section")
-        if operation == "get":
-            _, ticket, data = self._load_request(project, key)
-            outline = self._outline(ticket, data)
+            outline = Outline(self._editor.read(data, ticket.key))
+            if operation == "list":
+                places = outline.places.values()
+                rows = (
+                    answers.SectionRow(place.shown, len(outline.content(place.index))) for place in places
+                )
+                digest = self._editor.noted(data)
+                return answers.ChangeSections(ticket.key, ticket.title, sections=tuple(rows), digest=digest)
             found = outline.find(wanted, ticket.key)
             digest = self._editor.noted(data, bytes_of(outline.tree, found.index, data))
             content = outline.content(found.index)
@@ -391,9 +389,6 @@ class ChangeRequests:
     def _expected(self, ticket: Ticket, expect: str | None) -> Expected[Outline]:
         editor = self._editor
         return Expected(editor, ticket.key, lambda data: editor.read(data, ticket.key), Outline, expect)
-
-    def _outline(self, ticket: Ticket, data: bytes) -> Outline:
-        return Outline(self._editor.read(data, ticket.key))
 
 
 def doubled(found: Sequence[Ticket]) -> errors.ConflictError:

@@ -90,12 +90,11 @@ class Filters:
         :raises InvalidRequestError: a value is unknown; the hint names the known values.
         """
         for name, values in self.wanted:
-            known = _DEFINED.get(name, ())
-            unknown = values - {_fold(value) for value in known} if known else frozenset()
-            if not unknown:
+            if name not in _DEFINED:
                 continue
+            known = _DEFINED[name]
             present = {_fold(ticket.text(name)): ticket.text(name) for ticket in tickets}
-            unknown -= present.keys()
+            unknown = values - {_fold(value) for value in known} - present.keys()
             if unknown:
                 others = sorted(set(present.values()) - set(known))
                 raise InvalidRequestError(

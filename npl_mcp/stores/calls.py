@@ -356,22 +356,14 @@ def _oldest(tx: Transaction) -> str:
 def _offers(tx: Transaction, ids: Sequence[int]) -> dict[int, list[Offer]]:
     found: dict[int, list[Offer]] = {}
     for at in range(0, len(ids), _AT_ONCE):
-        for row in tx.all(
-            "SELECT * FROM tool_call_offer WHERE call_id IN :ids ORDER BY call_id, number",
-            ids=ids[at : at + _AT_ONCE],
-        ):
+        sql = "SELECT * FROM tool_call_offer WHERE call_id IN :ids ORDER BY call_id, number"
+        for row in tx.all(sql, ids=ids[at : at + _AT_ONCE]):
             found.setdefault(row["call_id"], []).append(filled(Offer, row))
     return found
 
 
 def _entry(row: Row, offers: Sequence[Offer] | None) -> CallEntry:
-    taken = row["taken"]
-    return filled(
-        CallEntry,
-        row,
-        ms=round(row["micros"] / 1000, 2),
-        taken=None
-        if taken is None
-        else tuple(json_of(taken, f"a row of tool_call ({row['id']}), column taken")),
-        offers=None if offers is None else tuple(offers),
-    )
+    where = f"a row of tool_call ({row['id']}), column taken"
+    taken = None if row["taken"] is None else tuple(json_of(row["taken"], where))
+    ms = round(row["micros"] / 1000, 2)
+    return filled(CallEntry, row, ms=ms, taken=taken, offers=None if offers is None else tuple(offers))

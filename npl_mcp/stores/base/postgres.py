@@ -24,7 +24,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from npl_mcp.stores.base import engine
-from npl_mcp.stores.base import postgres_catalog as catalog
 from npl_mcp.stores.base.engine import Reason
 from npl_mcp.stores.base.errors import DatabaseError
 from npl_mcp.stores.base.extras import how_to_install
@@ -309,11 +308,9 @@ class PostgresEngine(engine.Engine):
             transaction.raw.patience = None
 
     def _problems(self, transaction: Any) -> list[str]:
-        found = [
-            f"the constraint {row['name']} was never checked" for row in transaction.all(catalog.UNCHECKED)
-        ]
-        found += [f"the index {row['name']} cannot be used" for row in transaction.all(catalog.INVALID)]
-        for key in transaction.all(catalog.REFERENCES):
+        found = [f"the constraint {row['name']} was never checked" for row in transaction.all(_UNCHECKED)]
+        found += [f"the index {row['name']} cannot be used" for row in transaction.all(_INVALID)]
+        for key in transaction.all(_REFERENCES):
             pairs = list(zip(key["columns"], key["parent_columns"], strict=True))
             present = " AND ".join(f"child.{own} IS NOT NULL" for own, _ in pairs)
             same = " AND ".join(f"parent.{theirs} = child.{own}" for own, theirs in pairs)
@@ -327,17 +324,17 @@ class PostgresEngine(engine.Engine):
 
     def tables(self, transaction: Any) -> list[engine.StoreTable]:
         """Return all tables of the stores."""
-        return [engine.StoreTable(**row) for row in transaction.all(catalog.TABLES)]
+        return [engine.StoreTable(**row) for row in transaction.all(_TABLES)]
 
     def last_number(self, transaction: Any, table: engine.StoreTable) -> int:
         """Return the highest number that a row of a numbered table has had."""
-        name = transaction.value(catalog.SEQUENCE, table=table.name, key=table.key[0])
+        name = transaction.value(_SEQUENCE, table=table.name, key=table.key[0])
         found: int = transaction.value(f"SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM {name}")
         return found
 
     def set_last_number(self, transaction: Any, table: engine.StoreTable, number: int) -> None:
         """Set the highest number of a numbered table; the next row gets the number after it."""
-        name = transaction.value(catalog.SEQUENCE, table=table.name, key=table.key[0])
+        name = transaction.value(_SEQUENCE, table=table.name, key=table.key[0])
         transaction.value("SELECT setval(:name, :number, false)", name=name, number=number + 1)
 
     def rows(self, read: Callable[[], AbstractContextManager[Any]]) -> Iterator[engine.TableRow]:
@@ -430,3 +427,39 @@ def _unreadable() -> DatabaseError:
 
 
 _NOW = """to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')"""
+
+# Queries of the catalog for the existing tables.
+_HERE = "relnamespace = current_schema()::regnamespace"
+
+_UNCHECKED = f"""
+SELECT conname AS name FROM pg_constraint JOIN pg_class ON pg_class.oid = conrelid
+WHERE NOT convalidated AND {_HERE}"""
+
+_INVALID = f"""
+SELECT relname AS name FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
+WHERE NOT (indisvalid AND indisready) AND {_HERE}"""
+
+_COLUMNS = """
+ARRAY(SELECT attname::text FROM unnest({key}) WITH ORDINALITY AS part (number, place)
+    JOIN pg_attribute ON attrelid = {table} AND attnum = part.number ORDER BY place)"""
+
+_REFERENCES = f"""
+SELECT conrelid::regclass::text AS child, confrelid::regclass::text AS parent,
+    {_COLUMNS.format(key="conkey", table="conrelid")} AS columns,
+    {_COLUMNS.format(key="confkey", table="confrelid")} AS parent_columns
+FROM pg_constraint JOIN pg_class ON pg_class.oid = conrelid
+WHERE contype = 'f' AND {_HERE} ORDER BY conname"""
+
+_TABLES = f"""
+SELECT relname AS name,
+    ARRAY(SELECT attname::text FROM pg_attribute
+        WHERE attrelid = pg_class.oid AND attnum > 0 AND NOT attisdropped ORDER BY attnum) AS columns,
+    {_COLUMNS.format(key="conkey", table="conrelid")} AS key,
+    ARRAY(SELECT DISTINCT confrelid::regclass::text FROM pg_constraint AS reference
+        WHERE reference.conrelid = pg_class.oid AND contype = 'f') AS parents,
+    EXISTS (SELECT 1 FROM pg_attribute WHERE attrelid = pg_class.oid AND attnum = conkey[1]
+        AND pg_get_serial_sequence(relname, attname) IS NOT NULL) AS numbered
+FROM pg_constraint JOIN pg_class ON pg_class.oid = conrelid
+WHERE contype = 'p' AND {_HERE} ORDER BY relname"""
+
+_SEQUENCE = "SELECT pg_get_serial_sequence(:table, :key)"

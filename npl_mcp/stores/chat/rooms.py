@@ -275,28 +275,22 @@ def read(tx: Transaction, persona: str | None, archived: bool, page: Slice) -> P
     :param persona: the member whose rooms are returned; ``None`` for all rooms.
     :param archived: whether to return archived rooms instead of open ones.
     """
-    name = _ARCHIVED_TOTAL if archived else _TOTAL
-    condition = f"room.archived_at IS {'NOT ' if archived else ''}NULL"
-    values: dict[str, str] = {}
-    if persona is None:
-        source = f"SELECT id FROM room WHERE {condition}"
-    else:
-        name, values = f"{name}:{persona}", {"persona": persona}
+    name, source = _ARCHIVED_TOTAL if archived else _TOTAL, "SELECT id FROM room WHERE"
+    if persona is not None:
+        name = f"{name}:{persona}"
         source = (
             "SELECT member.room_id AS id FROM member JOIN room ON room.id = member.room_id"
-            f" WHERE member.persona = :persona AND {condition}"
+            " WHERE member.persona = :persona AND"
         )
-    total = tx.total(name)
+    source += f" room.archived_at IS {'NOT ' if archived else ''}NULL"
     source += " ORDER BY id DESC LIMIT :limit OFFSET :offset"
     sql = f"{_SELECT} WHERE room.id IN ({source}) ORDER BY room.id DESC"
-    rows = tx.all(sql, limit=page.limit, offset=page.offset, **values)
+    rows = tx.all(sql, limit=page.limit, offset=page.offset, persona=persona)
     members: dict[int, list[str]] = {row["id"]: [] for row in rows}
-    for row in tx.all(
-        "SELECT room_id, persona FROM member WHERE room_id IN :rooms ORDER BY room_id, position",
-        rooms=list(members),
-    ):
+    sql = "SELECT room_id, persona FROM member WHERE room_id IN :rooms ORDER BY room_id, position"
+    for row in tx.all(sql, rooms=list(members)):
         members[row["room_id"]].append(row["persona"])
-    return page.page((filled(Room, row, members=tuple(members[row["id"]])) for row in rows), total)
+    return page.page((filled(Room, row, members=tuple(members[row["id"]])) for row in rows), tx.total(name))
 
 
 _SELECT = """

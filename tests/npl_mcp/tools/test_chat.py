@@ -18,7 +18,7 @@ from fastmcp import Client
 from npl_index import estimator
 from npl_mcp.app.app import App
 from npl_mcp.config.settings import Settings
-from npl_mcp.stores.chat.mentions import mentioned
+from npl_mcp.stores.chat.messages import mentioned
 from npl_mcp.tools import chat
 from tests import engines
 from tests.conftest import envelope, with_client
