@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from npl_index.errors import InvalidRequestError, UnreadableDocumentError
 from npl_index.library.documents import FileReader
@@ -304,16 +304,9 @@ class ChangeRequests:
 
     def list_projects(self) -> tuple[answers.ProjectInfo, ...]:
         """List the projects, that of the working directory first."""
-        return tuple(
-            replace(
-                project.info,
-                crs=len(self.tickets(project)),
-                ticketsPath=None,
-                startNumber=None,
-                repository=None,
-            )
-            for project in self.projects.all()
-        )
+        hidden: dict[str, Any] = {"ticketsPath": None, "startNumber": None, "repository": None}
+        projects = self.projects.all()
+        return tuple(replace(one.info, crs=len(self.tickets(one)), **hidden) for one in projects)
 
     def project_info(self, code: str) -> answers.ProjectInfo:
         """Describe a project."""

@@ -83,16 +83,15 @@ class ChangeKey:
         return f"{code}-{self.number:03d}"
 
 
-def parse_code(text: str, parameter: str = "project") -> str:
+def parse_code(text: str) -> str:
     """Return a project's code in capitals.
 
-    :param parameter: name of the tool's parameter, for messages.
     :raises InvalidRequestError: the text is not a code.
     """
-    code = checks.line(text, parameter).upper()
+    code = checks.line(text, "project").upper()
     if _CODE.fullmatch(code) is None:
         hint = "a project's code is a letter and 1 to 4 letters or digits, e.g. TST"
-        raise checks.invalid(parameter, f"is {text[:64]!r}, which is not a code", hint)
+        raise checks.invalid("project", f"is {text[:64]!r}, which is not a code", hint)
     return code
 
 

@@ -34,6 +34,11 @@ _MAX_CANDIDATES = 20
 _MAX_FREE = 3
 """Separators in a path up to which each is also read as part of a heading: at most eight readings."""
 
+PathHeading = tuple[int, Sequence[tuple[str, int]]]
+"""One heading of a path: the number of its ``#`` marks, 0 without marks, and its readings as name and number.
+A final ``[2]`` is the number, or part of a name with number 0.
+"""
+
 Matches = Callable[[Section, str], bool]
 """Function that compares a section with a name."""
 
@@ -50,27 +55,6 @@ class SectionPath:
     index: int
     address: str
     shown: str
-
-
-@dataclass(frozen=True, slots=True)
-class _PathHeading:
-    """One heading of a path.
-
-    :param level: number of its ``#`` marks; 0 without marks.
-    :param names: its readings as name and number: a final ``[2]`` is the number, or part of a name with
-        number 0.
-    """
-
-    level: int
-    names: tuple[tuple[str, int], ...]
-
-    @classmethod
-    def of(cls, line: str) -> _PathHeading:
-        marks = _MARKS.match(line)
-        name = line[marks.end() :] if marks else line
-        numbered = _ORDINAL.fullmatch(name)
-        names = ((name, 0), *([(numbered[1], int(numbered[2]))] if numbered else ()))
-        return cls(len(marks[1]) if marks else 0, names)
 
 
 class Outline:
@@ -162,7 +146,7 @@ class Outline:
 
     def _matching(self, wanted: str, matches: Matches, any_level: bool) -> Sequence[SectionPath]:
         """Return the sections that match any reading of a path, in document order."""
-        chains = [[_PathHeading.of(line) for line in reversed(chain)] for chain in _chains(wanted)]
+        chains = [[_heading(line) for line in reversed(chain)] for chain in _chains(wanted)]
         return [
             place
             for place in self.places.values()
@@ -170,14 +154,14 @@ class Outline:
         ]
 
     def _ends(
-        self, index: int | None, chain: Sequence[_PathHeading], matches: Matches, any_level: bool
+        self, index: int | None, chain: Sequence[PathHeading], matches: Matches, any_level: bool
     ) -> bool:
         """Return whether a section and its ancestors match the headings of a path, the last one first."""
-        for line in chain:
+        for level, names in chain:
             section = self.tree.sections[index or 0]
-            if not section.level or not (any_level or line.level in (0, section.level)):
+            if not section.level or not (any_level or level in (0, section.level)):
                 return False
-            numbers = [number for name, number in line.names if matches(section, name)]
+            numbers = [number for name, number in names if matches(section, name)]
             if not numbers or not {0, self._hierarchy.number(section.index)[0]}.intersection(numbers):
                 return False
             index = section.parent
@@ -227,6 +211,14 @@ def _chains(wanted: str) -> Iterator[list[str]]:
             else:
                 chain[-1] += SEPARATOR + part
         yield chain
+
+
+def _heading(line: str) -> PathHeading:
+    marks = _MARKS.match(line)
+    name = line[marks.end() :] if marks else line
+    numbered = _ORDINAL.fullmatch(name)
+    names = ((name, 0), *([(numbered[1], int(numbered[2]))] if numbered else ()))
+    return len(marks[1]) if marks else 0, names
 
 
 def _numbering(name: str) -> tuple[str, str]:

@@ -82,14 +82,8 @@ class _Kind:
             newest = f"SELECT {hits} ORDER BY place DESC LIMIT {MOST_OF_A_WORD}"
             parts.append(f"SELECT place FROM ({newest}) AS hits_{at}")
         hit = f"SELECT place, count(*) AS held FROM ({' UNION ALL '.join(parts)}) AS hits GROUP BY place"
-        found = self._read(
-            tx,
-            f"({hit}) AS hit CROSS JOIN {self.tables}",
-            self.place,
-            f"held DESC, {self.order}",
-            MOST,
-            given,
-        )
+        tables, order = f"({hit}) AS hit CROSS JOIN {self.tables}", f"held DESC, {self.order}"
+        found = self._read(tx, tables, self.place, order, MOST, given)
         matches = [self.match(row, words) for row in found]
         # The index treats punctuation as spaces, so it also returns rows without the exact phrase.
         return sorted((one for one in matches if one.held), key=lambda one: -one.held)

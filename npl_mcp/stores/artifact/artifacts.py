@@ -238,17 +238,13 @@ class ArtifactStore:
             artifact = require(tx, artifact_id)
             row = _revision(tx, artifact, revision_num)
             content, metadata = self.contents.read(tx, artifact, row)
-        file = self.contents.paths(artifact_id, row["revision_num"], row["filename"])[0]
-        revision = filled(
-            Revision,
-            row,
-            artifact_name=artifact["name"],
-            artifact_type=artifact["type"],
-            revision_id=row["id"],
-            file_path=str(file),
-            metadata=metadata,
-        )
-        return revision, content
+        file = str(self.contents.paths(artifact_id, row["revision_num"], row["filename"])[0])
+        names = {
+            "artifact_name": artifact["name"],
+            "artifact_type": artifact["type"],
+            "revision_id": row["id"],
+        }
+        return filled(Revision, row, **names, file_path=file, metadata=metadata), content
 
     def _store(self, tx: Transaction, artifact: Row, draft: RevisionDraft) -> Stored:
         check_size(len(draft.content), self._max_bytes)

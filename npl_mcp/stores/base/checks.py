@@ -124,13 +124,13 @@ def choices(values: Sequence[str], parameter: str, options: Sequence[str]) -> li
     return [choice(value, parameter, options) for value in values]
 
 
-def lines(values: Sequence[str], parameter: str, most: int, longest: int = LINE) -> tuple[str, ...]:
+def lines(values: Sequence[str], parameter: str, most: int) -> tuple[str, ...]:
     """Check a list of names; duplicates are dropped, the order is kept.
 
     :param most: maximum entries.
     """
     each = enumerate(few(values, parameter, most))
-    return tuple(dict.fromkeys(line(value, f"{parameter}[{at}]", longest) for at, value in each))
+    return tuple(dict.fromkeys(line(value, f"{parameter}[{at}]") for at, value in each))
 
 
 def row_ids(values: Sequence[int], parameter: str, most: int) -> list[int]:

@@ -349,10 +349,8 @@ def _require(tx: Transaction, event_id: int) -> Row:
 
 def _claimed(event_id: int, row: Row) -> ConflictError:
     until = f" until {row['lease_until']}" if row["lease_until"] else ""
-    kind = NotYetError if until else ConflictError
-    return kind(
-        f"todo {event_id} is {row['assigned_to']}'s{until}", hint="chat_list_todos shows what is ready"
-    )
+    problem = f"todo {event_id} is {row['assigned_to']}'s{until}"
+    return (NotYetError if until else ConflictError)(problem, hint="chat_list_todos shows what is ready")
 
 
 def _change(
@@ -414,18 +412,16 @@ SELECT 1 FROM before WHERE id = :todo
 """
 
 
-def _blockers(tx: Transaction, ids: Sequence[int]) -> dict[int, tuple[int, ...]]:
+def _blockers(tx: Transaction, ids: list[int]) -> dict[int, tuple[int, ...]]:
     """Return the open todos that block each todo."""
-    found: dict[int, tuple[int, ...]] = {}
-    if not ids:
-        return found
-    for row in tx.all(
+    sql = (
         "SELECT todo_blocker.todo_id, todo_blocker.blocker_id FROM todo_blocker"
         " JOIN todo ON todo.event_id = todo_blocker.blocker_id"
         f" WHERE todo_blocker.todo_id IN :ids AND todo.status IN {_OPEN}"
-        " ORDER BY todo_blocker.todo_id, todo_blocker.blocker_id",
-        ids=list(ids),
-    ):
+        " ORDER BY todo_blocker.todo_id, todo_blocker.blocker_id"
+    )
+    found: dict[int, tuple[int, ...]] = {}
+    for row in tx.all(sql, ids=ids) if ids else ():
         found[row["todo_id"]] = (*found.get(row["todo_id"], ()), row["blocker_id"])
     return found
 

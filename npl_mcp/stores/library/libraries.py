@@ -179,9 +179,7 @@ class LibraryStore:
                 digest=_digest_of(files),
                 files=len(files),
                 bytes=sum(file.size for file in files.values()),
-                added=len(found.added),
-                changed=len(found.changed),
-                removed=len(found.removed),
+                **{name: len(paths) for name, paths in values_of(found).items()},
             )
         return Push(number, found)
 

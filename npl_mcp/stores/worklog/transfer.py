@@ -148,11 +148,9 @@ def _check_free(folder: Folder, session: WorklogSession, lines: Iterator[bytes])
     ours = meta.get("session_id") == session.session_id and read_time(meta.get("created")) == session.created
     log = _raw_lines(folder) if LOG in taken else ()
     if taken and not (ours and all(line == next(lines, None) for line in log)):
-        raise AlreadyExistsError(
-            f"{Path(folder.path).name!r} holds {' and '.join(taken)} that no export of"
-            f" {session.session_id} has written",
-            hint="choose another folder",
-        )
+        held = f"{Path(folder.path).name!r} holds {' and '.join(taken)}"
+        problem = f"{held} that no export of {session.session_id} has written"
+        raise AlreadyExistsError(problem, hint="choose another folder")
 
 
 def import_folder(database: Database, project: str) -> Imported:
