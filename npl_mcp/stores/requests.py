@@ -46,12 +46,9 @@ class Request:
 
         :raises InvalidRequestError: the id belongs to another call.
         """
-        row = tx.one(
-            "SELECT digest, answer FROM request WHERE caller = :caller AND id = :id AND created_at > :oldest",
-            caller=self.caller,
-            id=self.id,
-            oldest=later(tx.now, -KEPT),
-        )
+        sql = "SELECT digest, answer FROM request WHERE caller = :caller AND id = :id"
+        key = {"caller": self.caller, "id": self.id, "oldest": later(tx.now, -KEPT)}
+        row = tx.one(f"{sql} AND created_at > :oldest", **key)
         if row is not None and row["digest"] != self.digest:
             problem = f"{self.id!r} was sent with another tool or other arguments"
             raise checks.invalid(PARAMETER, problem, "send a new one with each new call")

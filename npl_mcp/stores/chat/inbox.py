@@ -79,22 +79,19 @@ def deliver(tx: Transaction, event: Posted, kind: str, personas: Sequence[str]) 
     """
     if not personas:
         return ()
+    whom = {"room": event.room_id, "personas": personas}
     sql = (
         "INSERT INTO mailbox (persona, total, unread)"
         " SELECT persona, 1, 1 FROM member WHERE room_id = :room AND persona IN :personas"
         " ON CONFLICT (persona) DO UPDATE SET total = mailbox.total + 1, unread = mailbox.unread + 1"
     )
-    tx.run(sql, room=event.room_id, personas=personas)
-    rows = tx.all(
+    tx.run(sql, **whom)
+    sql = (
         "INSERT INTO notification (persona, event_id, notification_type, created_at)"
         " SELECT persona, :event, :kind, :moment FROM member"
-        " WHERE room_id = :room AND persona IN :personas ORDER BY position RETURNING id, persona",
-        event=event.id,
-        kind=kind,
-        moment=event.timestamp,
-        room=event.room_id,
-        personas=personas,
+        " WHERE room_id = :room AND persona IN :personas ORDER BY position RETURNING id, persona"
     )
+    rows = tx.all(sql, event=event.id, kind=kind, moment=event.timestamp, **whom)
     ids = {row["persona"]: row["id"] for row in rows}
     return tuple(Delivered(ids[persona], persona) for persona in personas if persona in ids)
 

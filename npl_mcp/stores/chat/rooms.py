@@ -325,21 +325,15 @@ def post(
         require_member(tx, room_id, persona)
         hint = "chat_update_room with the action reopen opens it again"
         raise errors.ClosedError(f"room {room_id} is archived", hint=hint)
-    written = tx.one(
+    sql = (
         "INSERT INTO event (room_id, position, event_type, persona, timestamp, data, reply_to_id)"
         " VALUES (:room, :position, :event_type, :persona,"
         " (SELECT max(moment) FROM (SELECT timestamp AS moment FROM event WHERE room_id = :room"
         " AND position = :position - 1 UNION ALL SELECT CAST(:moment AS TEXT)) AS moments),"
-        " :data, :reply_to_id) RETURNING id, timestamp",
-        room=room_id,
-        position=room["event_count"],
-        event_type=event_type,
-        persona=persona,
-        moment=tx.now,
-        data=_json(data),
-        reply_to_id=reply_to_id,
+        " :data, :reply_to_id) RETURNING id, timestamp"
     )
-    assert written is not None
+    place = {"room": room_id, "position": room["event_count"], "moment": tx.now, "reply_to_id": reply_to_id}
+    (written,) = tx.all(sql, event_type=event_type, persona=persona, data=_json(data), **place)
     if room["session_number"] is not None:
         session.touch(tx, room["session_number"])
     return Posted(written["id"], room_id, written["timestamp"], room["session_number"])

@@ -366,16 +366,13 @@ def _change(
         rooms.require_member(tx, room_id, name)
     data = {"target_event_id": event_id, "status": status, "assigned_to": doer}
     event = rooms.post(tx, room_id, persona, "todo_update", data, event_id)
-    tx.run(
+    stored = STATUSES[0] if lease_until and doer == before["assignee"] else status
+    sql = (
         "UPDATE todo SET status = :status, assigned_to = :doer, changed_at = :moment, changed_by = :persona,"
-        " lease_until = :until, lease_told = NULL WHERE event_id = :event",
-        status=STATUSES[0] if lease_until and doer == before["assignee"] else status,
-        doer=doer,
-        moment=event.timestamp,
-        persona=persona,
-        until=lease_until,
-        event=event_id,
+        " lease_until = :until, lease_told = NULL WHERE event_id = :event"
     )
+    change = {"status": stored, "doer": doer, "moment": event.timestamp, "persona": persona}
+    tx.run(sql, **change, until=lease_until, event=event_id)
     sent = inbox.deliver(tx, event, "todo_assign", assigned)
     concerned = [creator] if status != before["status"] else []
     if doer != before["holder"] and before["holder"] is not None:

@@ -104,13 +104,8 @@ def view(
     number = row["number"]
     where, values = wanted.condition(number)
     end = checks.LARGEST_ID if before is None else before
-    page = tx.some(
-        f"SELECT {rows.ENTRY} FROM worklog_entry WHERE {where} AND seq < :before"
-        " ORDER BY seq DESC LIMIT :most",
-        before=end,
-        most=part.limit,
-        **values,
-    )[::-1]
+    sql = f"SELECT {rows.ENTRY} FROM worklog_entry WHERE {where} AND seq < :before"
+    page = tx.some(f"{sql} ORDER BY seq DESC LIMIT :most", before=end, most=part.limit, **values)[::-1]
     sql = (
         "SELECT count(*) AS total, count(CASE WHEN seq < :seq THEN 1 END) AS earlier,"
         f" min(ts) AS first, max(ts) AS last FROM worklog_entry WHERE {where}"
