@@ -18,7 +18,6 @@ from npl_index.library.documents import FileReader
 from npl_index.markdown.front_matter import with_values
 from npl_index.markdown.newlines import with_line_feeds
 from npl_mcp.documents import answers
-from npl_mcp.documents.configs import Project
 from npl_mcp.documents.creating import Draft
 from npl_mcp.documents.editor import EDITS, MAX_SECTION_TEXT, Edit, Editor, Expected, SectionEdit, bytes_of
 from npl_mcp.documents.filters import Filters, values_of
@@ -37,7 +36,7 @@ from npl_mcp.documents.format import (
 )
 from npl_mcp.documents.numbers import keep_number, next_number
 from npl_mcp.documents.paths import Outline
-from npl_mcp.documents.projects import Projects
+from npl_mcp.documents.projects import Project, Projects
 from npl_mcp.documents.suggestions import suggestions
 from npl_mcp.documents.tickets import FolderListing, Ticket, Tickets, read_ticket
 from npl_mcp.stores.base import checks, errors

@@ -14,10 +14,10 @@ from npl_index.library.catalog import Root
 from npl_index.library.documents import Document, DocumentRef, FileReader, Fingerprint, Found
 from npl_index.library.listing import Listed, states_of
 from npl_mcp.documents.change_requests import ChangeRequests, doubled
-from npl_mcp.documents.configs import Project
 from npl_mcp.documents.filters import Filters
 from npl_mcp.documents.folders import MAX_BYTES
 from npl_mcp.documents.format import number_in
+from npl_mcp.documents.projects import Project
 from npl_mcp.documents.tickets import Ticket
 
 _SCHEME = "cr"

@@ -11,9 +11,9 @@ import re
 from contextlib import suppress
 
 from npl_index.library.files import Folder
-from npl_mcp.documents.configs import Project
 from npl_mcp.documents.folders import printable
 from npl_mcp.documents.format import MAX_NUMBER, SUFFIX, ChangeKey
+from npl_mcp.documents.projects import Project
 from npl_mcp.documents.tickets import FolderListing
 from npl_mcp.stores.base.errors import ClosedError
 

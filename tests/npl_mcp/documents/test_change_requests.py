@@ -15,9 +15,8 @@ import pytest
 from npl_index.errors import NPLError, OutsideRootError
 from npl_index.markdown.sections import SectionTree
 from npl_mcp.documents.change_requests import ChangeRequests
-from npl_mcp.documents.configs import locate
 from npl_mcp.documents.editor import Editor
-from npl_mcp.documents.projects import Projects
+from npl_mcp.documents.projects import Projects, locate
 from npl_mcp.documents.tickets import Tickets
 from npl_mcp.stores.base.errors import StorageError
 from tests.npl_mcp.documents.change_requests import CONFIG, NAME, SECOND, make_project, without_stamp
