@@ -229,6 +229,7 @@ class PostgresEngine(engine.Engine):
         if not read_only:
             # Listeners are notified at the commit.
             begun += f"; SELECT pg_advisory_xact_lock({WRITERS}); NOTIFY {COMMITTED}"
+        raw.patience = None
         version = "NULL" if schema is None else "(SELECT version_num FROM alembic_version)"
         cursor = raw.execute(f"{begun}; SELECT {_NOW}, {version}", prepare=False)
         while cursor.nextset():
@@ -301,13 +302,7 @@ class PostgresEngine(engine.Engine):
 
     def problems(self, transaction: Any) -> list[str]:
         """Return problems of constraints, indexes and references."""
-        transaction.raw.patience = LONG_SECONDS
-        try:
-            return self._problems(transaction)
-        finally:
-            transaction.raw.patience = None
-
-    def _problems(self, transaction: Any) -> list[str]:
+        transaction.raw.patience = LONG_SECONDS  # up to the next transaction
         found = [f"the constraint {row['name']} was never checked" for row in transaction.all(_UNCHECKED)]
         found += [f"the index {row['name']} cannot be used" for row in transaction.all(_INVALID)]
         for key in transaction.all(_REFERENCES):

@@ -280,29 +280,26 @@ class SqliteEngine(engine.Engine):
 
     def tables(self, transaction: Any) -> list[engine.StoreTable]:
         """Return all tables of the stores."""
-        found = []
+
+        def names(query: str) -> list[str]:
+            return [row["name"] for row in transaction.all(query)]
+
         # Without the tables of the full-text indexes, which are derived from the others.
         sql = (
             "SELECT name, sql FROM sqlite_master JOIN pragma_table_list AS list USING (name)"
             " WHERE list.type = 'table' AND list.schema = 'main' AND name NOT LIKE 'sqlite!_%' ESCAPE '!'"
             " ORDER BY name"
         )
-        for row in transaction.all(sql):
-            name = row["name"]
-
-            def listed(query: str, table: str = name) -> list[str]:
-                return [found["name"] for found in transaction.all(query.format(table))]
-
-            found.append(
-                engine.StoreTable(
-                    name,
-                    listed("SELECT name FROM pragma_table_info('{}') ORDER BY cid"),
-                    listed("SELECT name FROM pragma_table_info('{}') WHERE pk ORDER BY pk"),
-                    listed("SELECT DISTINCT \"table\" AS name FROM pragma_foreign_key_list('{}')"),
-                    "AUTOINCREMENT" in row["sql"],
-                )
+        return [
+            engine.StoreTable(
+                row["name"],
+                names(f"SELECT name FROM pragma_table_info('{row['name']}') ORDER BY cid"),
+                names(f"SELECT name FROM pragma_table_info('{row['name']}') WHERE pk ORDER BY pk"),
+                names(f"SELECT DISTINCT [table] AS name FROM pragma_foreign_key_list('{row['name']}')"),
+                "AUTOINCREMENT" in row["sql"],
             )
-        return found
+            for row in transaction.all(sql)
+        ]
 
     def last_number(self, transaction: Any, table: engine.StoreTable) -> int:
         """Return the highest number that a row of a numbered table has had."""

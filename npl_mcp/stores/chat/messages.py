@@ -114,13 +114,7 @@ class Share(InRoom):
 
 
 def send(
-    tx: Transaction,
-    room_id: int,
-    persona: str,
-    message: str,
-    answered: int | None,
-    kind: str,
-    to: str | None,
+    tx: Transaction, room_id: int, persona: str, message: str, answered: int | None, kind: str, to: str | None
 ) -> Message:
     """Post to a room, and notify the mentioned members.
 
