@@ -6,6 +6,7 @@ They belong to the name, because one text names a document everywhere, also on t
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
@@ -106,12 +107,10 @@ class CrDocuments:
 
     def find_called(self, name: str) -> tuple[Found, ...]:
         """Find the change request with a key; empty if the name is not a key or nothing has it."""
-        if number_in(name.upper()) is None:
-            return ()
-        try:
-            return self.find(DocumentRef(file=f"{_SCHEME}:{name}"))
-        except NPLError:
-            return ()
+        if number_in(name.upper()) is not None:
+            with suppress(NPLError):
+                return self.find(DocumentRef(file=f"{_SCHEME}:{name}"))
+        return ()
 
     def aliases(self, found: Found) -> tuple[str, ...]:
         """Return the key, a second name of the document."""

@@ -17,7 +17,7 @@ Older projects have the files of ``reference/`` directly in ``directive/``; both
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -128,17 +128,7 @@ class Directive:
 
         :raises DocumentTooLargeError: the folder has more files, entries or levels than the limits allow.
         """
-        limits = self._library.limits
-        found = []
-        for path in self._walk():
-            found.append(f"{NAME}/{path}")
-            if len(found) > limits.max_files:
-                raise too_many(f"{limits.max_files:,} files")
-        return tuple(sorted(found))
-
-    def _walk(self) -> Iterator[str]:
-        """Yield the path below the folder of each file that can be read, in no order."""
-        limits, waiting, looked_at = self._library.limits, [""], 0
+        limits, waiting, looked_at, found = self._library.limits, [""], 0, list[str]()
         while waiting:
             below = waiting.pop()
             if below.count("/") > limits.max_depth:
@@ -151,7 +141,10 @@ class Directive:
                 if entry.is_dir(follow_symlinks=False):
                     waiting.append(f"{path}/")
                 elif os.path.isfile(entry.path) and self._real_below(entry.path) is not None:
-                    yield path
+                    found.append(f"{NAME}/{path}")
+                    if len(found) > limits.max_files:
+                        raise too_many(f"{limits.max_files:,} files")
+        return tuple(sorted(found))
 
     def _real_below(self, path: str) -> str | None:
         """Return the real path of a path; ``None`` if it is not below the folder."""

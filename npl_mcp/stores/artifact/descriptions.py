@@ -114,10 +114,9 @@ def as_text(content: bytes) -> str | None:
     """Return a file's content as text; ``None`` if it is not text."""
     if b"\0" in content:
         return None
-    try:
+    with suppress(UnicodeDecodeError):
         return content.decode()
-    except UnicodeDecodeError:
-        return None
+    return None
 
 
 def check_filename(filename: str, parameter: str = "filename") -> str:

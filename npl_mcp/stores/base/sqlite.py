@@ -97,21 +97,19 @@ class SqliteEngine(engine.Engine):
         A connection continues to read and write a file that was removed, replaced or emptied, and its writes
         are lost. So each transaction first verifies that its connections belong to the current file.
         """
-        try:
+        with suppress(OSError):
             found = self.path.stat()
-        except OSError:
-            return None
-        return found.st_dev, found.st_ino, found.st_size > 0
+            return found.st_dev, found.st_ino, found.st_size > 0
+        return None
 
     def is_needed(self) -> bool:
         """Return whether files exist that only the database describes.
 
         Call this before checking for the database: a process that creates both creates the database first.
         """
-        try:
+        with suppress(FileNotFoundError, NotADirectoryError):
             return any(not inside.name.startswith(".") for inside in self._copies.iterdir())
-        except (FileNotFoundError, NotADirectoryError):
-            return False
+        return False
 
     def prepare(self) -> DatabaseError | None:
         """Create the folder; return the error for an empty database, if files exist that only it describes.

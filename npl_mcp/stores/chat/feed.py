@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -72,10 +73,8 @@ def _time(written: str, name: str) -> str:
         zone = f"{hours or '+00'}:{minutes or '00'}"
         # Python 3.10 parses only this form.
         full = f"{day}T{clock or '00:00'}:{second or '00'}.{fraction[:6]:0<6}{zone}"
-        try:
+        with suppress(ValueError, OverflowError):
             return stamp(datetime.fromisoformat(full))
-        except (ValueError, OverflowError):
-            pass
     hint = "give the cursor of the last answer, or a time such as 2025-12-31T23:59:00Z"
     raise checks.invalid(name, f"is {written[:64]!r}", hint)
 

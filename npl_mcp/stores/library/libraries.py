@@ -8,6 +8,7 @@ the files of any revision. Nothing is ever removed.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -285,14 +286,11 @@ class LibraryStore:
     def check(self) -> Iterator[str]:
         """Read every content and every revision; return one line for each problem."""
         with self._database.read() as tx:
-            every = [
-                filled(LibraryRevision, row) for row in tx.all(f"{_REVISIONS} ORDER BY library_id, number")
-            ]
-        for one in every:
-            try:
+            rows = tx.all(f"{_REVISIONS} ORDER BY library_id, number")
+        for one in (filled(LibraryRevision, row) for row in rows):
+            sound = False
+            with suppress(DatabaseError):
                 sound = _digest_of(self.files(one)) == one.digest
-            except DatabaseError:
-                sound = False
             if not sound:
                 yield f"revision {one.number} of library {one.library} is not what was pushed"
         last = ""

@@ -6,6 +6,7 @@ import io
 import struct
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from unicodedata import normalize
@@ -149,11 +150,10 @@ def _orientation(image: Image) -> int:
     from PIL.Image import Exif
 
     found = Exif()
-    try:
+    with suppress(OSError, ValueError, TypeError, SyntaxError, struct.error):
         found.load(image.info.get("exif") or b"")
         return int(found.get(_ORIENTATION, 1))
-    except (OSError, ValueError, TypeError, SyntaxError, struct.error):
-        return 1
+    return 1
 
 
 def _decoded(content: bytes) -> Image:

@@ -301,10 +301,9 @@ def _log_state(folder: Folder) -> os.stat_result | None:
 
 def _small_file(folder: Folder, name: str) -> bytes:
     """Return at most the first MiB of a file; empty if it does not exist or cannot be read."""
-    try:
+    with suppress(OSError):
         return folder.read_start(name, _SMALL_FILE)
-    except OSError:
-        return b""
+    return b""
 
 
 def line_of(entry: Entry) -> bytes:
@@ -369,12 +368,10 @@ def offset(moment: str) -> str:
 
 def read_time(text: object) -> str | None:
     """Convert a time of the predecessor to the stored form; ``None`` for an invalid time."""
-    if not isinstance(text, str):
-        return None
-    try:
-        return stamp(datetime.fromisoformat(text.replace("Z", "+00:00")))
-    except (ValueError, OverflowError):
-        return None
+    if isinstance(text, str):
+        with suppress(ValueError, OverflowError):
+            return stamp(datetime.fromisoformat(text.replace("Z", "+00:00")))
+    return None
 
 
 def read_object(content: bytes) -> dict[str, Any]:
