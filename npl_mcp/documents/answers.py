@@ -64,18 +64,12 @@ class ChangeRequest:
         :param more: values of ``digest``, ``path`` and ``content``.
         """
         known = [field.name for field in fields(cls)[:-4]]
-        chosen = {name: ticket.text(name) or None for name in (known[5:] if names is None else names)}
-        other = {name: value for name, value in ticket.fields.items() if name not in known}
-        return cls(
-            ticket.key,
-            ticket.title,
-            ticket.status,
-            ticket.type,
-            ticket.priority,
-            **chosen,
-            other=other if other and names is None else None,
-            **more,
-        )
+        chosen = known[5:] if names is None else names
+        values: dict[str, Any] = {name: ticket.text(name) or None for name in chosen}
+        if names is None:
+            others = {name: value for name, value in ticket.fields.items() if name not in known}
+            values["other"] = others or None
+        return cls(ticket.key, ticket.title, ticket.status, ticket.type, ticket.priority, **(values | more))
 
 
 @dataclass(frozen=True, slots=True)

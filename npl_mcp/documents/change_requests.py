@@ -290,9 +290,8 @@ class ChangeRequests:
         for name, problem in () if filters else listing.others.items():
             if problem:
                 title, path = printable(name[: -len(SUFFIX)]), _answer_path(place, name)
-                rows.append(
-                    answers.ChangeRow(key_in(title), title, _UNREADABLE, "", "", None, None, path, problem)
-                )
+                known = (key_in(title), title, _UNREADABLE, "", "")
+                rows.append(answers.ChangeRow(*known, path=path, problem=problem))
         return tuple(rows), tickets
 
     def suggest(self, project: str | None, key: str) -> answers.Suggestions:

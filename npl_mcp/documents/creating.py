@@ -85,9 +85,8 @@ class Draft:
         """Return the text of the file."""
         first = {"code": key, "status": DEFAULTS["status"], "dateCreated": self.made, "type": self.kind}
         body = self.content or template(self.kind).rstrip("\n")
-        return (
-            f"{new_front_matter({**first, **self.values}, bare=DATES)}\n{heading_of(self.title)}\n\n{body}\n"
-        )
+        front = new_front_matter({**first, **self.values}, bare=DATES)
+        return f"{front}\n{heading_of(self.title)}\n\n{body}\n"
 
     def headings(self) -> tuple[str, ...] | None:
         """Return the headings of the template; ``None`` if the caller gave content."""

@@ -290,9 +290,8 @@ def _write_new(target: Path, data: bytes, name: str) -> bool:
     except FileExistsError:
         raise errors.UnreadableDocumentError(f"{name!r} cannot be written: not a directory") from None
     except OSError as error:
-        raise errors.UnreadableDocumentError(
-            f"{name!r} cannot be written: {(error.strerror or 'the system refuses').lower()}"
-        ) from None
+        problem = (error.strerror or "the system refuses").lower()
+        raise errors.UnreadableDocumentError(f"{name!r} cannot be written: {problem}") from None
 
 
 def _entries(folder: str) -> list[os.DirEntry[str]]:

@@ -188,9 +188,8 @@ def _output(
             now = _sleep(process)
             if time.monotonic() >= end:
                 hint = "name a smaller folder"
-                problems.append(
-                    errors.DocumentTimeoutError(f"git took longer than {seconds:g} seconds", hint=hint)
-                )
+                problem = f"git took longer than {seconds:g} seconds"
+                problems.append(errors.DocumentTimeoutError(problem, hint=hint))
             elif now is not None and now == before:
                 hint = "look for a pipe: a .gitignore, a file in .git, or a file named by its configuration"
                 reason = "git waits for a pipe or a device"

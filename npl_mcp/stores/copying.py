@@ -56,18 +56,15 @@ def _tables(source: Stores, target: Stores, here: Transaction, there: Transactio
         {table.name: table for table in stores.database.engine.tables(tx) if table.name != _NOT_COPIED}
         for stores, tx in ((source, here), (target, there))
     )
-    if {name: set(table.columns) for name, table in tables.items()} != {
-        name: set(table.columns) for name, table in others.items()
-    }:
+    shapes = ({name: set(table.columns) for name, table in found.items()} for found in (tables, others))
+    if next(shapes) != next(shapes):
         raise DatabaseError("the databases have other tables", hint="bring both to one version first")
     for name in tables:
         if there.one(f"SELECT 1 FROM {name} LIMIT 1") is not None:
             problem = f"the target has rows in {name}"
             raise AlreadyExistsError(problem, hint="copy to an empty database or a new folder")
-    order = TopologicalSorter(
-        {name: {*table.parents} & tables.keys() - {name} for name, table in tables.items()}
-    )
-    return [tables[name] for name in order.static_order()]
+    parents = {name: {*table.parents} & tables.keys() - {name} for name, table in tables.items()}
+    return [tables[name] for name in TopologicalSorter(parents).static_order()]
 
 
 _NEXT_REVISION = "SELECT * FROM revision WHERE id > :last ORDER BY id LIMIT 1"

@@ -339,9 +339,8 @@ class PostgresEngine(engine.Engine):
         for table in tables:
             for page in engine.pages(read, table):
                 for row in page:
-                    yield engine.TableRow(
-                        table.name, ", ".join(f"{key} {row[key]}" for key in table.key), row
-                    )
+                    place = ", ".join(f"{key} {row[key]}" for key in table.key)
+                    yield engine.TableRow(table.name, place, row)
 
     def commits(self) -> engine.Commits:
         """Return a watcher of commits."""

@@ -394,21 +394,15 @@ def described(
     :param agent: the agent for the current session; see :func:`current`.
     """
     number, agents = current(tx, project, agent), dict[int, list[str]]()
+    sql = "SELECT session_number, agent_id FROM worklog_agent WHERE session_number IN :numbers"
     # SQLite takes some thousands of parameters, other databases fewer.
     for at in range(0, len(found), 500):
-        for row in tx.all(
-            "SELECT session_number, agent_id FROM worklog_agent"
-            " WHERE session_number IN :numbers AND entry_count > 0",
-            numbers=[row["number"] for row in found[at : at + 500]],
-        ):
+        numbers = [row["number"] for row in found[at : at + 500]]
+        for row in tx.all(f"{sql} AND entry_count > 0", numbers=numbers):
             agents.setdefault(row["session_number"], []).append(row["agent_id"])
-    return tuple(
-        filled(
-            WorklogSession,
-            row,
-            session_id=row["id"],
-            agents=tuple(sorted(agents.get(row["number"], ()))),
-            current=row["number"] == number,
-        )
-        for row in found
-    )
+    sessions = []
+    for row in found:
+        names = tuple(sorted(agents.get(row["number"], ())))
+        more = {"session_id": row["id"], "agents": names, "current": row["number"] == number}
+        sessions.append(filled(WorklogSession, row, **more))
+    return tuple(sessions)

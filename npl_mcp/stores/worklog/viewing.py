@@ -143,12 +143,11 @@ def _lanes(
     counted: dict[str, list[Count]] = {row["agent_id"]: [] for row in most}
     if not counted:
         return ()
-    for row in tx.all(
+    sql = (
         f"SELECT agent_id, substr(ts, 1, {characters}) AS part, count(*) AS count FROM worklog_entry"
-        f" WHERE {where} AND agent_id IN :agents GROUP BY agent_id, part ORDER BY part",
-        agents=list(counted),
-        **values,
-    ):
+        f" WHERE {where} AND agent_id IN :agents GROUP BY agent_id, part ORDER BY part"
+    )
+    for row in tx.all(sql, agents=list(counted), **values):
         counted[row["agent_id"]].append(Count(row["part"], row["count"]))
     return tuple(AgentActivity(agent, counts) for agent, counts in counted.items())
 
