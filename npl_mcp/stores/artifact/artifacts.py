@@ -250,19 +250,10 @@ class ArtifactStore:
         check_size(len(draft.content), self._max_bytes)
         owner, number = artifact["id"], artifact["revision_count"]
         tx.run("UPDATE artifact SET revision_count = :count WHERE id = :id", count=number + 1, id=owner)
-        row = tx.insert(
-            "revision",
-            "id, revision_num, filename",
-            artifact_id=owner,
-            revision_num=number,
-            created_at=tx.now,
-            created_by=draft.created_by,
-            filename=draft.filename,
-            size=len(draft.content),
-            digest=self.contents.put(tx, draft.content),
-            purpose=draft.purpose,
-            notes=draft.notes,
-        )
+        about = {name: getattr(draft, name) for name in ("created_by", "filename", "purpose", "notes")}
+        about |= {"size": len(draft.content), "digest": self.contents.put(tx, draft.content)}
+        key = {"artifact_id": owner, "revision_num": number, "created_at": tx.now}
+        row = tx.insert("revision", "id, revision_num, filename", **key, **about)
         return self._stored(artifact, **row)
 
     def _copied(self, stored: Stored, moment: str, draft: RevisionDraft) -> Stored:

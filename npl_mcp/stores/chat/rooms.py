@@ -131,17 +131,9 @@ def create(
     if session_id is not None or session_title is not None:
         number, its_id = session.ensure(tx, session_id, session_title)
         session.touch(tx, number, rooms=1)
-    row: Row | None = tx.insert(
-        "room",
-        "id",
-        "name",
-        name=name,
-        created_at=tx.now,
-        description=description,
-        session_number=number,
-        event_count=len(personas),
-        member_count=len(personas),
-    )
+    about = {"name": name, "description": description, "session_number": number, "created_at": tx.now}
+    counts = {"event_count": len(personas), "member_count": len(personas)}
+    row: Row | None = tx.insert("room", "id", "name", **about, **counts)
     if row is None:
         taken = tx.value("SELECT id FROM room WHERE name = :name", name=name)
         hint = "choose another name"

@@ -131,15 +131,8 @@ def create(
     status = STATUSES[0]
     data = {"description": description, "assigned_to": assigned_to, "status": status}
     event = rooms.post(tx, room_id, persona, "todo_create", data)
-    tx.insert(
-        "todo",
-        "event_id",
-        event_id=event.id,
-        status=status,
-        assigned_to=assigned_to,
-        changed_at=event.timestamp,
-        changed_by=persona,
-    )
+    row = {"event_id": event.id, "status": status, "assigned_to": assigned_to}
+    tx.insert("todo", "event_id", changed_at=event.timestamp, changed_by=persona, **row)
     _block(tx, event.id, room_id, blocked_by)
     sent = inbox.deliver(tx, event, "todo_assign", others)
     told = sent[0] if sent else None
@@ -285,8 +278,7 @@ def read(
     total = tx.value(f"SELECT count(*) {_FROM} WHERE {where}", **values)
     by = "event.id" if which == "done" else "+event.id"
     sql = f"{_SELECT} {_FROM} WHERE {where} ORDER BY {by} LIMIT :limit OFFSET :offset"
-    rows = tx.some(sql, limit=page.limit, offset=page.offset, **values)
-    return page.page(_listed(tx, rows), total)
+    return page.page(_listed(tx, tx.some(sql, limit=page.limit, offset=page.offset, **values)), total)
 
 
 def _where(room_id: int | None, which: str) -> str:

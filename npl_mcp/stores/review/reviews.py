@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import replace
 from itertools import groupby
 from pathlib import PurePath
+from typing import Any
 
 from npl_index.errors import InvalidRequestError
 from npl_index.selectors.grammar import Selector
@@ -46,14 +47,8 @@ def create(tx: Transaction, artifact_id: int, revision_id: int, reviewer_persona
     """
     revision = _revision(tx, artifact_id, revision_id)
     require_open(tx, artifact_id)
-    row = tx.insert(
-        "review",
-        "id",
-        artifact_id=artifact_id,
-        revision_id=revision_id,
-        reviewer_persona=reviewer_persona,
-        created_at=tx.now,
-    )
+    about = {"artifact_id": artifact_id, "revision_id": revision_id}
+    row = tx.insert("review", "id", reviewer_persona=reviewer_persona, created_at=tx.now, **about)
     number = revision["revision_num"]
     return results.NewReview(row["id"], artifact_id, revision_id, number, reviewer_persona, "in_progress")
 
@@ -86,24 +81,16 @@ def comment(
         annotation.section_lines(content, revision.filename, meant) if isinstance(meant, Selector) else meant
     )
     _check_place(place, content)
+    said: dict[str, Any] = {"review_id": review_id, "location": str(place), "selector": selector}
+    said |= {"comment": comment, "persona": persona}
     with artifacts.database.write() as tx:
         _open(tx, review_id)
         if reply_to is not None:
             reply_to = _thread(tx, reply_to, review["artifact_id"])["id"]
         if tx.value(_COUNT, review=review_id) >= MOST_COMMENTS:
             raise errors.ClosedError(f"review {review_id} is full", hint="begin another review")
-        row = tx.insert(
-            "review_comment",
-            "id",
-            review_id=review_id,
-            location=str(place),
-            selector=selector,
-            comment=comment,
-            persona=persona,
-            created_at=tx.now,
-            reply_to=reply_to,
-        )
-    return results.NewComment(row["id"], review_id, str(place), comment, persona, selector)
+        row = tx.insert("review_comment", "id", created_at=tx.now, reply_to=reply_to, **said)
+    return results.NewComment(row["id"], **said)
 
 
 def listed(

@@ -163,8 +163,7 @@ def log(
         rows.start(tx, project, row["number"], agent)
     for one in {name, agent} if agent else ():
         rows.set_current(tx, project, row["number"], one)
-    seq = rows.append(tx, row["number"], tx.now, values)
-    return Logged(row["id"], seq, tx.now, made or None)
+    return Logged(row["id"], rows.append(tx, row["number"], tx.now, values), tx.now, made or None)
 
 
 def read(
