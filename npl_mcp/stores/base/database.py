@@ -153,15 +153,14 @@ class Transaction:
                 cursor.executemany(statement, rows)
 
     def add_total(self, more: int, *names: str) -> None:
-        """Add to totals; a missing one starts at 0.
+        """Add to different totals; a missing one starts at 0.
 
         Totals are stored by name, because the time of counting grows with the number of rows.
         """
-        sql = (
-            "INSERT INTO total (name, value) VALUES (:name, :more)"
-            " ON CONFLICT (name) DO UPDATE SET value = total.value + :more"
-        )
-        self.run_many(sql, [{"name": name, "more": more} for name in names])
+        given = {f"name_{at}": name for at, name in enumerate(names)}
+        rows = ", ".join(f"(:{key}, :more)" for key in given)
+        conflict = "ON CONFLICT (name) DO UPDATE SET value = total.value + :more"
+        self.run(f"INSERT INTO total (name, value) VALUES {rows} {conflict}", more=more, **given)
 
     def total(self, name: str) -> int:
         """Return a total."""
