@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from npl_index.answer.document_set import AnswerUnit, DocumentSet, SectionPart
 from npl_index.answer.suggestions import Place
-from npl_index.answer.values import TailoredSection
+from npl_index.answer.values import Pointer, TailoredSection
 from npl_index.markdown.digests import section_digest
 from npl_index.markdown.sections import SectionTree, Span
 from npl_index.ranking.scoring import Hit
@@ -153,10 +153,6 @@ def row(documents: DocumentSet, unit: AnswerUnit, *, lean: bool) -> TailoredSect
 
     :param lean: omit the fact that it is cut, which the lines in its selector show.
     """
-    return documents.once(("described", unit), lambda: _describe(documents, unit, lean))
-
-
-def _describe(documents: DocumentSet, unit: AnswerUnit, lean: bool) -> TailoredSection:
     first, final = unit.parts[0], unit.parts[-1]
     return TailoredSection(
         selector=selector(documents, unit),
@@ -173,13 +169,10 @@ def _describe(documents: DocumentSet, unit: AnswerUnit, lean: bool) -> TailoredS
 
 def digest(documents: DocumentSet, unit: AnswerUnit) -> str | None:
     """Return the digest of the text that an edit of a unit replaces; ``None`` if nothing is editable."""
+    if not documents.digests:
+        return None
     first = unit.parts[0]
-    whole = len(unit.parts) > 1
-    return (
-        section_digest(documents.tree(first.document), first.section, whole=whole)
-        if documents.digests
-        else None
-    )
+    return section_digest(documents.tree(first.document), first.section, whole=len(unit.parts) > 1)
 
 
 def selector(documents: DocumentSet, unit: AnswerUnit, *, above: bool = False, by_path: bool = False) -> str:
@@ -198,6 +191,14 @@ def selector(documents: DocumentSet, unit: AnswerUnit, *, above: bool = False, b
     inside = (one for one in tree.ancestors(last.section) if one > first.section)
     end = next((one for one in inside if tree.subtree(one)[-1] == last.section), last.section)
     return f"{start}...{documents.end_of_range(first.document, end)}"
+
+
+def pointer(documents: DocumentSet, unit: AnswerUnit) -> Pointer:
+    """Return the pointer to a unit, without a line."""
+    number = len(unit.parts) if unit.ranges else None
+    return documents.once(
+        ("named", unit), lambda: Pointer(selector(documents, unit), unit.tokens, sections=number)
+    )
 
 
 def left_out(documents: DocumentSet, dropped: Sequence[AnswerUnit]) -> list[AnswerUnit]:

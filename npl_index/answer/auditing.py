@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from npl_index.answer.document_set import DocumentSet, SectionPart
+from npl_index.answer.finding import matching_line
 from npl_index.answer.forms import Form
-from npl_index.answer.pointers import matching_line
 from npl_index.answer.suggestions import Companions, Place
 from npl_index.answer.tailoring import Answered, Findings, TailorRequest, answer, find
 from npl_index.answer.values import TailoredSection

@@ -1,15 +1,26 @@
-"""Occurrences of terms in a long section, found without parsing it."""
+"""Occurrences of terms in sections, found without parsing them, and words without any section."""
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import log2
 from typing import NamedTuple
 
+from npl_index.answer.document_set import DocumentSet, SectionPart
 from npl_index.answer.frames import MAX_LINES_BACK, Fences
+from npl_index.library.references import near_names
 from npl_index.markdown.sections import SectionTree, Span
+from npl_index.ranking.analysis import Word
+from npl_index.ranking.coverage import MAX_WORDS, Coverage
+
+MAX_LINE = 80
+"""Maximum characters of a shown line: about twenty tokens."""
+
+MAX_NEAR = 2
+"""Maximum similar words for one word."""
 
 _MAX_SEARCHED = 1 << 18
 """Maximum searched characters of a section, which takes a few milliseconds."""
@@ -20,6 +31,9 @@ _MAX_PLACES = 64
 _SHORT = 3  # maximum length of a term that counts only as a whole word; a longer one is a prefix
 _ENDING = re.compile(r"i\Z|(?<=[a-z]{3}[ai]b)l\Z")
 _EMPTY = re.compile(r"[\s>]*\Z")
+_BEFORE = MAX_LINE // 4
+_MAX_TRIED = 6
+_WORD = re.compile(r"\w[\w.-]*\w|\w")
 _BEGINS_BLOCK = re.compile(r"[-+*:~|]|[0-9]{1,9}[.)]")
 
 
@@ -111,3 +125,62 @@ def safe_start(tree: SectionTree, own: Span, line: int, fences: Fences) -> int:
         if _BEGINS_BLOCK.match(text) or _EMPTY.match(tree.line(at - 1)):
             return at
     return last
+
+
+def matching_line(documents: DocumentSet, part: SectionPart) -> tuple[int, str] | None:
+    """Return the line below a part's heading with most terms of the question.
+
+    :returns: its number, from 0, and its shortened text; ``None`` without a matching line.
+    """
+    tree = documents.tree(part.document)
+    starts = tree.line_starts
+    body = max(part.lines.start, tree.sections[part.section].heading_lines.stop)
+    found = find_all(tree.source, starts[body], starts[part.lines.stop], documents.wanted)
+    lines: dict[int, dict[int, Occurrence]] = {}
+    for one in found:
+        lines.setdefault(bisect_right(starts, one.at) - 1, {}).setdefault(one.term, one)
+    if not lines:
+        return None
+    line, held = max(lines.items(), key=lambda item: sum(one.worth for one in item[1].values()))
+    text = tree.line(line)
+    first = min(one.at for one in held.values()) - starts[line]
+    return line, _around(text.rstrip(), first)
+
+
+def _around(text: str, at: int) -> str:
+    """Return the characters of a text around an offset, cut between words."""
+    begin = max(0, min(at - _BEFORE, len(text) - MAX_LINE))
+    if begin:
+        begin = text.find(" ", begin, at) + 1 or begin
+    end = begin + MAX_LINE
+    if end < len(text):
+        space = text.rfind(" ", at, end)
+        end = space if space > at else end
+    shown = " ".join(text[begin:end].split())
+    return f"{'…' if begin else ''}{shown}{'…' if end < len(text) else ''}"
+
+
+def nowhere(documents: DocumentSet, coverage: Coverage) -> dict[str, tuple[str, ...]]:
+    """Return the words of a question without any section, each with similar words as spelt in the documents.
+
+    The ranking treats a misspelt word as the correct one; here it is absent, and the correct one is similar.
+    """
+    row = documents.collection.vocabulary.row
+    absent = [word for word in coverage.words if all(row(term) is None for term in word.meant)]
+    absent.sort(key=lambda word: -coverage.weights[coverage.words.index(word)])
+    return {
+        word.shown: near_names(word.shown, dict.fromkeys(_spellings_of_variants(documents, word)), MAX_NEAR)
+        for word in absent[:MAX_WORDS]
+    }
+
+
+def _spellings_of_variants(documents: DocumentSet, word: Word) -> Iterator[str]:
+    """Yield the variants of a word as spelt in a section."""
+    vocabulary = documents.collection.vocabulary
+    variants = sorted(vocabulary.variants(word.terms[-1]), key=lambda one: -one[1])[:_MAX_TRIED]
+    for (row, _), term in zip(variants, vocabulary.texts([row for row, _ in variants]), strict=True):
+        text = documents.text(documents.collection.holder(row))
+        for place in find_all(text, 0, len(text), [(term, 1.0)])[:1]:
+            found = _WORD.match(text, place.at)
+            if found:
+                yield found[0]

@@ -26,10 +26,9 @@ from functools import cache
 from operator import attrgetter
 from typing import Any
 
-from npl_index.answer.assembling import digest, row, selector
+from npl_index.answer.assembling import digest, pointer, row, selector
 from npl_index.answer.document_set import AnswerUnit, DocumentSet, SectionPart
 from npl_index.answer.marks import in_mark, note
-from npl_index.answer.pointers import pointer
 from npl_index.answer.values import Guide, Pointer, RankedSection, Suggestion, Tailored
 from npl_index.tokens.counting import starts_token
 from npl_index.tokens.sections import dumped, escaped_tokens

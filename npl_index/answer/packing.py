@@ -16,11 +16,11 @@ from dataclasses import replace
 from itertools import accumulate
 from typing import NamedTuple
 
-from npl_index.answer.assembling import joined, left_out, selector, split
+from npl_index.answer.assembling import joined, left_out, pointer, selector, split
 from npl_index.answer.cutting import cut, rest_of
 from npl_index.answer.document_set import AnswerUnit, DocumentSet, SectionPart
+from npl_index.answer.finding import matching_line
 from npl_index.answer.forms import Form, Prices
-from npl_index.answer.pointers import matching_line, pointer
 from npl_index.answer.suggestions import Place
 from npl_index.answer.values import Pointer, Suggestion, Tailored
 from npl_index.markdown.sections import Span

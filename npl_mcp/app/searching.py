@@ -13,9 +13,8 @@ from itertools import chain, islice
 from typing import NamedTuple
 
 from npl_index.answer.document_set import DocumentSet
-from npl_index.answer.nowhere import nowhere
+from npl_index.answer.finding import MAX_LINE, matching_line, nowhere
 from npl_index.answer.packing import MORE_POINTERS
-from npl_index.answer.pointers import MAX_LINE, matching_line
 from npl_index.errors import NotFoundError, NPLError, OutsideRootError
 from npl_index.library.documents import DocumentRef, Found
 from npl_index.markdown.sections import Span
