@@ -288,37 +288,37 @@ class Prices:
     """
 
     def __init__(self, documents: DocumentSet, form: Form, *, free: bool = False) -> None:
-        self._documents, self._form, self._free = documents, form, free
+        self.documents, self.form, self._free = documents, form, free
 
     def text(self, unit: AnswerUnit) -> int:
         """Return the cost of a unit's text."""
-        return 0 if self._free else sum(self._form.text(self._documents, part) for part in unit.parts)
+        return 0 if self._free else sum(self.form.text(self.documents, part) for part in unit.parts)
 
     def row(self, unit: AnswerUnit) -> int:
         """Return the cost of its description."""
-        return self._tokens(("row", unit), lambda: self._form.row(self._documents, unit))
+        return self._tokens(("row", unit), lambda: self.form.row(self.documents, unit))
 
     def entry(self, document: int) -> int:
         """Return the additional cost of a document's first unit."""
-        return 0 if self._free else self._form.entry(self._documents, document)
+        return 0 if self._free else self.form.entry(self.documents, document)
 
     def trace(self, unit: AnswerUnit) -> int:
         """Return the cost of naming a unit."""
-        return 0 if self._free else self.pointer(pointer(self._documents, unit))
+        return 0 if self._free else self.pointer(pointer(self.documents, unit))
 
     def pointer(self, pointer: Pointer) -> int:
         """Return the cost of a pointer."""
-        return self._tokens(("pointer", pointer), lambda: self._form.pointer(pointer))
+        return self._tokens(("pointer", pointer), lambda: self.form.pointer(pointer))
 
     def named(self, text: str) -> int:
         """Return the cost of a remark."""
-        return self._tokens(("named", text), lambda: self._form.named(text))
+        return self._tokens(("named", text), lambda: self.form.named(text))
 
     def further(self, one: str | Suggestion) -> int:
         """Return the cost of a keyword or a suggestion."""
-        return self._tokens(("further", one), lambda: self._form.further(one))
+        return self._tokens(("further", one), lambda: self.form.further(one))
 
     def _tokens(self, part: Hashable, written: Callable[[], str]) -> int:
         if self._free:
             return 0
-        return self._documents.once(part, lambda: self._documents.counter.count(written()))
+        return self.documents.once(part, lambda: self.documents.counter.count(written()))

@@ -18,9 +18,9 @@ from typing import NamedTuple
 
 from npl_index.answer.assembling import joined, left_out, pointer, selector, split
 from npl_index.answer.cutting import cut, rest_of
-from npl_index.answer.document_set import AnswerUnit, DocumentSet, SectionPart
+from npl_index.answer.document_set import AnswerUnit, SectionPart
 from npl_index.answer.finding import matching_line
-from npl_index.answer.forms import Form, Prices
+from npl_index.answer.forms import Prices
 from npl_index.answer.suggestions import Place
 from npl_index.answer.values import Pointer, Suggestion, Tailored
 from npl_index.markdown.sections import Span
@@ -135,41 +135,14 @@ def remarks(
     return said[0], said[1]
 
 
-def pack(
-    wanted: Material,
-    further: Further,
-    documents: DocumentSet,
-    form: Form,
-    nothing: Tailored,
-    token_budget: int | None,
-    *,
-    held: tuple[str, ...],
-    brief: bool,
-) -> Packed:
-    """Choose the parts of an answer.
+class Packing:
+    """Choice of the parts of an answer, which take from the remaining tokens in order.
 
     :param further: keywords and suggestions.
+    :param prices: costs of the parts.
     :param nothing: the answer without its parts.
     :param token_budget: budget of the whole answer; ``None`` for no limit.
     :param held: see :class:`~npl_index.answer.values.Guide`.
-    :param brief: suggestions keep their limit, even if tokens remain.
-    """
-    packing = _Packing(wanted, further, documents, form, nothing, token_budget, held)
-    packing.take_all()
-    pointers = packing.pointers()
-    if not pointers and (packing.dropped or packing.rests):
-        # An answer must name a dropped part.
-        packing.kept, packing.dropped, packing.rests, packing.owed = [], list(wanted.units), [], 0
-        pointers = packing.pointers()
-    packed = Packed(packing.kept, packing.dropped, packing.rests, pointers, further)
-    if token_budget is None:
-        return packed
-    return packed._replace(further=packing.paid_further(complete=not (packed.truncated or brief)))
-
-
-class _Packing:
-    """An answer during packing; its parts take from the remaining tokens in order.
-
     :ivar left: remaining tokens, without those for pointers to remaining parts and to dropped units.
     :ivar owed: number of dropped units that are better than a kept one.
     """
@@ -178,15 +151,14 @@ class _Packing:
         self,
         wanted: Material,
         further: Further,
-        documents: DocumentSet,
-        form: Form,
+        prices: Prices,
         nothing: Tailored,
         token_budget: int | None,
         held: tuple[str, ...],
     ) -> None:
         self._wanted, self._further = wanted, further
-        self._documents, self._form, self._nothing, self._held = documents, form, nothing, held
-        self._prices = Prices(documents, form, free=token_budget is None)
+        self._documents, self._form, self._prices = prices.documents, prices.form, prices
+        self._nothing, self._held, self._budget = nothing, held, token_budget
         self.kept: list[AnswerUnit] = []
         self.dropped: list[AnswerUnit] = []
         self.rests: list[AnswerUnit] = []
@@ -197,7 +169,7 @@ class _Packing:
         self._least_names = self._names = 0
         if token_budget is not None:
             token_budget = min(token_budget, MAX_TOKENS)
-            bound = documents.counter.upper_bound
+            bound = self._documents.counter.upper_bound
             self._limit = token_budget * token_budget // max(1, bound(token_budget))
             while bound(self._limit) > token_budget:
                 self._limit -= 1
@@ -206,6 +178,24 @@ class _Packing:
             self._pay_further(max(0, self._left) // FURTHER_DIVISOR)
             self._least_names, self._names = self._reserved()
         self._most = self._left if wanted.most is None else wanted.most
+
+    def packed(self, *, brief: bool) -> Packed:
+        """Return the chosen parts.
+
+        :param brief: suggestions keep their limit, even if tokens remain.
+        """
+        self._take_all()
+        pointers = self._pointers()
+        if not pointers and (self.dropped or self.rests):
+            # An answer must name a dropped part.
+            self.kept, self.dropped, self.rests, self.owed = [], list(self._wanted.units), [], 0
+            pointers = self._pointers()
+        further = self._further
+        if self._budget is not None:
+            if self._names_all and not (self.dropped or self.rests or brief):
+                self._pay_further(self._left)  # no text is missing
+            further = further[: self._paid_for]
+        return Packed(self.kept, self.dropped, self.rests, pointers, further)
 
     def _without_frame(self, nothing: Tailored) -> int:
         frame = self._form.frame(nothing, self._documents, self._held)
@@ -234,7 +224,7 @@ class _Packing:
         longest = max(first.parts, key=lambda part: len(steps[part.section]))
         return [AnswerUnit((longest, *first.parts), 1.0, ranges=True)]
 
-    def take_all(self) -> None:
+    def _take_all(self) -> None:
         """Keep the passages that fit."""
         is_open = self._left > 0
         waiting = deque(self._wanted.units)
@@ -331,7 +321,7 @@ class _Packing:
         self._left -= cost
         self.owed = len(self.dropped)
 
-    def pointers(self) -> tuple[Pointer, ...]:
+    def _pointers(self) -> tuple[Pointer, ...]:
         """Return pointers to sections outside the answer, best first.
 
         Obligatory are one pointer after dropped text, the units better than a kept one, the remaining parts
@@ -394,15 +384,6 @@ class _Packing:
         line = matching_line(self._documents, unit.parts[0])
         full = one if line is None else one._replace(line=line[1])
         return full if self._pay(self._prices.pointer(full) - self._prices.pointer(one)) else one
-
-    def paid_further(self, *, complete: bool) -> Further:
-        """Return the keywords and suggestions that fit.
-
-        :param complete: no text is missing, so they may use all remaining tokens.
-        """
-        if complete and self._names_all:
-            self._pay_further(self._left)
-        return self._further[: self._paid_for]
 
     def _pay_further(self, most: int) -> None:
         """Take tokens for keywords and then for suggestions, up to a maximum."""

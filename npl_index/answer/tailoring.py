@@ -10,7 +10,16 @@ from typing import NamedTuple
 from npl_index.answer.assembling import Known, choose, content_of, row, selected_lines
 from npl_index.answer.document_set import AnswerUnit, DocumentSet
 from npl_index.answer.forms import Form, Json, Markdown, Prices
-from npl_index.answer.packing import BEST, MORE_POINTERS, POINTERS, Further, Material, Packed, pack, remarks
+from npl_index.answer.packing import (
+    BEST,
+    MORE_POINTERS,
+    POINTERS,
+    Further,
+    Material,
+    Packed,
+    Packing,
+    remarks,
+)
 from npl_index.answer.suggestions import Companions, Place, suggest
 from npl_index.answer.values import Guide, RankedSection, Suggestion, Tailored, Written
 from npl_index.choices import Weights
@@ -231,16 +240,8 @@ def _pack_and_write(
         partial=True if documents.missing else None,
         missing_files=documents.missing or None,
     )
-    packed = pack(
-        found.wanted,
-        further,
-        documents,
-        form,
-        nothing,
-        token_budget,
-        held=evidence.held,
-        brief=request.brief,
-    )
+    packing = Packing(found.wanted, further, prices, nothing, token_budget, evidence.held)
+    packed = packing.packed(brief=request.brief)
     marked = documents.several or isinstance(form, Markdown)
     if marked and not documents.tag and documents.tagged(packed.kept).tag:
         # With these marks, different units may fit; no text of the wanted units may imitate them.

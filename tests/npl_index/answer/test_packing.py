@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from npl_index.answer.document_set import AnswerUnit, DocumentSet
-from npl_index.answer.forms import Form, Json, Markdown
-from npl_index.answer.packing import Material, Packed, pack
+from npl_index.answer.forms import Form, Json, Markdown, Prices
+from npl_index.answer.packing import Material, Packed, Packing
 from npl_index.answer.tailoring import TailorRequest, write
 from tests.npl_index.conftest import document_set
 
@@ -41,7 +41,8 @@ def packed(
     numbers = range(1, len(on.tree(0).sections))
     units = units or [AnswerUnit((on.part((0, number)),), 1 - number / 100) for number in numbers]
     wanted = Material(units, most, (), frozenset({(0, 1)}), 4)
-    return pack(wanted, (), on, form, nothing, token_budget, held=(), brief=True)
+    prices = Prices(on, form, free=token_budget is None)
+    return Packing(wanted, (), prices, nothing, token_budget, ()).packed(brief=True)
 
 
 def numbers(units: Sequence[AnswerUnit]) -> list[int]:
