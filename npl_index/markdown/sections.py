@@ -370,14 +370,14 @@ def _openings(blocks: BlockState, parts: Sequence[Segment], name: str, clock: De
 
 
 def _sections(
-    openings: Sequence[_Opening], lines: DocumentText, byte_starts: array[int], clock: Deadline
+    openings: Sequence[_Opening], text: DocumentText, byte_starts: array[int], clock: Deadline
 ) -> tuple[Section, ...]:
     """Return the sections with their places in the tree."""
     parents, children, lasts = nest([opening.level for opening in openings])
     own_traits = []
     for opening in openings:
         clock.check()
-        words = _count_words(lines.source, lines.starts[opening.start], lines.starts[opening.stop])
+        words = _count_words(text.source, text.starts[opening.start], text.starts[opening.stop])
         own_traits.append(Traits._make([*(name in opening.traits for name in Traits._fields[:-1]), words]))
     whole_traits = own_traits.copy()
     for index in range(len(openings) - 1, 0, -1):
@@ -390,24 +390,10 @@ def _sections(
     result = []
     for index, opening in enumerate(openings):
         own, whole = Span(opening.start, opening.stop), Span(opening.start, openings[lasts[index]].stop)
-        result.append(
-            Section(
-                index,
-                opening.level,
-                opening.heading,
-                opening.name,
-                opening.version,
-                Span(opening.start, opening.heading_stop),
-                own,
-                whole,
-                in_bytes(own),
-                in_bytes(whole),
-                parents[index] if index else None,
-                tuple(children[index]),
-                own_traits[index],
-                whole_traits[index],
-            )
-        )
+        named = opening.level, opening.heading, opening.name, opening.version
+        lines = Span(opening.start, opening.heading_stop), own, whole, in_bytes(own), in_bytes(whole)
+        related = parents[index] if index else None, tuple(children[index])
+        result.append(Section(index, *named, *lines, *related, own_traits[index], whole_traits[index]))
     return tuple(result)
 
 

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from itertools import chain, groupby, pairwise, repeat
+from itertools import chain, groupby, pairwise
 from math import log
 from sys import intern
 from typing import NamedTuple
@@ -90,11 +90,6 @@ def _commonness() -> dict[str, float]:
 def commonness(term: str) -> float:
     """Return the share of sections with a term in ordinary technical prose, 0 to 1."""
     return _commonness().get(term, RARE)
-
-
-def commonnesses(every: Iterable[str]) -> list[float]:
-    """Return the :func:`commonness` of many terms."""
-    return list(map(_commonness().get, every, repeat(RARE)))
 
 
 @cache
@@ -198,34 +193,24 @@ def _word_terms(chars: str) -> list[str]:
     return [_stemmer.stemWord(word) for word in words]
 
 
-_PAIRED = (
-    (0x1100, 0x11FF),
-    (0x2E80, 0x2FDF),
-    (0x3005, 0x3007),
-    (0x3040, 0x30FF),
-    (0x3130, 0x318F),
-    (0x31F0, 0x31FF),
-    (0x3400, 0x4DBF),
-    (0x4E00, 0x9FFF),
-    (0xAC00, 0xD7FF),
-    (0xF900, 0xFAFF),
-    (0x20000, 0x3FFFF),
+_PAIRED = re.compile(
+    "[\u1100-\u11ff\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u3130-\u318f\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
+    "\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff]"
 )
-_TRIPLED = ((0x0E00, 0x0FFF), (0x1000, 0x109F), (0x1780, 0x17FF), (0x1980, 0x1AAF), (0xA9E0, 0xAA7F))
+_TRIPLED = re.compile("[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u1980-\u1aaf\ua9e0-\uaa7f]")
 
 
 @cache
 def _kind(char: str) -> str:
     """Return the kind of a character for the index; the cache has at most one entry per character."""
-    code = ord(char)
     category = unicodedata.category(char)
-    if any(low <= code <= high for low, high in _PAIRED):
+    if _PAIRED.match(char):
         return "pair"
-    if any(low <= code <= high for low, high in _TRIPLED) and category[0] in "LM":
+    if _TRIPLED.match(char) and category[0] in "LM":
         return "triple"
     if char in "-._#+'’" or category[0] in "LMN":
-        return "" if code in (0xFE0F, 0xFE0E) else "word"
-    if char in "⟪⟫" or (category[0] == "S" and not 0x2500 <= code <= 0x259F):
+        return "" if char in "\ufe0f\ufe0e" else "word"
+    if char in "⟪⟫" or (category[0] == "S" and not "\u2500" <= char <= "\u259f"):
         return "symbol"
     return ""
 
@@ -274,8 +259,7 @@ def extract_keywords(text: str, *, limit: int = 20) -> Keywords:
     parts = tuple(one for one in _parts_in(runs).items() if weights.keys() >= set(one))
     written = tuple({word.terms: word for run in runs for word in run}.values())
     keywords = Keywords(shown, tuple(weights.items()), tuple(pairs)[:MAX_QUERY_TERMS], parts, written)
-    if logger.isEnabledFor(logging.DEBUG):
-        logger.debug("keywords %s, terms %s", keywords.words, keywords.weights)
+    logger.debug("keywords %s, terms %s", keywords.words, keywords.weights)
     return keywords
 
 

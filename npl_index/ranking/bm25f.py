@@ -50,7 +50,7 @@ from npl_index.choices import Weights
 from npl_index.ranking.arrays import NDArray, np
 from npl_index.ranking.postings import begin_runs
 from npl_index.ranking.vocabulary import Variants
-from npl_index.ranking.weighing import Passages, Weighed
+from npl_index.ranking.weighing import Passages
 
 K1 = 1.6
 """Saturation: a mass of ``K1`` gives half of a term's maximum."""
@@ -94,82 +94,37 @@ def match(passages: Passages, concepts: Sequence[Concept], weights: Weights) -> 
     """
     size = passages.postings.size
     scores, names, covered, headed = np.zeros((4, size))
-    several, page_of = passages.vocabulary.pages > 1, passages.postings.pages
-    on_pages = np.zeros(int(page_of[-1]) + 1)
-    weight_of = np.array([concept.weight for concept in concepts])
     asked = [(row, number, share) for number, one in enumerate(concepts) for row, share in one.variants]
-    rows, numbers, shares = zip(*asked, strict=True) if asked else ((), (), ())
+    rows, owners, parts = zip(*asked, strict=True) if asked else ((), (), ())
     weighed = passages.weigh(rows)
-    cells = _cells(weighed, np.array(numbers, np.intp), np.array(shares, float), size, weights, headed)
-    weight = weight_of[cells.concepts]
-    if several:
-        worth = np.where(cells.named, NAME_ON_PAGE, cells.masses > 0)
-        _add_best(on_pages, cells.concepts, page_of[cells.sections], worth, weight)
-    np.add.at(scores, cells.sections, weight * (cells.masses / (cells.masses + K1)))
-    np.add.at(names, cells.sections, weight * cells.named)
-    np.add.at(covered, cells.sections, weight * cells.held)
+    asking, shares = np.array(owners, np.intp)[weighed.runs], np.array(parts, float)[weighed.runs]
+    in_headings = weighed.headings.nonzero()[0]
+    np.add.at(headed, weighed.sections[in_headings], weighed.headings[in_headings] * shares[in_headings])
+    # A cell is a concept and a section with one of its terms. The masses of a concept's variants are added
+    # before they saturate, like counts in several fields.
+    cells, cell = np.unique(asking * size + weighed.sections, return_inverse=True)
+    numbers, sections = np.divmod(cells, size)
+    name_factor, body_factor = _field_factors(weights)
+    masses = body_factor * np.bincount(cell, weighed.masses * shares, len(cells))
+    if name_factor != body_factor:
+        masses += (name_factor - body_factor) * np.bincount(cell, weighed.names * shares, len(cells))
+    named = np.zeros(len(cells), dtype=bool)
+    named[cell[weighed.names > 0]] = True
+    held = np.empty(len(cells))
+    held[cell[::-1]] = shares[::-1]  # in reverse: the term itself comes before its variants
+    weight, page_of = np.array([one.weight for one in concepts])[numbers], passages.postings.pages
+    on_pages = np.zeros(int(page_of[-1]) + 1)
+    if passages.vocabulary.pages > 1 and len(cells):
+        # For each concept, a page has the highest worth of its sections.
+        pages, worth = page_of[sections], np.where(named, NAME_ON_PAGE, masses > 0)
+        begins = (begin_runs(pages) | begin_runs(numbers)).nonzero()[0]
+        np.add.at(on_pages, pages[begins], weight[begins] * np.maximum.reduceat(worth, begins))
+    np.add.at(scores, sections, weight * (masses / (masses + K1)))
+    np.add.at(names, sections, weight * named)
+    np.add.at(covered, sections, weight * held)
     scores *= 1 + HEADING_SHARE * np.minimum(headed, 1)
     whole = sum(concept.weight for concept in concepts) or 1.0
     return Matches(scores, names / whole, covered / whole, on_pages[page_of])
-
-
-def _add_best(
-    sums: NDArray[Any],
-    concepts: NDArray[Any],
-    pages: NDArray[Any],
-    worth: NDArray[Any],
-    weight: NDArray[Any],
-) -> None:
-    """Add to each page the highest worth of its sections for each concept, times the concept's weight."""
-    if len(pages):
-        begins = (begin_runs(pages) | begin_runs(concepts)).nonzero()[0]
-        np.add.at(sums, pages[begins], weight[begins] * np.maximum.reduceat(worth, begins))
-
-
-class _Cells(NamedTuple):
-    """Pairs of a concept and a section with one of its terms, in order; arrays have one entry for each.
-
-    :param masses: mass of the concept's terms.
-    :param named: whether one of them is in heading or path.
-    :param held: share of the concept in the section.
-    """
-
-    concepts: NDArray[Any]
-    sections: NDArray[Any]
-    masses: NDArray[Any]
-    named: NDArray[Any]
-    held: NDArray[Any]
-
-
-def _cells(
-    weighed: Weighed,
-    numbers: NDArray[Any],
-    row_shares: NDArray[Any],
-    size: int,
-    weights: Weights,
-    headed: NDArray[Any],
-) -> _Cells:
-    """Add up the rows of each concept in each section.
-
-    :param numbers: the concept of each requested row.
-    :param row_shares: its share of the concept's weight.
-    :param size: number of sections.
-    :param headed: receives the share of each section's heading that the terms cover.
-    """
-    shares, sections = row_shares[weighed.runs], weighed.sections
-    in_headings = weighed.headings.nonzero()[0]
-    np.add.at(headed, sections[in_headings], weighed.headings[in_headings] * shares[in_headings])
-    # The masses of a concept's variants are added before they saturate, like counts in several fields.
-    there, cell = np.unique(numbers[weighed.runs] * size + sections, return_inverse=True)
-    name_factor, body_factor = _field_factors(weights)
-    masses = body_factor * np.bincount(cell, weighed.masses * shares, len(there))
-    if name_factor != body_factor:
-        masses += (name_factor - body_factor) * np.bincount(cell, weighed.names * shares, len(there))
-    named = np.zeros(len(there), dtype=bool)
-    named[cell[weighed.names > 0]] = True
-    held = np.empty(len(there))
-    held[cell[::-1]] = shares[::-1]  # in reverse: the term itself comes before its variants
-    return _Cells(*np.divmod(there, size), masses, named, held)
 
 
 def _field_factors(weights: Weights) -> tuple[float, float]:

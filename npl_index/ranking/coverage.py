@@ -73,8 +73,7 @@ class Coverage(NamedTuple):
 
     def held(self) -> NDArray[Any]:
         """Return the share of the question's weight in each section, 0 to 1."""
-        shares: NDArray[Any] = self.weights @ self.shares / (self.weights.sum() or 1.0)
-        return shares
+        return self.weights @ self.shares / (self.weights.sum() or 1.0)
 
     def spoken(self) -> NDArray[Any]:
         """Return the question's weight in each section as a multiple of the weight needed for an answer."""
@@ -84,8 +83,7 @@ class Coverage(NamedTuple):
         missing = [number for number in range(len(self.words)) if number not in self.found]
         asked = self.weights.sum() + (MISSING_WEIGHT - 1) * self.weights[missing].sum()
         needed = NEEDED * min(asked / most or 1.0, PLENTY)
-        spoken: NDArray[Any] = self.weights @ self.shares * (1 + self.support) / needed
-        return spoken
+        return self.weights @ self.shares * (1 + self.support) / needed
 
 
 class Evidence(NamedTuple):
@@ -133,14 +131,8 @@ def cover(
     np.add.at(shares, owners, held / np.array([len(words[number].meant) for number in owners]).reshape(-1, 1))
     weight_of, weights = dict(keywords.weights), np.zeros(len(words))
     rarities = _rarities(passages.vocabulary, [term for _, term in terms])
-    np.maximum.at(
-        weights,
-        owners,
-        [
-            min(1.0, weight_of.get(term, 1.0)) * rarity
-            for (_, term), rarity in zip(terms, rarities, strict=True)
-        ],
-    )
+    asked_for = np.minimum(1.0, [weight_of.get(term, 1.0) for _, term in terms])
+    np.maximum.at(weights, owners, asked_for * rarities)
     weights *= [IDENTIFIER_WEIGHT if word.identifier else 1.0 for word in words]
     found = frozenset(terms[place][0] for place, _, worth in standing if worth == 1)
     return Coverage(words, weights, found, passages.vocabulary.sections, shares, support)
@@ -180,15 +172,13 @@ def _standing_for(vocabulary: Vocabulary, term: str) -> list[tuple[int, float]]:
     return [(row, 1.0 if share >= full else share) for row, share in vocabulary.variants(term)]
 
 
-def _rarities(vocabulary: Vocabulary, terms: Sequence[str]) -> list[float]:
+def _rarities(vocabulary: Vocabulary, terms: Sequence[str]) -> NDArray[Any]:
     """Return the idf of terms in the documents, or in English if they do not have them."""
-    rows = [vocabulary.row(term) for term in terms]
-    known = iter(idf(vocabulary, [row for row in rows if row is not None]).tolist())
-    most = vocabulary.sections + BACKGROUND + 1
-    return [
-        log(most / (BACKGROUND * commonness(term))) if row is None else next(known)
-        for term, row in zip(terms, rows, strict=True)
-    ]
+    rows, most = list(map(vocabulary.row, terms)), vocabulary.sections + BACKGROUND + 1
+    rarities = np.array([log(most / (BACKGROUND * commonness(term))) for term in terms])
+    known = [row is not None for row in rows]
+    rarities[known] = idf(vocabulary, [row for row in rows if row is not None])
+    return rarities
 
 
 def _is_name(word: Word) -> bool:

@@ -128,8 +128,7 @@ def from_nearness(texts: Texts) -> NDArray[Any]:
     "An exploration of proximity measures in information retrieval", SIGIR 2007).
     """
     whole = sum(texts.sought.weights.tolist()) or 1.0
-    shares: NDArray[Any] = best_windows(texts, WINDOW) / whole
-    return shares
+    return best_windows(texts, WINDOW) / whole
 
 
 def from_titles(passages: Passages, texts: Texts, best: float) -> NDArray[Any]:
@@ -221,15 +220,13 @@ def from_place(passages: Passages, fits: NDArray[Any]) -> NDArray[Any]:
     """
     postings = passages.postings
     children = np.minimum(postings.children, MANY_CHILDREN) * (1 - fits)
-    factors: NDArray[Any] = 1 - LATE_COST * postings.positions - CHILD_COST * children
-    return factors
+    return 1 - LATE_COST * postings.positions - CHILD_COST * children
 
 
 def highest(values: NDArray[Any], limit: int) -> NDArray[Any]:
     """Return the positions of the highest values above 0, highest first; of equal values, the first."""
     found = (values > 0).nonzero()[0]
-    ordered: NDArray[Any] = found[(-values[found]).argsort(kind="stable")][:limit]
-    return ordered
+    return found[(-values[found]).argsort(kind="stable")][:limit]
 
 
 def topic_fit(

@@ -167,8 +167,7 @@ def ranges(begins: NDArray[Any], lengths: NDArray[Any]) -> NDArray[Any]:
     """Return the numbers of some ranges in one array."""
     # First one range of all lengths, then move each part to its begin.
     moves = begins - (lengths.cumsum() - lengths)
-    numbers: NDArray[Any] = np.arange(int(lengths.sum())) + moves.repeat(lengths)
-    return numbers
+    return np.arange(int(lengths.sum())) + moves.repeat(lengths)
 
 
 class PostingRuns(NamedTuple):
@@ -218,23 +217,20 @@ class Postings:
     @cached_property
     def pages(self) -> NDArray[Any]:
         """Number of each section's page."""
-        pages: NDArray[Any] = self._begins.cumsum() - 1
-        return pages
+        return self._begins.cumsum() - 1
 
     @cached_property
     def positions(self) -> NDArray[Any]:
         """Relative position of each section on its page, from 0 (included) to 1 (excluded)."""
         starts = self._begins.nonzero()[0]
         sizes = np.diff(starts, append=self.size)
-        positions: NDArray[Any] = (np.arange(self.size) - starts[self.pages]) / sizes[self.pages]
-        return positions
+        return (np.arange(self.size) - starts[self.pages]) / sizes[self.pages]
 
     @cached_property
     def children(self) -> NDArray[Any]:
         """Number of children of each section."""
         inside = np.flatnonzero(self.parents != np.arange(self.size))
-        children: NDArray[Any] = np.bincount(self.parents[inside], minlength=self.size)
-        return children
+        return np.bincount(self.parents[inside], minlength=self.size)
 
     def find(self, rows: Sequence[int]) -> PostingRuns:
         """Return the postings of some rows, row by row; rows may be repeated.

@@ -124,7 +124,11 @@ def best_windows(texts: Texts, width: int) -> NDArray[Any]:
     where = texts.places[at] + owners * width  # so that no window spans two texts
     # A concept counts once in a window, at its first place. So a place counts in windows that begin after the
     # concept's previous place.
-    before = _before(owners * len(sought.weights) + concepts)
+    keys = owners * len(sought.weights) + concepts
+    order = keys.argsort(kind="stable")
+    same = keys[order[1:]] == keys[order[:-1]]
+    before = np.full(len(keys), -1)
+    before[order[1:][same]] = order[:-1][same]
     first = np.maximum(before + 1, where.searchsorted(where - width, side="right"))
     numbers = np.arange(len(at))
     sums = worth.copy()
@@ -145,12 +149,3 @@ def held(texts: Texts) -> NDArray[Any]:
     at = at[order]
     shares[sought.concepts[texts.terms[at]], texts.owners[at] % size] = worth[order]
     return shares
-
-
-def _before(keys: NDArray[Any]) -> NDArray[Any]:
-    """Return the previous position with the same key for each position, or -1."""
-    order = keys.argsort(kind="stable")
-    same = keys[order[1:]] == keys[order[:-1]]
-    before = np.full(len(keys), -1)
-    before[order[1:][same]] = order[:-1][same]
-    return before

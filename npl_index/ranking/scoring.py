@@ -47,7 +47,7 @@ times; the page of "Coffee" has one. The best page adds a quarter of the best se
 
     >>> matches.pages.round(2).tolist()
     [0.0, 10.22, 10.22, 2.13]
-    >>> values = own + from_page(matches, own.max(), matches.pages.max())
+    >>> values = own + evidence.from_page(matches, own.max(), matches.pages.max())
     >>> values.round(2).tolist()
     [0.0, 4.53, 3.64, 1.01]
 
@@ -56,14 +56,14 @@ the pair "tea water" is in none::
 
     >>> green, tea, water = (collection.vocabulary.row(term) for term in ("green", "tea", "water"))
     >>> sought = Sought.of(concepts, [(green, tea), (tea, water)])
-    >>> texts = read(passages.postings, highest(values, DEPTH), sought)
-    >>> values[texts.numbers] += from_word_pairs(passages, texts)
+    >>> texts = read(passages.postings, evidence.highest(values, evidence.DEPTH), sought)
+    >>> values[texts.numbers] += evidence.from_word_pairs(passages, texts)
     >>> values.round(2).tolist()
     [0.0, 4.66, 3.64, 1.01]
 
 "Water" is the part of "Tea" that the query is about, and gets 35 % of its parent's score::
 
-    >>> values = values + from_parent(above(passages), values)
+    >>> values = values + evidence.from_parent(evidence.above(passages), values)
     >>> values.round(2).tolist()
     [0.0, 4.66, 5.28, 1.01]
 
@@ -73,25 +73,25 @@ values before the parents, and windows would not count.)::
 
     >>> matches.covered.round(2).tolist()
     [0.0, 0.73, 0.64, 0.27]
-    >>> from_nearness(texts).round(2).tolist()
+    >>> evidence.from_nearness(texts).round(2).tolist()
     [0.73, 0.0, 0.27]
-    >>> values = values / values.max() + COVERED_SHARE * matches.covered
-    >>> values[texts.numbers] += NEAR_SHARE * from_nearness(texts)
+    >>> values = values / values.max() + evidence.COVERED_SHARE * matches.covered
+    >>> values[texts.numbers] += evidence.NEAR_SHARE * evidence.from_nearness(texts)
     >>> values.round(2).tolist()
     [0.0, 1.1, 1.13, 0.27]
 
 A question that is the name of a page would add up to ``TITLED_SHARE`` to the page's first text; this one
 names no page::
 
-    >>> named = named_pages(passages, concepts, 3)
+    >>> named = evidence.named_pages(passages, concepts, 3)
     >>> named.round(2).tolist()
     [0.0, 0.0, 0.0, 0.0]
 
 "Tea" loses a little for its subsection, and "Water" for its place at the end of the page::
 
-    >>> from_place(passages, named).round(2).tolist()
+    >>> evidence.from_place(passages, named).round(2).tolist()
     [0.92, 0.96, 0.96, 1.0]
-    >>> (values * from_place(passages, named)).round(2).tolist()
+    >>> (values * evidence.from_place(passages, named)).round(2).tolist()
     [0.0, 1.06, 1.08, 0.27]
 
 "Water" covers 64 % of the query with heading and path, and its text adds no word; without topics, its score
@@ -106,14 +106,14 @@ is 4/7 of its name plus 3/7 of its content. The others follow in proportion::
 
 Of three words, 58 % are enough for an answer (:mod:`~npl_index.ranking.coverage`)::
 
-    >>> from npl_index.ranking.coverage import evidence
-    >>> evidence(ranking.coverage)
+    >>> from npl_index.ranking import coverage
+    >>> coverage.evidence(ranking.coverage)
     Evidence(absent=(), held=('tea', 'water'), verdict='held')
 
 With the topic "water", 30 % of the score is the fit of the heading. No other heading fits, so "Water" has the
 maximum gain::
 
-    >>> topic_fit(collection, [["water"]], ["water"])
+    >>> evidence.topic_fit(collection, [["water"]], ["water"])
     {(0, 2): (1.0, 1.0)}
 """
 
@@ -126,28 +126,11 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from npl_index.choices import Weights
+from npl_index.ranking import evidence
 from npl_index.ranking.analysis import RARE, Keywords, identifier_parts, terms
 from npl_index.ranking.arrays import NDArray, np
 from npl_index.ranking.bm25f import Concept, match
 from npl_index.ranking.coverage import Coverage, cover
-from npl_index.ranking.evidence import (
-    COVERED_SHARE,
-    DEPTH,
-    HEADED_SHARE,
-    NEAR_SHARE,
-    TITLED_SHARE,
-    above,
-    from_nearness,
-    from_page,
-    from_parent,
-    from_place,
-    from_titles,
-    from_word_pairs,
-    headed_by,
-    highest,
-    named_pages,
-    topic_fit,
-)
 from npl_index.ranking.indexing import Collection
 from npl_index.ranking.reading import Sought, Texts, read
 from npl_index.ranking.weighing import Passages, idf, spread
@@ -159,7 +142,7 @@ SCORE_CUTOFF = 0.1
 """Minimum share of the best total. A fixed total would not do: a section has little of a long task with many
 aspects."""
 
-LIMIT = DEPTH
+LIMIT = evidence.DEPTH
 """Maximum number of hits: the sections that are read word by word."""
 
 DEFAULT_WEIGHTS = Weights()
@@ -263,11 +246,10 @@ def rank(
     weights = shares_of(weights, with_topics=bool(topics))
     with collection.reading():
         concepts = concepts_in(collection, query)
-        fitting = topic_fit(collection, topics, query.topics) if topics else {}
+        fitting = evidence.topic_fit(collection, topics, query.topics) if topics else {}
         asked = [[term for term, _ in query.keywords.weights], *topics]
-        named = headed_by(
-            collection, asked[0], query.keywords.words
-        )  # ``topic_fit`` finds the headings of topics
+        # ``topic_fit`` finds the headings of topics.
+        named = evidence.headed_by(collection, asked[0], query.keywords.words)
         also = {document for document, _ in (*_gaining(fitting), *named)}
         also.update(document for terms in query.together for document in collection.holders(terms))
         passages = collection.passages(list(dict.fromkeys(chain(*asked))), also)
@@ -281,31 +263,30 @@ def rank(
         best, best_page = own.max(initial=0.0), matches.pages.max(initial=0.0)
         values, texts, near = own, None, np.zeros(passages.postings.size)
         if best:
-            parents = above(passages)
-            values = values + from_page(matches, best, best_page)
-            first_look = values + from_parent(parents, values)
-            texts = read(passages.postings, highest(first_look, DEPTH), _sought(collection, concepts, query))
-            values[texts.numbers] += from_word_pairs(passages, texts)
+            parents = evidence.above(passages)
+            values = values + evidence.from_page(matches, best, best_page)
+            first = evidence.highest(values + evidence.from_parent(parents, values), evidence.DEPTH)
+            texts = read(passages.postings, first, _sought(collection, concepts, query))
+            values[texts.numbers] += evidence.from_word_pairs(passages, texts)
             if not best_page:
-                values = values + from_titles(passages, texts, weights.name * best)
-            values = values + from_parent(parents, values)
-            values = values / values.max() + np.where(values > 0, COVERED_SHARE * matches.covered, 0)
-            values[numbers] += HEADED_SHARE * weights.name
-            pages_named = named_pages(passages, concepts, len(set(chain(*asked))))
-            values += TITLED_SHARE * weights.name * pages_named
-            near[texts.numbers] = from_nearness(texts)
+                values = values + evidence.from_titles(passages, texts, weights.name * best)
+            values = values + evidence.from_parent(parents, values)
+            values = values / values.max() + np.where(values > 0, evidence.COVERED_SHARE * matches.covered, 0)
+            values[numbers] += evidence.HEADED_SHARE * weights.name
+            pages_named = evidence.named_pages(passages, concepts, len(set(chain(*asked))))
+            values += evidence.TITLED_SHARE * weights.name * pages_named
+            near[texts.numbers] = evidence.from_nearness(texts)
             if best_page:
-                values += NEAR_SHARE * near
-            values *= from_place(passages, pages_named)
+                values += evidence.NEAR_SHARE * near
+            values *= evidence.from_place(passages, pages_named)
             values *= (weights.name + weights.content) / values.max()
         if topics:
             values = values + TOPIC_GAIN * weights.topic * gains
-        order = highest(values, limit)
+        order = evidence.highest(values, limit)
         coverage = cover(passages, query.keywords, query.topics, order, names[order] + near[order])
         parts = np.array((names[order], coverage.held(), fits[order]))
         hits = _hits(values[order], passages.locate(order), parts, weights, score_cutoff)
-    if logger.isEnabledFor(logging.DEBUG):
-        logger.debug("ranked %d sections of %d for %s: %s", len(hits), len(collection), query, hits[:10])
+    logger.debug("ranked %d sections of %d for %s: %s", len(hits), len(collection), query, hits[:10])
     return Ranking(query, hits, concepts, passages, texts, coverage)
 
 

@@ -48,23 +48,10 @@ def restore_sections(
     @cache
     def section(number: int) -> Section:
         level, heading, shown, version, *spans, parent, children, traits, whole_traits = rows[number]
-        heading_lines, own, whole, own_bytes, whole_bytes = (Span(*pair) for pair in spans)
-        return Section(
-            number,
-            level,
-            heading,
-            shown,
-            version,
-            heading_lines,
-            own,
-            whole,
-            own_bytes,
-            whole_bytes,
-            parent,
-            tuple(children),
-            Traits(*traits),
-            Traits(*whole_traits),
-        )
+        related = parent, tuple(children), Traits(*traits), Traits(*whole_traits)
+        head, own, whole, own_bytes, whole_bytes = (Span(*pair) for pair in spans)
+        lines = head, own, whole, own_bytes, whole_bytes
+        return Section(number, level, heading, shown, version, *lines, *related)
 
     sections = LazySequence(len(rows), section)
     tree = SectionTree(name, sections, text, front, dialect, title, tuple(doubtful))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from npl_index.ranking.analysis import commonnesses
+from npl_index.ranking.analysis import commonness
 from npl_index.ranking.arrays import NDArray, np
 from npl_index.ranking.postings import Postings
 from npl_index.ranking.vocabulary import Vocabulary
@@ -73,8 +73,7 @@ class Passages:
     def body_norms(self, numbers: NDArray[Any]) -> NDArray[Any]:
         """Return the divisors of the counts in the bodies of some sections, which depend on their lengths."""
         mean = self.vocabulary.words / self.vocabulary.sections or 1.0
-        norms: NDArray[Any] = 1 - BODY_NORM + BODY_NORM * self.postings.lengths[numbers] / mean
-        return norms
+        return 1 - BODY_NORM + BODY_NORM * self.postings.lengths[numbers] / mean
 
     def weigh(self, rows: Sequence[int]) -> Weighed:
         """Return the weights of the postings of some rows, row by row; rows may be repeated."""
@@ -99,8 +98,7 @@ class Passages:
         weights = idf(self.vocabulary, rows)
         # Rows differ from index to index, and only sums in the same order are equal.
         order = np.lexsort((weights, owners))
-        sums: NDArray[Any] = np.bincount(owners[order], weights[order], len(sections))
-        return sums
+        return np.bincount(owners[order], weights[order], len(sections))
 
 
 def idf(vocabulary: Vocabulary, rows: Sequence[int] | NDArray[Any]) -> NDArray[Any]:
@@ -113,7 +111,7 @@ def idf(vocabulary: Vocabulary, rows: Sequence[int] | NDArray[Any]) -> NDArray[A
     kept, asked = vocabulary.idf, rows.tolist() if isinstance(rows, np.ndarray) else rows
     if missing := list(set(asked).difference(kept)):
         known = vocabulary.counts(np.array(missing))
-        common = np.array(commonnesses(vocabulary.texts(missing)))
+        common = np.array(list(map(commonness, vocabulary.texts(missing))))
         holders = np.where(known.own > 0, known.own, known.any)
         found = np.log((vocabulary.sections + BACKGROUND + 1) / (holders + BACKGROUND * common))
         kept.update(zip(missing, found.tolist(), strict=True))
@@ -127,5 +125,4 @@ def spread(vocabulary: Vocabulary, rows: Sequence[int]) -> NDArray[Any]:
     distinguishes no page, even if few sections of each repeat it.
     """
     known, pages = vocabulary.counts(np.array(rows, np.intp)), vocabulary.pages + OTHER_PAGES
-    factors: NDArray[Any] = np.where(known.any > COMMON * pages, 1 - (known.pages / pages) ** 2, 1.0)
-    return factors
+    return np.where(known.any > COMMON * pages, 1 - (known.pages / pages) ** 2, 1.0)
