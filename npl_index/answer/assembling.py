@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from npl_index.answer.document_set import AnswerUnit, DocumentSet, SectionPart
 from npl_index.answer.suggestions import Place
 from npl_index.answer.values import Pointer, TailoredSection
-from npl_index.markdown.digests import section_digest
-from npl_index.markdown.sections import SectionTree, Span
+from npl_index.markdown.sections import SectionTree, Span, section_digest
 from npl_index.ranking.scoring import Hit
 from npl_index.selectors.selection import Selected
 from npl_index.tokens.counting import starts_token

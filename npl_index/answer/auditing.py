@@ -6,7 +6,6 @@ The states come from the ranking and the packing of the answer itself.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection as Items
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -300,10 +299,9 @@ class _View:
             for part in unit.parts:
                 self._states[part.place] = CUT if unit.cut else TAKEN
                 self._pieces.setdefault(part.place, []).append(part)
-        by_document: dict[int, Counter[str]] = {}
+        self._by_document: dict[int, Counter[str]] = {}
         for (document, _), state in self._states.items():
-            by_document.setdefault(document, Counter())[state] += 1
-        self._by_document = by_document
+            self._by_document.setdefault(document, Counter())[state] += 1
 
     def sums(self) -> tuple[Counter[str], Counter[str]]:
         """Return the numbers of sections by state, and their tokens by state."""
@@ -346,8 +344,12 @@ class _View:
 
     def page(self, asked: AuditRequest) -> tuple[tuple[AuditedFile, ...], int]:
         """Return the files of a page, and the number of rows on all pages."""
-        wanted = self._by_document.keys() | (() if asked.matching else self._named(asked.opened))
-        every = sorted(wanted) if asked.matching else range(len(self._documents.collection.documents))
+        every: Sequence[int] = range(len(self._documents.collection.documents))
+        wanted = set(self._by_document)
+        if asked.matching:
+            every = sorted(wanted)
+        elif asked.opened:
+            wanted.update(document for document in every if self._documents.path(document) in asked.opened)
         end, last = 0, asked.offset + asked.limit
         files: list[AuditedFile] = []
         for document in every:
@@ -358,13 +360,6 @@ class _View:
                 own = rows[max(0, asked.offset - begin - 1) : max(0, last - begin - 1)]
                 files.append(self._file(document, own, document in wanted, begin < asked.offset))
         return tuple(files), end
-
-    def _named(self, names: Items[str]) -> set[int]:
-        """Return the documents with one of some names in answers."""
-        if not names:
-            return set()
-        every = range(len(self._documents.collection.documents))
-        return {document for document in every if self._documents.path(document) in names}
 
     def _shown_sections(self, document: int) -> Sequence[int]:
         """Return the sections of a document that are rows, without an empty first one."""

@@ -200,18 +200,14 @@ class DocumentSet:
         text = framed(tree, tree.sections[place[1]].own, lines, self.fences(place))
         bare = text.lstrip(" ")
         text = bare if len(text) - len(bare) <= _INDENTED else text
-        heading = self._heading(place, lines)
-        return f"{trimmed_text(tree, heading)}\n{text}" if heading and text else text
+        heading = tree.sections[place[1]].heading_lines
+        is_above = heading.start < heading.stop <= lines.start
+        return f"{trimmed_text(tree, heading)}\n{text}" if is_above and text else text
 
     def fences(self, place: Place) -> Fences:
         """Return the fences of a section's own text."""
         tree = self.tree(place[0])
         return self.once(("fences", place), lambda: Fences(tree, tree.sections[place[1]].own))
-
-    def _heading(self, place: Place, lines: Span) -> Span | None:
-        """Return the heading above some lines of a section's own text, if it is not among them."""
-        heading = self.tree(place[0]).sections[place[1]].heading_lines
-        return heading if heading.start < heading.stop <= lines.start else None
 
     def heading_tokens(self, part: SectionPart) -> int:
         """Return the tokens of the heading of a part's section, with a blank line after it."""

@@ -25,7 +25,7 @@ class _Row:
     """A node during folding.
 
     :param depth: number of nodes above it.
-    :param children: positions of its children in the list of all rows.
+    :param children: the rows of its children.
     :param shown: tokens of the node with its children shown.
     :param folded: tokens of the node with its children folded.
     :param below: tokens of all nodes below it, unfolded.
@@ -34,7 +34,7 @@ class _Row:
 
     node: OutlineNode
     depth: int
-    children: list[int]
+    children: list[_Row]
     shown: int
     folded: int
     below: int
@@ -44,6 +44,12 @@ class _Row:
     @property
     def cost(self) -> int:
         return self.folded if self.is_folded else self.shown
+
+    def result(self) -> OutlineNode:
+        """Return the node with its children folded or shown."""
+        if self.is_folded:
+            return replace(self.node, children=(), more=self.inside)
+        return replace(self.node, children=tuple(child.result() for child in self.children))
 
 
 def fold(
@@ -56,52 +62,40 @@ def fold(
     """
     rows: list[_Row] = []
     tops = [_add_rows(rows, node, 0, cost) for node in nodes]
-    if len(tops) == 1 and nodes[0].children:
+    title = None
+    if len(tops) == 1 and tops[0].children:
         # The title alone is no outline.
-        tops = [tops[0], *rows[tops[0]].children]
-        first = rows[tops[0]]
-        title, first.children = first, []
-        first.shown = first.folded
-    else:
-        title = None
+        title = tops[0]
+        tops += title.children
+        title.children, title.shown = [], title.folded
     total = sum(row.cost for row in rows)
     folding = sorted((row for row in rows if row.children), key=lambda row: (-row.depth, -row.below))
     for row in folding:
         if fits(total):
             break
         row.is_folded = True
-        total += row.folded - row.shown - sum(rows[child].cost for child in row.children)
+        total += row.folded - row.shown - sum(child.cost for child in row.children)
     kept = len(tops)
     while kept and not fits(total):
         kept -= 1
-        total -= rows[tops[kept]].cost
-    hidden = sum(1 + rows[top].inside for top in tops[kept:] if rows[top] is not title)
+        total -= tops[kept].cost
+    hidden = sum(1 + top.inside for top in tops[kept:] if top is not title)
     if title is None:
-        return Folded(tuple(_unfolded(rows, top) for top in tops[:kept]), hidden)
+        return Folded(tuple(top.result() for top in tops[:kept]), hidden)
     if not kept:
         return Folded((), 1 + hidden)
-    children = tuple(_unfolded(rows, top) for top in tops[1:kept])
+    children = tuple(top.result() for top in tops[1:kept])
     return Folded((replace(title.node, children=children, more=hidden or title.node.more),), 0)
 
 
 def _add_rows(
     rows: list[_Row], node: OutlineNode, depth: int, cost: Callable[[OutlineNode, int], int]
-) -> int:
-    """Add the rows of a node and all nodes below it; return its position."""
-    position = len(rows)
-    rows.append(_Row(node, depth, [], cost(node, depth), 0, 0, node.more or 0))
-    row = rows[position]
-    for child in node.children:
-        at = _add_rows(rows, child, depth + 1, cost)
-        row.children.append(at)
-        row.below += rows[at].shown + rows[at].below
-        row.inside += 1 + rows[at].inside
+) -> _Row:
+    """Add the rows of a node and all nodes below it; return its own."""
+    row = _Row(node, depth, [], cost(node, depth), 0, 0, node.more or 0)
+    rows.append(row)
+    row.children = [_add_rows(rows, child, depth + 1, cost) for child in node.children]
+    row.below = sum(child.shown + child.below for child in row.children)
+    row.inside += sum(1 + child.inside for child in row.children)
     row.folded = cost(replace(node, more=row.inside), depth) if node.children else row.shown
-    return position
-
-
-def _unfolded(rows: Sequence[_Row], position: int) -> OutlineNode:
-    row = rows[position]
-    if row.is_folded:
-        return replace(row.node, children=(), more=row.inside)
-    return replace(row.node, children=tuple(_unfolded(rows, child) for child in row.children))
+    return row

@@ -23,7 +23,6 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import fields, is_dataclass
 from functools import cache
-from operator import attrgetter
 from typing import Any
 
 from npl_index.answer.assembling import digest, pointer, row, selector
@@ -155,22 +154,15 @@ def _field_names(kind: type) -> tuple[str, ...]:
     return tuple(field.name for field in fields(kind))
 
 
-@cache
-def _values(kind: type) -> Callable[[Any], tuple[Any, ...]]:
-    return attrgetter(*_field_names(kind))
-
-
 def _fields(value: Any) -> Any:
     """Return a value for JSON, without fields that are ``None``."""
     if isinstance(value, tuple):
         return [_fields(part) for part in value]
     if not is_dataclass(value):
         return value
-    kind = value.__class__
+    every = ((name, getattr(value, name)) for name in _field_names(value.__class__))
     return {
-        name: _fields(part) if part.__class__ is tuple else part
-        for name, part in zip(_field_names(kind), _values(kind)(value), strict=True)
-        if part is not None
+        name: _fields(part) if part.__class__ is tuple else part for name, part in every if part is not None
     }
 
 
@@ -188,11 +180,8 @@ class Markdown(Form):
     def entry(self, documents: DocumentSet, document: int) -> int:
         """Count the path, which the first mark of a document has instead of a shorter name."""
         longer = documents.counter.count(documents.name(document, by_path=True)) + 2
-        return (
-            longer
-            if documents.complete
-            else max(0, longer - documents.counter.count(documents.name(document)))
-        )
+        shorter = 0 if documents.complete else documents.counter.count(documents.name(document))
+        return max(0, longer - shorter)
 
     def row(self, documents: DocumentSet, unit: AnswerUnit) -> str:
         """Return the mark."""

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from npl_index.markdown.digests import section_digest
-from npl_index.markdown.sections import Section, SectionTree
+from npl_index.markdown.sections import Section, SectionTree, section_digest
 from npl_index.markdown.traits import TraitFilter
 from npl_index.tokens.sections import TokenCounts
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -112,20 +113,11 @@ class Indexer:
             return IndexEntry(found, state, failure=f"{found.path}: {error.message}"), None
         parsed, tokens = ParsedDocument(document, indexed.tree), NOTHING
         if counted:
-            try:
+            with suppress(DocumentTimeoutError):
                 clock = Deadline(document.name, deadline)
                 tokens = TokenCounts(parsed.tree, estimator(self.vocabulary), clock).stored()
-            except DocumentTimeoutError:
-                tokens = NOTHING
-        content = IndexedContent(
-            indexed.tree.name,
-            indexed.tree.sections[0].name,
-            indexed.terms,
-            indexed.sections,
-            indexed.names,
-            dump_sections(parsed),
-            tokens.tobytes(),
-        )
+        titles, terms = (parsed.tree.name, parsed.tree.sections[0].name), (indexed.terms, indexed.sections)
+        content = IndexedContent(*titles, *terms, indexed.names, dump_sections(parsed), tokens.tobytes())
         return IndexEntry(found, state, settled, document.digest, content), parsed
 
 

@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 
@@ -47,8 +47,7 @@ from npl_index.library.catalog import FLAGS, Kind
 from npl_index.library.documents import Document, Found, Library
 from npl_index.library.patterns import has_magic
 from npl_index.library.references import check_name, near_names
-from npl_index.markdown.front_matter import front_matter
-from npl_index.markdown.newlines import with_line_feeds
+from npl_index.markdown.front_matter import front_matter, with_line_feeds
 
 _MAX_ITEMS = 256
 _MAX_SKIP_CHARACTERS = 64 * 1024
@@ -197,12 +196,13 @@ def _loaded(library: Library, groups: Iterable[Group], problems: list[str] | Non
     names: dict[str, list[str]] = {}
     for group in groups:
         kind = library.catalog.kind(group.kind)
-        picked = _pick(library, kind, split_items(group.items), _Skip.parse(group.skip), taken, problems)
-        read = list(_load_all(library, kind, picked.found, problems))
+        wanted, is_skipped = split_items(group.items), _skipping(group.skip)
+        found, absent, left_out = _pick(library, kind, wanted, is_skipped, taken, problems)
+        read = list(_load_all(library, kind, found, problems))
         names.setdefault(kind.flag_name or "", []).extend(item.name for item, _ in read)
         texts += read
-        missing += (replace(one, kind=kind.name) for one in picked.missing)
-        skipped += picked.skipped
+        missing += (replace(one, kind=kind.name) for one in absent)
+        skipped += left_out
     return Loaded(
         content=_SEPARATOR.join(f"# {item.name}:\n{text}\n" for item, text in texts),
         flags={flag: ",".join(sorted(names[flag])) for flag in FLAGS if names.get(flag)},
@@ -241,8 +241,9 @@ def load_agent(library: Library, name: str, *, with_definition: bool = False) ->
     if not with_definition:
         return Loaded(content=content, flags={}, items=(agent,))
     components = library.catalog.kind("component")
-    picked = _pick(library, components, dict.fromkeys((*ALWAYS_NEEDED, *declared_components(text))), _Skip())
-    read = tuple(_load_all(library, components, picked.found))
+    needed = dict.fromkeys((*ALWAYS_NEEDED, *declared_components(text)))
+    found, missing, _ = _pick(library, components, needed, _skipping(None))
+    read = tuple(_load_all(library, components, found))
     core = library.catalog.init
     reference = library.find_item(core, core.only or "")
     before = tuple(_load_all(library, core, {} if reference is None else {core.only or "": reference}))
@@ -254,7 +255,7 @@ def load_agent(library: Library, name: str, *, with_definition: bool = False) ->
         content="\n\n".join([f"{content}\n---", heading, *parts]) + "\n",
         flags={components.flag_name or "": ",".join(sorted(item.name for item, _ in read))} if read else {},
         items=(agent, *(item for item, _ in (*before, *read))),
-        missing=(*absent, *picked.missing),
+        missing=(*absent, *missing),
     )
 
 
@@ -305,59 +306,48 @@ def declared_components(text: str) -> tuple[str, ...]:
     return tuple(name for name in usable if name.count("**") < 2)[:_MAX_ITEMS]
 
 
-@dataclass(frozen=True, slots=True)
-class _Skip:
-    """Names to omit from a load: literal names and patterns."""
+def _skipping(skip: str | Iterable[str] | None) -> Callable[[str], bool]:
+    """Return the test for names to omit from a load: literal names and patterns."""
+    text = skip if isinstance(skip, str) else " ".join(skip or ())
+    if len(text) > _MAX_SKIP_CHARACTERS:
+        hint = f"use at most {_MAX_SKIP_CHARACTERS:,}, or a pattern"
+        raise InvalidRequestError(f"'skip' has {len(text):,} characters", parameter="skip", hint=hint)
+    parts = frozenset(part for part in re.split(r"[,\s]+", text) if part)
+    patterns = [re.compile(fnmatch.translate(part)) for part in parts if has_magic(part)]
+    if len(patterns) > _MAX_SKIP_PATTERNS:
+        hint = f"use at most {_MAX_SKIP_PATTERNS}"
+        raise InvalidRequestError(f"'skip' has {len(patterns)} patterns", parameter="skip", hint=hint)
 
-    names: frozenset[str] = frozenset()
-    patterns: tuple[re.Pattern[str], ...] = ()
-
-    @classmethod
-    def parse(cls, skip: str | Iterable[str] | None) -> _Skip:
-        text = skip if isinstance(skip, str) else " ".join(skip or ())
-        if len(text) > _MAX_SKIP_CHARACTERS:
-            hint = f"use at most {_MAX_SKIP_CHARACTERS:,}, or a pattern"
-            raise InvalidRequestError(f"'skip' has {len(text):,} characters", parameter="skip", hint=hint)
-        parts = dict.fromkeys(part for part in re.split(r"[,\s]+", text) if part)
-        patterns = [part for part in parts if has_magic(part)]
-        if len(patterns) > _MAX_SKIP_PATTERNS:
-            hint = f"use at most {_MAX_SKIP_PATTERNS}"
-            raise InvalidRequestError(f"'skip' has {len(patterns)} patterns", parameter="skip", hint=hint)
-        return cls(frozenset(parts), tuple(re.compile(fnmatch.translate(part)) for part in patterns))
-
-    def holds(self, name: str) -> bool:
+    def is_skipped(name: str) -> bool:
         spellings = (name, name.replace("/", "."))
-        return not self.names.isdisjoint(spellings) or any(
-            pattern.match(spelling) for pattern in self.patterns for spelling in spellings
+        return not parts.isdisjoint(spellings) or any(
+            pattern.match(spelling) for pattern in patterns for spelling in spellings
         )
 
-
-@dataclass(frozen=True, slots=True)
-class _Picked:
-    found: Mapping[str, Found]
-    missing: tuple[MissingItem, ...]
-    skipped: tuple[str, ...]
+    return is_skipped
 
 
 def _pick(
     library: Library,
     kind: Kind,
     wanted: Iterable[str],
-    skip: _Skip,
+    is_skipped: Callable[[str], bool],
     taken: set[str] | None = None,
     problems: list[str] | None = None,
-) -> _Picked:
+) -> tuple[dict[str, Found], list[MissingItem], list[str]]:
     """Find items by name or pattern, each file once, in the order of first mention.
 
+    :param is_skipped: returns whether to omit a name.
     :param taken: absolute paths of the files already loaded; the paths of the picked files are added.
     :param problems: list that collects errors; without it the first error is raised.
+    :returns: the files by name, the names without a match, and the omitted names.
     """
     found: dict[str, Found] = {}
     absent: list[str] = []
     skipped: dict[str, None] = {}
     taken = set() if taken is None else taken
     for name in wanted:
-        if not has_magic(name) and skip.holds(name):
+        if not has_magic(name) and is_skipped(name):
             skipped[name] = None
             continue
         try:
@@ -370,14 +360,14 @@ def _pick(
         if not matches:
             absent.append(name)
         for match in sorted(matches):
-            if skip.holds(match):
+            if is_skipped(match):
                 skipped[match] = None
             elif matches[match].absolute not in taken:
                 taken.add(matches[match].absolute)
                 found[match] = matches[match]
     known = library.item_names(kind) if absent else ()
-    missing = tuple(MissingItem(name, near_names(re.sub(r"[*?\[\]]", "", name), known)) for name in absent)
-    return _Picked(found, missing, tuple(skipped))
+    missing = [MissingItem(name, near_names(re.sub(r"[*?\[\]]", "", name), known)) for name in absent]
+    return found, missing, list(skipped)
 
 
 def _load_all(

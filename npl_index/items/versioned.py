@@ -163,19 +163,14 @@ def compare(
     sources: Mapping[str, Source], installed: Mapping[str, VersionedSection]
 ) -> tuple[VersionComparison, ...]:
     """Compare the installed sections with their sources, by name."""
-    rows = []
-    for name in sorted({*sources, *installed}):
+
+    def compared(name: str) -> VersionComparison:
         source, section = sources.get(name), installed.get(name)
-        rows.append(
-            VersionComparison(
-                name=name,
-                source_version=source.section.version if source else None,
-                installed_version=section.version if section else None,
-                source_path=source.location if source else None,
-                status=_version_status(source, section),
-            )
-        )
-    return tuple(rows)
+        latest, path = (source.section.version, source.location) if source else (None, None)
+        present = section.version if section else None
+        return VersionComparison(name, latest, present, path, _version_status(source, section))
+
+    return tuple(map(compared, sorted({*sources, *installed})))
 
 
 def _version_status(source: Source | None, installed: VersionedSection | None) -> str:

@@ -40,18 +40,6 @@ class _Entry(Generic[V]):
         return cast("V", self.value)
 
 
-@dataclass(slots=True)
-class CacheStatistics:
-    """Numbers of calls.
-
-    :param hits: calls served from memory.
-    :param built: calls that built a value.
-    """
-
-    hits: int = 0
-    built: int = 0
-
-
 class BuildingCache(Generic[V]):
     """Values in memory, and a builder of missing ones. Safe for several threads.
 
@@ -63,6 +51,8 @@ class BuildingCache(Generic[V]):
     :param maxsize: maximum size of all values, in the units of ``size_of``.
     :param size_of: bytes of memory of a value.
     :param clock: nanoseconds since the epoch.
+    :ivar hits: number of calls served from memory.
+    :ivar built: number of calls that built a value.
     """
 
     def __init__(
@@ -72,7 +62,7 @@ class BuildingCache(Generic[V]):
         size_of: Callable[[V], int],
         clock: Callable[[], int] = time.time_ns,
     ) -> None:
-        self.statistics = CacheStatistics()
+        self.hits = self.built = 0
         self._build, self._size_of, self._clock = build, size_of, clock
         self._lock = threading.Lock()
         self._entries: LRUCache[str, _Entry[V]] = LRUCache(maxsize, getsizeof=lambda entry: entry.size)
@@ -93,7 +83,7 @@ class BuildingCache(Generic[V]):
         with self._lock:
             entry = self._entries.get(fingerprint.path)
             if entry is not None and entry.settled and entry.fingerprint == fingerprint:
-                self.statistics.hits += 1
+                self.hits += 1
                 return entry.result()
             running = self._running.get(fingerprint)
             if running is None:
@@ -126,12 +116,12 @@ class BuildingCache(Generic[V]):
             entry = self._entries.get(fingerprint.path)
         if entry is not None and entry.digest == digest:
             entry.fingerprint, entry.settled = fingerprint, settled
-            self.statistics.hits += 1
+            self.hits += 1
             return entry.result()
         size = len(fingerprint.path)
         try:
             value = self._build(document)
-            self.statistics.built += 1
+            self.built += 1
             entry = _Entry(fingerprint, digest, settled, size + self._size_of(value), value)
         except DocumentError as error:
             failure = partial(type(error), error.message, hint=error.hint)

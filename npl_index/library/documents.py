@@ -43,15 +43,7 @@ from npl_index.library.roots import (
     unusable,
 )
 
-__all__ = [
-    "Document",
-    "DocumentRef",
-    "Fingerprint",
-    "Found",
-    "Library",
-    "Limits",
-    "Root",
-]
+__all__ = ["Document", "DocumentRef", "Fingerprint", "Found", "Library", "Limits", "Root"]
 
 
 _MAX_SEARCHED = 10_000

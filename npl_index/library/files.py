@@ -23,9 +23,9 @@ import stat
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cache
-from typing import Any, BinaryIO
+from typing import Any
 
 from npl_index.library.attributes import take_attributes, take_permissions
 from npl_index.library.locks import is_being_written, locked
@@ -176,11 +176,9 @@ class Folder:
         """Return all names in the folder, unordered."""
         return os.listdir(self.path if self._handle is None else self._handle)
 
-    @contextmanager
-    def scan(self) -> Iterator[Iterator[os.DirEntry[str]]]:
+    def scan(self) -> AbstractContextManager[Iterator[os.DirEntry[str]]]:
         """Open the folder's entries, like :func:`os.scandir`."""
-        with os.scandir(self.path if self._handle is None else self._handle) as entries:
-            yield entries
+        return os.scandir(self.path if self._handle is None else self._handle)
 
     def create(self, name: str, data: bytes, *, durable: bool = True) -> bool:
         """Make a file that is complete when its name appears.
@@ -195,19 +193,6 @@ class Folder:
             if durable:
                 self.sync()
         return True
-
-    @contextmanager
-    def writing(self, name: str, mode: int | None = None) -> Iterator[BinaryIO]:
-        """Make a file in a place without readers, and write its bytes to the disk.
-
-        :param mode: permissions, less the umask.
-        :raises FileExistsError: the name is taken.
-        :raises OSError: the file cannot be written; a part may remain.
-        """
-        with os.fdopen(self.open(name, _CREATE, mode), "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
 
     def replace(
         self, name: str, data: bytes | Iterable[bytes], *, mode: int | None = None, durable: bool = True
@@ -224,7 +209,7 @@ class Folder:
         like = old if old is not None and stat.S_ISREG(old.st_mode) else None
         source = None if like is None else name
         with self._temporary(pieces, like, mode, durable=durable, source=source) as fresh:
-            self.rename(fresh, name)
+            self._rename(fresh, name)
             if durable:
                 self.sync()
 
@@ -249,7 +234,7 @@ class Folder:
             if not self._holds(name, old):
                 return self.read(name, limit)[0]
             if not self._exchange(fresh, name):
-                self.rename(fresh, name)
+                self._rename(fresh, name)
             elif not self._holds(fresh, old):
                 self._exchange(fresh, name)
                 if not self._holds(fresh, new):  # a program has written to the new file
@@ -266,14 +251,9 @@ class Folder:
         finally:
             os.close(file)
 
-    def rename(self, old: str, new: str, target: Folder | None = None) -> None:
-        """Rename a file or folder; a file replaces the one with the new name.
-
-        :param target: folder of the new name; by default this one.
-        :raises OSError: it cannot be renamed.
-        """
-        there = self if target is None else target
-        os.replace(self._at(old), there._at(new), src_dir_fd=self._handle, dst_dir_fd=there._handle)
+    def _rename(self, old: str, new: str) -> None:
+        """Rename a file, in place of the one with the new name."""
+        os.replace(self._at(old), self._at(new), src_dir_fd=self._handle, dst_dir_fd=self._handle)
 
     def remove(self, name: str) -> None:
         """Remove a file."""
@@ -299,11 +279,9 @@ class Folder:
         if self._handle is not None:
             os.fsync(self._handle)
 
-    @contextmanager
-    def locked(self, seconds: float) -> Iterator[bool]:
+    def locked(self, seconds: float) -> AbstractContextManager[bool]:
         """Lock the folder itself, without a lock file; see :func:`locked`."""
-        with locked(self._handle, self.path, seconds) as alone:
-            yield alone
+        return locked(self._handle, self.path, seconds)
 
     @contextmanager
     def _temporary(
@@ -351,7 +329,7 @@ class Folder:
                 os.close(self.open(name, _CREATE))
             except FileExistsError:
                 return False
-            self.rename(fresh, name)
+            self._rename(fresh, name)
         return True
 
     def _exchange(self, one: str, other: str) -> bool:

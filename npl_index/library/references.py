@@ -53,16 +53,6 @@ class DocumentRef:
             problem = f"{present!r} needs {absent!r}"
             raise MissingRequestError(problem, parameter=absent, hint="give both, or 'file'")
 
-    @classmethod
-    def parse(
-        cls, file: str | None = None, resource_type: str | None = None, item: str | None = None
-    ) -> DocumentRef:
-        """Return a reference from the arguments of a call, with the call's parameter names.
-
-        :raises InvalidRequestError: see the class.
-        """
-        return cls(file, resource_type, item)
-
 
 def check_name(value: str, parameter: str) -> None:
     """Refuse a name that no file can have.

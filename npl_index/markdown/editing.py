@@ -21,8 +21,8 @@ from markdown_it.token import Token
 
 from npl_index.errors import InvalidRequestError, MissingRequestError
 from npl_index.markdown.blocks import read_blocks
+from npl_index.markdown.front_matter import with_line_feeds
 from npl_index.markdown.headings import one_line
-from npl_index.markdown.newlines import with_line_feeds
 from npl_index.markdown.sections import Section, SectionTree
 from npl_index.markdown.state import BlockState
 

@@ -19,8 +19,6 @@ from functools import cache
 from itertools import chain, islice
 from typing import Any
 
-from npl_index.markdown.newlines import with_line_feeds
-
 MAX_YAML = 16 * 1024
 """Maximum characters of front matter for :func:`front_matter`, and of all fields that are parsed as YAML."""
 
@@ -59,6 +57,11 @@ class Field:
     start: int
     stop: int
     token: tuple[int, int]
+
+
+def with_line_feeds(text: str) -> str:
+    r"""Return a text with ``\n`` in place of each ``\r\n`` and ``\r``."""
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
 def find_front_matter(source: str) -> tuple[int, str]:

@@ -14,6 +14,7 @@ from codecs import BOM_UTF8
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from hashlib import blake2b
 from operator import itemgetter, or_
 
 from markdown_it.token import Token
@@ -21,9 +22,8 @@ from markdown_it.token import Token
 from npl_index.cached import cached_property
 from npl_index.errors import UnreadableDocumentError
 from npl_index.markdown.blocks import read_blocks
-from npl_index.markdown.front_matter import find_front_matter, texts_of
+from npl_index.markdown.front_matter import find_front_matter, texts_of, with_line_feeds
 from npl_index.markdown.headings import MAX_HEADING, one_line, visible_text
-from npl_index.markdown.newlines import with_line_feeds
 from npl_index.markdown.preambles import Segment, segments
 from npl_index.markdown.state import (
     MAX_LINES,
@@ -43,6 +43,10 @@ _SPACE = re.compile(r"\s")
 _CHUNK = 1 << 20
 _TITLE_FIELDS = ("title", "linkTitle", "sidebar_label")
 _CODE_SPAN = re.compile(r"(?<!`)(`+)(?!`)[^`]+\1(?!`)")
+
+
+DIGEST_LENGTH = 8
+"""Hexadecimal digits of a digest; the chance that two different texts share one is one in four billion."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +213,28 @@ def parse_sections(
     sections = _sections(openings, lines, _byte_starts(data, lines), clock)
     doubtful = tuple(sorted(set(blocks.doubtful_fences)))
     return SectionTree(name, sections, lines, front, dialect, find_title(sections), doubtful)
+
+
+def digest_of(data: bytes) -> str:
+    """Return the digest of a file's or a section's bytes, by which a caller names the text that it has read.
+
+    Line ends and surrounding empty lines do not count. So a section's text and its bytes have the same
+    digest, which stays the same when a neighbouring section changes.
+    """
+    text = data.removeprefix(BOM_UTF8).replace(b"\r\n", b"\n").replace(b"\r", b"\n").strip(b"\n")
+    return blake2b(text, digest_size=16).hexdigest()[:DIGEST_LENGTH]
+
+
+def section_digest(tree: SectionTree, index: int, *, whole: bool) -> str:
+    """Return the digest of the text that an edit of a section replaces.
+
+    :param index: of the section; the document counts as its title.
+    :param whole: the subsections as well.
+    """
+    section = tree.sections[index or tree.title or 0]
+    lines = section.whole if whole else section.own
+    text = tree.source[tree.line_starts[lines.start] : tree.line_starts[lines.stop]]
+    return digest_of(text.encode("utf-8", "surrogatepass"))
 
 
 def find_title(sections: Sequence[Section]) -> int | None:

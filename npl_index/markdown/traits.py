@@ -59,10 +59,8 @@ FLAGS = Traits._fields[:-1]
 
 CONDITIONS = (*FLAGS, "min_word_count", "max_word_count", "heading_level")
 
-FLAG_SPELLINGS = {
-    **{name: name for name in FLAGS},
-    **{old: new for old, new in _ALIASES.items() if new in FLAGS},
-}
+FLAG_SPELLINGS = {name: name for name in FLAGS}
+FLAG_SPELLINGS |= {old: new for old, new in _ALIASES.items() if new in FLAGS}
 """The accepted spellings of these traits, with ``_`` between words."""
 
 

@@ -48,7 +48,6 @@ class Scope:
             for title, more, own in zip(titles, names, self.addresses, strict=True)
         ]
         self._hierarchies: dict[int, Hierarchy] = {}
-        self._labels: dict[Node, str] = {}
         self._folds: dict[Node, str] = {}
         self._known_near: dict[str, frozenset[Node]] = {}
 
@@ -199,7 +198,7 @@ class Scope:
         def as_seen(node: Node) -> bool:
             if node[1] == 0:
                 return name in self.names[node[0]]
-            return self.seen(node) == wanted
+            return heading_label(self.section(node).name) == wanted
 
         def as_written(node: Node) -> bool:
             if node[1] == 0:
@@ -221,19 +220,11 @@ class Scope:
         first = min(ranks, default=0)
         return [node for node, rank in zip(nodes, ranks, strict=True) if rank == first]
 
-    def seen(self, node: Node) -> str:
-        """Return the label of a section's name."""
-        if node not in self._labels:
-            self._labels[node] = heading_label(self.section(node).name)
-        return self._labels[node]
-
     def folded(self, node: Node) -> str:
         """Return the folded form of a section's name."""
+        tree, index = node
         if node not in self._folds:
-            is_document = node[1] == 0
-            self._folds[node] = (
-                fold_document(self.names[node[0]][0]) if is_document else self._register.fold(node)
-            )
+            self._folds[node] = self._register.fold(node) if index else fold_document(self.names[tree][0])
         return self._folds[node]
 
     def fulfils(self, node: Node, conditions: Conditions) -> bool:

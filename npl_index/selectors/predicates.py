@@ -11,15 +11,8 @@ from npl_index.selectors.versions import OPERATORS, VersionTest, version_key
 
 _TRAITS = {spelling.replace("_", "-"): name for spelling, name in FLAG_SPELLINGS.items()}
 
-KNOWN_PREDICATES = ", ".join(
-    [
-        *(f"[{name.replace('_', '-')}]" for name in sorted(FLAGS)),
-        "[version>=1.0.0]",
-        "[depth=0]",
-        "[lines=10-20]",
-        "[2]",
-    ]
-)
+_KNOWN_TRAITS = (f"[{name.replace('_', '-')}]" for name in sorted(FLAGS))
+KNOWN_PREDICATES = ", ".join((*_KNOWN_TRAITS, "[version>=1.0.0]", "[depth=0]", "[lines=10-20]", "[2]"))
 
 LIKELY = r"\[\s*(?:has[-_]|(?:version|depth|lines)\s*[=!<>]|[1-9][0-9]*\s*(?:\]|\Z))"
 """Expression, to be compiled with case ignored, for a bracket that is not part of a name."""
@@ -67,16 +60,10 @@ def read_predicate(text: str, begin: int, given: Conditions) -> tuple[Conditions
     if match is None:
         raise SelectorSyntaxError("expected a predicate", text, start, hint=f"known are {KNOWN_PREDICATES}")
     word = (match["word"] or "").lower().replace("_", "-")
-    if not word:
-        given = _with_ordinal(given, match, text, start)
+    if word in _READERS:
+        given = _READERS[word](given, match, text, start)
     elif word in _TRAITS and match["operator"] is None:
         given = replace(given, traits=(*given.traits, _TRAITS[word]))
-    elif word == "version":
-        given = _with_version(given, match, text, start)
-    elif word == "depth":
-        given = _with_depth(given, match, text, start)
-    elif word == "lines":
-        given = _with_lines(given, match, text, start)
     else:
         given = replace(given, unknown=(*given.unknown, text[begin : close + 1]))
     return given, close + 1
@@ -123,3 +110,6 @@ def _with_lines(given: Conditions, match: re.Match[str], text: str, start: int) 
     if given.lines is not None:
         raise SelectorSyntaxError("[lines=…] is given twice", text, start)
     return replace(given, lines=(int(numbers["first"]), int(numbers["last"])))
+
+
+_READERS = {"": _with_ordinal, "version": _with_version, "depth": _with_depth, "lines": _with_lines}

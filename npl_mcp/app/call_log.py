@@ -66,7 +66,7 @@ class CallLog:
     def __init__(self, app: App) -> None:
         self._app = app
         self._store: CallStore = app.stores.calls
-        self._statistics = app.state.indices.statistics
+        self._statistics = app.state.indices
         self._with_contexts = app.settings.log_calls == "contexts"
         self._queue: queue.Queue[tuple[LoggedCall, Caller, set[str]]] = queue.Queue(MAX_QUEUE)
         self._closing = threading.Event()

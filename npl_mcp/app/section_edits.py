@@ -16,8 +16,7 @@ from npl_index.library.documents import DocumentRef, Found
 from npl_index.library.files import below_root
 from npl_index.library.references import MARKDOWN_SUFFIXES, document_name, has_suffix, path_ends
 from npl_index.library.roots import outside, refuse_questions
-from npl_index.markdown.digests import section_digest
-from npl_index.markdown.sections import SectionTree
+from npl_index.markdown.sections import SectionTree, section_digest
 from npl_index.selectors.grammar import Selector, compile_selector
 from npl_index.selectors.matching import Scope
 from npl_index.selectors.selection import heads_in

@@ -26,9 +26,8 @@ from npl_index.library.documents import DocumentRef, Fingerprint, Found, Library
 from npl_index.library.files import read_below
 from npl_index.library.references import MARKDOWN_SUFFIXES, has_suffix
 from npl_index.library.roots import Roots
-from npl_index.markdown.front_matter import MAX_YAML, find_front_matter, typed_values
+from npl_index.markdown.front_matter import MAX_YAML, find_front_matter, typed_values, with_line_feeds
 from npl_index.markdown.links import references
-from npl_index.markdown.newlines import with_line_feeds
 from npl_mcp.config.settings import skills_folder
 
 SKILL = "SKILL.md"

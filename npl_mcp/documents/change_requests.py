@@ -15,8 +15,7 @@ from typing import Any, Literal, get_args
 
 from npl_index.errors import InvalidRequestError, UnreadableDocumentError
 from npl_index.library.documents import FileReader
-from npl_index.markdown.front_matter import with_values
-from npl_index.markdown.newlines import with_line_feeds
+from npl_index.markdown.front_matter import with_line_feeds, with_values
 from npl_mcp.documents import answers
 from npl_mcp.documents.creating import Draft
 from npl_mcp.documents.editor import EDITS, MAX_SECTION_TEXT, Edit, Editor, Expected, SectionEdit, bytes_of

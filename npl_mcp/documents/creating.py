@@ -10,8 +10,7 @@ from pathlib import Path
 from npl_index.errors import InvalidRequestError, MissingRequestError
 from npl_index.markdown.blocks import read_blocks
 from npl_index.markdown.editing import check_closed
-from npl_index.markdown.front_matter import new_front_matter
-from npl_index.markdown.newlines import with_line_feeds
+from npl_index.markdown.front_matter import new_front_matter, with_line_feeds
 from npl_mcp.documents.format import (
     DATES,
     DEFAULTS,

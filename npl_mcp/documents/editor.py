@@ -17,10 +17,9 @@ from typing import Generic, Literal, Protocol, TypeVar, get_args
 from cachetools import LRUCache
 
 from npl_index.errors import DocumentError, InvalidRequestError
-from npl_index.markdown.digests import DIGEST_LENGTH, digest_of
 from npl_index.markdown.editing import edit_section
 from npl_index.markdown.front_matter import values
-from npl_index.markdown.sections import SectionTree, parse_sections
+from npl_index.markdown.sections import DIGEST_LENGTH, SectionTree, digest_of, parse_sections
 from npl_index.selectors.labels import is_visible
 from npl_mcp.documents.folders import printable
 from npl_mcp.stores.base import checks

@@ -66,7 +66,7 @@ class Metrics(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """Return the hits and misses of the cache of indices since the start."""
-        statistics = self._app.state.indices.statistics
+        statistics = self._app.state.indices
         family = CounterMetricFamily(
             "npl_cache", "Indices of documents by where they came from", labels=("source",)
         )

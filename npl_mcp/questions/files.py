@@ -11,7 +11,7 @@ from npl_index.errors import InvalidRequestError, NPLError
 from npl_index.library.files import read_below
 from npl_index.library.references import QUESTION_SUFFIXES, has_suffix
 from npl_index.library.roots import Found, unusable
-from npl_index.markdown.digests import digest_of
+from npl_index.markdown.sections import digest_of
 from npl_mcp.app.app import App
 from npl_mcp.app.section_edits import check_writable, check_write
 from npl_mcp.documents.folders import SharedFolder

@@ -18,10 +18,9 @@ from typing import Any, Literal
 from npl_index.errors import InvalidRequestError
 from npl_index.library.documents import DocumentRef
 from npl_index.library.references import document_name
-from npl_index.markdown.digests import digest_of
 from npl_index.markdown.front_matter import divide, texts_of, values, with_values
 from npl_index.markdown.links import slug
-from npl_index.markdown.sections import Section, SectionTree, parse_sections
+from npl_index.markdown.sections import Section, SectionTree, digest_of, parse_sections
 from npl_index.ranking.analysis import extract_keywords, terms
 from npl_mcp.app.app import App
 from npl_mcp.app.section_edits import Target

@@ -53,7 +53,7 @@ async def npl_audit(
     :returns: an answer with the sections it was chosen from.
     :raises NPLError: see :func:`~npl_mcp.tools.npl.npl_load_tailored`.
     """
-    ref = DocumentRef.parse(file, resource_type, item)
+    ref = DocumentRef(file, resource_type, item)
     request = tailor_request(app, context, topics, selectors, token_budget, depth=depth, exclude=exclude)
     asked = AuditRequest(tuple(open or ()), matching, section, offset, limit, matches)
     # A person sees what is ready.
@@ -101,7 +101,7 @@ async def npl_ask(
     :returns: an answer with the fate of every section.
     :raises NPLError: see :func:`~npl_mcp.tools.npl.npl_load_tailored`.
     """
-    ref = DocumentRef.parse(file)
+    ref = DocumentRef(file)
     request = tailor_request(app, context, topics, selectors, token_budget)
     asked = AuditRequest(tuple(open or ()), matching, section, offset, matches=True)
     shown = await _audited(app, ref, request, asked, format)

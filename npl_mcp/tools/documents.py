@@ -238,7 +238,7 @@ async def documents_look(
     if file is None:
         every = [entry async for entry in places.tops(app)]
         return Look(folder=page((), every, sum(entry.missing or 0 for entry in every)))
-    ref = DocumentRef.parse(file)
+    ref = DocumentRef(file)
 
     async def look() -> Look:
         try:
@@ -289,7 +289,7 @@ def _file_view(app: App, gathered: Gathered, selector: str | None, offset: int, 
         map=places.areas_of_sections(tree, [row.tokens for row in rows], [row.selector for row in rows]),
         warnings=tuple(line + 1 for line in tree.doubtful_fences) or None,
         front={name: str(cell(value) or "") for name, value in fields.items()} or None,
-        editable=may_edit(app, DocumentRef.parse(name)) or None,
+        editable=may_edit(app, DocumentRef(name)) or None,
     )
 
 
@@ -417,7 +417,7 @@ async def documents_links(app: App, file: File = None, offset: Offset = 0, limit
     :raises DocumentNotFoundError: there is no such file or folder.
     :raises DocumentError: the file cannot be read.
     """
-    return await app.unchanging(lambda: _links(app, DocumentRef.parse(file), offset, limit))
+    return await app.unchanging(lambda: _links(app, DocumentRef(file), offset, limit))
 
 
 async def _links(app: App, ref: DocumentRef, offset: int, limit: int) -> Links:
@@ -464,7 +464,7 @@ async def health_look(
     """
     if check is not None:
         choice(check, "check", tuple(CHECKS))
-    ref = DocumentRef.parse(file)
+    ref = DocumentRef(file)
     return await app.unchanging(lambda: examined(app, ref, check, offset, limit, sort, filter))
 
 

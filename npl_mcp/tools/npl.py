@@ -195,7 +195,7 @@ async def npl_section_index(
     :raises DocumentNotFoundError: there is no such file or item.
     :raises DocumentError: the file cannot be read.
     """
-    ref = DocumentRef.parse(file, resource_type, item)
+    ref = DocumentRef(file, resource_type, item)
     conditions = TraitFilter.parse(filter)
     for name, number in (("depth", depth), ("token_budget", token_budget)):
         if number is not None and number < 0:
@@ -248,7 +248,7 @@ async def npl_load_tailored(
     :raises DocumentNotFoundError: there is no such file or item.
     :raises DocumentError: the file cannot be read.
     """
-    ref = DocumentRef.parse(file, resource_type, item)
+    ref = DocumentRef(file, resource_type, item)
     context, named = question_in(app, context), [*(selectors or ()), *(sections or ())]
     more = {"depth": depth, "explain": explain, "exclude": exclude}
     request = tailor_request(app, context, topics, named, token_budget, **more)
@@ -368,7 +368,7 @@ async def content_tailored(
     :returns: the answer.
     :raises NPLError: see :func:`npl_load_tailored`.
     """
-    ref = DocumentRef.parse(file, resource_type, item)
+    ref = DocumentRef(file, resource_type, item)
     request = tailor_request(app, context, topics, selectors, token_budget, depth=depth)
     return (await written(app, ref, request, Form())).value
 
@@ -385,7 +385,7 @@ async def content_map(
     """
 
     async def drawn() -> str:
-        gathered = await app.gathered(DocumentRef.parse(file))
+        gathered = await app.gathered(DocumentRef(file))
         if gathered.missing:
             raise NotIndexedError(gathered.missing)
         step = -(-len(gathered.founds) // MAX_READ)

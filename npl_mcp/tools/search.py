@@ -130,7 +130,7 @@ async def search(
     page = Slice.parse(limit, offset, PAGE, MAX_HITS)
     named = (kind.strip() for kind in (kinds or "").split(","))
     wanted = checks.choices([kind for kind in named if kind], "kinds", tuple(KINDS))
-    ref = DocumentRef.parse(file, resource_type, item)
+    ref = DocumentRef(file, resource_type, item)
     conditions = QueryConditions(tuple(path or ()), tuple(without or ()), seconds)
 
     async def found() -> Hits:

@@ -111,7 +111,7 @@ def _items(app: App, _: str, given: Given) -> Iterator[str]:
 def _selectors(app: App, _: str, given: Given) -> Iterator[str]:
     """Yield the selectors of the sections of the document in the other arguments."""
     name = next((given[one] for one in _DOCUMENTS if given.get(one)), None)
-    ref = DocumentRef.parse(name)
+    ref = DocumentRef(name)
     if name and not app.documents.is_set(ref):
         gathered = app.gather(ref)
         document, parsed = document_name(gathered.files[0]), gathered.collection.documents[0]

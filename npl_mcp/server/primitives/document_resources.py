@@ -87,7 +87,7 @@ def _text(app: App, given: Given) -> Content:
     :raises NPLError: the document or section does not exist, or cannot be used.
     """
     path, selector = given.get("path"), given.get("selector")
-    app, ref = seen(app), DocumentRef.parse(path)
+    app, ref = seen(app), DocumentRef(path)
     if path is None:
         return content_map(app), MARKDOWN
     if len(app.documents.find(ref)) > 1 or app.documents.is_set(ref):

@@ -109,7 +109,7 @@ def test_an_unchanged_file_is_not_read_again() -> None:
     cache.get(found.fingerprint, lambda: found)
     assert cache.get(found.fingerprint, never) == "# A\n".upper()
     assert len(built) == 1
-    assert (cache.statistics.hits, cache.statistics.built) == (1, 1)
+    assert (cache.hits, cache.built) == (1, 1)
 
 
 def test_a_changed_file_replaces_what_was_kept() -> None:

@@ -576,11 +576,11 @@ def test_near_names_are_offered(tmp_path: Path, file: str, near: str) -> None:
     ("arguments", "error", "parameter"),
     [
         ({"file": "a", "item": "b"}, InvalidRequestError, "item"),
-        ({"file": "a", "resource_type": "prompt"}, InvalidRequestError, "resource_type"),
+        ({"file": "a", "kind": "prompt"}, InvalidRequestError, "resource_type"),
         ({"item": "b"}, MissingRequestError, "resource_type"),
-        ({"resource_type": "prompt"}, MissingRequestError, "item"),
+        ({"kind": "prompt"}, MissingRequestError, "item"),
         ({"file": ""}, InvalidRequestError, "file"),
-        ({"resource_type": "prompt", "item": "a\0"}, InvalidRequestError, "item"),
+        ({"kind": "prompt", "item": "a\0"}, InvalidRequestError, "item"),
         ({"file": "a" * 4097}, InvalidRequestError, "file"),
     ],
 )
@@ -589,7 +589,7 @@ def test_references_that_contradict_themselves(
 ) -> None:
     """Arguments that name no document, or two, are refused by the name of the argument."""
     with pytest.raises(InvalidRequestError) as raised:
-        DocumentRef.parse(**arguments)
+        DocumentRef(**arguments)
     assert type(raised.value) is error
     assert raised.value.parameter == parameter
 

@@ -10,7 +10,14 @@ import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from npl_index.markdown.front_matter import divide, front_matter, new_front_matter, values, with_values
+from npl_index.markdown.front_matter import (
+    divide,
+    front_matter,
+    new_front_matter,
+    values,
+    with_line_feeds,
+    with_values,
+)
 
 
 @pytest.mark.parametrize(
@@ -139,3 +146,12 @@ def test_one_field_is_set_and_no_other_byte_changes(
         line for line in new_lines if line.startswith(name) and line not in old_lines
     ]
     assert not dos or "\n" not in changed.replace("\r\n", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [("a\nb", "a\nb"), ("a\r\nb\r\n", "a\nb\n"), ("a\rb\r", "a\nb\n"), ("a\r\r\n\nb", "a\n\n\nb"), ("", "")],
+)
+def test_every_line_end_becomes_a_line_feed(text: str, wanted: str) -> None:
+    """As CommonMark counts line endings (https://spec.commonmark.org/0.31.2/#line-ending)."""
+    assert with_line_feeds(text) == wanted
