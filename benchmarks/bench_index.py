@@ -11,8 +11,7 @@ from common import corpus_texts, long_file
 from timing import best_ms, document
 
 from npl_index.markdown.sections import parse_sections
-from npl_index.ranking.indexing import KnownCollection, index_document
-from npl_index.ranking.storing import dump_sections, restore_sections
+from npl_index.ranking.indexing import KnownCollection, dump_sections, index_document, restore_sections
 
 FILES = 1_000
 

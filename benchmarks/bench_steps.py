@@ -20,9 +20,8 @@ from npl_index.answer.document_set import DocumentSet
 from npl_index.answer.tailoring import TailorRequest, tailor
 from npl_index.markdown.sections import parse_sections
 from npl_index.ranking.analysis import extract_keywords
-from npl_index.ranking.indexing import index_document
+from npl_index.ranking.indexing import dump_sections, index_document, restore_sections
 from npl_index.ranking.scoring import Query, rank
-from npl_index.ranking.storing import dump_sections, restore_sections
 from npl_index.tokens.estimated import estimator
 from npl_index.tokens.sections import count_sections
 

@@ -35,10 +35,7 @@ def choose(
         for place, spans in chosen.items()
         for lines in spans
     ]
-    places = ((hit, (hit.document, hit.section)) for hit in hits)
-    wanted += [
-        (documents.part(place, chosen=False), hit.score.total) for hit, place in places if place not in chosen
-    ]
+    wanted += [(documents.part(hit.place), hit.score.total) for hit in hits if hit.place not in chosen]
     left_out = 0
     parts: list[tuple[SectionPart, float]] = []
     for part, score in wanted:

@@ -18,7 +18,7 @@ from npl_index.answer.tailoring import Answered, Findings, TailorRequest, answer
 from npl_index.answer.values import TailoredSection
 from npl_index.choices import Weights
 from npl_index.ranking.analysis import Word, extract_keywords, terms
-from npl_index.ranking.scoring import DEFAULT_WEIGHTS, Score, shares_of, topic_terms
+from npl_index.ranking.scoring import DEFAULT_WEIGHTS, shares_of, topic_terms
 from npl_index.selectors.grammar import compile_selector
 from npl_index.selectors.selection import select_in
 
@@ -285,9 +285,7 @@ class _View:
         self._documents = documents
         self._shown = made.documents
         self._words = words
-        self._scores: dict[Place, tuple[int, Score]] = {
-            (hit.document, hit.section): (rank, hit.score) for rank, hit in enumerate(found.hits, 1)
-        }
+        self._scores = {hit.place: (rank, hit.score) for rank, hit in enumerate(found.hits, 1)}
         packed = made.packed
         parts = (part for unit in found.wanted.units for part in unit.parts)
         self._chosen = dict.fromkeys(part.place for part in parts if part.chosen)

@@ -25,11 +25,11 @@ from npl_index.answer.values import Guide, RankedSection, Suggestion, Tailored, 
 from npl_index.choices import Weights
 from npl_index.errors import InvalidRequestError, MissingRequestError, SectionNotFoundError
 from npl_index.ranking.analysis import Keywords, extract_keywords, terms
+from npl_index.ranking.bm25f import idf as weigh
 from npl_index.ranking.coverage import Evidence, evidence
 from npl_index.ranking.cut import best_of_each_subject, cut
 from npl_index.ranking.indexing import Collection
 from npl_index.ranking.scoring import DEFAULT_WEIGHTS, Hit, Query, rank
-from npl_index.ranking.weighing import idf as weigh
 from npl_index.selectors.grammar import Selector, compile_selector
 from npl_index.selectors.matching import Scope
 from npl_index.selectors.selection import Selected, select_in
@@ -316,7 +316,7 @@ def find(request: TailorRequest, documents: DocumentSet, weights: Weights) -> Fi
     units, excluded_tokens = choose(documents, selections, relevant, request.depth, known)
     pointers = MORE_POINTERS if weak else POINTERS
     others = tuple(islice(_others(documents, ranking.hits if ranked else (), units, known), pointers))
-    best = frozenset((hit.document, hit.section) for hit in ranking.hits[:BEST]) - known.keys()
+    best = frozenset(hit.place for hit in ranking.hits[:BEST]) - known.keys()
     return Findings(
         keywords,
         ranking.hits,
@@ -339,8 +339,8 @@ def _others(
     taken = {place for unit in units for place in unit.places} | known.keys()
     size_of = documents.collection.size_of
     for number, hit in enumerate(hits[: MORE_POINTERS + len(taken)]):
-        family = [(hit.document, hit.section)]
-        if not size_of(*family[0]):
+        family = [hit.place]
+        if not size_of(*hit.place):
             below = documents.tree(hit.document).subtree(hit.section)
             family = [(hit.document, one) for one in below] if number < BEST else []
         if taken.isdisjoint(family) and any(size_of(*one) for one in family):
@@ -382,7 +382,7 @@ def _selected(
 def _ranked(documents: DocumentSet, hit: Hit) -> RankedSection:
     section = documents.tree(hit.document).sections[hit.section]
     return RankedSection(
-        selector=documents.selector((hit.document, hit.section), own=True),
+        selector=documents.selector(hit.place, own=True),
         title=section.title,
         start_line=section.own.start + 1,
         **hit.score.rounded(),
@@ -396,7 +396,7 @@ def _further(found: Findings, documents: DocumentSet, companions: Companions) ->
     pointed = [place for unit in found.wanted.others for place in unit.places]
     taken = {*wanted, *found.known, *pointed}
     taken |= {above for place in taken for above in documents.ancestors(place)}
-    places = [place for hit in found.hits if (place := (hit.document, hit.section)) not in taken]
+    places = [hit.place for hit in found.hits if hit.place not in taken]
     row_of, new = documents.collection.vocabulary.row, dict[str, set[int | None]]()
     for word in found.keywords.words:
         new[word] = set(map(row_of, terms(word, keep_stop_words=True)))

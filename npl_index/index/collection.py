@@ -20,10 +20,9 @@ from npl_index.index.writing import AMONG, unsealed
 from npl_index.library.documents import Document, Fingerprint, Found
 from npl_index.library.lazy import LazySequence
 from npl_index.ranking.arrays import np
-from npl_index.ranking.indexing import Collection, ParsedDocument
+from npl_index.ranking.bm25f import Passages
+from npl_index.ranking.indexing import Collection, ParsedDocument, restore_sections
 from npl_index.ranking.postings import Postings, Sections
-from npl_index.ranking.storing import restore_sections
-from npl_index.ranking.weighing import Passages
 
 Read = Callable[[Found], Document]
 

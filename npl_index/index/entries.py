@@ -12,9 +12,8 @@ from npl_index.errors import DocumentError, DocumentNotFoundError, DocumentTimeo
 from npl_index.library.documents import Document, Fingerprint, Found
 from npl_index.library.fingerprints import is_settled
 from npl_index.markdown.state import Deadline
-from npl_index.ranking.indexing import IndexedDocument, ParsedDocument, index_document
+from npl_index.ranking.indexing import IndexedDocument, ParsedDocument, dump_sections, index_document
 from npl_index.ranking.postings import Sections
-from npl_index.ranking.storing import dump_sections
 from npl_index.selectors.names import Name
 from npl_index.tokens.estimated import estimator
 from npl_index.tokens.sections import NOTHING, TokenCounts
@@ -60,7 +59,7 @@ class IndexedContent(NamedTuple):
     :param title: name of the document.
     :param heading: name of its first section.
     :param terms: its terms, ascending; ``sections`` has positions in them.
-    :param record: its sections (:func:`~npl_index.ranking.storing.dump_sections`).
+    :param record: its sections (:func:`~npl_index.ranking.indexing.dump_sections`).
     :param tokens: their token counts (:meth:`~npl_index.tokens.sections.TokenCounts.stored`).
     """
 

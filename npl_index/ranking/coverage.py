@@ -21,8 +21,8 @@ from typing import Any, Literal, NamedTuple
 
 from npl_index.ranking.analysis import RARE, Keywords, Word, commonness, extract_keywords
 from npl_index.ranking.arrays import NDArray, np
+from npl_index.ranking.bm25f import BACKGROUND, Passages, idf
 from npl_index.ranking.vocabulary import VARIANT_WEIGHT, Vocabulary
-from npl_index.ranking.weighing import BACKGROUND, Passages, idf
 
 MANY = 1_000
 """Size of a large collection; chance matches grow with the logarithm of the number of sections."""

@@ -94,7 +94,7 @@ def cut(ranking: Ranking, collection: Collection, *, generous: bool = False) -> 
     further = 1 - SAME_DOCUMENT * opened.aspects
     kept: list[Hit] = []
     for hit, shares in zip(ranking.hits, _shares(ranking, ranking.hits), strict=True):
-        size = collection.size_of(hit.document, hit.section)
+        size = collection.size_of(*hit.place)
         if not size:
             continue
         if kept and hit.score.topic < OTHER_FORM:
@@ -112,7 +112,7 @@ def best_of_each_subject(ranking: Ranking, collection: Collection) -> list[Hit]:
     In a search of a few documents, each document is a subject.
     """
     opened = _Open(ranking)
-    hits = [hit for hit in ranking.hits[:_MAX_SUBJECT_HITS] if collection.size_of(hit.document, hit.section)]
+    hits = [hit for hit in ranking.hits[:_MAX_SUBJECT_HITS] if collection.size_of(*hit.place)]
     kept: list[Hit] = []
     few = len(collection.paths) <= FEW_DOCUMENTS
     for hit, shares in zip(hits, _shares(ranking, hits), strict=True):
@@ -166,7 +166,7 @@ class _Open:
 def _shares(ranking: Ranking, hits: Sequence[Hit]) -> list[list[float]]:
     """Return the share of each concept in each hit; the ranking has already read most of them."""
     passages, concepts = ranking.passages, ranking.concepts
-    numbers = [passages.number(hit.document, hit.section) for hit in hits]
+    numbers = [passages.number(*hit.place) for hit in hits]
     texts = [] if ranking.texts is None else [ranking.texts]
     done = {number for one in texts for number in one.numbers.tolist()}
     if others := [number for number in numbers if number not in done]:

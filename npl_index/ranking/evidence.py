@@ -13,10 +13,9 @@ from typing import Any
 
 from npl_index.ranking.analysis import identifier_parts, without_compounds
 from npl_index.ranking.arrays import NDArray, np
-from npl_index.ranking.bm25f import K1, Concept, Matches
+from npl_index.ranking.bm25f import FIELD_WEIGHTS, K1, Concept, Matches, Passages, idf
 from npl_index.ranking.indexing import Collection
 from npl_index.ranking.reading import Texts, best_windows, counts_of
-from npl_index.ranking.weighing import FIELD_WEIGHTS, Passages, idf
 from npl_index.selectors.labels import fold
 from npl_index.selectors.names import Node
 

@@ -1,29 +1,47 @@
-"""Indexed documents, and collections of documents that are ranked together."""
+"""Indexed documents, their sections as bytes, and collections of documents that are ranked together.
+
+An answer reads only the files that it shows: the sections of the others are restored from bytes, which takes
+a fraction of the time of parsing. Each section is built at its first use, and the file is read if its text is
+needed.
+"""
 
 from __future__ import annotations
 
+import json
 import re
 import time
+import zlib
 from abc import ABC, abstractmethod
 from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Collection as Collection_
-from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import chain
+from operator import attrgetter
 
 from npl_index.cached import cached_property
 from npl_index.errors import DocumentTimeoutError
 from npl_index.library.documents import Document
+from npl_index.library.lazy import LazySequence
 from npl_index.markdown.front_matter import texts_of
 from npl_index.markdown.headings import MAX_HEADING
-from npl_index.markdown.sections import Section, SectionTree, Span, parse_sections
+from npl_index.markdown.sections import (
+    DocumentText,
+    Section,
+    SectionTree,
+    Span,
+    decoded,
+    parse_sections,
+)
+from npl_index.markdown.traits import Traits
 from npl_index.priority import give_way
 from npl_index.ranking.analysis import terms, without_compounds
 from npl_index.ranking.arrays import np
+from npl_index.ranking.bm25f import Passages
 from npl_index.ranking.postings import Postings, Sections, sections_of
 from npl_index.ranking.vocabulary import KnownVocabulary, Vocabulary
-from npl_index.ranking.weighing import Passages
 from npl_index.selectors.labels import heading_label
 from npl_index.selectors.names import KnownNames, Name, Names, names_of
 from npl_index.selectors.writing import steps_of
@@ -38,6 +56,10 @@ _BODY_FIELDS = (*_NAME_FIELDS, "description")
 _CHUNK = 1 << 16
 _SECTION_BYTES = 2_400
 _TERM_BYTES = 300
+_TREE = attrgetter("name", "front_matter", "dialect", "title", "doubtful_fences")
+_PLAIN = attrgetter("level", "heading", "name", "version")
+_SPANS = attrgetter("heading_lines", "own", "whole", "own_bytes", "whole_bytes")
+_RELATED = attrgetter("parent", "children", "own_traits", "whole_traits")
 
 
 @dataclass(frozen=True)
@@ -175,6 +197,40 @@ def _heading_terms(tree: SectionTree, section: Section) -> list[str]:
     untitled = not (section.index or section.heading or tree.title) and section.own_traits.word_count
     text = section.name if section.level or untitled else section.heading
     return terms(text) or terms(text, keep_stop_words=True)
+
+
+def dump_sections(parsed: ParsedDocument) -> bytes:
+    """Return a document's sections and their selectors as bytes, for :func:`restore_sections`."""
+    rows = [
+        (*_PLAIN(section), *((span.start, span.stop) for span in _SPANS(section)), *_RELATED(section))
+        for section in parsed.tree.sections
+    ]
+    record = (*_TREE(parsed.tree), rows, parsed.steps)
+    return zlib.compress(json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode(), 1)
+
+
+def restore_sections(
+    packed: bytes, known: Callable[[str], Document], read: Callable[[], bytes]
+) -> ParsedDocument:
+    """Return the document of which :func:`dump_sections` made these bytes.
+
+    :param known: returns the document with a name, possibly without its bytes.
+    :param read: returns the bytes when the text is needed.
+    """
+    name, front, dialect, title, doubtful, rows, steps = json.loads(zlib.decompress(packed))
+    text = DocumentText(lambda: decoded(read(), name))
+
+    @cache
+    def section(number: int) -> Section:
+        level, heading, shown, version, *spans, parent, children, traits, whole_traits = rows[number]
+        related = parent, tuple(children), Traits(*traits), Traits(*whole_traits)
+        head, own, whole, own_bytes, whole_bytes = (Span(*pair) for pair in spans)
+        lines = head, own, whole, own_bytes, whole_bytes
+        return Section(number, level, heading, shown, version, *lines, *related)
+
+    sections = LazySequence(len(rows), section)
+    tree = SectionTree(name, sections, text, front, dialect, title, tuple(doubtful))
+    return ParsedDocument(known(name), tree, known_steps=tuple(steps))
 
 
 LONG_FIELD = 5_000

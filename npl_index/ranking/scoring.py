@@ -129,11 +129,10 @@ from npl_index.choices import Weights
 from npl_index.ranking import evidence
 from npl_index.ranking.analysis import RARE, Keywords, identifier_parts, terms
 from npl_index.ranking.arrays import NDArray, np
-from npl_index.ranking.bm25f import Concept, match
+from npl_index.ranking.bm25f import Concept, Passages, idf, match, spread
 from npl_index.ranking.coverage import Coverage, cover
 from npl_index.ranking.indexing import Collection
 from npl_index.ranking.reading import Sought, Texts, read
-from npl_index.ranking.weighing import Passages, idf, spread
 from npl_index.selectors.names import Node
 
 logger = logging.getLogger(__name__)
@@ -195,6 +194,11 @@ class Hit(NamedTuple):
     document: int
     section: int
     score: Score
+
+    @property
+    def place(self) -> Node:
+        """The document, and the section in its tree."""
+        return self.document, self.section
 
 
 @dataclass(frozen=True, slots=True)

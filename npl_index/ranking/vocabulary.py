@@ -37,7 +37,7 @@ class Vocabulary(ABC):
     """The terms of a collection; each has a number, its row.
 
     ``sections``, ``pages`` and ``words`` are the numbers of sections, pages and terms of all bodies in the
-    collection. ``idf`` caches the results of :func:`npl_index.ranking.weighing.idf` by row.
+    collection. ``idf`` caches the results of :func:`npl_index.ranking.bm25f.idf` by row.
     """
 
     sections: int

@@ -1,16 +1,24 @@
-"""Selection of the sections that a selector matches."""
+"""Selection of the sections that a selector matches, and errors with similar selectors that match."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from npl_index.errors import InvalidRequestError, SectionNotFoundError
 from npl_index.markdown.sections import SectionTree, Span
-from npl_index.selectors.explaining import StepFailure, shown, source_of
 from npl_index.selectors.grammar import Selector, Step
+from npl_index.selectors.labels import fold, heading_label
 from npl_index.selectors.matching import Scope
 from npl_index.selectors.names import Node
+from npl_index.selectors.predicates import KNOWN_PREDICATES
+from npl_index.selectors.writing import selector_for
+
+_MAX_NEAR = 5
+_MAX_COMPARED = 10_000
+_MIN_SIMILARITY = 65
+_MAX_SHOWN = 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +90,8 @@ def _ranges(scope: Scope, selector: Selector, starts: Iterable[Node]) -> tuple[S
         if index >= first[tree]:
             last.setdefault(tree, index)
     if not last:
-        start, end = source_of(selector, selector.steps), source_of(selector, selector.until)
-        problem = f"the range ends before it starts: {shown(end)} comes before {shown(start)}"
+        start, end = _source_of(selector, selector.steps), _source_of(selector, selector.until)
+        problem = f"the range ends before it starts: {_shown(end)} comes before {_shown(start)}"
         raise InvalidRequestError(problem, parameter="selectors", hint=f"write {end}...{start}")
     return tuple(
         Selected(tree, first[tree], tuple(range(first[tree], scope.trees[tree].subtree(end).stop)))
@@ -97,7 +105,7 @@ def _find(scope: Scope, selector: Selector, steps: Sequence[Step], trees: Iterab
     for number, step in enumerate(steps):
         nodes = scope.follow(step, context)
         if not nodes:
-            raise StepFailure(scope, selector, steps[: number + 1], steps[number + 1 :], context).error()
+            raise _StepFailure(scope, selector, steps[: number + 1], steps[number + 1 :], context).error()
         context = nodes
     return context
 
@@ -132,6 +140,178 @@ def _clipped(
             clipped.append(replace(match, lines=lines))
     if not clipped:
         raise SectionNotFoundError(
-            f"no section that matches {shown(selector.text)} has lines {first} to {last}"
+            f"no section that matches {_shown(selector.text)} has lines {first} to {last}"
         )
     return tuple(clipped)
+
+
+@dataclass(frozen=True, slots=True)
+class _StepFailure:
+    """A step of a selector without a match.
+
+    :param path: the steps up to and including the failing step.
+    :param rest: the steps after it.
+    :param context: the sections that the previous step selected.
+    """
+
+    scope: Scope
+    selector: Selector
+    path: Sequence[Step]
+    rest: Sequence[Step]
+    context: Sequence[Node]
+
+    def error(self) -> SectionNotFoundError:
+        """Return the error to raise; ``near`` holds selectors that match."""
+        pool = self.scope.pool(self.step, self.context)
+        named = self.scope.named(pool, self.step.name)
+        if named:
+            return self._unfulfilled(named)
+        begun = [] if self.step.name is None else self.scope.beginning(pool, self.step.name)
+        if begun:
+            near = self._selectors(begun)
+            more = f", and {len(begun) - len(near)} more" if len(begun) > len(near) else ""
+            problem = f"{_shown(self.source)} is the beginning of {len(begun)} names"
+            return SectionNotFoundError(problem, near=near, hint=f"write one of {_listed(near)}{more}")
+        near = self._selectors([self._completed(node) for node in self._alike()])
+        hints = [f"did you mean {_listed(near, ' or ')}"] if near else []
+        hint = "; ".join(hints + self._misreadings()) or None
+        return SectionNotFoundError(self._problem(), near=near, hint=hint)
+
+    @property
+    def step(self) -> Step:
+        """The failing step."""
+        return self.path[-1]
+
+    @property
+    def source(self) -> str:
+        """The failing step as written, without its predicates."""
+        return self.selector.text[self.step.start : self.step.bracket].rstrip()
+
+    def _problem(self) -> str:
+        """Describe the missing name and the place that was searched."""
+        if self.step.combinator == "start":
+            return f"no document and no heading is called {_shown(self.source)}"
+        where = "directly below" if self.step.combinator == "child" else "below"
+        above = f"any of {len(self.context)} documents"
+        if len(self.path) > 1:
+            above = _shown(_source_of(self.selector, self.path[:-1]))
+        elif len(self.context) == 1:
+            above = _shown(self.scope.names[self.context[0][0]][0])
+        return f"no section matches {_shown(self.source)} {where} {above}"
+
+    def _unfulfilled(self, named: Sequence[Node]) -> SectionNotFoundError:
+        """Return the error for predicates that hold for none of the sections with the name."""
+        predicates = _shortened(self.selector.text[self.step.bracket : self.step.stop])
+        if not self.source:
+            what = "document" if self.step.combinator == "start" else "section"
+            problem = f"no {what} fulfils {predicates}"
+        elif len(named) == 1:
+            problem = f"the section for {_shown(self.source)} does not fulfil {predicates}"
+        else:
+            problem = f"none of the {len(named)} sections for {_shown(self.source)} fulfils {predicates}"
+        near = () if self.step.name is None else self._selectors(named)
+        return SectionNotFoundError(problem, near=near, hint=self._unmet(named))
+
+    def _unmet(self, named: Sequence[Node]) -> str | None:
+        """Return a hint: the known predicates if one is unknown, or the existing versions."""
+        conditions = self.step.conditions
+        if conditions.unknown:
+            return _unknown(conditions.unknown[0])
+        versions = self.scope.versions(named) if conditions.versions else []
+        return f"versions found: {', '.join(map(_shortened, versions[:_MAX_NEAR]))}" if versions else None
+
+    def _alike(self) -> list[Node]:
+        """Return sections of the searched documents with the name elsewhere, or with a similar name."""
+        scope, step = self.scope, self.step
+        if step.name is None:
+            looser = replace(step, combinator="descendant")
+            return scope.pool(looser, self.context) or scope.pool(replace(looser, level=None), self.context)
+        trees = list(dict.fromkeys(tree for tree, _ in self.context))
+        near = scope.like(trees, step.name)
+        return (
+            scope.called(near, step.name)
+            or scope.beginning(near, step.name)
+            or self._similar(scope.everything(trees)[:_MAX_COMPARED], step.name)
+        )
+
+    def _similar(self, nodes: Sequence[Node], name: str) -> list[Node]:
+        # Only failures need it, and it is slow to import.
+        from rapidfuzz import fuzz, process
+
+        first: dict[str, Node] = {}
+        for node in nodes:
+            first.setdefault(self.scope.folded(node), node)
+        found = process.extract(
+            fold(heading_label(name)),
+            first.keys(),
+            scorer=fuzz.token_ratio,
+            limit=_MAX_NEAR,
+            score_cutoff=_MIN_SIMILARITY,
+        )
+        return [first[text] for text, _, _ in found]
+
+    def _completed(self, node: Node) -> Node:
+        """Follow the remaining steps from a similar section; return the section reached, or the given one."""
+        context = [node]
+        for step in self.rest:
+            context = self.scope.follow(step, context)
+            if not context:
+                return node
+        return context[0]
+
+    def _selectors(self, nodes: Sequence[Node]) -> tuple[str, ...]:
+        """Return selectors that find these sections among all searched documents."""
+        return tuple(dict.fromkeys(self._address(node) for node in nodes[:_MAX_NEAR]))
+
+    def _address(self, node: Node) -> str:
+        tree, index = node
+        self.scope.clock.check()
+        names = self.scope.names[tree]
+        unique = (name for name in names if self.scope.documents_called[name] == 1)
+        document = next(chain(self.scope.addresses[tree], unique), names[0])
+        return selector_for(self.scope.trees[tree], index, document=document)
+
+    def _misreadings(self) -> list[str]:
+        """Return hints about parts of the step's name that may be misread operators."""
+        name, hints = self.step.name or "", []
+        if "..." in name or "…" in name:
+            hints.append("a range is written ## Start...## End")
+        if "[" in name:
+            hints.append(f"[ was read as part of the name, known predicates are {KNOWN_PREDICATES}")
+        return hints
+
+
+def _unknown(predicate: str) -> str:
+    """Describe an unknown predicate, and list the known ones."""
+    # Only failures need it, and it is slow to import.
+    from rapidfuzz import process
+
+    found = process.extractOne(predicate, KNOWN_PREDICATES.split(", "), score_cutoff=_MIN_SIMILARITY)
+    near = f", did you mean {found[0]}" if found else ""
+    return f"{_shortened(predicate)} is unknown{near}; known are {KNOWN_PREDICATES}"
+
+
+def _source_of(selector: Selector, steps: Sequence[Step]) -> str:
+    """Return some steps of a selector as written."""
+    return selector.text[steps[0].start : steps[-1].stop]
+
+
+def _shown(source: str) -> str:
+    """Return a part of a selector as messages show it: quoted and shortened."""
+    return _quoted(_shortened(source))
+
+
+def _shortened(text: str) -> str:
+    """Return a text, with the middle omitted if it is long."""
+    half = _MAX_SHOWN // 2
+    return text if len(text) <= _MAX_SHOWN else f"{text[:half]}…{text[-half:]}"
+
+
+def _quoted(text: str) -> str:
+    """Return a text in quotation marks that it does not contain."""
+    return f"`{text}`" if '"' in text else f'"{text}"'
+
+
+def _listed(texts: Sequence[str], last: str = ", ") -> str:
+    *first, end = map(_quoted, texts)
+    return last.join(filter(None, (", ".join(first), end)))

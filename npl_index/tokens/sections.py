@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import zlib
 from array import array
-from collections.abc import Iterable
 
 from npl_index.markdown.sections import SectionTree, Span
 from npl_index.markdown.state import NO_DEADLINE, Deadline
@@ -112,13 +111,9 @@ class TokenCounts:
             escaped[index] = escaped_tokens(self._text(index), self._counter)
         return escaped[index]
 
-    def total(self, sections: Iterable[int]) -> int:
-        """Return the tokens of several sections' own texts in order, joined by blank lines."""
-        count, final = 0, None
-        for index in sections:
-            count += self.followed(index)
-            final = index
-        return count if final is None else count - self.followed(final) + self.last(final)
+    def total(self, sections: range) -> int:
+        """Return the tokens of one or several sections' own texts, joined by blank lines."""
+        return sum(map(self.followed, sections[:-1])) + self.last(sections[-1])
 
     def count_ahead(self) -> None:
         """Count all sections of a document that is not long, so that no later answer waits for the counts."""

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from npl_index.answer.folding import fold
 from npl_index.answer.forms import partial_note
 from npl_index.answer.outline import OutlineNode, outline
-from npl_index.answer.outline_text import OutlineText
+from npl_index.answer.outline_text import OutlineText, fold
 from npl_index.answer.values import Written
 from npl_index.library.documents import DocumentRef
 from npl_index.library.references import document_name
