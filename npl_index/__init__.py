@@ -18,31 +18,20 @@ if TYPE_CHECKING:
     from npl_index.api import load_tailored as load_tailored, section_index as section_index
     from npl_index.choices import Weights as Weights
     from npl_index.errors import NPLError as NPLError
-    from npl_index.items.loading import (
-        Loaded as Loaded,
-        flag_header as flag_header,
-        load as load,
-        load_agent as load_agent,
-    )
+    from npl_index.items.loading import Loaded as Loaded, flag_header as flag_header, load as load
+    from npl_index.items.loading import load_agent as load_agent
     from npl_index.library.cache import BuildingCache as BuildingCache
     from npl_index.library.catalog import Catalog as Catalog, Root as Root, places as places
     from npl_index.library.documents import Document as Document, Library as Library
     from npl_index.library.fingerprints import Fingerprint as Fingerprint
     from npl_index.library.references import DocumentRef as DocumentRef
     from npl_index.library.roots import Limits as Limits
-    from npl_index.markdown.sections import (
-        Section as Section,
-        SectionTree as SectionTree,
-        Span as Span,
-        parse_sections as parse_sections,
-    )
+    from npl_index.markdown.sections import Section as Section, SectionTree as SectionTree, Span as Span
+    from npl_index.markdown.sections import parse_sections as parse_sections
     from npl_index.markdown.traits import TraitFilter as TraitFilter, Traits as Traits
     from npl_index.ranking.analysis import Keywords as Keywords, extract_keywords as extract_keywords
-    from npl_index.ranking.indexing import (
-        Collection as Collection,
-        IndexedDocument as IndexedDocument,
-        index_document as index_document,
-    )
+    from npl_index.ranking.indexing import Collection as Collection, IndexedDocument as IndexedDocument
+    from npl_index.ranking.indexing import index_document as index_document
     from npl_index.ranking.scoring import Hit as Hit, Query as Query, Score as Score, rank as rank
     from npl_index.selectors.grammar import Selector as Selector, compile_selector as compile_selector
     from npl_index.selectors.selection import Selected as Selected, select as select

@@ -226,12 +226,8 @@ class DocumentSet:
 
         :param by_path: use the path even if there is a shorter name.
         """
-
-        def spelt() -> str:
-            path = self.path(document)
-            return spell(label(path if by_path else document_name(path)))
-
-        return self.once(("name", document, by_path), spelt)
+        path = self.path(document)
+        return spell(label(path if by_path else document_name(path)))
 
     def selector(
         self,

@@ -12,7 +12,6 @@ unclosed marks would take quadratic time.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 _END = "end"
@@ -91,18 +90,12 @@ def analyse(text: str, most: int = 0) -> tuple[Usage, ...]:
 
 def _usage(text: str, category: str, name: str, expression: str, most: int) -> Usage:
     count, matches = 0, []
-    for match in _complete(re.compile(expression), text):
-        count += 1
-        if count <= most:
-            matches.append(_match_text(match))
+    for match in re.finditer(expression, text):
+        if match.groupdict().get(_END, True):  # a match without its end mark is dropped
+            count += 1
+            if count <= most:
+                matches.append(_match_text(match))
     return Usage(name, category, count, tuple(matches))
-
-
-def _complete(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
-    """Yield the matches that have their end mark."""
-    for match in pattern.finditer(text):
-        if _END not in pattern.groupindex or match[_END]:
-            yield match
 
 
 def _match_text(match: re.Match[str]) -> str:

@@ -220,10 +220,15 @@ class Library:
         :param problems: list to which the errors of unusable paths are added.
         """
         for path in self._existing(self._spellings(clean), text):
-            try:
-                return self._at(path, text)
-            except (DocumentNotFoundError, UnreadableDocumentError) as problem:
-                problems.append(problem)
+            if path.lower().endswith(MARKDOWN_SUFFIXES) or not os.path.isdir(path):
+                try:
+                    return (self.roots.regular(path, text, MARKDOWN_SUFFIXES),)
+                except (DocumentNotFoundError, UnreadableDocumentError) as problem:
+                    problems.append(problem)
+            elif found := self._collect(path, None):
+                return found
+            else:
+                problems.append(DocumentNotFoundError(f"the folder {text!r} holds no Markdown"))
         return ()
 
     def _find_all(self, searched: Sequence[Root]) -> tuple[Found, ...]:
@@ -291,19 +296,6 @@ class Library:
         if os.path.isabs(clean) and real_path(clean) in {root.path for root in self.roots}:
             return (clean,)
         return (clean, f"{clean}.md")
-
-    def _at(self, path: str, text: str) -> tuple[Found, ...]:
-        """Return the file at a real path, or the files of a folder.
-
-        :raises DocumentNotFoundError: a folder without Markdown.
-        :raises UnreadableDocumentError: not a regular Markdown file.
-        """
-        if path.lower().endswith(MARKDOWN_SUFFIXES) or not os.path.isdir(path):
-            return (self.roots.regular(path, text, MARKDOWN_SUFFIXES),)
-        found = self._collect(path, None)
-        if not found:
-            raise DocumentNotFoundError(f"the folder {text!r} holds no Markdown")
-        return found
 
     def _find_matches(self, clean: str, text: str) -> tuple[Found, ...]:
         """Return the files that match a pattern below the first root with a match."""

@@ -98,12 +98,10 @@ class Roots:
             real = self._real[root.path] = os.path.realpath(root.path)
             known = merged.get(real, Root(real, root.label))
             merged[real] = Root(real, known.label, known.npl or root.npl)
-        self._prefixes = [(os.path.join(root.path, ""), root) for root in merged.values()]
-        ordered = [root for _, root in self._prefixes]
+        ordered = list(merged.values())
+        self._prefixes = [(os.path.join(root.path, ""), root) for root in ordered]
         self._earlier = {root.path: tuple(ordered[:at]) for at, root in enumerate(ordered)}
-        self._labels: dict[str, Root] = {}
-        for root in merged.values():
-            self._labels.setdefault(root.label, root)
+        self._labels = {root.label: root for root in reversed(ordered)}  # of equal labels, the first counts
 
     def __iter__(self) -> Iterator[Root]:
         return (root for _, root in self._prefixes)
@@ -198,12 +196,10 @@ class Roots:
     def sample(self, suffixes: tuple[str, ...]) -> Iterator[str]:
         """Yield the paths of some files below each root, and of their folders, from a short walk."""
         for root in self:
-            try:
+            with suppress(DocumentTooLargeError):
                 for _, found in self.walk(root.path, None, suffixes, _SAMPLE):
                     yield found.path
                     yield found.path.rpartition("/")[0]
-            except DocumentTooLargeError:
-                continue
 
     def walk(
         self,

@@ -118,7 +118,6 @@ class BlockState(StateBlock):
         deadline: Deadline,
     ) -> None:
         self._deadline = deadline
-        self._calls = 0
         self._unrecorded = Token("", "", 0)
         super().__init__("", md, {}, [])
         self.src = source
@@ -176,18 +175,12 @@ class BlockState(StateBlock):
 
         The block quote rule reads it for each line; only here can a deadline end that loop.
         """
-        self.tick()
+        self.check()
         return self._bs_count
 
     @bsCount.setter
     def bsCount(self, value: list[int]) -> None:  # noqa: N802
         self._bs_count = value
-
-    def tick(self) -> None:
-        """Check the deadline every 256th time."""
-        self._calls += 1
-        if not self._calls & 255:
-            self._deadline.check()
 
     def check(self) -> None:
         """Check the deadline."""
@@ -214,7 +207,7 @@ class BlockState(StateBlock):
 
         :raises DocumentTooLargeError: the document has too many blocks.
         """
-        self.tick()
+        self.check()
         if nesting < 0:
             self.level -= 1
         level = self.level

@@ -43,7 +43,7 @@ from npl_index.ranking.bm25f import Passages
 from npl_index.ranking.postings import Postings, Sections, sections_of
 from npl_index.ranking.vocabulary import KnownVocabulary, Vocabulary
 from npl_index.selectors.labels import heading_label
-from npl_index.selectors.names import KnownNames, Name, Names, names_of
+from npl_index.selectors.names import LEVEL, KnownNames, Name, Names, names_of
 from npl_index.selectors.writing import steps_of
 from npl_index.tokens.sections import NOTHING
 
@@ -312,7 +312,7 @@ class Collection(ABC):
 
     def headings(self, document: int) -> int:
         """Return the number of a document's sections with a heading."""
-        return self.sections(document).headings
+        return int(np.count_nonzero(self.sections(document).levels & LEVEL))
 
     def heading_counts(self) -> Sequence[int]:
         """Return the number of headings of each document, counted for all of them together."""

@@ -74,11 +74,6 @@ class Sections(NamedTuple):
         """Number of terms in all bodies."""
         return int(self.shape[:, 2].sum(dtype=np.int64))
 
-    @property
-    def headings(self) -> int:
-        """Number of sections with a heading."""
-        return int(np.count_nonzero(self.levels & LEVEL))
-
     def field(self, section: int, field: int) -> NDArray[Any]:
         """Return the rows of the terms of a section's heading (0), path (1) or body (2)."""
         before = self.shape[section, :FIELDS].tolist()
