@@ -13,7 +13,7 @@ import time
 import zlib
 from abc import ABC, abstractmethod
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Collection as Collection_
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -54,6 +54,8 @@ _NAME_FIELDS = ("linkTitle", "sidebar_label", "aliases", "keywords")
 _FILE_WORDS = re.compile(r"[/\s]|--+")
 _BODY_FIELDS = (*_NAME_FIELDS, "description")
 _CHUNK = 1 << 16
+# Long texts are cut after line ends or spaces: between chunks, the deadline is checked.
+_CHUNKS = re.compile(rf"(?s:.{{1,{_CHUNK}}})(?:\Z|(?<=[\n ]))|(?s:.{{1,{_CHUNK}}})")
 _SECTION_BYTES = 2_400
 _TERM_BYTES = 300
 _TREE = attrgetter("name", "front_matter", "dialect", "title", "doubtful_fences")
@@ -168,25 +170,13 @@ def _field_terms(
         whole = section.heading_lines
         # The body of a section with a shortened heading includes the whole heading.
         begin = whole.start if len(section.heading) == MAX_HEADING else whole.stop
-        for chunk in _chunks(tree.text(Span(begin, section.own.stop))):
+        for chunk in _CHUNKS.findall(tree.text(Span(begin, section.own.stop))):
             give_way()
             if deadline is not None and time.monotonic() > deadline:
                 raise DocumentTimeoutError(f"indexing {document.name} took too long")
             body += numbers.of(terms(chunk))
         found.append((heading, above, body))
     return found
-
-
-def _chunks(text: str) -> Iterator[str]:
-    """Split a long text after line ends or spaces: between chunks, the deadline is checked."""
-    begin = 0
-    while len(text) - begin > _CHUNK:
-        end = begin + _CHUNK
-        space = max(text.rfind("\n", begin, end), text.rfind(" ", begin, end))
-        end = end if space < 0 else space + 1
-        yield text[begin:end]
-        begin = end
-    yield text[begin:]
 
 
 def _heading_terms(tree: SectionTree, section: Section) -> list[str]:

@@ -81,6 +81,9 @@ _PLAIN = re.compile(  # a text that _Reader.plain_end reads as one name in any c
 )
 _COMMENT_END, _ESCAPED_END = re.compile("(--!?)>"), r"\1\\>"
 _ESCAPE = re.compile(r"""\\(?:([\\"'>])|x[0-9a-f]{2}|u[0-9a-f]{4}|U000[0-9a-f]{5})""")
+_QUOTATION = re.compile(r"""(["'])((?:\\[\\"'>]|\\(?![\\"'>])|(?!\1)[^\\])*)\1""")
+_ELLIPSIS = re.compile(r"\.\.\.(?!\.)|…")
+_SPACES = re.compile(r"\s*")
 _LINE_BREAKS = str.maketrans("\t\r\n", "   ")
 
 Combinator = Literal["start", "child", "descendant"]
@@ -299,15 +302,8 @@ class _Reader:
 
     def quoted(self) -> tuple[str, int] | None:
         """Read a quotation; return its text and the offset after it, or ``None`` if it is not closed."""
-        quote, i = self.text[self.at], self.at + 1
-        pieces: list[str] = []
-        while i < len(self.text):
-            if self.text[i] == quote:
-                return "".join(pieces), i + 1
-            escape = _ESCAPE.match(self.text, i) if self.text[i] == "\\" else None
-            pieces.append(self.text[i] if escape is None else _unescaped(escape))
-            i = i + 1 if escape is None else escape.end()
-        return None
+        found = _QUOTATION.match(self.text, self.at)
+        return (_ESCAPE.sub(_unescaped, found[2]), found.end()) if found else None
 
     def plain_end(self) -> int:
         """Return the end of the unquoted name that starts here."""
@@ -388,22 +384,18 @@ class _Reader:
 
     def ellipsis(self, i: int) -> int:
         """Return the length of the range operator here, or 0; in a longer run the last three dots count."""
-        if self.text.startswith("...", i) and not self.text.startswith("....", i):
-            return 3
-        return 1 if self.text.startswith("…", i) else 0
+        found = _ELLIPSIS.match(self.text, i)
+        return len(found[0]) if found else 0
 
     def run(self, character: str, i: int) -> int:
         """Count the repetitions of a character here."""
-        end = i
-        while self.text.startswith(character, end):
-            end += 1
-        return end - i
+        rest = self.text[i:]
+        return len(rest) - len(rest.lstrip(character))
 
     def after_spaces(self, i: int) -> int:
         """Return the offset of the next character that is not a space."""
-        while i < len(self.text) and self.text[i].isspace():
-            i += 1
-        return i
+        found = _SPACES.match(self.text, i)
+        return found.end() if found else i
 
     def advance(self, count: int) -> None:
         """Skip some characters and the spaces after them."""
