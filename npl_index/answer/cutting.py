@@ -19,7 +19,6 @@ from npl_index.answer.finding import Occurrence, best_place, find_all, safe_star
 from npl_index.answer.frames import Stretch
 from npl_index.markdown.blocks import read_blocks
 from npl_index.markdown.sections import SectionTree, Span
-from npl_index.markdown.state import Deadline
 from npl_index.tokens.counting import count_tokens
 
 _MAX_LENGTHS = 4
@@ -110,69 +109,199 @@ def cut(
     :returns: the piece, then the remaining parts before and after it; ``None`` if nothing fits.
     :raises DocumentTimeoutError: the deadline has passed.
     """
-    tree = documents.tree(part.document)
-    begin, end = (tree.line_starts[line] for line in (_body(tree, part), part.lines.stop))
-    found = documents.once(
-        ("found", part.document, begin, end),
-        lambda: find_all(tree.source, begin, end, _wanted(documents, part)),
-    )
-    pieces = _cut_around(documents, part, room, cost, found) if found else None
+    cutter = _Cutter(documents, part)
+    found = cutter.occurrences()
+    pieces = cutter.around(found, room, cost) if found else None
     if pieces is None and (or_beginning or not found):
-        pieces = _cut_around(documents, part, room, cost, ())
+        pieces = cutter.around((), room, cost)
     return pieces
 
 
-def _body(tree: SectionTree, part: SectionPart) -> int:
-    """Return the first line of a part after the section's heading."""
-    return max(part.lines.start, tree.sections[part.section].heading_lines.stop)
+class _Cutter:
+    """A part, and its possible pieces.
 
-
-def _wanted(documents: DocumentSet, part: SectionPart) -> tuple[tuple[str, float], ...]:
-    """Return the wanted terms without those in the section's heading."""
-    tree = documents.tree(part.document)
-    heading = tree.sections[part.section].heading_lines
-    begin, end = tree.line_starts[heading.start], tree.line_starts[heading.stop]
-    said = {one.term for one in find_all(tree.source, begin, end, documents.wanted)}
-    return tuple(term for number, term in enumerate(documents.wanted) if number not in said)
-
-
-def _cut_around(
-    documents: DocumentSet,
-    part: SectionPart,
-    room: int,
-    cost: Callable[[SectionPart], int],
-    found: Sequence[Occurrence],
-) -> tuple[SectionPart, ...] | None:
-    """Cut a part like :func:`cut`.
-
-    :param found: occurrences of which a run must have some; without any, the begin of the part is kept.
+    :ivar above: tokens of the heading, which is above a run that does not begin with it.
+    :ivar body: first line of the part after the section's heading.
     """
-    tree = documents.tree(part.document)
-    reach = _reach(documents, part, room, found)
-    bounds = documents.once(
-        ("bounds", part.document, part.section, part.lines, reach),
-        lambda: _bounds(tree, part, reach, documents.clock),
-    )
-    above = documents.heading_tokens(part)
-    at_start = bounds.at[0] == tree.line_starts[part.lines.start]
-    left = room
-    for _ in range(_MAX_TRIES):
-        blocks = _blocks(documents, part, reach, bounds, found, left)
-        run = _best_run(documents, blocks, left, at_start, above)
-        if run is None:
-            break
-        begin, end = (blocks.bounds[one] for one in run)
-        last = blocks.bounds[run[1] - 1]
-        if not blocks.found[run[1] - 1] and _leads_in(tree.source, last, end):
-            if last == begin:
+
+    def __init__(self, documents: DocumentSet, part: SectionPart) -> None:
+        self._documents, self._part, self._tree = documents, part, documents.tree(part.document)
+        self._heading = self._tree.sections[part.section].heading_lines
+        self.above = documents.heading_tokens(part)
+        self.body = max(part.lines.start, self._heading.stop)
+
+    def occurrences(self) -> list[Occurrence]:
+        """Return the occurrences of the wanted terms, without those in the section's heading."""
+        tree, starts = self._tree, self._tree.line_starts
+
+        def find() -> list[Occurrence]:
+            wanted, heading = self._documents.wanted, self._heading
+            said = find_all(tree.source, starts[heading.start], starts[heading.stop], wanted)
+            others = {one.term for one in said}
+            left = [term for number, term in enumerate(wanted) if number not in others]
+            return find_all(tree.source, begin, end, left)
+
+        begin, end = starts[self.body], starts[self._part.lines.stop]
+        return self._documents.once(("found", self._part.document, begin, end), find)
+
+    def around(
+        self, found: Sequence[Occurrence], room: int, cost: Callable[[SectionPart], int]
+    ) -> tuple[SectionPart, ...] | None:
+        """Cut the part like :func:`cut`.
+
+        :param found: occurrences of which a run must have some; without any, the begin of the part is kept.
+        """
+        documents, part, tree = self._documents, self._part, self._tree
+        reach = self._reach(found, room)
+        bounds = documents.once(
+            ("bounds", part.document, part.section, part.lines, reach), lambda: self._bounds(reach)
+        )
+        at_start = bounds.at[0] == tree.line_starts[part.lines.start]
+        left = room
+        for _ in range(_MAX_TRIES):
+            blocks = self._blocks(found, reach, bounds, left)
+            run = self._best_run(blocks, left, at_start)
+            if run is None:
                 break
-            end = last
-        piece = documents.part(part.place, chosen=part.chosen, lines=_range_of(tree, begin, end))
-        if (spent := cost(piece)) <= room:
-            return (piece, *rest_of(documents, part, piece))
-        tokens = documents.counter.upper_bound(blocks.tokens[run[1]] - blocks.tokens[run[0]] + above)
-        left = min(left - 1, tokens * room // spent)
-    return None
+            begin, end = (blocks.bounds[one] for one in run)
+            last = blocks.bounds[run[1] - 1]
+            if not blocks.found[run[1] - 1] and _leads_in(tree.source, last, end):
+                if last == begin:
+                    break
+                end = last
+            piece = documents.part(part.place, chosen=part.chosen, lines=_range_of(tree, begin, end))
+            if (spent := cost(piece)) <= room:
+                return (piece, *rest_of(documents, part, piece))
+            tokens = documents.counter.upper_bound(blocks.tokens[run[1]] - blocks.tokens[run[0]] + self.above)
+            left = min(left - 1, tokens * room // spent)
+        return None
+
+    def _reach(self, found: Sequence[Occurrence], room: int) -> Stretch:
+        """Return the lines to parse for a cut, and the range of the piece."""
+        part, tree, starts = self._part, self._tree, self._tree.line_starts
+        begin, end = starts[part.lines.start], starts[part.lines.stop]
+        # A quarter more than fits on average.
+        width = room * (end - begin) * 5 // (4 * max(1, part.size.last)) + _MARGIN
+        at = best_place(found, width, begin, end)
+        own, fences = tree.sections[part.section].own, self._documents.fences(part.place)
+        line = safe_start(tree, own, bisect_right(starts, at) - 1, fences)
+        reached = at + width + _MARGIN
+        stop = bisect_left(starts, reached)
+        return Stretch(line, min(part.lines.stop, max(stop, line + 1)), at, reached)
+
+    def _bounds(self, reach: Stretch) -> _Bounds:
+        """Return the possible cuts between blocks.
+
+        Blocks are those of the text and of its lists, quotes and tables, down to list items and table rows.
+        No cut is directly after the heading.
+        """
+        part, tree, starts, first = self._part, self._tree, self._tree.line_starts, self.body
+        while first < reach.start and not tree.line(first).strip():
+            first += 1
+        start = part.lines.start if reach.start <= first else reach.start
+        base = min(start, reach.start)
+        source = _HOLDER.sub(r"\1-   ", tree.source[starts[base] : starts[reach.stop]])
+        ends: set[int] = set()
+        glued: set[int] = set()
+        code: list[tuple[int, int]] = []
+        introduced, clock = 0, self._documents.clock
+        tokens = read_blocks(source, npl=tree.dialect == "npl", complete=True, deadline=clock).tokens
+        for token, lines in ((token, token.map) for token in tokens if token.map):
+            begin, end = base + lines[0], base + lines[1]
+            if source.startswith("|") and not ends:  # rows of a table whose head is out of reach
+                ends.update(range(base + 1, end))
+            ends.add(end)
+            if token.type in _CODE:
+                is_fence = token.type == "fence"
+                is_ended = is_fence and not end == reach.stop < part.lines.stop
+                code.append((starts[begin + is_fence], starts[end - is_ended]))
+                glued.add(introduced)
+            introduced = end if token.type == "paragraph_open" else 0
+        at = [start, *sorted(end for end in ends if max(first, start) < end < reach.stop), reach.stop]
+        joints = frozenset(starts[line] for line in glued)
+        return _Bounds([starts[line] for line in at], joints, code, reach.stop < part.lines.stop)
+
+    def _blocks(self, found: Sequence[Occurrence], reach: Stretch, bounds: _Bounds, room: int) -> _Blocks:
+        """Measure the blocks, cut those with a term that do not fit, and join blocks that belong together."""
+        documents, source, document = self._documents, self._tree.source, self._part.document
+        places = [one.at for one in found]
+        longest = _MAX_LENGTHS * (reach.end - reach.begin)
+
+        def tokens(begin: int, end: int) -> int:
+            if end - begin > longest:
+                return _ENDLESS
+            return documents.once(
+                ("tokens", document, begin, end),
+                lambda: count_tokens(source[begin:end], documents.counter, documents.clock),
+            )
+
+        def fits(tokens: int) -> bool:
+            return documents.counter.upper_bound(self.above + tokens) <= room
+
+        at = list(bounds.at)
+        for step in range(len(_BREAKS[True]) + 1):
+            finer, led = [], False
+            for begin, end in pairwise(at):
+                finer.append(begin)
+                holds = led or bisect_left(places, begin) < bisect_left(places, end)
+                led = holds and _leads_in(source, begin, end)
+                goes_on = holds and bounds.is_open and end == at[-1]
+                wanted = holds or (not found and step < len(_BREAKS[True]))
+                if wanted and (goes_on or not fits(tokens(begin, end))):
+                    finer += _breaks(source, bounds, reach, begin, end, step)
+            at = [*finer, at[-1]]
+        counts = [tokens(begin, end) for begin, end in pairwise(at)]
+        if bounds.is_open:
+            counts[-1] = _ENDLESS
+        for number in range(len(counts) - 2, -1, -1):
+            begin, end = at[number : number + 2]
+            together = sum(counts[number : number + 2])
+            if fits(together) and (end in bounds.glued or _leads_in(source, begin, end)):
+                counts[number : number + 2] = [together]
+                del at[number + 1]
+        inside: list[list[Occurrence]] = [[] for _ in at]
+        for one in found:
+            block = bisect_right(at, one.at)
+            if 0 < block < len(at):
+                inside[block - 1].append(one)
+        worth = (sum(one.worth for one in block) for block in inside)
+        return _Blocks(at, list(accumulate(counts, initial=0)), [0.0, *accumulate(worth)], inside)
+
+    def _best_run(self, blocks: _Blocks, room: int, at_start: bool) -> tuple[int, int] | None:
+        """Return the bounds of the best run that fits.
+
+        The best run has the highest worth of different terms, then of all occurrences. Of equal runs, one at
+        the begin of the part wins, else the middle one of the longest.
+        """
+        bounds, tokens, worth, found = blocks
+        upper_bound = self._documents.counter.upper_bound
+        runs: list[tuple[int, int]] = []
+        most, stop = (0.0, 0.0), 0
+        inside: Counter[int] = Counter()
+        terms = 0.0
+        for start in range(len(bounds) - 1):
+            lead = 0 if at_start and not start else self.above
+            stop = max(start, stop)
+            while stop + 1 < len(bounds) and upper_bound(lead + tokens[stop + 1] - tokens[start]) <= room:
+                for one in found[stop]:
+                    terms += 0.0 if inside[one.term] else one.worth
+                    inside[one.term] += 1
+                stop += 1
+            held = round(terms, 6), round(worth[stop] - worth[start], 6)
+            if stop > start and held >= most and (held[0] or not start):
+                if held > most:
+                    most, runs = held, []
+                runs.append((start, stop))
+            for one in found[start] if stop > start else ():
+                inside[one.term] -= 1
+                terms -= 0.0 if inside[one.term] else one.worth
+        if not runs or (any(found) and not most[0]) or not (most[0] or at_start):
+            return None
+        if at_start and not runs[0][0]:
+            return runs[0]
+        longest = max(tokens[stop] - tokens[start] for start, stop in runs)
+        runs = [(start, stop) for start, stop in runs if 4 * (tokens[stop] - tokens[start]) >= 3 * longest]
+        return runs[len(runs) // 2]
 
 
 def _range_of(tree: SectionTree, begin: int, end: int) -> Span:
@@ -181,109 +310,6 @@ def _range_of(tree: SectionTree, begin: int, end: int) -> Span:
     lines = Span(bisect_right(starts, begin) - 1, bisect_left(starts, end))
     is_whole = starts[lines.start] == begin and starts[lines.stop] == end
     return lines if is_whole else Stretch(lines.start, lines.stop, begin, end)
-
-
-def _reach(documents: DocumentSet, part: SectionPart, room: int, found: Sequence[Occurrence]) -> Stretch:
-    """Return the lines to parse for a cut, and the range of the piece."""
-    tree = documents.tree(part.document)
-    starts = tree.line_starts
-    begin, end = starts[part.lines.start], starts[part.lines.stop]
-    # A quarter more than fits on average.
-    width = room * (end - begin) * 5 // (4 * max(1, part.size.last)) + _MARGIN
-    at = best_place(found, width, begin, end)
-    own, fences = tree.sections[part.section].own, documents.fences(part.place)
-    line = safe_start(tree, own, bisect_right(starts, at) - 1, fences)
-    reached = at + width + _MARGIN
-    stop = bisect_left(starts, reached)
-    return Stretch(line, min(part.lines.stop, max(stop, line + 1)), at, reached)
-
-
-def _bounds(tree: SectionTree, part: SectionPart, reach: Stretch, clock: Deadline) -> _Bounds:
-    """Return the possible cuts between blocks.
-
-    Blocks are those of the text and of its lists, quotes and tables, down to list items and table rows. No
-    cut is directly after the heading.
-    """
-    starts, first = tree.line_starts, _body(tree, part)
-    while first < reach.start and not tree.line(first).strip():
-        first += 1
-    start = part.lines.start if reach.start <= first else reach.start
-    base = min(start, reach.start)
-    source = _HOLDER.sub(r"\1-   ", tree.source[starts[base] : starts[reach.stop]])
-    ends: set[int] = set()
-    glued: set[int] = set()
-    code: list[tuple[int, int]] = []
-    introduced = 0
-    tokens = read_blocks(source, npl=tree.dialect == "npl", complete=True, deadline=clock).tokens
-    for token, lines in ((token, token.map) for token in tokens if token.map):
-        begin, end = base + lines[0], base + lines[1]
-        if source.startswith("|") and not ends:  # rows of a table whose head is out of reach
-            ends.update(range(base + 1, end))
-        ends.add(end)
-        if token.type in _CODE:
-            is_fence = token.type == "fence"
-            is_ended = is_fence and not end == reach.stop < part.lines.stop
-            code.append((starts[begin + is_fence], starts[end - is_ended]))
-            glued.add(introduced)
-        introduced = end if token.type == "paragraph_open" else 0
-    at = [start, *sorted(end for end in ends if max(first, start) < end < reach.stop), reach.stop]
-    joints = frozenset(starts[line] for line in glued)
-    return _Bounds([starts[line] for line in at], joints, code, reach.stop < part.lines.stop)
-
-
-def _blocks(
-    documents: DocumentSet,
-    part: SectionPart,
-    reach: Stretch,
-    bounds: _Bounds,
-    found: Sequence[Occurrence],
-    room: int,
-) -> _Blocks:
-    """Measure the blocks, cut those with a term that do not fit, and join blocks that belong together."""
-    above = documents.heading_tokens(part)
-    source = documents.tree(part.document).source
-    places = [one.at for one in found]
-    longest = _MAX_LENGTHS * (reach.end - reach.begin)
-
-    def tokens(begin: int, end: int) -> int:
-        if end - begin > longest:
-            return _ENDLESS
-        return documents.once(
-            ("tokens", part.document, begin, end),
-            lambda: count_tokens(source[begin:end], documents.counter, documents.clock),
-        )
-
-    def fits(tokens: int) -> bool:
-        return documents.counter.upper_bound(above + tokens) <= room
-
-    at = list(bounds.at)
-    for step in range(len(_BREAKS[True]) + 1):
-        finer, led = [], False
-        for begin, end in pairwise(at):
-            finer.append(begin)
-            holds = led or bisect_left(places, begin) < bisect_left(places, end)
-            led = holds and _leads_in(source, begin, end)
-            goes_on = holds and bounds.is_open and end == at[-1]
-            wanted = holds or (not found and step < len(_BREAKS[True]))
-            if wanted and (goes_on or not fits(tokens(begin, end))):
-                finer += _breaks(source, bounds, reach, begin, end, step)
-        at = [*finer, at[-1]]
-    counts = [tokens(begin, end) for begin, end in pairwise(at)]
-    if bounds.is_open:
-        counts[-1] = _ENDLESS
-    for number in range(len(counts) - 2, -1, -1):
-        begin, end = at[number : number + 2]
-        together = sum(counts[number : number + 2])
-        if fits(together) and (end in bounds.glued or _leads_in(source, begin, end)):
-            counts[number : number + 2] = [together]
-            del at[number + 1]
-    inside: list[list[Occurrence]] = [[] for _ in at]
-    for one in found:
-        block = bisect_right(at, one.at)
-        if 0 < block < len(at):
-            inside[block - 1].append(one)
-    worth = (sum(one.worth for one in block) for block in inside)
-    return _Blocks(at, list(accumulate(counts, initial=0)), [0.0, *accumulate(worth)], inside)
 
 
 def _breaks(source: str, bounds: _Bounds, reach: Stretch, begin: int, end: int, step: int) -> list[int]:
@@ -309,49 +335,6 @@ def _leads_in(source: str, begin: int, end: int) -> bool:
     """Return whether a block's last line introduces the next block."""
     line = source[max(begin, end - _LAST_LINE) : end].rstrip().rpartition("\n")[2]
     return line.rstrip(_CLOSERS).endswith(_LEADING) or bool(_LEADS_IN.match(line))
-
-
-def _best_run(
-    documents: DocumentSet, blocks: _Blocks, room: int, at_start: bool, above: int
-) -> tuple[int, int] | None:
-    """Return the bounds of the best run that fits.
-
-    The best run has the highest worth of different terms, then of all occurrences. Of equal runs, one at the
-    begin of the part wins, else the middle one of the longest.
-
-    :param above: tokens of the heading, which is above a run that does not begin with it.
-    """
-    bounds, tokens, worth, found = blocks
-    runs: list[tuple[int, int]] = []
-    most, stop = (0.0, 0.0), 0
-    inside: Counter[int] = Counter()
-    terms = 0.0
-    for start in range(len(bounds) - 1):
-        lead = 0 if at_start and not start else above
-        stop = max(start, stop)
-        while (
-            stop + 1 < len(bounds)
-            and documents.counter.upper_bound(lead + tokens[stop + 1] - tokens[start]) <= room
-        ):
-            for one in found[stop]:
-                terms += 0.0 if inside[one.term] else one.worth
-                inside[one.term] += 1
-            stop += 1
-        held = round(terms, 6), round(worth[stop] - worth[start], 6)
-        if stop > start and held >= most and (held[0] or not start):
-            if held > most:
-                most, runs = held, []
-            runs.append((start, stop))
-        for one in found[start] if stop > start else ():
-            inside[one.term] -= 1
-            terms -= 0.0 if inside[one.term] else one.worth
-    if not runs or (any(found) and not most[0]) or not (most[0] or at_start):
-        return None
-    if at_start and not runs[0][0]:
-        return runs[0]
-    longest = max(tokens[stop] - tokens[start] for start, stop in runs)
-    runs = [(start, stop) for start, stop in runs if 4 * (tokens[stop] - tokens[start]) >= 3 * longest]
-    return runs[len(runs) // 2]
 
 
 def rest_of(documents: DocumentSet, part: SectionPart, piece: SectionPart) -> Iterator[SectionPart]:
