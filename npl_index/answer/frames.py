@@ -18,8 +18,7 @@ MAX_LINES_BACK = 2_000
 """Maximum lines to search backwards for the begin of a block."""
 
 _FENCE = re.compile(
-    r"^(?:[ \t>]|[-+*:~](?=[ \t])|[0-9]{1,9}[.)](?=[ \t]))*(`{3,}(?=[^`\n]*$)|~{3,}|:{3,})(.*)$",
-    re.MULTILINE,
+    r"^(?:[ \t>]|[-+*:~](?=[ \t])|[0-9]{1,9}[.)](?=[ \t]))*(`{3,}(?=[^`\n]*$)|~{3,}|:{3,})(.*)$", re.MULTILINE
 )
 _MARGIN = re.compile(
     r"((?:[ \t]*>)*)([ \t]*)"

@@ -137,10 +137,7 @@ class _Changes:
             ),
         )
         named, sums = (content.title, content.heading), (sections.size, sections.page_count, sections.words)
-        run(
-            _FILE,
-            (root, entry.found.path, *_stat(entry), entry.digest, document, *named, *sums),
-        )
+        run(_FILE, (root, entry.found.path, *_stat(entry), entry.digest, document, *named, *sums))
         self._count(sections, np.array(sums), 1)
 
     def _count(self, sections: Sections, sums: NDArray[Any], sign: int) -> None:

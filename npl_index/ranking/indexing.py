@@ -27,14 +27,7 @@ from npl_index.library.documents import Document
 from npl_index.library.lazy import LazySequence
 from npl_index.markdown.front_matter import texts_of
 from npl_index.markdown.headings import MAX_HEADING
-from npl_index.markdown.sections import (
-    DocumentText,
-    Section,
-    SectionTree,
-    Span,
-    decoded,
-    parse_sections,
-)
+from npl_index.markdown.sections import DocumentText, Section, SectionTree, Span, decoded, parse_sections
 from npl_index.markdown.traits import Traits
 from npl_index.priority import give_way
 from npl_index.ranking.analysis import terms, without_compounds

@@ -126,8 +126,7 @@ def sections_of(tree: SectionTree, fields: Sequence[Sequence[array[int]]], row_o
     lengths = [list(map(len, one)) for one in fields]
     columns = [*zip(*lengths, strict=True), parents, sizes, levels]
     return Sections(
-        np.array(columns, np.uint32).T.copy(),
-        row_of[np.concatenate(list(chain.from_iterable(fields)))],
+        np.array(columns, np.uint32).T.copy(), row_of[np.concatenate(list(chain.from_iterable(fields)))]
     )
 
 

@@ -38,10 +38,7 @@ class Selected:
 
 
 def select(
-    trees: Sequence[SectionTree],
-    selector: Selector,
-    *,
-    names: Sequence[Collection[str]] | None = None,
+    trees: Sequence[SectionTree], selector: Selector, *, names: Sequence[Collection[str]] | None = None
 ) -> tuple[Selected, ...]:
     """Find the sections that a selector matches, in document order.
 

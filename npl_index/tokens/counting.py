@@ -23,9 +23,7 @@ Chinese without any space, takes some tenths of a second."""
 
 # A window ends where a piece certainly ends. A text of a window's length without such a place is cut
 # anywhere, which can change the count by one or two tokens.
-_WINDOWS = re.compile(
-    rf"(?s:.{{1,{WINDOW}}})(?:\Z|(?<=\S\n)(?=[^\s/])|(?<=\S)(?= \S))|(?s:.{{1,{WINDOW}}})",
-)
+_WINDOWS = re.compile(rf"(?s:.{{1,{WINDOW}}})(?:\Z|(?<=\S\n)(?=[^\s/])|(?<=\S)(?= \S))|(?s:.{{1,{WINDOW}}})")
 
 
 class TokenCounter(Protocol):
