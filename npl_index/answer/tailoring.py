@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import accumulate, islice
 from typing import NamedTuple
 
@@ -221,14 +222,8 @@ def _pack_and_write(
     token_budget, evidence = request.token_budget, found.evidence
     prices = Prices(documents, form, free=token_budget is None)
     not_found, unreadable = remarks(found.failures, documents.unreadable, token_budget, prices)
-    nothing = Tailored(
-        content="",
-        sections=(),
-        suggestions=(),
-        truncated=True,
-        request_more=(),
-        keywords_extracted=(),
-        total_tokens=0,
+    made = partial(
+        Tailored,
         token_counter=documents.counter.name if request.explain or not form.lean else None,
         file=documents.file,
         mark=documents.tag if documents.several and documents.tag else None,
@@ -240,6 +235,7 @@ def _pack_and_write(
         partial=True if documents.missing else None,
         missing_files=documents.missing or None,
     )
+    nothing = made("", (), (), True, (), (), 0)
     packing = Packing(found.wanted, further, prices, nothing, token_budget, evidence.held)
     packed = packing.packed(brief=request.brief)
     marked = documents.several or isinstance(form, Markdown)
@@ -247,8 +243,7 @@ def _pack_and_write(
         # With these marks, different units may fit; no text of the wanted units may imitate them.
         return _pack_and_write(request, found, documents.tagged(found.wanted.units), form, further)
     content, total = content_of(documents, packed.kept)
-    value = replace(
-        nothing,
+    value = made(
         content=content,
         sections=tuple(row(documents, unit, lean=form.lean) for unit in packed.kept),
         truncated=packed.truncated,

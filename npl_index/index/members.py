@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from npl_index.errors import DocumentNotFoundError, DocumentTooLargeError
@@ -54,18 +54,14 @@ class Members:
     :param numbers: numbers of their documents; 0 without one.
     :param unsettled: positions of the files that must be read again to detect changes.
     :param failures: states of unusable files with the reasons, by path.
-    :param version: numbers and versions of their roots.
-    :param complete: these are all documents of their roots.
-    :param alone: there are no other roots.
+    :param indexed: the documents, possibly none, as a scope for questions.
     """
 
     states: States
     numbers: NDArray[Any]
     unsettled: frozenset[int]
-    failures: Mapping[str, tuple[Fingerprint, str]] = field(default_factory=dict)
-    version: tuple[tuple[int, int], ...] = ()
-    complete: bool = False
-    alone: bool = False
+    failures: Mapping[str, tuple[Fingerprint, str]]
+    indexed: DocumentScope
 
     @property
     def unreadable(self) -> tuple[str, ...]:
@@ -75,7 +71,7 @@ class Members:
     @property
     def roots(self) -> list[int]:
         """Numbers of their roots."""
-        return [root for root, _ in self.version]
+        return [root for root, _ in self.indexed.version]
 
     def is_current(self, states: States) -> bool:
         """Return whether the files are certainly unchanged."""
@@ -90,11 +86,10 @@ class Members:
 
         :raises DocumentNotFoundError: there are no documents.
         """
-        documents = self.numbers[self.numbers > 0]
-        if not len(documents):
+        if not len(self.indexed.documents):
             problem = f"none of the {len(self.states)} files can be read"
             raise DocumentNotFoundError(problem, hint=next(iter(self.unreadable), None))
-        return DocumentScope(self.version, documents, self.complete, self.alone)
+        return self.indexed
 
 
 class Update:
@@ -111,7 +106,7 @@ class Update:
         if sum(state.size for _, state in states) > MAX_BYTES:
             raise _too_many(f"{MAX_BYTES >> 30} GiB of Markdown")
         self.states, self._database, self._whole = states, database, whole
-        self._seen = {} if known is None else dict(known.version)
+        self._seen = {} if known is None else dict(known.indexed.version)
         self._unsettled: set[int] = set()
         self._failures: dict[str, tuple[Fingerprint, str]] = {}
         self._asked: dict[_Key, tuple[int, FileTask]] = {}
@@ -238,18 +233,11 @@ class Update:
                 self._check_current(numbers)
             roots = json.dumps([root for root, _ in version])
             ((there,),) = self._database.rows(f"SELECT count(*) FROM file WHERE root {AMONG}", roots)
-        present = int(np.count_nonzero(numbers))
-        if there > present and not self._asked and self._purged():
+        documents = numbers[numbers > 0]
+        if there > len(documents) and not self._asked and self._purged():
             return self.result()
-        return Members(
-            self.states,
-            numbers,
-            frozenset(self._unsettled),
-            dict(self._failures),
-            version,
-            there == present,
-            alone,
-        )
+        scope = DocumentScope(version, documents, there == len(documents), alone)
+        return Members(self.states, numbers, frozenset(self._unsettled), dict(self._failures), scope)
 
     def _purged(self) -> bool:
         """Remove deleted files from the index; return whether there were any."""

@@ -16,7 +16,7 @@ from array import array
 from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Collection as Collection_
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cache
 from itertools import chain
 from operator import attrgetter
@@ -52,9 +52,8 @@ _CHUNKS = re.compile(rf"(?s:.{{1,{_CHUNK}}})(?:\Z|(?<=[\n ]))|(?s:.{{1,{_CHUNK}}
 _SECTION_BYTES = 2_400
 _TERM_BYTES = 300
 _TREE = attrgetter("name", "front_matter", "dialect", "title", "doubtful_fences")
-_PLAIN = attrgetter("level", "heading", "name", "version")
-_SPANS = attrgetter("heading_lines", "own", "whole", "own_bytes", "whole_bytes")
-_RELATED = attrgetter("parent", "children", "own_traits", "whole_traits")
+_SECTION = attrgetter(*(one.name for one in fields(Section)[1:]))  # without the index
+_SPAN = attrgetter("start", "stop")
 
 
 @dataclass(frozen=True)
@@ -122,12 +121,12 @@ def index_document(document: Document, *, deadline: float | None = None) -> Inde
     """
     tree = parse_sections(document.data, document.name, npl=document.npl, deadline=deadline)
     numbers = _Numbers()
-    fields = _field_terms(document, tree, numbers, deadline)
-    rows = [[numbers.of(heading), numbers.of(above), body] for heading, above, body in fields]
+    found = _field_terms(document, tree, numbers, deadline)
+    rows = [[numbers.of(heading), numbers.of(above), body] for heading, above, body in found]
     words = sorted(numbers)
     row_of = np.empty(len(words), np.uint32)
     row_of[list(map(numbers.__getitem__, words))] = np.arange(len(words))
-    names = names_of(tree, (" ".join(without_compounds(heading)) for heading, _, _ in fields))
+    names = names_of(tree, (" ".join(without_compounds(heading)) for heading, _, _ in found))
     return IndexedDocument(document, tree, tuple(words), sections_of(tree, rows, row_of), names)
 
 
@@ -184,12 +183,9 @@ def _heading_terms(tree: SectionTree, section: Section) -> list[str]:
 
 def dump_sections(parsed: ParsedDocument) -> bytes:
     """Return a document's sections and their selectors as bytes, for :func:`restore_sections`."""
-    rows = [
-        (*_PLAIN(section), *((span.start, span.stop) for span in _SPANS(section)), *_RELATED(section))
-        for section in parsed.tree.sections
-    ]
-    record = (*_TREE(parsed.tree), rows, parsed.steps)
-    return zlib.compress(json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode(), 1)
+    record = (*_TREE(parsed.tree), list(map(_SECTION, parsed.tree.sections)), parsed.steps)
+    written = json.dumps(record, ensure_ascii=False, separators=(",", ":"), default=_SPAN)
+    return zlib.compress(written.encode(), 1)
 
 
 def restore_sections(
