@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from npl_index.answer.document_set import AnswerUnit, DocumentSet, SectionPart
 from npl_index.answer.suggestions import Place
 from npl_index.answer.values import Pointer, TailoredSection
-from npl_index.markdown.sections import SectionTree, Span, section_digest
+from npl_index.markdown.sections import Span, section_digest
 from npl_index.ranking.scoring import Hit
 from npl_index.selectors.selection import Selected
 from npl_index.tokens.counting import starts_token
@@ -64,13 +64,6 @@ def _merged_spans(spans: Iterable[Span]) -> list[Span]:
     return joined
 
 
-def _within(tree: SectionTree, selected: Selected, depth: int | None) -> Iterable[int]:
-    if depth is None:
-        return selected.sections
-    deepest = len(tree.ancestors(selected.head)) + depth
-    return (index for index in selected.sections if len(tree.ancestors(index)) <= deepest)
-
-
 def selected_lines(
     documents: DocumentSet, selections: Iterable[Selected], depth: int | None = None
 ) -> dict[Place, list[Span]]:
@@ -81,9 +74,11 @@ def selected_lines(
     found: dict[Place, list[Span]] = {}
     for selected in selections:
         tree = documents.tree(selected.tree)
-        for index in _within(tree, selected, depth):
-            lines = selected.lines or tree.sections[index].own
-            found.setdefault((selected.tree, index), []).append(lines)
+        deepest = None if depth is None else len(tree.ancestors(selected.head)) + depth
+        for index in selected.sections:
+            if deepest is None or len(tree.ancestors(index)) <= deepest:
+                lines = selected.lines or tree.sections[index].own
+                found.setdefault((selected.tree, index), []).append(lines)
     return {place: _merged_spans(spans) for place, spans in found.items()}
 
 

@@ -81,7 +81,8 @@ def suggest(
     :param neighbours: suggest neighbours of the answer's sections if there is no other suggestion.
     """
     taken = {*kept, *excluded}
-    sources = [_asked_together(collection, kept, companions), _about_the_same(related)]
+    alike = ((place, f"adds {', '.join(words[:3])}") for place, words in related if words)
+    sources = [_asked_together(collection, kept, companions), alike]
     chosen = list(islice(_in_turn(sources, taken), MAX_SUGGESTIONS))
     if neighbours and not chosen:
         chosen = list(islice(_in_turn([_siblings(collection, kept)], taken), MAX_NEIGHBOURS))
@@ -105,12 +106,6 @@ def _asked_together(collection: Collection, kept: Sequence[Place], companions: C
         for partner, count in companions.of(collection, place):
             calls = "an earlier call" if count == 1 else f"{count} earlier calls"
             yield partner, f"loaded together with {_heading_in_quotes(collection, place)} in {calls}"
-
-
-def _about_the_same(related: Iterable[tuple[Place, Sequence[str]]]) -> Iterator[Idea]:
-    for place, words in related:
-        if words:
-            yield place, f"adds {', '.join(words[:3])}"
 
 
 def _siblings(collection: Collection, kept: Sequence[Place]) -> Iterator[Idea]:

@@ -208,13 +208,13 @@ class IndexNames:
         """Return the number of a document's sections."""
         return self._titles[tree][2]
 
-    def level(self, node: Node) -> int:
-        """Return the heading level of a section."""
-        return int(self._kind_and_fold(node)[0]) & LEVEL
-
-    def fold(self, node: Node) -> str:
-        """Return the folded form of a section's name."""
-        return str(self._kind_and_fold(node)[1])
+    def name(self, node: Node) -> tuple[int, str]:
+        """Return the heading level of a section, and the folded form of its name."""
+        rows = self._database.rows(
+            f"SELECT kind & {LEVEL}, fold FROM name WHERE document = ? AND section = ?",
+            *(int(self._scope.documents[node[0]]), node[1]),
+        )
+        return rows[0] if rows else (0, "")
 
     def called(self, fold: str) -> list[Node]:
         """Return the sections whose name, visible or as written, has a folded form."""
@@ -270,13 +270,6 @@ class IndexNames:
         """Return whether exactly one section has a level and a label."""
         found = self._nodes(f"fold = ? AND label = ? AND kind & {LEVEL} = ?", folded(label), label, level)
         return len(found) == 1
-
-    def _kind_and_fold(self, node: Node) -> tuple[int, str]:
-        rows = self._database.rows(
-            "SELECT kind, fold FROM name WHERE document = ? AND section = ?",
-            *(int(self._scope.documents[node[0]]), node[1]),
-        )
-        return rows[0] if rows else (0, "")
 
     def _nodes(self, condition: str, *given: object) -> list[Node]:
         rows = self._database.rows(f"SELECT document, section FROM name WHERE {condition}", *given)

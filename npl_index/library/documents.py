@@ -282,12 +282,10 @@ class Library:
         if os.path.isabs(spellings[0]):
             readings: Iterator[str | None] = map(real_path, spellings)
         else:
-            readings = (resolve(root.path, path) for root, path in self._inside(spellings))
+            by_root = zip_longest(*map(self.roots.spelled, spellings))  # paths with ".." have no place
+            places = filter(None, chain.from_iterable(by_root))
+            readings = (resolve(root.path, path) for root, path in places)
         return (path for path in readings if path is not None and self.roots.is_there(path, text))
-
-    def _inside(self, spellings: Sequence[str]) -> Iterator[tuple[Root, str]]:
-        """Yield the roots and paths that spellings may mean, root by root; paths with ``..`` are skipped."""
-        return filter(None, chain.from_iterable(zip_longest(*map(self.roots.spelled, spellings))))
 
     def _spellings(self, clean: str) -> tuple[str, ...]:
         """Return a path's spellings: unchanged and, unless it has a suffix or is a root, with ``.md``."""

@@ -122,7 +122,7 @@ class Scope:
                 self._children(tree, heads, step) if step.combinator == "child" else self._below(tree, heads)
             )
             found += [(tree, index) for index in inside if near is None or (tree, index) in near]
-        return [node for node in found if step.level is None or self._register.level(node) == step.level]
+        return [node for node in found if step.level is None or self._register.name(node)[0] == step.level]
 
     def _near(self, name: str | None) -> frozenset[Node] | None:
         """Return the sections whose names may match or begin with a name; ``None`` without a name."""
@@ -216,7 +216,7 @@ class Scope:
 
     def _best(self, nodes: Sequence[Node]) -> list[Node]:
         """Keep the documents, else the versioned sections, else the headings."""
-        ranks = [0 if node[1] == 0 else 1 if self._register.level(node) == 0 else 2 for node in nodes]
+        ranks = [0 if node[1] == 0 else 1 if self._register.name(node)[0] == 0 else 2 for node in nodes]
         first = min(ranks, default=0)
         return [node for node, rank in zip(nodes, ranks, strict=True) if rank == first]
 
@@ -224,7 +224,7 @@ class Scope:
         """Return the folded form of a section's name."""
         tree, index = node
         if node not in self._folds:
-            self._folds[node] = self._register.fold(node) if index else fold_document(self.names[tree][0])
+            self._folds[node] = self._register.name(node)[1] if index else fold_document(self.names[tree][0])
         return self._folds[node]
 
     def fulfils(self, node: Node, conditions: Conditions) -> bool:

@@ -74,11 +74,8 @@ class Names(Protocol):
     def size(self, tree: int) -> int:
         """Return the number of a document's sections."""
 
-    def level(self, node: Node) -> int:
-        """Return the heading level of a section."""
-
-    def fold(self, node: Node) -> str:
-        """Return the folded form of a section's name."""
+    def name(self, node: Node) -> tuple[int, str]:
+        """Return the heading level of a section, and the folded form of its name."""
 
     def called(self, fold: str) -> Iterable[Node]:
         """Return the sections whose name, visible or as written, has a folded form."""
@@ -125,13 +122,10 @@ class KnownNames:
         """Return the number of a document's sections."""
         return len(self._names[tree])
 
-    def level(self, node: Node) -> int:
-        """Return the heading level of a section."""
-        return self._names[node[0]][node[1]].level
-
-    def fold(self, node: Node) -> str:
-        """Return the folded form of a section's name."""
-        return self._names[node[0]][node[1]].fold
+    def name(self, node: Node) -> tuple[int, str]:
+        """Return the heading level of a section, and the folded form of its name."""
+        found = self._names[node[0]][node[1]]
+        return found.level, found.fold
 
     def called(self, fold: str) -> Iterator[Node]:
         """Return the sections whose name, visible or as written, has a folded form."""
@@ -154,7 +148,7 @@ class KnownNames:
 
     def headed(self, spelt: str) -> Sequence[tuple[Node, str]]:
         """Return the sections whose heading has these terms, with the folded forms of their names."""
-        return [(node, self.fold(node)) for node in self._spelt.get(spelt, ())]
+        return [(node, self.name(node)[1]) for node in self._spelt.get(spelt, ())]
 
     def spelt_with(self, words: Collection[str]) -> Iterator[str]:
         """Return the headings, each as its terms, with one of some words."""

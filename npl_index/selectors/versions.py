@@ -54,8 +54,5 @@ def version_key(text: str) -> VersionKey | None:
     values = [int(number) for number in numbers]
     while values and values[-1] == 0:
         values.pop()
-    return tuple(values), tuple(_pre_release_part(part) for part in parts) or _RELEASE
-
-
-def _pre_release_part(text: str) -> tuple[int, int, str]:
-    return (0, int(text), "") if text.isdigit() else (1, 0, text)
+    keys = tuple((0, int(part), "") if part.isdigit() else (1, 0, part) for part in parts)
+    return tuple(values), keys or _RELEASE

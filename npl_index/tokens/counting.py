@@ -74,16 +74,12 @@ def starts_token(text: str) -> bool:
     return not (text[:1].isspace() or text.startswith("/"))
 
 
-def check_vocabulary(vocabulary: str) -> None:
-    """Refuse an unknown vocabulary.
+def base_vocabulary(vocabulary: str) -> str:
+    """Return the vocabulary with the same plain-text counts: ``o200k_harmony`` adds only special tokens.
 
     :raises InvalidRequestError: it is not one of :data:`~npl_index.choices.VOCABULARIES`.
     """
     if vocabulary not in VOCABULARIES:
         problem = f"there is no vocabulary {vocabulary!r}"
         raise InvalidRequestError(problem, parameter="vocabulary", hint=f"use {' or '.join(VOCABULARIES)}")
-
-
-def base_vocabulary(vocabulary: str) -> str:
-    """Return the vocabulary with the same plain-text counts: ``o200k_harmony`` adds only special tokens."""
     return "o200k_base" if vocabulary == "o200k_harmony" else vocabulary

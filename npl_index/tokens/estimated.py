@@ -22,7 +22,7 @@ from functools import cache
 from pathlib import Path
 
 from npl_index.priority import give_way
-from npl_index.tokens.counting import WINDOW, TokenCounter, base_vocabulary, check_vocabulary, windows
+from npl_index.tokens.counting import WINDOW, TokenCounter, base_vocabulary, windows
 
 _DATA = Path(__file__).parents[1] / "data"
 
@@ -207,7 +207,6 @@ def estimator(vocabulary: str = "o200k_base") -> TokenCounter:
     :param vocabulary: one of :data:`~npl_index.choices.VOCABULARIES`.
     :raises InvalidRequestError: there is no such vocabulary.
     """
-    check_vocabulary(vocabulary)
     model = base_vocabulary(vocabulary)
     characters, *strings = _read_strings(model)
     costs = PieceCosts(strings + _read_strings("both"), characters, sparse=model == "o200k_base")

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from npl_index.library.files import read_path
-from npl_index.tokens.counting import WINDOW, TokenCounter, base_vocabulary, check_vocabulary, windows
+from npl_index.tokens.counting import WINDOW, TokenCounter, base_vocabulary, windows
 from npl_index.tokens.estimated import estimator
 from npl_index.tokens.places import vocabulary_folders
 
@@ -115,7 +115,6 @@ def vocabulary_files(vocabulary: str, folders: Sequence[Path]) -> Iterator[tuple
 
     :raises InvalidRequestError: there is no such vocabulary.
     """
-    check_vocabulary(vocabulary)
     base = base_vocabulary(vocabulary)
     address, checksum = _FILES[base]
     cached = hashlib.sha1(address.encode(), usedforsecurity=False).hexdigest()
