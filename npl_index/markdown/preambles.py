@@ -59,13 +59,6 @@ def segments(
         for line, _ in (_line_range(token) for token in tokens if token.type == "hr" and not token.level)
         if source[line_starts[line] : line_starts[line + 1]].rstrip() == SEPARATOR
     ]
-    return _divide(headers, breaks, source, line_starts, first)
-
-
-def _divide(
-    headers: Sequence[Token], breaks: Sequence[int], source: str, line_starts: array[int], first: int
-) -> list[Segment]:
-    """Cut at several headers and the separators around them."""
 
     def blank(start: int, stop: int) -> bool:
         return not source[line_starts[start] : line_starts[stop]].strip()
@@ -73,11 +66,11 @@ def _divide(
     result: list[Segment] = []
     start, fields = first, ""
     for header in (*headers, None):
-        stop, after = _line_range(header) if header else (len(line_starts) - 1,) * 2
+        stop, after = _line_range(header) if header else (count, count)
         if header:
-            before = bisect_left(breaks, stop) - 1
-            if before >= 0 and breaks[before] >= start and blank(breaks[before] + 1, stop):
-                stop = breaks[before]
+            last = bisect_left(breaks, stop) - 1
+            if last >= 0 and breaks[last] >= start and blank(breaks[last] + 1, stop):
+                stop = breaks[last]
         after_start = bisect_left(breaks, start)
         end = min(breaks[after_start], stop) if result and after_start < len(breaks) else stop
         result.append(Segment(start, end, *name_and_version(fields)))

@@ -64,7 +64,20 @@ def select_in(scope: Scope, selector: Selector) -> tuple[Selected, ...]:
     if selector.until:
         return _ranges(scope, selector, heads)
     selected = _merged_matches(scope, heads, selector.depth)
-    return selected if selector.lines is None else _clipped(scope, selector, selected, *selector.lines)
+    if selector.lines is None:
+        return selected
+    # Matches without any of the lines, which count from 1, are dropped.
+    (first, last), clipped = selector.lines, []
+    for match in selected:
+        own = scope.trees[match.tree].sections[match.head].own
+        lines = Span(max(own.start, first - 1), min(own.stop, last))
+        if lines.start < lines.stop:
+            clipped.append(replace(match, lines=lines))
+    if not clipped:
+        raise SectionNotFoundError(
+            f"no section that matches {_shown(selector.text)} has lines {first} to {last}"
+        )
+    return tuple(clipped)
 
 
 def heads_in(scope: Scope, selector: Selector) -> tuple[Node, ...]:
@@ -123,23 +136,6 @@ def _merged_matches(scope: Scope, heads: Iterable[Node], depth: int | None) -> t
             share.add(index)
             owned[tree, index] = share
     return tuple(Selected(tree, head, tuple(sorted(share))) for (tree, head), share in shares)
-
-
-def _clipped(
-    scope: Scope, selector: Selector, selected: Iterable[Selected], first: int, last: int
-) -> tuple[Selected, ...]:
-    """Narrow matches to some lines, counted from 1; drop the matches without any of them."""
-    clipped = []
-    for match in selected:
-        own = scope.trees[match.tree].sections[match.head].own
-        lines = Span(max(own.start, first - 1), min(own.stop, last))
-        if lines.start < lines.stop:
-            clipped.append(replace(match, lines=lines))
-    if not clipped:
-        raise SectionNotFoundError(
-            f"no section that matches {_shown(selector.text)} has lines {first} to {last}"
-        )
-    return tuple(clipped)
 
 
 @dataclass(frozen=True, slots=True)
