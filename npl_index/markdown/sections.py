@@ -39,8 +39,7 @@ from npl_index.markdown.traits import Traits, is_example
 _TRAIT_OF = {"code_block": "has_code", "table_open": "has_tables", "dl_open": "has_definitions"}
 _NPL_MARK = re.compile(r"⌜[^⌜⌝\n]+⌝")
 _LINE_END = re.compile(rb"\r\n?|\n|(?<=[^\r\n])\Z")
-_SPACE = re.compile(r"\s")
-_CHUNK = 1 << 20
+_PIECE = re.compile(rf"(?s:.{{1,{1 << 20}}})\S*")  # and the rest of its last word
 _TITLE_FIELDS = ("title", "linkTitle", "sidebar_label")
 _CODE_SPAN = re.compile(r"(?<!`)(`+)(?!`)[^`]+\1(?!`)")
 
@@ -424,11 +423,5 @@ def _sections(
 
 
 def _count_words(source: str, start: int, stop: int) -> int:
-    """Count the words in chunks, because the words of a chunk take memory."""
-    count = 0
-    while start < stop:
-        space = _SPACE.search(source, start + _CHUNK, stop) if stop - start > _CHUNK else None
-        end = space.start() if space else stop
-        count += len(source[start:end].split())
-        start = end
-    return count
+    """Count the words in pieces, because the words of a piece take memory."""
+    return sum(len(piece[0].split()) for piece in _PIECE.finditer(source, start, stop))

@@ -59,14 +59,12 @@ def count_tokens(text: str, counter: TokenCounter, clock: Deadline = NO_DEADLINE
 
     :raises DocumentTimeoutError: the deadline has passed.
     """
-    clock.check()
-    if len(text) <= WINDOW:
-        return counter.count(text)
-    total = 0
-    for window in windows(text):
+
+    def count(window: str) -> int:
         clock.check()
-        total += counter.count(window)
-    return total
+        return counter.count(window)
+
+    return sum(map(count, windows(text)))
 
 
 def starts_token(text: str) -> bool:
