@@ -391,7 +391,7 @@ def _further(found: Findings, documents: DocumentSet, companions: Companions) ->
     pointed = [place for unit in found.wanted.others for place in unit.places]
     taken = {*wanted, *found.known, *pointed}
     taken |= {above for place in taken for above in documents.ancestors(place)}
-    places = [hit.place for hit in found.hits if hit.place not in taken]
+    places = [place for hit in found.hits if (place := hit.place) not in taken]
     row_of, new = documents.collection.vocabulary.row, dict[str, set[int | None]]()
     for word in found.keywords.words:
         new[word] = set(map(row_of, terms(word, keep_stop_words=True)))
