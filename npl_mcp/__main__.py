@@ -16,9 +16,8 @@ from npl_index.errors import NPLError
 from npl_mcp import __version__
 from npl_mcp.cli.commands import config, doctor, indexes, library, stores, token
 from npl_mcp.cli.terminal.arguments import JSON, Commands, Program, argument
-from npl_mcp.cli.terminal.display import USAGE, CommandResult, Display, run_program
+from npl_mcp.cli.terminal.display import USAGE, CommandResult, Display, progress, run_program
 from npl_mcp.cli.terminal.options import add_options, settings_of
-from npl_mcp.cli.terminal.progress_line import Progress
 from npl_mcp.config.argument_types import path
 from npl_mcp.config.child_processes import find_program
 from npl_mcp.config.clients import HERE, READING, stdio_snippets
@@ -110,7 +109,7 @@ def _anywhere(words: Sequence[str]) -> Iterator[str]:
 
 def _run_command(given: argparse.Namespace, settings: Settings, display: Display) -> int:
     try:
-        with Progress(given.parser.prog.removeprefix(f"{NAME} ")):
+        with progress(given.parser.prog.removeprefix(f"{NAME} ")):
             done: CommandResult = given.run(given, settings)
     except NPLError as error:
         display.note(given.parser.told(str(error), getattr(error, "parameter", None)))

@@ -126,11 +126,8 @@ def has_tokens(settings: Settings) -> bool:
 
     :raises DatabaseError: the database cannot be read.
     """
-    stores = Stores(settings.data_folder, settings.max_artifact_bytes, settings.database_url)
-    try:
+    with closing(Stores(settings.data_folder, settings.max_artifact_bytes, settings.database_url)) as stores:
         return stores.access.known() is not None
-    finally:
-        stores.close()
 
 
 def needs_token(listening: Listening) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -193,11 +193,8 @@ def testing(settings: Settings, paths: Sequence[str], file: str | None) -> Itera
     :param file: documents to ask, in the form of the tools; by default all below the roots.
     :raises InvalidRequestError: a question file cannot be read.
     """
-    app = App(settings)
-    try:
+    with closing(App(settings)) as app:
         yield Testing(app, paths, DocumentRef(file=file))
-    finally:
-        app.close()
 
 
 def drafted(outcomes: Sequence[Outcome]) -> str:

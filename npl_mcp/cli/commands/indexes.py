@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from contextlib import closing
 from dataclasses import replace
 
 from npl_index.errors import DocumentNotFoundError, InvalidRequestError
@@ -37,16 +38,15 @@ def _index(given: argparse.Namespace, settings: Settings) -> CommandResult:
         raise InvalidRequestError("with --cache memory no index is stored", hint="leave the flag out")
     if not settings.roots:
         raise InvalidRequestError("there is no folder to index", hint="npl-mcp index FOLDER")
-    app, started = App(settings), time.monotonic()
-    try:
-        gathered, built = app.gather(DocumentRef()), app.state.sets.built
+    with closing(App(settings)) as app:
+        started = time.monotonic()
+        try:
+            gathered, built = app.gather(DocumentRef()), app.state.sets.built
+        except DocumentNotFoundError as error:
+            names = ", ".join(map(str, settings.roots))
+            raise DocumentNotFoundError(f"{names}: {error.message}", hint="name another folder") from None
         seconds = time.monotonic() - started
         size = sum(root.size for root in roots(app.state.sets.database))
-    except DocumentNotFoundError as error:
-        names = ", ".join(map(str, settings.roots))
-        raise DocumentNotFoundError(f"{names}: {error.message}", hint="name another folder") from None
-    finally:
-        app.close()
     files, sections = len(gathered.collection.documents), len(gathered.collection)
     before = f", {files - built:,} unchanged" if built < files else ""
     data = {
@@ -69,8 +69,7 @@ def _index(given: argparse.Namespace, settings: Settings) -> CommandResult:
 )
 def _cache(given: argparse.Namespace, settings: Settings) -> CommandResult:
     """Show the folders in the index."""
-    database = IndexDatabase(settings.data_folder)
-    try:
+    with closing(IndexDatabase(settings.data_folder)) as database:
         every = roots(database)
         size = sum(root.size for root in every)
         total, found = f"{len(every)} folders, {_megabytes(size)} in {settings.data_folder / NAME}", []
@@ -82,20 +81,18 @@ def _cache(given: argparse.Namespace, settings: Settings) -> CommandResult:
             text = f"checked: {total}: {counted(found)}"
         else:
             text = "\n".join([*map(_root_line, every), total])
-        rows = [
-            {
-                "name": root.name,
-                "files": root.files,
-                "sections": root.sections,
-                "bytes": root.size,
-                "used": _used_at(root),
-            }
-            for root in every
-        ]
-        data = {"file": str(settings.data_folder / NAME), "bytes": size, "folders": rows, "problems": found}
-        return CommandResult(text, data, found)
-    finally:
-        database.close()
+    rows = [
+        {
+            "name": root.name,
+            "files": root.files,
+            "sections": root.sections,
+            "bytes": root.size,
+            "used": _used_at(root),
+        }
+        for root in every
+    ]
+    data = {"file": str(settings.data_folder / NAME), "bytes": size, "folders": rows, "problems": found}
+    return CommandResult(text, data, found)
 
 
 def _used_at(root: IndexedRoot) -> str:

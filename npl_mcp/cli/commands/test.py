@@ -11,12 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from npl_index.errors import InvalidRequestError
-from npl_index.library.files import Folder
 from npl_index.library.references import QUESTION_SUFFIXES, has_suffix
 from npl_mcp.cli.commands.load_options import AS_JSON
 from npl_mcp.cli.terminal.arguments import Commands, UsageError, option, repeated, switch
-from npl_mcp.cli.terminal.display import EXIT_CODES, Display
-from npl_mcp.cli.terminal.progress_line import Progress
+from npl_mcp.cli.terminal.display import Display, progress
 from npl_mcp.config.settings import Settings
 
 if TYPE_CHECKING:
@@ -57,7 +55,7 @@ def _test(given: Namespace, display: Display) -> int:
     logging.getLogger("npl_mcp").addHandler(logging.NullHandler())
     file = ", ".join(given.file) if given.file else None
     settings = replace(settings, warm_up=False, cloned_roots=False)
-    with testing(settings, paths, file) as work, Progress("asking"):
+    with testing(settings, paths, file) as work, progress("asking"):
         if given.draft:
             outcomes = work.draft()
             display.text(drafted(outcomes))
@@ -80,7 +78,7 @@ def _run_tests(given: Namespace, display: Display, work: Testing) -> int:
     else:
         display.text("\n".join([*tested.lines(), *_repair_lines(repairs)]) + "\n")
     if given.junit:
-        _write_report(display, given.junit, tested.junit())
+        display.write_file(given.junit, tested.junit())
     if chosen:
         work.write(chosen)
         display.note(f"{len(chosen)} changes are written; check them, then run the test again")
@@ -109,13 +107,3 @@ def _repair_lines(repairs: Sequence[Repair]) -> list[str]:
         lines += [f"   held: {text}" for text in repair.gained]
         lines += [f"   closer: {text}" for text in repair.closer]
     return lines
-
-
-def _write_report(display: Display, path: str, text: str) -> None:
-    folder, name = os.path.split(os.path.realpath(path))
-    try:
-        with Folder.opened(folder) as opened:
-            opened.replace(name, text.encode(), durable=False)
-    except OSError as error:
-        display.note(f"{path} cannot be written: {error.strerror}")
-        raise SystemExit(EXIT_CODES["FILE_SYSTEM_ERROR"]) from None

@@ -10,12 +10,16 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TextIO
 
 from npl_index.errors import NPLError, escaped
 from npl_index.library.files import Folder
+from npl_mcp.app.progress import PROGRESS
 from npl_mcp.cli.terminal.arguments import Program, ProgramParser, UsageError
 
 NOT_THERE = 1
@@ -40,6 +44,14 @@ EXIT_CODES: Mapping[str, int] = {
 }
 """Exit codes by error code, numbered as in ``sysexits.h``. All other error codes give 2: the caller can
 correct them. The last two error codes come from :mod:`npl_mcp.cli.transports.connecting`."""
+
+DELAY_SECONDS = 0.5
+"""Time of a call until a line shows its progress."""
+
+_STEP_SECONDS = 0.2
+
+_BAR_WIDTH = 24
+"""Characters of the bar in that line."""
 
 # A text, compiled when first used: nearly all texts are valid Unicode.
 _FILE_NAME_BYTES = "[^\ud800-\udc7f\udd00-\udfff]*"
@@ -93,12 +105,16 @@ class Display:
         :raises SystemExit: the target file cannot be written; the user was told.
         """
         if self.target is not None:
-            self._keep(text, self.target)
+            self.write_file(self.target, text)
             return
         shown = escaped(text, lines=True) if sys.stdout is not None and sys.stdout.isatty() else text
         _write_all(sys.stdout, shown)
 
-    def _keep(self, text: str, target: str) -> None:
+    def write_file(self, target: str, text: str) -> None:
+        """Write a file.
+
+        :raises SystemExit: the file cannot be written; the user was told.
+        """
         try:
             if os.path.isfile(target) or not os.path.lexists(target):  # noqa: PTH113
                 # If there is no room for the new file, the old one stays.
@@ -220,6 +236,50 @@ def run_command(program: Program, words: Sequence[str] | None) -> int:
         return display.outcome(done, as_json=given.json) if isinstance(done, CommandResult) else done or 0
 
     return run_program(program.name, command)
+
+
+@contextmanager
+def progress(what: str) -> Iterator[None]:
+    """Show a line with the elapsed time of a call on a terminal, with a bar if the call reports its progress.
+
+    The line is shown only if standard error is a terminal, and cleared at the end.
+
+    :param what: first words of the line.
+    """
+    reached: tuple[int, int] | None = None
+    ended = threading.Event()
+
+    def reach(done: int, total: int) -> None:
+        nonlocal reached
+        reached = (done, total)
+
+    def show() -> None:
+        started, line, wait = time.monotonic(), "", DELAY_SECONDS
+        while not ended.wait(wait):
+            before, wait = len(line), _STEP_SECONDS
+            line = f"{what} … {time.monotonic() - started:.0f} s{_bar(*reached) if reached else ''}"
+            sys.stderr.write(f"\r{line.ljust(before)}")
+            sys.stderr.flush()
+        if line:
+            sys.stderr.write("\r" + " " * len(line) + "\r")
+            sys.stderr.flush()
+
+    token = PROGRESS.set(reach)
+    thread = threading.Thread(target=show, daemon=True)
+    if sys.stderr.isatty():
+        thread.start()
+    try:
+        yield
+    finally:
+        PROGRESS.reset(token)
+        ended.set()
+        if thread.ident is not None:
+            thread.join()
+
+
+def _bar(done: int, total: int) -> str:
+    filled = _BAR_WIDTH * done // max(1, total)
+    return f" [{'#' * filled}{'.' * (_BAR_WIDTH - filled)}] {done:,} of {total:,} files"
 
 
 def silence() -> None:

@@ -12,8 +12,7 @@ from typing import Any
 
 from npl_index.errors import InvalidRequestError
 from npl_mcp.cli.terminal.arguments import Run, UsageError
-from npl_mcp.cli.terminal.display import EXIT_CODES, Display, FailedCallError
-from npl_mcp.cli.terminal.progress_line import Progress
+from npl_mcp.cli.terminal.display import EXIT_CODES, Display, FailedCallError, progress
 from npl_mcp.cli.transports.addresses import parse_address
 from npl_mcp.cli.transports.base import Transport, TransportError
 from npl_mcp.cli.transports.in_process import InProcess
@@ -44,7 +43,7 @@ class ServerConnection:
         :returns: ``{"success": True, "data": …}`` or ``{"success": False, "error": …, "error_code": …}``.
         """
         given = {name: value for name, value in arguments.items() if value is not None}
-        with Progress("working"):
+        with progress("working"):
             try:
                 return self._transport.call(tool, given)
             except TransportError as error:

@@ -99,9 +99,9 @@ def test_every_error_code_has_an_exit_code(code: ErrorCode) -> None:
 def test_progress_shows_on_a_terminal_only(tmp_path: Path) -> None:
     """A line that says for how long and how far, wiped away at the end; nothing where nobody looks."""
     code = (
-        "import sys, time\nfrom npl_mcp.cli.terminal.progress_line import DELAY_SECONDS, Progress\n"
+        "import sys, time\nfrom npl_mcp.cli.terminal.display import DELAY_SECONDS, progress\n"
         "from npl_mcp.app.progress import PROGRESS\n"
-        "with Progress('reading'):\n    PROGRESS.get()(750, 1500)\n    time.sleep(DELAY_SECONDS)\n"
+        "with progress('reading'):\n    PROGRESS.get()(750, 1500)\n    time.sleep(DELAY_SECONDS)\n"
         "    sys.stdin.read()\n"
     )
     line = [sys.executable, "-c", code]
