@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import anyio
@@ -44,6 +45,8 @@ from npl_mcp.web.tables import Table
 from npl_mcp.web.visits import FORM_ID, FORM_TOKEN, CallError, Visit, read_form
 
 Data = dict[str, Any]
+
+Answer = Callable[[Visit], Awaitable[Response]]
 
 COMPRESSED = Middleware(GZipMiddleware, minimum_size=1_000, compresslevel=5)
 """Compression of pages and their data. No other site can request a page as a visitor and measure its size."""
@@ -157,7 +160,7 @@ class Download:
     """
 
     path: str
-    answer: Callable[[Visit], Awaitable[Response]]
+    answer: Answer
 
 
 Declared = WebPage | Action | Stream | Download
@@ -175,10 +178,6 @@ class Site:
     settings: Settings
     declared: Sequence[Declared]
     app: App | None = None
-    navigation: tuple[WebPage, ...] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.navigation = tuple(one for one in self.declared if isinstance(one, WebPage) and one.title)
 
     def routes(self) -> Iterator[BaseRoute]:
         """Return the routes of all pages."""
@@ -186,101 +185,92 @@ class Site:
             if isinstance(one, WebPage):
                 for suffix in ("json", "csv"):
                     path = f"{one.path.rstrip('/') or '/index'}.{suffix}"
-                    yield Route(path, self._page(one, suffix), middleware=[COMPRESSED])
-                yield Route(one.path, self._page(one), middleware=[COMPRESSED])
+                    data = self._serving(partial(_data, one, suffix), as_json=True)
+                    yield Route(path, data, middleware=[COMPRESSED])
+                yield Route(one.path, self._serving(partial(self._page, one)), middleware=[COMPRESSED])
             elif isinstance(one, Action):
-                yield Route(one.path, self._action(one), methods=["POST"])
+                yield Route(one.path, self._serving(partial(self._action, one)), methods=["POST"])
             elif isinstance(one, Stream):
-                yield Route(one.path, self._stream(one))
+                yield Route(one.path, self._serving(partial(_stream, one)))
             else:
-                yield Route(one.path, self._download(one))
+                yield Route(one.path, self._serving(one.answer))
 
     def _visit(self, request: Request) -> Visit:
         return Visit(request, self.server, self.settings, app=self.app)
 
-    def _page(self, page: WebPage, suffix: str = "") -> Callable[[Request], Awaitable[Response]]:
-        async def answer(request: Request) -> Response:
-            visit = replace(self._visit(request), whole=suffix == "csv")
+    def _serving(self, answer: Answer, *, as_json: bool = False) -> Callable[[Request], Awaitable[Response]]:
+        """Return an endpoint that answers a visit, or with the reason of a failure.
+
+        :param as_json: whether a failure is answered as JSON.
+        """
+
+        async def serve(request: Request) -> Response:
+            visit = self._visit(request)
             try:
-                _check_domain(visit, page.domain)
-                data = await page.data(visit)
-                if isinstance(data, Response):
-                    return data
-                if suffix == "csv":
-                    return await _csv(visit, data.get("_table"))
+                if request.method == "POST":
+                    visit = replace(visit, form=await read_form(request))
+                return await answer(visit)
             except CallError as error:
-                if error.form is not None and not suffix:
-                    return await self.shown(visit, page.template, error.form, error.status)
-                return await self.failed(visit, error, bool(suffix))
-            if suffix:
-                shown = {name: value for name, value in data.items() if not name.startswith("_")}
-                return await _json(Reply(data=shown))
-            response = await self.shown(visit, page.template, data)
-            for cookie, text in data.get("_keeps", {}).items():
-                keep(visit, response, cookie, text)
+                return await self.failed(visit, error, as_json)
+
+        return serve
+
+    async def _page(self, page: WebPage, visit: Visit) -> Response:
+        _check_domain(visit, page.domain)
+        try:
+            data = await page.data(visit)
+        except CallError as error:
+            if error.form is None:
+                raise
+            return await self.shown(visit, page.template, error.form, error.status)
+        if isinstance(data, Response):
+            return data
+        response = await self.shown(visit, page.template, data)
+        for cookie, text in data.get("_keeps", {}).items():
+            keep(visit, response, cookie, text)
+        return response
+
+    async def _action(self, action: Action, visit: Visit) -> Response:
+        done: str | Shown | Response
+        fields = visit.form.multi_items()
+        if (sent_to := visit.request.scope.get(FORM_KEY)) is not None:
+            done = again(visit, sent_to, fields, signs_in=True)
+        elif action.writes and not visit.may_write:
+            raise CallError("these pages only show; nothing is changed here", ErrorCode.PERMISSION_DENIED)
+        elif _is_ours(visit):
+            done = await action.run(visit)
+        elif action.writes:
+            done = again(visit, visit.here(), fields)
+        else:  # nothing was typed
+            message = "the form is too old, or not of this page; go back, reload the page and send it again"
+            raise CallError(message, ErrorCode.PERMISSION_DENIED)
+        if isinstance(done, Response):
+            return done
+        if isinstance(done, Shown):
+            response = await self.shown(visit, done.template, done.data, done.status)
+            if done.token:
+                keep(visit, response, TOKEN_COOKIE, done.token)
             return response
-
-        return answer
-
-    def _action(self, action: Action) -> Callable[[Request], Awaitable[Response]]:
-        async def answer(request: Request) -> Response:
-            visit = self._visit(request)
-            try:
-                visit = replace(visit, form=await read_form(request))
-                if (sent_to := request.scope.get(FORM_KEY)) is not None:
-                    done: str | Shown | Response
-                    done = again(visit, sent_to, visit.form.multi_items(), signs_in=True)
-                else:
-                    _check_writes(visit, action.writes)
-                    done = await action.run(visit) if _is_ours(visit) else _outdated(visit, action.writes)
-            except CallError as error:
-                return await self.failed(visit, error)
-            if isinstance(done, Response):
-                return done
-            if isinstance(done, Shown):
-                response = await self.shown(visit, done.template, done.data, done.status)
-                if done.token:
-                    keep(visit, response, TOKEN_COOKIE, done.token)
-                return response
-            response = RedirectResponse(done, 303)
-            if visit.who and not visit.identity and not kept_in(visit.cookies, NAME_COOKIE):
-                keep(visit, response, NAME_COOKIE, visit.who)
-            return response
-
-        return answer
-
-    def _stream(self, stream: Stream) -> Callable[[Request], Awaitable[Response]]:
-        async def answer(request: Request) -> Response:
-            visit = self._visit(request)
-            if request.method == "HEAD":
-                return Response(media_type="text/event-stream")
-            return EventSourceResponse(_events(visit, stream), ping=20)
-
-        return answer
-
-    def _download(self, download: Download) -> Callable[[Request], Awaitable[Response]]:
-        async def answer(request: Request) -> Response:
-            visit = self._visit(request)
-            try:
-                return await download.answer(visit)
-            except CallError as error:
-                return await self.failed(visit, error)
-
-        return answer
+        response = RedirectResponse(done, 303)
+        if visit.who and not visit.identity and not kept_in(visit.cookies, NAME_COOKIE):
+            keep(visit, response, NAME_COOKIE, visit.who)
+        return response
 
     async def nowhere(self, request: Request, _: Exception) -> Response:
-        """Answer a request for an unknown address; programs get Starlette's answer."""
-        if not is_page(request.url.path):
-            return PlainTextResponse("Not Found", 404)
+        """Answer a request for an unknown address."""
         error = CallError(f"there is no page {request.url.path[:100]!r}", ErrorCode.NOT_FOUND)
-        return await self.failed(self._visit(request), error, request.url.path.endswith(".json"))
+        return await self._unanswered(request, error, "Not Found")
 
     async def broken(self, request: Request, _: Exception) -> Response:
         """Answer a request that met a defect; the HTTP server logs the exception."""
-        if not is_page(request.url.path):
-            return PlainTextResponse("Internal Server Error", 500)
         message = "this page failed because of a defect in this server; its log has the details"
         error = CallError(message, ErrorCode.INTERNAL_ERROR)
+        return await self._unanswered(request, error, "Internal Server Error")
+
+    async def _unanswered(self, request: Request, error: CallError, plain: str) -> Response:
+        """Return the reason why a request has no answer; programs get the text of Starlette's answer."""
+        if not is_page(request.url.path):
+            return PlainTextResponse(plain, error.status)
         return await self.failed(self._visit(request), error, request.url.path.endswith(".json"))
 
     async def shown(self, visit: Visit, template: str, data: Data, status: int = 200) -> Response:
@@ -288,42 +278,49 @@ class Site:
 
         :param template: the template for the data and the common parts of pages.
         """
-        menu = [page for page in self.navigation if page.domain is None or visit.sees(page.domain)]
+        pages = (page for page in self.declared if isinstance(page, WebPage) and page.title)
+        menu = [page for page in pages if page.domain is None or visit.sees(page.domain)]
         html = await in_thread(render, template, visit=visit, menu=menu, **data)
         response = Response(html, status, media_type="text/html")
         if visit.is_new:
-            response.set_cookie(
-                SESSION_COOKIE, visit.session, httponly=True, samesite="strict", secure=visit.is_secure
-            )
+            response.set_cookie(SESSION_COOKIE, visit.session, secure=visit.is_secure, **_CONFINED)
         return response
 
     async def failed(self, visit: Visit, error: CallError, as_json: bool = False) -> Response:
         """Return a page or JSON with the reason of a failure."""
-        status = error.status
         if as_json:
-            return await _json(FailedReply(error=error.message, error_code=error.code.value), status)
-        return await self.shown(
-            visit, "error.html", {"message": error.message, "status": status, "next_page": "/"}, status
-        )
+            return await _json(FailedReply(error=error.message, error_code=error.code.value), error.status)
+        data = {"message": error.message, "status": error.status, "next_page": "/"}
+        return await self.shown(visit, "error.html", data, error.status)
 
 
-async def _json(body: Reply[Any] | FailedReply, status: int = 200) -> Response:
-    return Response(await in_thread(_written, body), status, media_type="application/json")
-
-
-def _written(body: Reply[Any] | FailedReply) -> str:
-    return encode(as_dict(body))
-
-
-async def _csv(visit: Visit, table: Table | None) -> Response:
-    """Return all rows of a page's table.
+async def _data(page: WebPage, suffix: str, visit: Visit) -> Response:
+    """Return the data of a page as JSON, or all rows of its table as CSV.
 
     :raises CallError: the page has no table.
     """
+    _check_domain(visit, page.domain)
+    data = await page.data(replace(visit, whole=suffix == "csv"))
+    if isinstance(data, Response):
+        return data
+    if suffix == "json":
+        return await _json(Reply(data={name: data[name] for name in data if not name.startswith("_")}))
+    table: Table | None = data.get("_table")
     if table is None:
         raise CallError(f"the page {visit.request.url.path[:100]!r} has no table", ErrorCode.NOT_FOUND)
     text = await in_thread(lambda: "".join(table.csv()))
     return Response(text, headers={"Content-Disposition": "attachment"}, media_type="text/csv")
+
+
+async def _json(body: Reply[Any] | FailedReply, status: int = 200) -> Response:
+    text = await in_thread(lambda: encode(as_dict(body)))
+    return Response(text, status, media_type="application/json")
+
+
+async def _stream(stream: Stream, visit: Visit) -> Response:
+    if visit.request.method == "HEAD":
+        return Response(media_type="text/event-stream")
+    return EventSourceResponse(_events(visit, stream), ping=20)
 
 
 async def _events(visit: Visit, stream: Stream) -> AsyncIterator[ServerSentEvent]:
@@ -339,7 +336,8 @@ async def _events(visit: Visit, stream: Stream) -> AsyncIterator[ServerSentEvent
                 # After a reported failure a browser does not reconnect, and the database may come back.
                 rows = ()
                 await anyio.sleep(AWAY_SECONDS)
-            await _check_admitted(visit)
+            if not await visit.request.scope[ADMITTED_KEY]():
+                raise CallError("the token has ended; sign in again", ErrorCode.PERMISSION_DENIED)
             parts = await in_thread(fragments, stream.template, stream.macro, [row.values for row in rows])
             for row, html in zip(rows, parts, strict=True):
                 since = row.cursor or since
@@ -348,40 +346,16 @@ async def _events(visit: Visit, stream: Stream) -> AsyncIterator[ServerSentEvent
         yield ServerSentEvent(error.message, event="failed")
 
 
-async def _check_admitted(visit: Visit) -> None:
-    """Refuse a visitor whose token has ended since the request."""
-    if not await visit.request.scope[ADMITTED_KEY]():
-        raise CallError("the token has ended; sign in again", ErrorCode.PERMISSION_DENIED)
-
-
 def _check_domain(visit: Visit, domain: str | None) -> None:
     if domain is not None and not visit.sees(domain):
         path = visit.request.url.path[:100]
         raise CallError(f"there is no page {path!r}", ErrorCode.NOT_FOUND)
 
 
-def _check_writes(visit: Visit, writes: bool) -> None:
-    if writes and not visit.may_write:
-        raise CallError("these pages only show; nothing is changed here", ErrorCode.PERMISSION_DENIED)
-
-
 def _is_ours(visit: Visit) -> bool:
     """Return whether a form was sent to this browser."""
     given = visit.form.get(FORM_TOKEN, "").encode()
     return not visit.is_new and hmac.compare_digest(given, visit.form_token.encode())
-
-
-def _outdated(visit: Visit, writes: bool) -> Shown:
-    """Return a page with the fields of a form that cannot be accepted unchanged.
-
-    :raises CallError: the form has no typed text.
-    """
-    if not writes:
-        raise CallError(
-            "the form is too old, or not of this page; go back, reload the page and send it again",
-            ErrorCode.PERMISSION_DENIED,
-        )
-    return again(visit, visit.here(), visit.form.multi_items())
 
 
 def again(
@@ -400,13 +374,10 @@ def again(
     return Shown("again.html", data, 401 if signs_in else 200 if token else 403, token)
 
 
+_CONFINED: dict[str, Any] = {"httponly": True, "samesite": "strict"}
+"""Options of cookies that no script reads and no other site makes a browser send."""
+
+
 def keep(visit: Visit, response: Response, cookie: str, text: str) -> None:
     """Let a browser keep a text: the visitor's token, or the visitor's chosen name."""
-    response.set_cookie(
-        cookie,
-        as_cookie(text),
-        max_age=SIGNED_IN_SECONDS,
-        httponly=True,
-        samesite="strict",
-        secure=visit.is_secure,
-    )
+    response.set_cookie(cookie, as_cookie(text), SIGNED_IN_SECONDS, secure=visit.is_secure, **_CONFINED)
