@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher
-from typing import Any
+
+Row = dict[str, str]
+"""``sign`` (``=``, ``-``, ``+`` or ``…``) and ``text`` of a line."""
 
 LINES = 2_000
 """Maximum lines of a compared text: the time of a comparison grows with the square of the lines."""
@@ -12,8 +14,7 @@ LINES = 2_000
 AROUND = 3
 """Context lines before and after each difference."""
 
-Row = dict[str, Any]
-"""``sign`` (``=``, ``-``, ``+`` or ``…``) and ``text`` of a line."""
+_GAP = {"sign": "…", "text": ""}
 
 
 def differences(old: str, new: str) -> list[Row] | None:
@@ -29,12 +30,14 @@ def differences(old: str, new: str) -> list[Row] | None:
         return None
     if not left and not right:
         return []
-    head, tail = before[max(0, start - AROUND) : start], before[len(before) - stop :][:AROUND]
-    rows = [*_same(head), *_inner(left, right), *_same(tail)]
-    return [_GAP, *rows] if start > AROUND else rows
-
-
-_GAP: Row = {"sign": "…", "text": ""}
+    rows = [_GAP] if start > AROUND else []
+    rows += _rows("=", before[max(0, start - AROUND) : start])
+    for number, group in enumerate(SequenceMatcher(None, left, right).get_grouped_opcodes(AROUND)):
+        rows += [_GAP] if number else []
+        for kind, a, b, c, d in group:
+            rows += _rows("=" if kind == "equal" else "-", left[a:b])
+            rows += _rows("+", right[c:d]) if kind != "equal" else []
+    return [*rows, *_rows("=", before[len(before) - stop :][:AROUND])]
 
 
 def _alike(one: Sequence[str], other: Sequence[str]) -> int:
@@ -43,23 +46,5 @@ def _alike(one: Sequence[str], other: Sequence[str]) -> int:
     return next((number for number, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
-def _same(lines: Sequence[str]) -> Iterator[Row]:
-    return ({"sign": "=", "text": line} for line in lines)
-
-
-def _inner(old: Sequence[str], new: Sequence[str]) -> Iterator[Row]:
-    for kind, a, b, c, d in SequenceMatcher(None, old, new).get_opcodes():
-        if kind == "equal":
-            yield from _around(old[a:b])
-            continue
-        yield from ({"sign": "-", "text": line} for line in old[a:b])
-        yield from ({"sign": "+", "text": line} for line in new[c:d])
-
-
-def _around(lines: Sequence[str]) -> Iterator[Row]:
-    if len(lines) <= 2 * AROUND:
-        yield from _same(lines)
-        return
-    yield from _same(lines[:AROUND])
-    yield _GAP
-    yield from _same(lines[-AROUND:])
+def _rows(sign: str, lines: Iterable[str]) -> list[Row]:
+    return [{"sign": sign, "text": line} for line in lines]

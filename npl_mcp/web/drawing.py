@@ -1,13 +1,15 @@
-"""Plots and maps as SVG. Positions are shares of the width, so that a drawing fits any window."""
+"""Maps, plots and lanes as SVG. Positions are shares of the width, so that a drawing fits any window."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import sqrt
 from typing import Any
 
 from markupsafe import Markup
 
-from npl_mcp.web.visible import visible
+from npl_mcp.stores.base.activity import seconds_of
+from npl_mcp.web.markdown import visible
 
 ROW = 26
 """Height of a row of a map, in pixels."""
@@ -27,6 +29,23 @@ _NAME = Markup(
     '<svg class="{kind}" x="{x:.3f}%" y="{y}" width="{width:.3f}%" height="{height}">'
     '<text x="5" y="17">{name}</text></svg>'
 )
+
+WIDTH, HEIGHT = 320, 80
+"""Size of a plot; the page scales it."""
+
+_GAP = 0.25
+"""Gap between two bars of a plot, as a share of a step."""
+
+LANE_HEIGHT = 28
+"""Height of a lane, in pixels."""
+
+_LEAST = 4
+"""Minimum height of a bar in a lane, in pixels, so that a single event stays visible."""
+
+_NARROWEST, _WIDEST = 0.4, 6.0
+"""Width limits of a bar in percent of the lane: a pixel on a phone, and the widest mark of a moment."""
+
+Data = dict[str, Any]
 
 
 def icicle(area: Mapping[str, Any], href: Callable[[Mapping[str, Any]], str]) -> Markup:
@@ -73,3 +92,79 @@ def _areas(
         share = area.get("rest", 0) / total
         row = {"x": 100 * start, "y": (depth + 1) * ROW, "width": 100 * share, "height": ROW - 2}
         yield _REST.format(name=_named(f"{area['smaller']:,} smaller", share, row), **row)
+
+
+def plot(
+    title: str,
+    labels: Sequence[str],
+    rows: Sequence[tuple[str, Sequence[float | None]]],
+    unit: str = "",
+    most: float | None = None,
+    target: float | None = None,
+) -> Data:
+    """Return a plot over time, with its bars; those of the first row are behind those of the second.
+
+    :param labels: the labels of the steps.
+    :param rows: the names and values of the rows; ``None`` leaves out a step.
+    :param unit: the unit after each value.
+    :param most: the value at the upper edge; by default the greatest value.
+    :param target: the value to reach.
+    """
+    top = most or max((value or 0 for _, values in rows for value in values), default=0) or 1
+    step = WIDTH / max(1, len(labels))
+    bars = [
+        {
+            "x": round(at * step + step * _GAP / 2, 2),
+            "y": round(HEIGHT - height, 2),
+            "width": round(step * (1 - _GAP), 2),
+            "height": round(height, 2),
+            "kind": kind,
+            "tip": f"{labels[at]}: {name} {value:,.0f}{unit}",
+        }
+        for kind, (name, values) in enumerate(rows)
+        for at, value in enumerate(values)
+        if value is not None
+        for height in (HEIGHT * min(value, top) / top,)
+    ]
+    return {
+        "title": title,
+        "names": [name for name, _ in rows],
+        "top": f"{top:,.0f}{unit}",
+        "bars": bars,
+        "target": None if target is None else round(HEIGHT * (1 - target / top), 2),
+        "first": labels[0] if labels else "",
+        "last": labels[-1] if labels else "",
+    }
+
+
+def lanes(counts: Mapping[str, Sequence[Mapping[str, Any]]], seconds: int) -> list[Data]:
+    """Return a lane for each kind or agent, with a bar for each interval with events.
+
+    All lanes have one time scale and one height scale. Horizontal lengths are percent of the lane.
+
+    :param counts: the intervals by name; each has its start time and its number of events.
+    :param seconds: the length of an interval.
+    """
+    flat = [one for row in counts.values() for one in row]
+    if not flat:
+        return []
+    begins = [seconds_of(one["at"]) for one in flat]
+    start, span = min(begins), max(begins) - min(begins) + seconds
+    most = max(one["count"] for one in flat)
+    width = min(_WIDEST, max(_NARROWEST, 100 * seconds / span - 0.15))
+
+    def bar(one: Mapping[str, Any]) -> Data:
+        height = _LEAST + (LANE_HEIGHT - 2 - _LEAST) * sqrt(one["count"] / most)
+        left = min(100 * (seconds_of(one["at"]) - start) / span, 100 - width)
+        return {
+            "x": f"{left:.2f}%",
+            "width": f"{width:.2f}%",
+            "y": round(LANE_HEIGHT - height, 1),
+            "height": round(height, 1),
+            "title": f"{one['count']:,}, {one['at'].replace('T', ' ')} UTC",
+        }
+
+    return [
+        {"name": name, "total": sum(one["count"] for one in row), "bars": [bar(one) for one in row]}
+        for name, row in counts.items()
+    ]

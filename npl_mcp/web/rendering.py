@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime, timezone
 from functools import cache
 from typing import Any, TypeVar
@@ -13,12 +14,16 @@ from urllib.parse import quote
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from npl_index.ranking.analysis import terms as terms_of
 from npl_mcp.app.lanes import lane
-from npl_mcp.web.markdown import markdown, message
-from npl_mcp.web.visible import visible
+from npl_mcp.web.markdown import markdown, message, visible
 from npl_mcp.web.visits import FORM_ID, FORM_TOKEN, PERSONA, Visit, address
 
 T = TypeVar("T")
+
+_WORD = re.compile(r"[\w-]{2,}")
+_SHORTEST = 4
+"""Minimum characters of a term that also matches within a longer word."""
 
 
 async def in_thread(work: Callable[..., T], /, *given: Any, **named: Any) -> T:
@@ -33,21 +38,6 @@ def _shown(value: Any) -> Any:
     if isinstance(value, Markup) or not isinstance(value, str):
         return "" if value is None else value
     return visible(value)
-
-
-def _exact(text: str) -> Markup:
-    """Return a text for the field of a form, which sends it back: no character is replaced by a sign."""
-    return Markup(escape(text))
-
-
-def _path(value: object) -> str:
-    """Return a text as a part of a path; slashes stay as separators of folders."""
-    return quote(str(value), safe="/", errors="replace")
-
-
-def _when(timestamp: str) -> str:
-    """Return a timestamp of a store for readers: UTC, to the second."""
-    return timestamp[:19].replace("T", " ")
 
 
 def _ago(timestamp: str) -> str:
@@ -69,16 +59,6 @@ def _day(timestamp: str) -> str:
     return f"{day.day} {day:%B %Y}"
 
 
-def _number(value: float) -> str:
-    """Return a number with commas between thousands."""
-    return f"{value:,}"
-
-
-def _written(value: object) -> str:
-    """Return any JSON value for readers."""
-    return json.dumps(value, ensure_ascii=False, indent=2)
-
-
 def _form_fields(visit: Visit) -> Markup:
     """Return the hidden fields of every form."""
     field = Markup('<input type="hidden" name="{}" value="{}">')
@@ -86,6 +66,24 @@ def _form_fields(visit: Visit) -> Markup:
     if not visit.identity and visit.who:
         fields[PERSONA] = visit.who
     return Markup("").join(field.format(*one) for one in fields.items())
+
+
+def sought(*texts: str) -> frozenset[str]:
+    """Return the terms of texts."""
+    return frozenset(term for text in texts for term in terms_of(text))
+
+
+def marked(text: str, terms: Collection[str]) -> Markup:
+    """Return a text with marks at the words that equal a term, or contain a long one."""
+    parts, last = [], 0
+    long = [term for term in terms if len(term) >= _SHORTEST]
+    for found in _WORD.finditer(text):
+        lower = found[0].lower()
+        if any(one in terms for one in terms_of(found[0])) or any(one in lower for one in long):
+            between = visible(text[last : found.start()])
+            parts.append(Markup("{}<mark>{}</mark>").format(between, found[0]))
+            last = found.end()
+    return Markup("").join([*parts, escape(visible(text[last:]))])
 
 
 @cache
@@ -100,15 +98,18 @@ def environment() -> Environment:
         finalize=_shown,
     )
     made.filters.update(
-        path=_path,
-        when=_when,
-        ago=_ago,
-        number=_number,
         markdown=markdown,
         message=message,
+        ago=_ago,
         day=_day,
-        written=_written,
-        exact=_exact,
+        when=lambda timestamp: timestamp[:19].replace("T", " "),
+        number="{:,}".format,
+        # Any JSON value, for readers.
+        written=lambda value: json.dumps(value, ensure_ascii=False, indent=2),
+        # A part of a path; slashes stay as separators of folders.
+        path=lambda value: quote(str(value), safe="/", errors="replace"),
+        # A text for the field of a form, which sends it back: no character is replaced by a sign.
+        exact=lambda text: Markup(escape(text)),
     )
     made.globals.update(form_token=_form_fields, address=address)
     return made

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import base64
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
+from urllib.parse import quote
 
 from starlette.responses import Response
 
+from npl_mcp.stores.artifact.descriptions import picture_type
 from npl_mcp.stores.base.extras import how_to_install, is_installed
-from npl_mcp.web.downloads import sent
 from npl_mcp.web.markdown import LIMIT
 from npl_mcp.web.routing import Action, Data, Download, WebPage
 from npl_mcp.web.signing_in import inside
@@ -23,6 +25,12 @@ RECENT_REVIEWS = 500
 
 LINES = 1_000
 """Maximum lines of a text on a page."""
+
+_PLAIN = frozenset({".md", ".markdown", ".txt", ".csv", ".log", ".json", ".yaml", ".yml", ".toml"})
+"""Extensions of texts that no program runs."""
+
+_CONFINED = {"Content-Security-Policy": "default-src 'none'; sandbox"}
+"""A stricter policy than that of other pages; the other headers of pages still apply."""
 
 
 async def artifacts(visit: Visit) -> Data:
@@ -187,11 +195,22 @@ def _rows(hunk: Sequence[Mapping[str, Any]]) -> list[Data]:
 
 
 async def file(visit: Visit) -> Response:
-    """Return the file of a revision."""
+    """Return the file of a revision: an image for display, any other content for saving.
+
+    Agents stored the file: the headers prevent a browser from running it, and the content alone decides the
+    media type.
+    """
     got = await visit.call(
         "artifact_get", artifact_id=visit.path("artifact"), revision=visit.path("revision"), text=False
     )
-    return sent(base64.b64decode(got["file_content"]), got["filename"])
+    content, filename = base64.b64decode(got["file_content"]), got["filename"]
+    kind = picture_type(content)
+    plain = os.path.splitext(filename.lower())[1] in _PLAIN and b"\0" not in content  # noqa: PTH122 - a name
+    held = "inline" if kind else "attachment"
+    named = f"{held}; filename*=UTF-8''{quote(filename, safe='', errors='replace')}"
+    media = kind or ("text/plain; charset=utf-8" if plain else "application/octet-stream")
+    # Starlette adds a charset only to text types.
+    return Response(content, 200, {**_CONFINED, "Content-Disposition": named}, media)
 
 
 async def _own_review(visit: Visit) -> int:

@@ -16,7 +16,7 @@ from starlette.responses import RedirectResponse, Response
 
 from npl_index.answer.auditing import CUT, NO_ROOM, TAKEN
 from npl_mcp.web.browsers import TOKEN_COOKIE
-from npl_mcp.web.marking import marked, sought
+from npl_mcp.web.rendering import marked, sought
 from npl_mcp.web.routing import Action, Data, WebPage
 from npl_mcp.web.visits import CallError, Visit, address
 
@@ -190,7 +190,7 @@ def audited(visit: Visit, asked: AskForm, audit: Any, view: str) -> Data:
         "_views": VIEWS,
         "_view": view if view in VIEWS else "",
         "_cards": cards,
-        "_ruler": Ruler.of(matches, asked.budget),
+        "_ruler": ruler(matches, asked.budget),
         "_state": {name: visit.texts(name) for name in STATE if name != RIGHT},
         "_marked": partial(marked, terms=sought(asked.context, asked.topics)),
         "_elsewhere": [one for one in dict.fromkeys(right) if one not in shown],
@@ -198,37 +198,29 @@ def audited(visit: Visit, asked: AskForm, audit: Any, view: str) -> Data:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class Ruler:
-    """Matching sections on a scale of tokens, best first.
+def ruler(matches: Sequence[Any], budget: int) -> Data:
+    """Return matching sections on a scale of tokens, best first.
 
-    :param top: the tokens at its end.
-    :param blocks: number of the section, state, start and width in percent, and label.
-    :param beyond: the sections beyond its end.
+    The scale is the shortest with the budget in its first half.
+
+    :returns: ``top``, the tokens at its end; ``blocks``, each with the number of its section, state, start
+        and width in percent, and label; ``beyond``, the number of sections beyond its end.
     """
-
-    top: int
-    blocks: list[tuple[int, str, float, float, str]]
-    beyond: int
-
-    @classmethod
-    def of(cls, matches: Sequence[Any], budget: int) -> Ruler:
-        """Return the ruler of a budget: the shortest with the budget in its first half."""
-        used = sum(row.get("taken_tokens") or 0 for row in matches)
-        top, at, beyond = SCALE, 0, 0
-        while top < 2 * budget or top < used:
-            top *= 2
-        blocks = []
-        for number, row in enumerate(matches, 1):
-            taken = row.get("taken_tokens") or 0
-            label = f"{row['title']}: {taken:,} of {row['tokens']:,} tokens"
-            for state, tokens in (("taken", taken), (row["state"], max(0, row["tokens"] - taken))):
-                if tokens and at < top:
-                    width = 100 * min(tokens, top - at) / top
-                    blocks.append((number, state, round(100 * at / top, 3), round(width, 3), label))
-                at += tokens
-            beyond += at - row["tokens"] >= top
-        return cls(top, blocks, beyond)
+    used = sum(row.get("taken_tokens") or 0 for row in matches)
+    top, at, beyond = SCALE, 0, 0
+    while top < 2 * budget or top < used:
+        top *= 2
+    blocks = []
+    for number, row in enumerate(matches, 1):
+        taken = row.get("taken_tokens") or 0
+        label = f"{row['title']}: {taken:,} of {row['tokens']:,} tokens"
+        for state, tokens in (("taken", taken), (row["state"], max(0, row["tokens"] - taken))):
+            if tokens and at < top:
+                width = 100 * min(tokens, top - at) / top
+                blocks.append((number, state, round(100 * at / top, 3), round(width, 3), label))
+            at += tokens
+        beyond += at - row["tokens"] >= top
+    return {"top": top, "blocks": blocks, "beyond": beyond}
 
 
 def copies(visit: Visit, asked: AskForm, form: str) -> dict[str, str]:

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
-from npl_mcp.web.plots import Plot, plot
+from npl_mcp.web.drawing import plot
 from npl_mcp.web.routing import Data, WebPage
 from npl_mcp.web.tables import Column, Table, part
 from npl_mcp.web.visits import Visit, address
@@ -149,7 +149,7 @@ def percent(part: int, whole: int) -> float | None:
     return round(100 * part / whole, 1) if whole > 0 else None
 
 
-def plots(spans: Mapping[str, Mapping[str, int]], span: str) -> list[Plot]:
+def plots(spans: Mapping[str, Mapping[str, int]], span: str) -> list[Data]:
     """Return the plots over time; an empty list without calls."""
     labels = steps(sorted(spans), span)
     if not labels:

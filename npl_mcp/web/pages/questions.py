@@ -13,7 +13,7 @@ from npl_mcp.questions.running import Outcome, compare
 from npl_mcp.questions.runs import DONE, RUNNING, Run, runs_of
 from npl_mcp.tools.contract.error_codes import ErrorCode
 from npl_mcp.tools.contract.responses import as_dict
-from npl_mcp.web.plots import Plot, plot
+from npl_mcp.web.drawing import plot
 from npl_mcp.web.routing import Action, Data, Shown, WebPage
 from npl_mcp.web.tables import Column, Table, paged
 from npl_mcp.web.visits import CallError, Visit, address, failing
@@ -107,7 +107,7 @@ def _summary(run: Run) -> Data:
     }
 
 
-def plots(runs: Sequence[Run]) -> list[Plot]:
+def plots(runs: Sequence[Run]) -> list[Data]:
     """Return the plots over complete runs of all questions, oldest first."""
     whole = [run for run in reversed(runs) if run.state == DONE and not run.file]
     if not whole:

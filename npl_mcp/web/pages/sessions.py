@@ -15,7 +15,7 @@ from starlette.responses import Response
 from npl_mcp.stores.base.activity import seconds_of
 from npl_mcp.stores.timeline import KINDS
 from npl_mcp.tools.contract.error_codes import ErrorCode
-from npl_mcp.web.lanes import lanes
+from npl_mcp.web.drawing import lanes
 from npl_mcp.web.pages.rooms import affected
 from npl_mcp.web.routing import WAIT_SECONDS, Data, Download, Row, Stream, WebPage
 from npl_mcp.web.visits import CallError, Visit, address

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from npl_mcp.web.lanes import lanes
+from npl_mcp.web.drawing import lanes
 from npl_mcp.web.routing import WAIT_SECONDS, Data, Row, Stream, WebPage
 from npl_mcp.web.visits import Visit, address
 

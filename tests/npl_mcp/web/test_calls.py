@@ -11,8 +11,8 @@ import pytest
 
 from npl_mcp.stores.access import Sight
 from npl_mcp.stores.data_folder import Stores
+from npl_mcp.web.drawing import HEIGHT, WIDTH, plot
 from npl_mcp.web.pages.call_log import FEWEST, STEPS, percent, steps
-from npl_mcp.web.plots import HEIGHT, WIDTH, plot
 from tests import engines
 from tests.npl_mcp.http.http_server import Running, call, serving
 from tests.npl_mcp.web.browsing import Visitor
@@ -129,9 +129,9 @@ def test_days_without_calls_are_there(names: list[str], span: str, count: int) -
 
 def test_bars_stay_in_their_plot() -> None:
     made = plot("Calls", ["a", "b", "c"], [("all", [0, 5, None]), ("failed", [0, 2, 7])], target=3.5)
-    assert made.top == "7"
-    assert (len(made.bars), made.target) == (5, HEIGHT / 2)
-    for bar in made.bars:
-        assert 0 <= bar.x <= bar.x + bar.width <= WIDTH
-        assert bar.y + bar.height == pytest.approx(HEIGHT)
-    assert plot("None", [], []).bars == ()
+    assert made["top"] == "7"
+    assert (len(made["bars"]), made["target"]) == (5, HEIGHT / 2)
+    for bar in made["bars"]:
+        assert 0 <= bar["x"] <= bar["x"] + bar["width"] <= WIDTH
+        assert bar["y"] + bar["height"] == pytest.approx(HEIGHT)
+    assert plot("None", [], [])["bars"] == []

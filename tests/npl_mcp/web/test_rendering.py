@@ -101,8 +101,6 @@ WRITING = (
     "jinja2",
     "web/markdown",
     "web/drawing",
-    "web/plots",
-    "web/lanes",
     "web/differences",
     "markdown_it",
 )
