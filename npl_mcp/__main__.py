@@ -18,9 +18,9 @@ from npl_mcp.cli.commands import config, doctor, indexes, library, stores, token
 from npl_mcp.cli.terminal.arguments import JSON, Commands, Program, argument
 from npl_mcp.cli.terminal.display import USAGE, CommandResult, Display, progress, run_program
 from npl_mcp.cli.terminal.options import add_options, settings_of
-from npl_mcp.config.argument_types import path
 from npl_mcp.config.child_processes import find_program
 from npl_mcp.config.clients import HERE, READING, stdio_snippets
+from npl_mcp.config.kinds import path
 from npl_mcp.config.settings import Settings
 from npl_mcp.projects.directive import scaffold
 from npl_mcp.server.logs import set_up_log

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+import errno
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -12,7 +14,46 @@ from typing import Any, NamedTuple
 from npl_index.choices import Weights
 from npl_index.errors import InvalidRequestError
 from npl_index.library.roots import Limits
-from npl_mcp.config.argument_types import filled, path, words
+
+
+def path(text: str) -> Path:
+    """Read a path; the file need not exist.
+
+    :raises ArgumentTypeError: no file can have this path, or it is empty: that would mean the working
+        directory.
+    """
+    if not text:
+        raise argparse.ArgumentTypeError("it is empty; write a path")
+    try:
+        os.lstat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError("it holds a NUL character; write a path") from None
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            raise argparse.ArgumentTypeError(f"{text[:32]!r}… is too long for a path") from None
+    return Path(text)
+
+
+def filled(text: str) -> str:
+    """Read a text that is not empty; an empty one often comes from an unset variable of a script.
+
+    :raises ArgumentTypeError: the text is empty.
+    """
+    if not text.strip():
+        raise argparse.ArgumentTypeError("it is empty; write a value")
+    return text
+
+
+def words(text: str) -> tuple[str, ...]:
+    """Read words separated by commas.
+
+    :raises ArgumentTypeError: the text has no word.
+    """
+    found = tuple(word.strip() for word in text.split(",") if word.strip())
+    if not found:
+        raise argparse.ArgumentTypeError("it has no name; write names separated by commas")
+    return found
+
 
 _FORMS: Mapping[tuple[tuple[type, ...], bool], tuple[str, str]] = {
     ((str,), False): ("a text", '"…"'),
@@ -199,7 +240,7 @@ SECONDS = ValueKind(
 WEB_ADDRESS = ValueKind(
     _first(lambda text: text.rstrip("/")), _WEB, "is not a web address", "e.g. https://npl.example"
 )
-DATABASE_ADDRESS = ValueKind(
+DATABASE = ValueKind(
     _first(str),
     "postgres(ql)?://.*",
     "is not an address of PostgreSQL",

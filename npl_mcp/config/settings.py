@@ -23,6 +23,7 @@ from npl_index.library.roots import Limits
 from npl_index.tokens.places import vocabulary_folders
 from npl_mcp.config import kinds
 from npl_mcp.config.docstrings import parameters
+from npl_mcp.config.kinds import choice
 from npl_mcp.config.sources import Given, given_values
 
 TOKEN_BUDGET = 450
@@ -162,26 +163,20 @@ class Settings:
     cr_projects: tuple[kinds.ChangeFolder, ...] = setting(
         "cr-projects", "NPL_CR_PROJECTS", kinds.CHANGE_FOLDERS, (), shown="cr_roots"
     )
-    cache_mode: str = project_flag(
-        "cache", "NPL_CACHE_MODE", kinds.choice("disk", "memory", "sqlite"), "disk"
-    )
+    cache_mode: str = project_flag("cache", "NPL_CACHE_MODE", choice("disk", "memory", "sqlite"), "disk")
     cache_bytes: int = setting("cache-bytes", "NPL_CACHE_BYTES", kinds.COUNT, 256 << 20)
     index_bytes: int = setting("index-bytes", "NPL_INDEX_BYTES", kinds.COUNT, 8 << 30)
     data_dir: Path | None = server_flag("data-dir", "NPL_MCP_DATA_DIR", kinds.PATH, shown="data_folder")
-    database_url: str | None = setting(
-        "database-url", "NPL_DATABASE_URL", kinds.DATABASE_ADDRESS, secret=True
-    )
+    database_url: str | None = setting("database-url", "NPL_DATABASE_URL", kinds.DATABASE, secret=True)
     max_artifact_bytes: int = setting("max-artifact-bytes", "NPL_MAX_ARTIFACT_BYTES", kinds.COUNT, 10 << 20)
-    web: str = http_flag("web", "NPL_MCP_WEB", kinds.choice("on", "read", "off"), "on")
+    web: str = http_flag("web", "NPL_MCP_WEB", choice("on", "read", "off"), "on")
     web_url: str | None = setting("web-url", "NPL_MCP_WEB_URL", kinds.WEB_ADDRESS)
     structured: bool = project_flag("structured", "NPL_STRUCTURED", kinds.SWITCH, False)
     exact_names: bool = project_flag("exact-names", "NPL_EXACT_NAMES", kinds.SWITCH, False)
     domains: tuple[str, ...] = project_flag("domains", "NPL_DOMAINS", kinds.WORDS, ())
     small_list: bool = project_flag("small-list", "NPL_SMALL_LIST", kinds.SWITCH, False)
-    vocabulary: str = project_flag(
-        "vocabulary", "NPL_VOCABULARY", kinds.choice(*VOCABULARIES), VOCABULARIES[0]
-    )
-    format: str = project_flag("format", "NPL_FORMAT", kinds.choice(*FORMATS), "json")
+    vocabulary: str = project_flag("vocabulary", "NPL_VOCABULARY", choice(*VOCABULARIES), VOCABULARIES[0])
+    format: str = project_flag("format", "NPL_FORMAT", choice(*FORMATS), "json")
     token_budget: int = project_flag("token-budget", "NPL_TOKEN_BUDGET", kinds.BUDGET, TOKEN_BUDGET)
     tell_changes: bool = setting("tell-changes", "NPL_TELL_CHANGES", kinds.SWITCH, True)
     weights: Weights = setting("weights", "NPL_WEIGHTS", kinds.WEIGHTS, Weights(), project=True)
@@ -191,22 +186,17 @@ class Settings:
     )
     time_limit: float = setting("time-limit", "NPL_TIME_LIMIT", kinds.COUNT, 10)
     patience: float | None = project_flag("patience", "NPL_PATIENCE", kinds.SECONDS)
-    log_calls: str = server_flag("log-calls", "NPL_LOG_CALLS", kinds.choice("off", "on", "contexts"), "off")
+    log_calls: str = server_flag("log-calls", "NPL_LOG_CALLS", choice("off", "on", "contexts"), "off")
     project: Path | None = project_flag("project", "NPL_PROJECT", kinds.PROJECT)
     log_level: str = project_flag(
-        "log-level",
-        "NPL_LOG_LEVEL",
-        kinds.choice("DEBUG", "INFO", "WARNING", "ERROR"),
-        "WARNING",
+        "log-level", "NPL_LOG_LEVEL", choice("DEBUG", "INFO", "WARNING", "ERROR"), "WARNING"
     )
     listening: Listening = field(default_factory=Listening)
     max_body_bytes: int | None = setting(
         "max-body-bytes", "NPL_MCP_MAX_BODY_BYTES", kinds.COUNT, shown="body_limit"
     )
     url: str | None = setting("url", "NPL_MCP_URL", kinds.TEXT)
-    via: str = setting(
-        "via", "NPL_VIA", kinds.choice("auto", "http", "stdio", "direct"), "auto", flag=COMMANDS
-    )
+    via: str = setting("via", "NPL_VIA", choice("auto", "http", "stdio", "direct"), "auto", flag=COMMANDS)
 
     @property
     def cr_roots(self) -> tuple[Path, ...]:

@@ -27,8 +27,7 @@ from npl_mcp import __version__
 from npl_mcp.cli.terminal.arguments import JSON, Commands
 from npl_mcp.cli.terminal.display import PROBLEMS, CommandResult, Display
 from npl_mcp.cli.terminal.options import settings_of
-from npl_mcp.cli.transports.addresses import parse_address
-from npl_mcp.cli.transports.base import TransportError
+from npl_mcp.cli.transports.base import TransportError, parse_address
 from npl_mcp.cli.transports.http import greeted
 from npl_mcp.config.child_processes import find_program
 from npl_mcp.config.clients import READING, Configuration, configurations
@@ -125,9 +124,8 @@ def _writing(settings: Settings) -> Finding:
 
 def _root(name: str, folder: Path, settings: Settings) -> Finding:
     if not folder.is_dir():
-        return Finding(
-            name, PROBLEM, f"{folder} is not a folder", "create it, or correct --root or NPL_ROOTS"
-        )
+        fix = "create it, or correct --root or NPL_ROOTS"
+        return Finding(name, PROBLEM, f"{folder} is not a folder", fix)
     if not os.access(folder, os.R_OK | os.X_OK):
         return Finding(name, PROBLEM, f"{folder} cannot be read", "allow this user to read it")
     count, bound = 0, ""
@@ -227,10 +225,8 @@ def _clients(found: list[Configuration], settings: Settings) -> Iterator[Finding
 
 def _client(found: Configuration, settings: Settings) -> Finding:
     if found.problem is not None:
-        text = f"{found.path} cannot be read: {found.problem}"
-        return Finding(
-            found.client, WARNING, text, "correct it, or check yourself that it has an entry for npl"
-        )
+        fix = "correct it, or check yourself that it has an entry for npl"
+        return Finding(found.client, WARNING, f"{found.path} cannot be read: {found.problem}", fix)
     servers = found.npl()
     if not servers:
         return Finding(found.client, OK, f"{found.path} has no entry for npl")

@@ -14,7 +14,7 @@ from npl_index.library.documents import DocumentRef
 from npl_mcp.app.app import App
 from npl_mcp.cli.terminal.arguments import JSON, Commands, argument
 from npl_mcp.cli.terminal.display import CommandResult, counted
-from npl_mcp.config.argument_types import path
+from npl_mcp.config.kinds import path
 from npl_mcp.config.settings import Settings
 
 STEPS = ("check", "clear")

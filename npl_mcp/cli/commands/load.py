@@ -10,7 +10,6 @@ from npl_mcp.cli.commands import (
     claude_file,
     edit,
     map_block,
-    notation,
     raw_files,
     section_commands,
     skill,
@@ -104,7 +103,7 @@ _OPTIONS = (
     switch("--verbose", help="accepted for compatibility, no effect"),
 )
 COMMANDS = Commands()
-for _module in (section_commands, map_block, edit, test, skill, raw_files, notation, claude_file):
+for _module in (section_commands, map_block, edit, test, skill, raw_files, claude_file):
     COMMANDS.update(_module.COMMANDS)
 for _name, _what in TYPES.items():
     _usage = f"npl-load [--quiet] {_name} [OPTION ...] [NAME ...]"

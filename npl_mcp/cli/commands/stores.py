@@ -10,7 +10,7 @@ from npl_index.errors import InvalidRequestError
 from npl_mcp.app.maintenance import back_up, check
 from npl_mcp.cli.terminal.arguments import JSON, Commands, argument
 from npl_mcp.cli.terminal.display import CommandResult, counted
-from npl_mcp.config.argument_types import filled, path
+from npl_mcp.config.kinds import filled, path
 from npl_mcp.config.settings import Settings
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.copying import copy_stores

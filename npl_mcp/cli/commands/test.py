@@ -16,6 +16,7 @@ from npl_mcp.cli.commands.load_options import AS_JSON
 from npl_mcp.cli.terminal.arguments import Commands, UsageError, option, repeated, switch
 from npl_mcp.cli.terminal.display import Display, progress
 from npl_mcp.config.settings import Settings
+from npl_mcp.tools.contract.responses import as_dict
 
 if TYPE_CHECKING:
     from npl_mcp.questions.repairs import Repair
@@ -73,7 +74,7 @@ def _run_tests(given: Namespace, display: Display, work: Testing) -> int:
     repairs = work.repairs() if given.repair or given.fix else []
     chosen = _chosen(given.fix, repairs, given.parser.error)
     if given.format == "json":
-        found = {**tested.as_dict(), "repairs": [repair.as_dict() for repair in repairs]}
+        found = {**tested.as_dict(), "repairs": as_dict(repairs)}
         display.data({name: value for name, value in found.items() if value is not None}, "json")
     else:
         display.text("\n".join([*tested.lines(), *_repair_lines(repairs)]) + "\n")

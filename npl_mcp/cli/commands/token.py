@@ -13,7 +13,7 @@ from npl_index.errors import InvalidRequestError
 from npl_mcp.cli.commands.stores import stores_of
 from npl_mcp.cli.terminal.arguments import JSON, Commands, argument, option, repeated, switch
 from npl_mcp.cli.terminal.display import CommandResult
-from npl_mcp.config.argument_types import path, words
+from npl_mcp.config.kinds import path, words
 from npl_mcp.config.settings import Settings
 from npl_mcp.stores.access import Identity, Sight, TokenEntry
 from npl_mcp.stores.library.names import check_library

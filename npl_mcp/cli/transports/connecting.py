@@ -13,8 +13,7 @@ from typing import Any
 from npl_index.errors import InvalidRequestError
 from npl_mcp.cli.terminal.arguments import Run, UsageError
 from npl_mcp.cli.terminal.display import EXIT_CODES, Display, FailedCallError, progress
-from npl_mcp.cli.transports.addresses import parse_address
-from npl_mcp.cli.transports.base import Transport, TransportError
+from npl_mcp.cli.transports.base import Transport, TransportError, parse_address
 from npl_mcp.cli.transports.in_process import InProcess
 from npl_mcp.config.server_state import running_server
 from npl_mcp.config.settings import Settings, search_places

@@ -20,11 +20,11 @@ from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from npl_mcp import __version__
-from npl_mcp.cli.transports.addresses import Address
 from npl_mcp.cli.transports.base import (
     CALL_SECONDS,
     LIBRARY_TOOLS,
     WORKLOG_TOOLS,
+    Address,
     TransportError,
     check_version,
     json_object,
@@ -83,9 +83,8 @@ class HttpTransport:
             headers["Authorization"] = b"Bearer " + self._token.encode("ascii")
         # A server on another machine uses its own folders. Libraries need none.
         if self.local and not tool.startswith(LIBRARY_TOOLS):
-            headers["NPL-Cwd"] = _folder_header(
-                (tool.startswith(WORKLOG_TOOLS) and self._project) or Path.cwd()
-            )
+            project = self._project if tool.startswith(WORKLOG_TOOLS) else None
+            headers["NPL-Cwd"] = _folder_header(project or Path.cwd())
         # ASCII with escapes: a lone surrogate arrives unchanged and is refused, as in this process.
         body = json.dumps({**arguments, "request_id": os.urandom(16).hex()}).encode("ascii")
         try:

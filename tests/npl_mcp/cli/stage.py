@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable
 
 from npl_mcp import __version__
-from npl_mcp.cli.transports.addresses import Address
+from npl_mcp.cli.transports.base import Address
 
 HEALTHY = json.dumps({"ok": True, "name": "npl", "version": __version__}).encode()
 DONE = b'{"success":true,"data":{"n":1}}'

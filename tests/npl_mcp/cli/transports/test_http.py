@@ -16,8 +16,7 @@ import pytest
 
 from npl_mcp import __version__
 from npl_mcp.cli.transports import http
-from npl_mcp.cli.transports.addresses import Address, parse_address
-from npl_mcp.cli.transports.base import TransportError
+from npl_mcp.cli.transports.base import Address, TransportError, parse_address
 from npl_mcp.cli.transports.http import Answer, HttpTransport, opened, request
 from tests.npl_mcp.cli.stage import DONE, HEALTHY, Play, Stage, heard, message, playing
 
