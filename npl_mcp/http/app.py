@@ -25,8 +25,7 @@ from npl_mcp.app.call_reports import CALLER_KEY, FOLDER_HEADER, FOLDER_KEY
 from npl_mcp.app.lanes import blocked, lane
 from npl_mcp.config.settings import Settings
 from npl_mcp.http.guard import Guard
-from npl_mcp.http.identities import Identities
-from npl_mcp.http.kept import Kept
+from npl_mcp.http.identities import Identities, Kept
 from npl_mcp.http.metrics import CONTENT_TYPE, Metrics
 from npl_mcp.http.policy import READY, SOME_DOMAINS, SOON, Policy, Refusal
 from npl_mcp.server.fastmcp_private import Sessions, sdk_server

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Hashable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
@@ -29,10 +30,9 @@ from npl_mcp.http.policy import (
     Refusal,
     asked,
 )
-from npl_mcp.http.shares import Shares
 from npl_mcp.server.messages import excess
 from npl_mcp.tools.contract.error_codes import ErrorCode
-from npl_mcp.web.browsers import FORM_KEY, SIGN_IN, is_form, protecting
+from npl_mcp.web.browsers import FORM_KEY, SIGN_IN, protecting, wants_html
 
 HELD_BODIES = 4
 """Maximum bodies of the greatest length in memory at one time; several copies of each are made."""
@@ -78,11 +78,39 @@ def _session_owner(caller: Caller) -> dict[str, object]:
     return {"user": AuthenticatedUser(token)}
 
 
+class Shares:
+    """Counts the amount of each caller, and limits it.
+
+    One caller may have at most three quarters of the resource. A caller may always have a small amount, even
+    if the others use everything: a busy caller is refused before a quiet one.
+
+    :param most: the amount of the resource.
+    :param little: the guaranteed amount of each caller.
+    :param ceiling: the maximum amount of all callers together, including the guaranteed amounts.
+    """
+
+    def __init__(self, most: int, little: int, ceiling: int) -> None:
+        self.most, self._little, self._ceiling = most, little, ceiling
+        self._own: Counter[Hashable] = Counter()
+
+    def has_room(self, caller: Hashable, amount: int = 1) -> bool:
+        """Return whether a caller may take an amount more."""
+        own, total = self._own[caller] + amount, sum(self._own.values()) + amount
+        if own <= self._little:
+            return total <= self._ceiling
+        return total <= self.most and own <= self.most - self.most // 4
+
+    def take(self, caller: Hashable, amount: int = 1) -> None:
+        """Add an amount to a caller's; a negative amount is given back."""
+        self._own[caller] += amount
+        self._own += Counter()  # drops callers with nothing
+
+
 class Guard:
     """Passes a request to the application once it is allowed and complete.
 
     A call holds a slot until its answer is sent, or until it begins to wait for new entries.
-    :class:`~npl_mcp.http.shares.Shares` divides the slots among callers.
+    :class:`Shares` divides the slots among callers.
 
     :param app: the application, which receives each body in one message.
     :param identities: the tokens of single callers; ``None`` without such tokens.
@@ -122,7 +150,8 @@ class Guard:
         """Serve a request if its caller is admitted."""
         headers = dict(scope["headers"])
         judged = await self._policy.judge(scope, headers, self._identities)
-        if judged is NO_TOKEN and self._policy.is_page(scope) and is_form(scope["method"], headers):
+        is_form = scope["method"] == "POST" and wants_html(headers)
+        if judged is NO_TOKEN and self._policy.is_page(scope) and is_form:
             # Signing in needs no token; that page keeps the typed text.
             scope = {**scope, "path": SIGN_IN, "raw_path": SIGN_IN.encode(), FORM_KEY: asked(scope)}
             judged = await self._policy.judge(scope, headers, self._identities)

@@ -249,10 +249,9 @@ def bind_port(host: str, port: int) -> socket.socket:
             one.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 1_000 * READ_SECONDS)
         return one
     except OSError as error:
-        raise InvalidRequestError(
-            f"{host}:{port} cannot be listened on: {_reason(error)}",
-            hint="choose another with --port; 0 means any free port",
-        ) from None
+        problem = f"{host}:{port} cannot be listened on: {_reason(error)}"
+        hint = "choose another with --port; 0 means any free port"
+        raise InvalidRequestError(problem, hint=hint) from None
 
 
 def bind_path(path: Path) -> socket.socket:
@@ -265,9 +264,8 @@ def bind_path(path: Path) -> socket.socket:
     try:
         mode = folder.stat().st_mode
         if mode & 0o022 and not mode & stat.S_ISVTX:
-            raise InvalidRequestError(
-                f"others may write to the folder of {path}", hint="choose a folder of your own"
-            )
+            problem = f"others may write to the folder of {path}"
+            raise InvalidRequestError(problem, hint="choose a folder of your own")
         if path.is_socket() and not _is_listened_on(path):
             path.unlink()
         # A umask, since with chmod afterwards others could connect for a moment.

@@ -11,6 +11,7 @@ import hmac
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from urllib.parse import quote, urlencode
 
 from mcp_types import CONNECTION_CLOSED
@@ -109,17 +110,10 @@ NO_TOKEN = Refusal(
     {"www-authenticate": "Bearer"},
 )
 NOT_CHECKED = Refusal(503, ErrorCode.DATABASE_ERROR, "the caller cannot be checked", SOON)
-FROM_ELSEWHERE = Refusal(
-    403, ErrorCode.PERMISSION_DENIED, "pages answer only their own origin; open the address itself"
-)
-NOT_LISTED = Refusal(
-    403,
-    ErrorCode.PERMISSION_DENIED,
-    "web pages may not call this server; an origin is added by --allow-origin",
-)
-SOME_DOMAINS = Refusal(
-    403, ErrorCode.PERMISSION_DENIED, "metrics count calls of all domains; use a token of all domains"
-)
+_FORBIDDEN = partial(Refusal, 403, ErrorCode.PERMISSION_DENIED)
+FROM_ELSEWHERE = _FORBIDDEN("pages answer only their own origin; open the address itself")
+NOT_LISTED = _FORBIDDEN("web pages may not call this server; an origin is added by --allow-origin")
+SOME_DOMAINS = _FORBIDDEN("metrics count calls of all domains; use a token of all domains")
 NOT_JSON = Refusal(
     400, ErrorCode.INVALID_PARAMETER, "the content type is not JSON; send Content-Type: application/json"
 )
@@ -153,11 +147,8 @@ class Policy:
         """
         host = headers.get(b"host", b"").decode("latin-1")
         if not _is_unix(scope) and host.lower() not in self.hosts:
-            return Refusal(
-                421,
-                ErrorCode.PERMISSION_DENIED,
-                f"this server is not called {json.dumps(host[:100])}; a name is added by --allow-host",
-            )
+            message = f"this server is not called {json.dumps(host[:100])}; a name is added by --allow-host"
+            return Refusal(421, ErrorCode.PERMISSION_DENIED, message)
         if self.is_page(scope):
             return FROM_ELSEWHERE if is_from_elsewhere(scope["method"], headers) else None
         origin = headers.get(b"origin")
@@ -221,10 +212,8 @@ class Policy:
     @property
     def too_long(self) -> Refusal:
         """The answer to a body above the limit."""
-        limit = (
-            f"the request is longer than {self.body_limit} bytes; set NPL_MCP_MAX_BODY_BYTES to allow more"
-        )
-        return Refusal(413, ErrorCode.INVALID_PARAMETER, limit)
+        text = f"the request is longer than {self.body_limit} bytes; set NPL_MCP_MAX_BODY_BYTES to allow more"
+        return Refusal(413, ErrorCode.INVALID_PARAMETER, text)
 
 
 def _is_unix(scope: Scope) -> bool:

@@ -80,10 +80,8 @@ def check(settings: Settings) -> None:
     listening = settings.listening
     token = listening.token
     if token is not None and (len(token) < SHORTEST_TOKEN or not token.isascii() or not token.isprintable()):
-        raise InvalidRequestError(
-            "the token of --token or NPL_MCP_TOKEN cannot be used",
-            hint=f"use {SHORTEST_TOKEN} or more printable ASCII characters, e.g. from: openssl rand -hex 24",
-        )
+        hint = f"use {SHORTEST_TOKEN} or more printable ASCII characters, e.g. from: openssl rand -hex 24"
+        raise InvalidRequestError("the token of --token or NPL_MCP_TOKEN cannot be used", hint=hint)
     for one in listening.hosts:
         if not re.fullmatch(r"([\w.-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?", one):
             problem = f"--allow-host or NPL_MCP_HOSTS: {one[:64]!r} cannot be used"
@@ -95,10 +93,9 @@ def check(settings: Settings) -> None:
             raise InvalidRequestError(problem, hint="write e.g. https://tools.example")
     _check_project(settings)
     if _is_public(listening) and token is None and not has_tokens(settings):
-        raise InvalidRequestError(
-            f"{listening.host} can be reached from other machines, so callers need a token",
-            hint="make some with npl-mcp token add, set NPL_MCP_TOKEN, or listen on 127.0.0.1",
-        )
+        problem = f"{listening.host} can be reached from other machines, so callers need a token"
+        hint = "make some with npl-mcp token add, set NPL_MCP_TOKEN, or listen on 127.0.0.1"
+        raise InvalidRequestError(problem, hint=hint)
 
 
 def _check_project(settings: Settings) -> None:
@@ -115,10 +112,8 @@ def _check_project(settings: Settings) -> None:
             known = tx.value("SELECT project FROM deployment") or project
             tx.insert("deployment", "project", "project", project=known)
         if known != project:
-            raise InvalidRequestError(
-                f"the database is for the project {known}, and this server is for {project}",
-                hint=f"set NPL_PROJECT={known}",
-            )
+            problem = f"the database is for the project {known}, and this server is for {project}"
+            raise InvalidRequestError(problem, hint=f"set NPL_PROJECT={known}")
 
 
 def has_tokens(settings: Settings) -> bool:
@@ -220,9 +215,8 @@ def hold(folder: Path) -> Iterator[Held]:
             # is_held() has a shared lock for a moment, so one failure does not mean that a server runs.
             lock(file, _ACQUIRE_SECONDS)
         except TimeoutError:
-            raise AlreadyRunningError(
-                f"a server of {folder} is running", hint="npl-mcp-server status shows it"
-            ) from None
+            hint = "npl-mcp-server status shows it"
+            raise AlreadyRunningError(f"a server of {folder} is running", hint=hint) from None
         with writing_to(folder):
             (folder / STATE_FILE).unlink(missing_ok=True)
         try:
@@ -242,10 +236,8 @@ def writing_to(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise StorageError(
-            f"the data folder {folder} cannot be written: {reason}", hint="choose another with --data-dir"
-        ) from None
+        problem = f"the data folder {folder} cannot be written: {error.strerror or type(error).__name__}"
+        raise StorageError(problem, hint="choose another with --data-dir") from None
 
 
 def write_state(folder: Path, state: ServerState) -> None:

@@ -11,6 +11,7 @@ import time
 import webbrowser
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from npl_mcp import __version__
 from npl_mcp.cli.terminal.arguments import JSON, SHELL, ProgramParser, add, switch
@@ -175,13 +176,8 @@ def _run(settings: Settings, flags: str) -> int:
         # Importing FastMCP takes most of a second; the other commands need none of it.
         from npl_mcp.http.listening import serve
 
-    serve(settings, _announce, flags)
+    serve(settings, partial(_write_running, "npl-mcp-server: listening on"), flags)
     return 0
-
-
-def _announce(state: ServerState) -> None:
-    _write_running("npl-mcp-server: listening on", state)
-    sys.stdout.flush()
 
 
 def _tell(text: str) -> None:
@@ -249,6 +245,7 @@ def _write_running(word: str, state: ServerState) -> None:
     sys.stdout.write(f"{state.serves}\n")
     if state.guarded:
         sys.stdout.write(f"callers of the port need a token: {_TOKENS}\n")
+    sys.stdout.flush()
 
 
 def _open(settings: Settings) -> int:

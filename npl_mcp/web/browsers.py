@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64
 import binascii
 import hmac
-import secrets
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
@@ -66,11 +65,6 @@ def needs_nobody(path: str) -> bool:
 def wants_html(headers: Mapping[bytes, bytes]) -> bool:
     """Return whether a person sees the answer: programs accept anything, or JSON."""
     return b"text/html" in headers.get(b"accept", b"")
-
-
-def is_form(method: str, headers: Mapping[bytes, bytes]) -> bool:
-    """Return whether a request is a form sent by a person."""
-    return method == "POST" and wants_html(headers)
 
 
 def is_from_elsewhere(method: str, headers: Mapping[bytes, bytes]) -> bool:
@@ -142,11 +136,6 @@ def _held(cookie: str) -> bytes:
 def as_cookie(token: str) -> str:
     """Return a token in the encoding of a cookie."""
     return base64.urlsafe_b64encode(token.encode()).decode()
-
-
-def new_session() -> str:
-    """Return a random text that cannot be guessed."""
-    return secrets.token_urlsafe(24)
 
 
 def form_token(session: str, token: str) -> str:

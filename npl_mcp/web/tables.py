@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,15 +74,13 @@ class Table:
         named = {name: query.getlist(name) for name in query if name != "offset"}
         return address(f"{path.rstrip('/') or '/index'}.{suffix}", **named)
 
-    def csv(self) -> Iterator[str]:
-        """Yield the lines of the CSV file: all rows, independent of the current page."""
-        line = io.StringIO()
-        writer = csv.writer(line)
-        for row in ([column.title for column in self.columns], *map(self._cells, self.page["items"])):
-            writer.writerow(row)
-            yield line.getvalue()
-            line.seek(0)
-            line.truncate()
+    def csv(self) -> str:
+        """Return the CSV file: all rows, independent of the current page."""
+        lines = io.StringIO()
+        writer = csv.writer(lines)
+        writer.writerow(column.title for column in self.columns)
+        writer.writerows(map(self._cells, self.page["items"]))
+        return lines.getvalue()
 
     def _cells(self, row: Mapping[str, Any]) -> list[Any]:
         values = (cell(row.get(column.name)) for column in self.columns)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -33,7 +34,6 @@ from npl_mcp.web.browsers import (
     cookies,
     form_token,
     kept_in,
-    new_session,
 )
 from npl_mcp.web.calling import STATUS, call, text_of
 
@@ -112,11 +112,9 @@ class Visit:
     @cached_property
     def who(self) -> str:
         """The visitor's name: from the token, else from the form or the browser; or empty."""
-        return (
-            self.identity.name
-            if self.identity
-            else self.form.get(PERSONA) or kept_in(self.cookies, NAME_COOKIE)
-        )
+        if self.identity:
+            return self.identity.name
+        return self.form.get(PERSONA) or kept_in(self.cookies, NAME_COOKIE)
 
     @property
     def is_signed_in(self) -> bool:
@@ -154,8 +152,8 @@ class Visit:
 
     @cached_property
     def session(self) -> str:
-        """The visitor's session; a new visitor gets one with the first page."""
-        return self.cookies.get(SESSION_COOKIE) or new_session()
+        """The visitor's session, which cannot be guessed; a new visitor gets one with the first page."""
+        return self.cookies.get(SESSION_COOKIE) or secrets.token_urlsafe(24)
 
     @property
     def is_new(self) -> bool:

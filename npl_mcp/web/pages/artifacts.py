@@ -48,13 +48,8 @@ async def artifacts(visit: Visit) -> Data:
 
 
 async def artifact(visit: Visit) -> Data:
-    """Return an artifact at its latest revision."""
-    return await _revision(visit, visit.path("artifact"), None)
-
-
-async def revision(visit: Visit) -> Data:
-    """Return a revision of an artifact."""
-    return await _revision(visit, visit.path("artifact"), visit.path("revision"))
+    """Return a revision of an artifact, by default the latest."""
+    return await _revision(visit, visit.path("artifact"), visit.request.path_params.get("revision"))
 
 
 async def review(visit: Visit) -> Data:
@@ -278,7 +273,7 @@ _REVISION = f"{_ARTIFACT}/revisions/{{revision:id}}"
 DECLARED = (
     WebPage("/artifacts", artifacts, "artifacts.html", "artifact", "Artifacts"),
     WebPage(_ARTIFACT, artifact, "artifact.html", "artifact"),
-    WebPage(_REVISION, revision, "artifact.html", "artifact"),
+    WebPage(_REVISION, artifact, "artifact.html", "artifact"),
     WebPage(f"{_ARTIFACT}/compare", compared, "compare.html", "artifact"),
     WebPage("/reviews/{review:id}", review, "artifact.html", "review"),
     Download(f"{_REVISION}/file", file),

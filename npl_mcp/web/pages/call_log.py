@@ -154,21 +154,18 @@ def plots(spans: Mapping[str, Mapping[str, int]], span: str) -> list[Data]:
     labels = steps(sorted(spans), span)
     if not labels:
         return []
-    sums: list[Mapping[str, int] | None] = [spans.get(label) for label in labels]
-    shares = [None if one is None else rates(one) for one in sums]
+    sums = [spans.get(label, {}) for label in labels]
+    shown: list[dict[str, float | None]] = [{**rates(one), **one} if one else {} for one in sums]
 
-    def counts(name: str) -> list[float | None]:
-        return [None if one is None else one[name] for one in sums]
-
-    def parts(name: str) -> list[float | None]:
-        return [None if one is None else one[name] for one in shares]
+    def row(title: str, name: str) -> tuple[str, list[float | None]]:
+        return title, [one.get(name) for one in shown]
 
     return [
-        plot("Calls", labels, [("all", counts("calls")), ("failed", counts("errors"))]),
-        plot("Tokens", labels, [("asked", counts("asked")), ("used", counts("used"))]),
-        plot("Tokens saved", labels, [("saved", parts("reduced"))], " %", 100, REDUCED),
-        plot("Suggestions followed", labels, [("followed", parts("accepted"))], " %", 100, ACCEPTED),
-        plot("Index cache hits", labels, [("hits", parts("hit"))], " %", 100, HIT),
+        plot("Calls", labels, [row("all", "calls"), row("failed", "errors")]),
+        plot("Tokens", labels, [row("asked", "asked"), row("used", "used")]),
+        plot("Tokens saved", labels, [row("saved", "reduced")], " %", 100, REDUCED),
+        plot("Suggestions followed", labels, [row("followed", "accepted")], " %", 100, ACCEPTED),
+        plot("Index cache hits", labels, [row("hits", "hit")], " %", 100, HIT),
     ]
 
 

@@ -133,10 +133,8 @@ async def _section(visit: Visit, section: str) -> Data:
 
 def _around(key: str) -> Data:
     """Return the links of a section's form."""
-    return {
-        "_action": f"/changes/{key}/section",
-        "_above": (("Changes", "/changes"), (key, f"/changes/{key}")),
-    }
+    above = (("Changes", "/changes"), (key, f"/changes/{key}"))
+    return {"_action": f"/changes/{key}/section", "_above": above}
 
 
 async def save_section(visit: Visit) -> str | Shown:
@@ -161,9 +159,8 @@ async def save_attributes(visit: Visit) -> str | Shown:
     """Set the changed attributes, or the status, unless the file has changed since it was read."""
     key, digest = visit.path("key"), visit.form.get("digest", "")
     names = ("status",) if "status" in visit.form else ATTRIBUTES
-    seen, yours = (
-        {name: visit.form.get(f"{lead}{name}", "").strip() for name in names} for lead in ("seen.", "")
-    )
+    seen = {name: visit.form.get(f"seen.{name}", "").strip() for name in names}
+    yours = {name: visit.form.get(name, "").strip() for name in names}
     wanted = {name: value for name, value in yours.items() if value != seen[name]}
     try:
         if "status" in wanted:

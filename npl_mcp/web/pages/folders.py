@@ -77,10 +77,9 @@ async def documents(visit: Visit) -> Data:
 
 
 def _of_folder(visit: Visit, folder: Data) -> Data:
-    leads = (
-        partial(icicle, folder["map"], lambda area: to_document(area["address"])) if "map" in folder else None
-    )
-    return {"_map": leads, "_table": Table(visit, COLUMNS, folder)}
+    made = partial(icicle, href=lambda area: to_document(area["address"]))
+    picture = partial(made, folder["map"]) if "map" in folder else None
+    return {"_map": picture, "_table": Table(visit, COLUMNS, folder)}
 
 
 def _of_file(file: Data) -> Data:
@@ -171,12 +170,8 @@ async def save(visit: Visit) -> str | Shown:
             return {**gone, "_action": "/documents/section", "_above": (("Documents", "/documents"),)}
 
     async def write(text: str, digest: str) -> str:
-        given = {
-            "operation": "replace",
-            "selector": f"{selector} [depth=0]",
-            "content": text,
-            "expect": digest,
-        }
+        own = f"{selector} [depth=0]"
+        given = {"operation": "replace", "selector": own, "content": text, "expect": digest}
         written = await visit.call("npl_update_section", file=file, **given)
         return to_document(written["file"], selector=written["selector"].removesuffix(" [depth=0]"))
 

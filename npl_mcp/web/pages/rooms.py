@@ -200,12 +200,8 @@ async def change_todo(visit: Visit) -> str:
 
 async def change_room(visit: Visit) -> str:
     """Join or leave, archive or reopen a room."""
-    await visit.call(
-        "chat_update_room",
-        room_id=visit.path("room"),
-        persona=visit.who,
-        action=visit.form.get("action", ""),
-    )
+    wanted = {"persona": visit.who, "action": visit.form.get("action", "")}
+    await visit.call("chat_update_room", room_id=visit.path("room"), **wanted)
     return _back(visit)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
-from npl_mcp.http.kept import Kept
+from npl_mcp.http.identities import Kept
 
 
 class Slow:
