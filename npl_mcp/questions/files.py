@@ -64,7 +64,8 @@ def save_question(
     """
     found = dict(_found_files(app)).get(name)
     label, _, file = name.partition(":")
-    if found is None and label == _DATA and _is_plain(file) and app.sight.roots is None:
+    is_plain = has_suffix(file, QUESTION_SUFFIXES) and not file.startswith(".") and Path(file).name == file
+    if found is None and label == _DATA and is_plain and app.sight.roots is None:
         found = _in_data(app).found(file)
     if found is None:
         hint = f"use {DEFAULT_NAME!r}, or a name of the list"
@@ -87,10 +88,6 @@ def save_question(
     else:
         folder.create(last, name, edit(b""))
     return _read_file(app, name, found)
-
-
-def _is_plain(file: str) -> bool:
-    return has_suffix(file, QUESTION_SUFFIXES) and not file.startswith(".") and Path(file).name == file
 
 
 def _in_data(app: App) -> SharedFolder:

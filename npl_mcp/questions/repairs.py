@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any, Literal
+from typing import Literal
 
 from npl_index.errors import InvalidRequestError
 from npl_index.library.documents import DocumentRef
@@ -30,7 +30,6 @@ from npl_mcp.questions.proposing import linked
 from npl_mcp.questions.running import Asked, Outcome, answered
 from npl_mcp.questions.trial import Trial
 from npl_mcp.stores.base.errors import ConflictError
-from npl_mcp.tools.contract.responses import as_dict
 
 MAX_KEYWORDS = 40
 """Keywords of a page; the index counts the first 1,024 characters of a page's names."""
@@ -75,11 +74,6 @@ class Repair:
     closer: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
     digest: str = ""
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return its fields as JSON holds them."""
-        found: dict[str, Any] = as_dict(self)
-        return found
 
     def apply(self, text: str) -> str:
         """Return the text of a file with the repair.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
@@ -94,19 +94,13 @@ class Difference:
         return {**as_dict(self), "worse": self.worse, "better": self.better}
 
 
-def ask(app: App, questions: Iterable[Question], ref: DocumentRef | None = None) -> Iterator[Outcome]:
-    """Ask questions one after another; the end of the iteration cancels the others.
+def ask_one(app: App, question: Question, ref: DocumentRef | None = None) -> Outcome:
+    """Ask one question.
 
     :param ref: documents to ask; by default those of a call without ``file``.
     :raises DocumentNotFoundError: there are no documents.
     :raises DocumentError: a document cannot be read.
     """
-    for question in questions:
-        yield ask_one(app, question, ref)
-
-
-def ask_one(app: App, question: Question, ref: DocumentRef | None = None) -> Outcome:
-    """Ask one question; see :func:`ask`."""
     return answered(app, question, ref).outcome
 
 
@@ -126,7 +120,7 @@ class Asked(NamedTuple):
 
 
 def answered(app: App, question: Question, ref: DocumentRef | None = None) -> Asked:
-    """Ask one question and return the outcome with its texts; see :func:`ask`."""
+    """Ask one question and return the outcome with its texts; see :func:`ask_one`."""
     call = app.unchanging(lambda: _asked(app, question, ref or DocumentRef()))
     return waited(call, app.settings.patience)
 

@@ -111,8 +111,7 @@ class Runs:
         if any(run.owner == owner for run, _ in self._going.values()):
             raise InvalidRequestError("a run is in progress", hint="wait for it or cancel it")
         run = Run(now(), file, len(questions), owner)
-        task = asyncio.create_task(self._run(app, run, questions))
-        self._going[run.id] = (run, task)
+        self._going[run.id] = (run, asyncio.create_task(self._run(app, run, questions)))
         return run
 
     def cancel(self, id: str) -> None:

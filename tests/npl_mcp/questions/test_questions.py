@@ -14,7 +14,7 @@ from npl_mcp.app.app import App
 from npl_mcp.config.settings import Settings
 from npl_mcp.questions.files import DEFAULT_NAME, question_files, save_question
 from npl_mcp.questions.format import Question, read_questions, with_question
-from npl_mcp.questions.running import Outcome, ask, ask_one, compare
+from npl_mcp.questions.running import Outcome, ask_one, compare
 from npl_mcp.stores.base.errors import ConflictError, NotAllowedError
 from npl_mcp.tools.contract.responses import as_dict
 from npl_mcp.tools.npl import npl_load_tailored
@@ -147,7 +147,7 @@ def test_stored_question_files_are_no_documents(call: Call) -> None:
 
 def test_an_outcome_says_where_the_right_section_is(app: App) -> None:
     """Held, or what stood above, what no section has, and which selector is wrong."""
-    held, nowhere = ask(app, question_files(app)[0].questions)
+    held, nowhere = (ask_one(app, one) for one in question_files(app)[0].questions)
     assert (held.passed, held.rank, held.verdict, held.wrong) == (True, 1, "held", ())
     assert 50 < held.tokens <= 450
     assert (nowhere.passed, nowhere.rank) == (True, None)
@@ -177,10 +177,10 @@ def test_two_runs_differ_in_what_got_worse(app: App) -> None:
         *question_files(app)[0].questions,
         Question("How long is the warranty?", ("limits > ## Warranty",)),
     ]
-    before = list(ask(app, questions))
+    before = [ask_one(app, one) for one in questions]
     text = LIMITS.replace("## Upload size", "## Size of files") + "\n## Warranty\n\nIt is two years long.\n"
     (app.settings.roots[0] / "limits.md").write_text(text, encoding="utf-8")
-    differences = compare(before, ask(app, questions))
+    differences = compare(before, [ask_one(app, one) for one in questions])
     assert [(one.worse, one.better) for one in differences] == [(True, False), (False, True)]
     assert differences[0].after is not None
     assert "limits > ## Upload size" in differences[0].after.wrong[0]
