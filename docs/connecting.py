@@ -45,7 +45,7 @@ def _described(client: Client) -> Iterator[str]:
         yield f"```\n{expanded}\n```\n\n"
     elif client.link:
         yield f"[Add npl to {client.name}]({link(client)})\n\n"
-    path = client.places[-1].path.removeprefix("+/")
+    path = client.paths[-1].removeprefix("+/")
     language = path.rpartition(".")[2]
     yield f"`{path}`:\n\n```{language}\n{client.file(client.program(_command(client.folder)))}\n```\n"
 

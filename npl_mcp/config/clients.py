@@ -60,23 +60,12 @@ def _vscode_link(entry: Entry) -> str:
     return "https://insiders.vscode.dev/redirect?" + urlencode({"url": own})
 
 
-class EntryPlace(NamedTuple):
-    """The place of a client's entries for servers.
-
-    :param path: path of a file; ``~/`` is the home directory, ``+/`` the system's folder for settings. Other
-        paths are relative to the project.
-    :param keys: keys that lead to the servers by name; ``.`` stands for the path of the project.
-    """
-
-    path: str
-    keys: tuple[str, ...]
-
-
 class Client(NamedTuple):
     """A program that starts MCP servers or connects to them.
 
     :param name: name in its publisher's spelling.
-    :param places: places of its entries; new entries go to the last one.
+    :param paths: paths of its files with entries; new entries go to the last one. ``~/`` is the home
+        directory, ``+/`` the system's folder for settings; other paths are relative to the project.
     :param program: function from a command to the entry of a server that the client starts.
     :param address: function from an address and headers to the entry of a listening server; ``None`` if its
         file has no such entries.
@@ -86,10 +75,13 @@ class Client(NamedTuple):
     :param connect: command that adds a listening server without a token.
     :param header: option of that command for a header.
     :param link: function from an entry to a link that adds it.
+    :param key: key of the servers by name in its files.
+    :param by_project: whether the user's files have the same key for single projects, by the project's path
+        below ``projects``.
     """
 
     name: str
-    places: tuple[EntryPlace, ...]
+    paths: tuple[str, ...]
     program: Callable[[Sequence[str]], Entry] = _program
     address: Callable[[str, Mapping[str, str]], Entry] | None = _address
     folder: str = HERE
@@ -97,22 +89,20 @@ class Client(NamedTuple):
     connect: str | None = None
     header: str | None = None
     link: Callable[[Entry], str] | None = None
+    key: str = "mcpServers"
+    by_project: bool = False
 
     def file(self, entry: Entry) -> str:
         """Return the text of its file with one server, in one line if it is JSON."""
-        path, keys = self.places[-1]
-        if path.endswith(".toml"):
-            lines = [f"[{'.'.join((*keys, NAME))}]", *(f"{key} = {_toml_value(entry[key])}" for key in entry)]
+        if self.paths[-1].endswith(".toml"):
+            lines = [f"[{self.key}.{NAME}]", *(f"{key} = {_toml_value(entry[key])}" for key in entry)]
             return "\n".join(lines)
-        nested: Entry = {NAME: entry}
-        for key in reversed(keys):
-            nested = {key: nested}
-        return json.dumps(nested, ensure_ascii=False)
+        return json.dumps({self.key: {NAME: entry}}, ensure_ascii=False)
 
     def instruction(self, command: str | None, entry: Entry) -> tuple[str, str]:
         """Return the client with its file, and the text to write there, or the command to run instead."""
-        place = self.places[-1].path.removeprefix("+/")
-        return (self.name, command) if command else (f"{self.name} ({place})", self.file(entry))
+        path = self.paths[-1].removeprefix("+/")
+        return (self.name, command) if command else (f"{self.name} ({path})", self.file(entry))
 
     def adding(self, command: Sequence[str]) -> str | None:
         """Return the command that adds a server to start; ``None`` without one."""
@@ -136,31 +126,26 @@ def _toml_value(value: Any) -> str:
 CLIENTS = (
     Client(
         "Claude Code",
-        (
-            EntryPlace("~/.claude.json", ("mcpServers",)),
-            EntryPlace("~/.claude.json", ("projects", ".", "mcpServers")),
-            EntryPlace(".mcp.json", ("mcpServers",)),
-        ),
+        ("~/.claude.json", ".mcp.json"),
         program=_loaded_program,
         address=_typed_address,
         folder="${CLAUDE_PROJECT_DIR:-.}",
         add="claude mcp add npl -- {program} {arguments}",
         connect="claude mcp add --transport http npl {}",
         header='--header "{}"',
+        by_project=True,
     ),
     Client(
         "Codex",
-        (EntryPlace("~/.codex/config.toml", ("mcp_servers",)),),
+        ("~/.codex/config.toml",),
         address=partial(_address, named="http_headers"),
         add="codex mcp add npl -- {program} {arguments}",
         connect="codex mcp add npl --url {}",
+        key="mcp_servers",
     ),
     Client(
         "Gemini CLI",
-        (
-            EntryPlace("~/.gemini/settings.json", ("mcpServers",)),
-            EntryPlace(".gemini/settings.json", ("mcpServers",)),
-        ),
+        ("~/.gemini/settings.json", ".gemini/settings.json"),
         address=_typed_address,
         add="gemini mcp add npl {program} -- {arguments}",
         connect="gemini mcp add --transport http npl {}",
@@ -168,48 +153,44 @@ CLIENTS = (
     ),
     Client(
         "VS Code",
-        (EntryPlace("+/Code/User/mcp.json", ("servers",)), EntryPlace(".vscode/mcp.json", ("servers",))),
+        ("+/Code/User/mcp.json", ".vscode/mcp.json"),
         program=lambda command: {"type": "stdio", **_program(command)},
         address=_typed_address,
         folder="${workspaceFolder}",
         link=_vscode_link,
+        key="servers",
     ),
     Client(
         "Cursor",
-        (EntryPlace("~/.cursor/mcp.json", ("mcpServers",)), EntryPlace(".cursor/mcp.json", ("mcpServers",))),
+        ("~/.cursor/mcp.json", ".cursor/mcp.json"),
         folder="${workspaceFolder}",
         link=partial(_install_link, "cursor.com"),
     ),
     Client(
         "Claude Desktop",
-        (EntryPlace("+/Claude/claude_desktop_config.json", ("mcpServers",)),),
+        ("+/Claude/claude_desktop_config.json",),
         address=None,
         folder=SOME_FOLDER,
     ),
     Client(
         "Windsurf",
-        (EntryPlace("~/.codeium/windsurf/mcp_config.json", ("mcpServers",)),),
+        ("~/.codeium/windsurf/mcp_config.json",),
         address=partial(_address, at="serverUrl"),
         folder=SOME_FOLDER,
     ),
     Client(
         "LM Studio",
-        (EntryPlace("~/.lmstudio/mcp.json", ("mcpServers",)),),
+        ("~/.lmstudio/mcp.json",),
         folder=SOME_FOLDER,
         link=partial(_install_link, "lmstudio.ai"),
     ),
-    Client(
-        "Zed",
-        (
-            EntryPlace("~/.config/zed/settings.json", ("context_servers",)),
-            EntryPlace(".zed/settings.json", ("context_servers",)),
-        ),
-    ),
+    Client("Zed", ("~/.config/zed/settings.json", ".zed/settings.json"), key="context_servers"),
     Client(
         "opencode",
-        (EntryPlace("~/.config/opencode/opencode.json", ("mcp",)), EntryPlace("opencode.json", ("mcp",))),
+        ("~/.config/opencode/opencode.json", "opencode.json"),
         program=lambda command: {"type": "local", "command": list(command)},
         address=lambda url, headers: {"type": "remote", **_address(url, headers)},
+        key="mcp",
     ),
 )
 """Clients with known forms; the others accept the form of most of these."""
@@ -293,17 +274,18 @@ def configurations(home: Path, project: Path) -> list[Configuration]:
     bases = {"~/": home, "+/": home / (folder or ".config")}
     every: dict[Path, Configuration] = {}
     for client in CLIENTS:
-        for place in client.places:
-            base = bases.get(place.path[:2])
-            path = base / place.path[2:] if base else project / place.path
-            keys = [str(project) if key == "." else key for key in place.keys]
+        for text in client.paths:
+            base = bases.get(text[:2])
+            path = base / text[2:] if base else project / text
             limit = _MAX_BYTES if base else _MAX_CLONED_BYTES
-            found = _read_configuration(client.name, path, keys, limit)
-            if found is not None:
-                before = every.get(path, found)
-                problem = before.problem or found.problem
-                servers = {**before.servers, **found.servers}
-                every[path] = Configuration(client.name, path, servers, problem)
+            of_project = [("projects", str(project), client.key)] if base and client.by_project else []
+            for keys in ((client.key,), *of_project):
+                found = _read_configuration(client.name, path, keys, limit)
+                if found is not None:
+                    before = every.get(path, found)
+                    problem = before.problem or found.problem
+                    servers = {**before.servers, **found.servers}
+                    every[path] = Configuration(client.name, path, servers, problem)
     return list(every.values())
 
 

@@ -30,7 +30,7 @@ PAGES = sorted(ROOT.glob("*.md"))
 
 
 def read(client: Client, text: str) -> Any:
-    return read_toml(text) if client.places[-1].path.endswith(".toml") else json.loads(text)
+    return read_toml(text) if client.paths[-1].endswith(".toml") else json.loads(text)
 
 
 def fits(said: Any, client: str) -> bool:
@@ -50,7 +50,7 @@ def test_each_form_is_the_one_the_client_asks_for(client: Client) -> None:
         said = read(client, client.file(entry))
         assert fits(said, client.name)
         found = said
-        for key in (*client.places[-1].keys, clients.NAME):
+        for key in (client.key, clients.NAME):
             found = found[key]
         assert found == entry
         assert not fits(read(client, client.file({**entry, "comand": "x"})), client.name)
@@ -117,7 +117,7 @@ def test_what_the_pages_show_are_such_forms() -> None:
         text = page.read_text(encoding="utf-8")
         shown += re.findall(r"^```json\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
         links |= set(re.findall(r"https://[^\s)]+\?[^\s)]+", text))
-    keys = {client.places[-1].keys[0] for client in CLIENTS}
+    keys = {client.key for client in CLIENTS}
     forms = [said for said in map(json.loads, shown) if isinstance(said, dict) and keys & set(said)]
     assert len(forms) >= len(CLIENTS)
     assert [said for said in forms if not any(fits(said, name) for name in CASES)] == []
