@@ -236,7 +236,7 @@ class Guard:
             if over:
                 return
             if message["type"] == "http.response.start":
-                if _has_length(message):
+                if any(name.lower() == b"content-length" for name, _ in message.get("headers", ())):
                     start = message  # sent with the body, which may have no room
                     return
                 if body:
@@ -293,10 +293,6 @@ class Guard:
             body += part
             if not message.get("more_body", False):
                 return None
-
-
-def _has_length(message: Message) -> bool:
-    return any(name.lower() == b"content-length" for name, _ in message.get("headers", ()))
 
 
 async def _measured(body: bytearray) -> Refusal | None:

@@ -39,15 +39,13 @@ class Kept(Generic[T]):
 
         :raises Exception: the reason of a failed refresh.
         """
-        if self._last is None or (self._last.done() and self._is_old(self._last)):
+        is_old = time.monotonic() - self._asked_at >= self._seconds
+        if self._last is None or (self._last.done() and (is_old or _failed(self._last))):
             self._asked_at = time.monotonic()
             self._last = asyncio.create_task(anyio.to_thread.run_sync(self._ask))
             self._last.add_done_callback(_failed)
         # A disconnecting caller does not cancel the refresh for the others.
         return await asyncio.shield(self._last)
-
-    def _is_old(self, last: asyncio.Task[T]) -> bool:
-        return _failed(last) or time.monotonic() - self._asked_at >= self._seconds
 
 
 def _failed(ended: asyncio.Task[T]) -> bool:

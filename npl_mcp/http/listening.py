@@ -12,7 +12,7 @@ import stat
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -23,11 +23,12 @@ from sse_starlette.sse import AppStatus
 from uvicorn import Config, Server
 
 from npl_index.errors import InvalidRequestError
-from npl_mcp.config.server_state import ServerState
-from npl_mcp.config.settings import Listening, Settings
+from npl_mcp import __version__
+from npl_mcp.config.server_state import ServerState, process_start
+from npl_mcp.config.settings import Listening, Settings, search_places
 from npl_mcp.http.app import create_app
 from npl_mcp.http.policy import ENDING, STREAM_KEY, Policy, names
-from npl_mcp.http.service import check, describe_server, has_tokens, hold, needs_token, write_state
+from npl_mcp.http.service import Held, check, has_tokens, hold, needs_token, write_state
 from npl_mcp.server.server import quiet_libraries
 from npl_mcp.server.startup import allow_files, prepare_process
 from npl_mcp.stores.base.errors import StorageError, StoreError
@@ -55,26 +56,23 @@ _BACKLOG = 2048
 
 
 class _Server(Server):
-    """uvicorn's server with three callbacks.
+    """uvicorn's server, which ends at a signal, or when it has lost its data folder.
 
+    :param held: the lock of the data folder.
     :param ready: the callback once the server listens.
-    :param ending: the callback at the first signal.
-    :param lost: the check, each second, whether the server must end.
+    :param socket: the Unix socket to remove at the end.
     """
 
-    def __init__(
-        self, config: Config, ready: Callable[[], None], ending: Callable[[], None], lost: Callable[[], bool]
-    ) -> None:
+    def __init__(self, config: Config, held: Held, ready: Callable[[], None], socket: Path | None) -> None:
         super().__init__(config)
-        self._ready, self._ending, self._lost = ready, ending, lost
+        self._held, self._ready, self._socket = held, ready, socket
         self._silent: set[Any] = set()
         self._until = 0.0
-        self.told = threading.Event()
-        """Set once every call in flight has an answer."""
+        self._told = threading.Event()  # set once every call in flight has an answer
 
     async def on_tick(self, counter: int) -> bool:
         """Return whether to end; uvicorn calls this ten times a second."""
-        if counter % 10 == 0 and not self.should_exit and self._lost():
+        if counter % 10 == 0 and not self.should_exit and self._held.lost():
             self._end()
             self.should_exit = True
         if counter % (10 * HEAD_SECONDS) == 0:
@@ -100,7 +98,7 @@ class _Server(Server):
         for cycle in cut:
             await ENDING.end(cycle.scope, cycle.receive, cycle.send, begun=cycle.response_started)
             cycle.disconnected = True
-        self.told.set()
+        self._told.set()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen."""
@@ -115,7 +113,21 @@ class _Server(Server):
 
     def _end(self) -> None:
         self._until = time.monotonic() + GRACE_SECONDS
-        self._ending()
+        # Streams of calls get the time that other answers get.
+        AppStatus.enable_automatic_graceful_drain = False
+        # From now on, uvicorn would log a traceback of each request that it cuts off.
+        logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
+        # A worker thread cannot be interrupted, and Python waits for it: it may index a large file.
+        threading.Thread(target=self._end_at_last, daemon=True).start()
+
+    def _end_at_last(self) -> None:
+        code = 2 if self._held.lost() else 0  # the lock may be released meanwhile
+        self._told.wait(LAST_SECONDS - TELLING_SECONDS)
+        time.sleep(TELLING_SECONDS)
+        if self._socket is not None:
+            self._socket.unlink(missing_ok=True)
+        self._held.remove_state()
+        os._exit(code)
 
 
 def serve(settings: Settings, announce: Callable[[ServerState], None], flags: str = "{}") -> None:
@@ -132,14 +144,28 @@ def serve(settings: Settings, announce: Callable[[ServerState], None], flags: st
     prepare_process()
     allow_files(2 * MAX_CONNECTIONS)
     with hold(settings.data_folder) as held, _sockets(listening) as sockets:
-        port = _port_of(sockets)
+        # The address of a Unix socket is a path.
+        names_of = (one.getsockname() for one in sockets)
+        port: int | None = next((name[1] for name in names_of if isinstance(name, tuple)), None)
         own_token = secrets.token_urlsafe(32)
         token = listening.token or (own_token if needs_token(listening) else None)
-        guarded = token is not None or _closed(settings)
-        state = describe_server(_url(listening, port), listening.socket, own_token, guarded)
-        web, named = settings.web if state.url else "off", settings.web_url  # no browser reaches a socket
-        settings = replace(settings, web=web, web_url=named or state.url, own_url=named is None)
-        state = state._replace(pages=settings.page_url, serves=settings.serves, flags=flags)
+        url, named = _url(listening, port), settings.web_url
+        web = settings.web if url else "off"  # no browser reaches a socket
+        settings = replace(settings, web=web, web_url=named or url, own_url=named is None)
+        state = ServerState(
+            url=url,
+            socket=str(listening.socket.absolute()) if listening.socket else None,
+            pid=os.getpid(),
+            started=process_start(os.getpid()),
+            since=time.time(),
+            version=__version__,
+            token=own_token,
+            guarded=token is not None or _closed(settings),
+            places=search_places(),
+            pages=settings.page_url,
+            serves=settings.serves,
+            flags=flags,
+        )
         policy = Policy(
             names(listening, port),
             listening.origins,
@@ -154,36 +180,13 @@ def serve(settings: Settings, announce: Callable[[ServerState], None], flags: st
             write_state(settings.data_folder, state)
             announce(state)
 
-        def end_at_last() -> None:
-            code = 2 if held.lost() else 0  # the lock may be released meanwhile
-            server.told.wait(LAST_SECONDS - TELLING_SECONDS)
-            time.sleep(TELLING_SECONDS)
-            if listening.socket is not None:
-                listening.socket.unlink(missing_ok=True)
-            held.remove_state()
-            os._exit(code)
-
-        def ending() -> None:
-            # Streams of calls get the time that other answers get.
-            AppStatus.enable_automatic_graceful_drain = False
-            # From now on, uvicorn would log a traceback of each request that it cuts off.
-            logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
-            # A worker thread cannot be interrupted, and Python waits for it: it may index a large file.
-            threading.Thread(target=end_at_last, daemon=True).start()
-
         # uvicorn raises the signal again when it has ended; without handlers that would kill this process
         # before it has removed its files.
         signal.signal(signal.SIGTERM, lambda *_: None)
         signal.signal(signal.SIGINT, lambda *_: None)
-        server = _Server(_config(create_app(settings, policy)), ready, ending, held.lost)
-        server.run(sockets)
+        _Server(_config(create_app(settings, policy)), held, ready, listening.socket).run(sockets)
         if held.lost():
             raise StorageError(f"the data folder {settings.data_folder} was removed while the server ran")
-
-
-def _port_of(sockets: Sequence[socket.socket]) -> int | None:
-    """Return the port of the listening socket; the address of a Unix socket is a path."""
-    return next((name[1] for one in sockets if isinstance(name := one.getsockname(), tuple)), None)
 
 
 def _closed(settings: Settings) -> bool:

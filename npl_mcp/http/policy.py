@@ -174,7 +174,8 @@ class Policy:
                 return _to_sign_in(scope, headers) if page and admitted is NO_TOKEN else admitted
         if scope["method"] == "POST" and not page and not _is_json(headers):
             return NOT_JSON
-        if _declared(headers) > self.body_limit:
+        length = headers.get(b"content-length", b"0")
+        if length.isdigit() and int(length) > self.body_limit:
             return self.too_long
         agent = headers.get(b"user-agent", b"").decode("latin-1").split(" ", 1)[0]
         name, _, version = agent.partition("/")
@@ -249,8 +250,3 @@ def _bearer(headers: Mapping[bytes, bytes]) -> bytes:
 def _is_json(headers: Mapping[bytes, bytes]) -> bool:
     kind = headers.get(b"content-type", b"").partition(b";")[0]
     return kind.strip().lower() == b"application/json"
-
-
-def _declared(headers: Mapping[bytes, bytes]) -> int:
-    text = headers.get(b"content-length", b"0")
-    return int(text) if text.isdigit() else 0

@@ -18,7 +18,6 @@ from urllib.parse import urlsplit
 from npl_index.errors import InvalidRequestError, NPLError
 from npl_index.library.files import Folder
 from npl_index.library.locks import lock
-from npl_mcp import __version__
 from npl_mcp.cli.transports.base import TransportError
 from npl_mcp.cli.transports.http import UnixConnection, request
 from npl_mcp.config.server_state import (
@@ -26,10 +25,9 @@ from npl_mcp.config.server_state import (
     STATE_FILE,
     ServerState,
     is_held,
-    process_start,
     running_server,
 )
-from npl_mcp.config.settings import Listening, Settings, search_places
+from npl_mcp.config.settings import Listening, Settings
 from npl_mcp.stores.base.errors import StorageError, StoreError
 from npl_mcp.stores.base.opening import database_of
 from npl_mcp.stores.data_folder import Stores
@@ -54,22 +52,6 @@ _NO_SHELLS = ("nologin", "false", "sync", "true")
 
 class AlreadyRunningError(NPLError):
     """Another server uses the data folder."""
-
-
-def describe_server(url: str | None, socket: Path | None, token: str, guarded: bool) -> ServerState:
-    """Return the state of this process as a server; see :class:`ServerState` for the parameters."""
-    pid = os.getpid()
-    return ServerState(
-        url=url,
-        socket=str(socket.absolute()) if socket else None,
-        pid=pid,
-        started=process_start(pid),
-        since=time.time(),
-        version=__version__,
-        token=token,
-        guarded=guarded,
-        places=search_places(),
-    )
 
 
 def check(settings: Settings) -> None:

@@ -17,14 +17,18 @@ from typing import Any
 
 import pytest
 
-from npl_mcp.config.server_state import LOCK, STATE_FILE, is_held, process_start, read_state, running_server
-from npl_mcp.http import service
-from npl_mcp.http.service import (
-    AlreadyRunningError,
-    describe_server,
-    hold,
-    write_state,
+from npl_mcp import __version__
+from npl_mcp.config.server_state import (
+    LOCK,
+    STATE_FILE,
+    ServerState,
+    is_held,
+    process_start,
+    read_state,
+    running_server,
 )
+from npl_mcp.http import service
+from npl_mcp.http.service import AlreadyRunningError, hold, write_state
 from npl_mcp.http.serving import FORMER, NOT_RUNNING, main
 from tests.npl_mcp.http.http_server import (
     JSON,
@@ -41,6 +45,12 @@ from tests.npl_mcp.http.http_server import (
 from tests.npl_mcp.web.browsing import Visitor
 
 TOKEN = "a-token-of-this-test-alone"
+
+
+def described(url: str | None, socket: str | None) -> ServerState:
+    """Return the state of this process as a server."""
+    pid = os.getpid()
+    return ServerState(url, socket, pid, process_start(pid), time.time(), __version__, "t")
 
 
 def run(folder: Path, *flags: str, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -143,7 +153,7 @@ def test_no_other_process_is_stopped(tmp_path: Path) -> None:
     """A state file that names a process which is not the server does not lead to a signal."""
     with subprocess.Popen(["sleep", "60"]) as bystander:
         try:
-            state = describe_server("http://127.0.0.1:1", None, "t", guarded=False)
+            state = described("http://127.0.0.1:1", None)
             write_state(tmp_path, state._replace(pid=bystander.pid))
             assert service.stop(tmp_path) is None
             with hold(tmp_path):
@@ -178,7 +188,7 @@ def test_the_state_file_is_whole_and_private(tmp_path: Path) -> None:
     """Its mode is 0600 whatever stood there before, and what is written is read."""
     (tmp_path / STATE_FILE).write_text("old", encoding="utf-8")
     (tmp_path / STATE_FILE).chmod(0o666)
-    state = describe_server(None, tmp_path / "s", "t", guarded=True)
+    state = described(None, str(tmp_path / "s"))
     write_state(tmp_path, state)
     assert read_state(tmp_path) == state
     assert stat.S_IMODE((tmp_path / STATE_FILE).stat().st_mode) == 0o600
