@@ -14,7 +14,7 @@ from pathlib import Path
 
 from npl_index.errors import NPLError
 from npl_mcp import __version__
-from npl_mcp.cli.commands import config, doctor, indexes, library, stores, token
+from npl_mcp.cli.commands import doctor, indexes, library, stores, token
 from npl_mcp.cli.terminal.arguments import JSON, Commands, Program, argument
 from npl_mcp.cli.terminal.display import USAGE, CommandResult, Display, progress, run_program
 from npl_mcp.cli.terminal.options import add_options, settings_of
@@ -29,7 +29,7 @@ from npl_mcp.server.startup import lasting
 NAME = "npl-mcp"
 
 COMMANDS = Commands()
-for _module in (stores, indexes, doctor, token, library, config):
+for _module in (stores, indexes, doctor, token, library):
     COMMANDS.update(_module.COMMANDS)
 
 _FOLDERS = ("--root", "--data-dir", "--project")

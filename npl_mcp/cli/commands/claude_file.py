@@ -20,7 +20,7 @@ STATUSES = ("outdated", "missing", "current", "extra", "newer")
 MAX_BYTES = 16 * 1024 * 1024
 """Bytes of the file, as for all documents."""
 
-COMMANDS = Commands()
+COMMANDS = Commands(connected)
 
 
 @COMMANDS.add(
@@ -32,7 +32,6 @@ COMMANDS = Commands()
     switch("--dry-run", help="print the changes without writing them"),
     switch("--json", help="print the versions as JSON"),
 )
-@connected
 def _init_claude(given: Namespace, connection: ServerConnection, display: Display) -> int:
     """Put versioned prompts into CLAUDE.md and keep them up to date."""
     target: str = given.target

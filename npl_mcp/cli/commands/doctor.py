@@ -1,4 +1,4 @@
-"""``npl-mcp doctor``: checks of this installation, with remedies."""
+"""``npl-mcp doctor`` and ``config show``: checks of this installation with remedies, and its settings."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ import shutil
 import sys
 from collections.abc import Iterator, Mapping
 from importlib.metadata import distribution
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from npl_index.errors import DocumentTooLargeError, NPLError
+from npl_index.choices import Weights
+from npl_index.errors import DocumentTooLargeError, NPLError, escaped
 from npl_index.index.driver import FTS5_REMEDY, driver, missing_search
 from npl_index.library.catalog import Root
 from npl_index.library.references import MARKDOWN_SUFFIXES
@@ -33,7 +35,7 @@ from npl_mcp.config.child_processes import find_program
 from npl_mcp.config.clients import READING, Configuration, configurations
 from npl_mcp.config.programs import python
 from npl_mcp.config.server_state import is_held, running_server
-from npl_mcp.config.settings import Settings
+from npl_mcp.config.settings import SETTINGS, Settings, given_settings
 from npl_mcp.stores.base.database import HEAD
 from npl_mcp.stores.base.errors import RESTORE
 from npl_mcp.stores.base.extras import EXTRAS, is_installed
@@ -247,3 +249,35 @@ def _lists_all(server: Mapping[str, Any]) -> bool:
     """Return whether a client starts a server that lists all tools."""
     chosen = re.search("--domains|--small-list|NPL_DOMAINS|NPL_SMALL_LIST", str(server))
     return "command" in server and chosen is None
+
+
+@COMMANDS.add("config show", JSON)
+def _show(given: argparse.Namespace, settings: Settings) -> CommandResult:
+    """Show every setting with its source: flag, variable, npl.toml or default."""
+    sources = given_settings(flags=vars(given))
+    rows = []
+    for name, setting in SETTINGS.items():
+        value = _json_value(attrgetter(setting.shown or setting.attribute)(settings))
+        value = "(not shown)" if setting.secret and value is not None else value
+        source = sources[name].source if name in sources else "default"
+        rows.append({"name": name, "value": value, "source": source})
+    shown = [(str(row["name"]), _cell(row["value"]), str(row["source"])) for row in rows]
+    widths = [max(len(row[column]) for row in shown if len(row[column]) <= 40) for column in (0, 1)]
+    table = (f"{name:{widths[0]}}  {value:{widths[1]}}  {source}" for name, value, source in shown)
+    return CommandResult("\n".join(table), rows)
+
+
+def _json_value(value: object) -> object:
+    if isinstance(value, tuple):
+        return [_json_value(item) for item in value]
+    if isinstance(value, Weights):
+        return [value.name, value.content, value.topic]
+    return value if value is None or isinstance(value, (bool, int, float)) else str(value)
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(_cell, value)) or "-"
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return "-" if value is None else escaped(str(value))

@@ -9,10 +9,8 @@ from collections.abc import Sequence
 from npl_mcp.cli.commands import (
     claude_file,
     edit,
-    map_block,
     raw_files,
     section_commands,
-    skill,
     test,
 )
 from npl_mcp.cli.commands.groups import TYPES, read_groups
@@ -103,7 +101,7 @@ _OPTIONS = (
     switch("--verbose", help="accepted for compatibility, no effect"),
 )
 COMMANDS = Commands()
-for _module in (section_commands, map_block, edit, test, skill, raw_files, claude_file):
+for _module in (section_commands, edit, test, raw_files, claude_file):
     COMMANDS.update(_module.COMMANDS)
 for _name, _what in TYPES.items():
     _usage = f"npl-load [--quiet] {_name} [OPTION ...] [NAME ...]"

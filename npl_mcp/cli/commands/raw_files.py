@@ -20,18 +20,16 @@ NO_AGENTS = "No agents found in search paths"
 MAX_MATCHES = 3
 """Matches of each notation that ``--matches`` shows."""
 
-COMMANDS = Commands()
+COMMANDS = Commands(connected)
 
 
 @COMMANDS.add("schema", option("item", "NAME"))
-@connected
 def _schema(given: Namespace, connection: ServerConnection, display: Display) -> int:
     """Print the SQL of a schema."""
     return _print_content(connection.call("items_raw", kind="schema", name=given.item), given, display)
 
 
 @COMMANDS.add("init")
-@connected
 def _init(given: Namespace, connection: ServerConnection, display: Display) -> int:
     """Print the core reference, npl.md."""
     return _print_content(connection.call("items_raw", kind="init"), given, display)
@@ -48,7 +46,6 @@ def _init(given: Namespace, connection: ServerConnection, display: Display) -> i
     switch("--json", help="with --list: print JSON"),
     switch("--definition", help="append the NPL that the agent needs"),
 )
-@connected
 def _agent(given: Namespace, connection: ServerConnection, display: Display) -> int:
     """Print an agent, or list agents."""
     if given.list:
@@ -133,7 +130,6 @@ def _description(agent: Mapping[str, Any]) -> str:
     switch("--matches", help=f"show the first {MAX_MATCHES} of each"),
     JSON,
 )
-@connected
 def _notation(given: Namespace, connection: ServerConnection, display: Display) -> CommandResult | int:
     """Count the NPL notations in a text."""
     source = f"file {given.file}" if given.file else "standard input"

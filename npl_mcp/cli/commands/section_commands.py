@@ -22,8 +22,6 @@ _TRAIT = re.compile(rf"\[\s*({'|'.join(FLAG_SPELLINGS).replace('_', '[-_]')})\s*
 _ATTRIBUTES = {"table": "has_tables", "code": "has_code", "example": "has_examples"}
 _ATTRIBUTES["definition-list"] = "has_definitions"
 
-COMMANDS = Commands()
-
 
 def _with_targets(run: Callable[[Namespace, ServerConnection, Display], None]) -> Run:
     """Return the runner of a command whose documents need their own connection."""
@@ -42,6 +40,9 @@ def _with_targets(run: Callable[[Namespace, ServerConnection, Display], None]) -
                 run(given, connection, display)
 
     return command
+
+
+COMMANDS = Commands(_with_targets)
 
 
 def run_items(given: Namespace, connection: ServerConnection, display: Display) -> int:
@@ -146,7 +147,6 @@ def _branches(headings: Sequence[Mapping[str, Any]], indent: str) -> Iterator[st
     *OUTPUT,
     tool="content_tailored",
 )
-@_with_targets
 def _tailored(given: Namespace, connection: ServerConnection, display: Display) -> None:
     """Load only the sections that a task needs, within a token budget."""
     if not any(text.strip() for text in (*given.words, *(given.topics or ()), *(given.selectors or ()))):
@@ -193,7 +193,6 @@ def _print_answer(data: Any, given: Namespace, display: Display) -> None:
     *OUTPUT,
     tool="npl_section_index",
 )
-@_with_targets
 def _index(given: Namespace, connection: ServerConnection, display: Display) -> None:
     """List the sections of files with their sizes."""
     data = connection.ask(
@@ -215,7 +214,6 @@ def _index(given: Namespace, connection: ServerConnection, display: Display) -> 
     *OUTPUT,
     tool="search",
 )
-@_with_targets
 def _search(given: Namespace, connection: ServerConnection, display: Display) -> None:
     """List the sections that contain words, one line a section."""
     if not any(word.strip() for word in given.words):

@@ -23,8 +23,6 @@ PAGE = 1_000
 _SESSION = option("--session", "ID", "session; by default the current one", dest="session_id")
 _AGENT = option("--agent", "ID", dest="agent_id", required=True)
 
-COMMANDS = Commands()
-
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run one command and return the exit code.
@@ -56,8 +54,10 @@ def _failed(reply: Mapping[str, Any], given: Namespace, display: Display) -> int
     return NO_SESSION
 
 
+COMMANDS = Commands(_on_session)
+
+
 @COMMANDS.add("init", option("--id", "ID", dest="session_id"), option("--task", "TEXT"), tool="worklog_open")
-@_on_session
 def _init(given: Namespace, connection: ServerConnection, display: Display) -> None:
     """Start a session and print its id."""
     data = connection.ask("worklog_open", session_id=given.session_id, task=given.task)
@@ -67,7 +67,6 @@ def _init(given: Namespace, connection: ServerConnection, display: Display) -> N
 
 
 @COMMANDS.add("current")
-@_on_session
 def _current(_: Namespace, connection: ServerConnection, display: Display) -> int:
     """Print the id of the current session."""
     data = connection.ask("worklog_current")
@@ -89,7 +88,6 @@ def _current(_: Namespace, connection: ServerConnection, display: Display) -> in
     _SESSION,
     tool="worklog_log",
 )
-@_on_session
 def _log(given: Namespace, connection: ServerConnection, display: Display) -> int:
     """Append an entry."""
     try:
@@ -119,7 +117,6 @@ def _log(given: Namespace, connection: ServerConnection, display: Display) -> in
     JSON,
     tool="worklog_read",
 )
-@_on_session
 def _read_entries(given: Namespace, connection: ServerConnection, display: Display) -> int:
     """Print the entries that an agent has not read yet."""
     # Each page is printed at once: the server has marked it as read, and the next page may fail.
@@ -170,7 +167,6 @@ def _print_json(value: object, display: Display) -> None:
 
 
 @COMMANDS.add("status", _SESSION, JSON)
-@_on_session
 def _status(given: Namespace, connection: ServerConnection, display: Display) -> None:
     """Describe a session."""
     data = connection.ask("worklog_status", session_id=given.session_id or None)
@@ -194,7 +190,6 @@ def _session_lines(session: Mapping[str, Any]) -> Iterator[str]:
 
 
 @COMMANDS.add("list", switch("--all", help="also archived sessions, with their names for --session"), JSON)
-@_on_session
 def _list_sessions(given: Namespace, connection: ServerConnection, display: Display) -> None:
     """List the sessions, the newest first; * marks the current one."""
     sessions = connection.ask("worklog_sessions", archived=given.all)["sessions"]
@@ -218,7 +213,6 @@ def _session_name(session: Mapping[str, Any]) -> str:
 
 
 @COMMANDS.add("close", switch("--archive", help="also move the session to the archive"), _SESSION)
-@_on_session
 def _close(given: Namespace, connection: ServerConnection, display: Display) -> None:
     """Close a session for good."""
     session = given.session_id or None
@@ -233,7 +227,6 @@ def _close(given: Namespace, connection: ServerConnection, display: Display) -> 
     option("folder", "FOLDER", nargs="?"),
     tool="worklog_export",
 )
-@_on_session
 def _export(given: Namespace, connection: ServerConnection, display: Display) -> None:
     """Write a session to files, in .npl/sessions or FOLDER."""
     data = connection.ask("worklog_export", session_id=given.session_id, folder=given.folder)
@@ -241,7 +234,6 @@ def _export(given: Namespace, connection: ServerConnection, display: Display) ->
 
 
 @COMMANDS.add("import")
-@_on_session
 def _import(_: Namespace, connection: ServerConnection, display: Display) -> None:
     """Import the sessions of .npl/sessions that the database does not have."""
     data = connection.ask("worklog_import")

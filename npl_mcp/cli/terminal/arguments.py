@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
 from npl_mcp import __version__
 from npl_mcp.config.completion import SHELLS, parsers_of, script
@@ -161,6 +161,8 @@ class ProgramParser(argparse.ArgumentParser):
 Run = Callable[[argparse.Namespace, Any], Any]
 """Function of a command; it takes the arguments, and the display or the settings."""
 
+Function = TypeVar("Function", bound=Callable[..., Any])
+
 
 @dataclass(frozen=True)
 class Command:
@@ -185,18 +187,25 @@ class Command:
 
 
 class Commands(dict[str, Command]):
-    """Commands by name. A command of a group has two words, the first of which is the group's name."""
+    """Commands by name. A command of a group has two words, the first of which is the group's name.
 
-    def add(self, name: str, *arguments: Argument, **more: Any) -> Callable[[Run], Run]:
+    :param runner: decorator of all functions that :meth:`add` takes, e.g. for a connection to the tools.
+    """
+
+    def __init__(self, runner: Callable[[Callable[..., Any]], Run] | None = None) -> None:
+        super().__init__()
+        self._runner = runner
+
+    def add(self, name: str, *arguments: Argument, **more: Any) -> Callable[[Function], Function]:
         """Return a decorator that makes a function a command; the docstring is its help.
 
         :param arguments: arguments of the command.
         :param more: further fields of :class:`Command`.
         """
 
-        def register(run: Run) -> Run:
+        def register(run: Function) -> Function:
             text = " ".join((run.__doc__ or "").split()).removesuffix(".")
-            self[name] = Command(text, run, arguments, **more)
+            self[name] = Command(text, self._runner(run) if self._runner else run, arguments, **more)
             return run
 
         return register

@@ -29,24 +29,14 @@ class StdioTransport:
 
     :param roots: roots of the server; by default those of the environment.
     :param command: command that starts the server; by default that of this installation.
-    :param start_seconds: time limit of the start.
-    :param call_seconds: time limit of a call.
     """
 
     name, local = "the server over standard streams", True
 
-    def __init__(
-        self,
-        roots: Sequence[Path] = (),
-        command: Sequence[str] | None = None,
-        *,
-        start_seconds: float = START_SECONDS,
-        call_seconds: float = CALL_SECONDS,
-    ) -> None:
+    def __init__(self, roots: Sequence[Path] = (), command: Sequence[str] | None = None) -> None:
         # Answers contain the warnings of the log as well, and this program reads JSON.
         self._command = [*(command or [*python(SERVER), "--log-level", "ERROR", "--format", "json"])]
         self._command += [word for root in roots for word in ("--root", str(root))]
-        self._start_seconds, self._call_seconds = start_seconds, call_seconds
         self._stack = ExitStack()
         self._connected: tuple[BlockingPortal, Client[ClientTransport]] | None = None
 
@@ -85,7 +75,7 @@ class StdioTransport:
             keep_alive=False,
             log_file=sys.__stderr__,
         )
-        client = Client(transport, init_timeout=self._start_seconds, timeout=self._call_seconds)
+        client = Client(transport, init_timeout=START_SECONDS, timeout=CALL_SECONDS)
         portal = self._stack.enter_context(start_blocking_portal())
         try:
             self._stack.enter_context(portal.wrap_async_context_manager(client))

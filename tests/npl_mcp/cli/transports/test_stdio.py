@@ -10,6 +10,7 @@ import pytest
 
 from npl_mcp import __version__
 from npl_mcp.cli.commands import worklog
+from npl_mcp.cli.transports import stdio
 from npl_mcp.cli.transports.base import TransportError
 from npl_mcp.cli.transports.in_process import InProcess
 from npl_mcp.cli.transports.stdio import StdioTransport
@@ -50,8 +51,8 @@ def answering(answer: object = GOOD, name: str = "npl", version: str = __version
     return ANSWERING.replace("NAME", repr(name)).replace("VERSION", repr(version)).replace("ANSWER", code)
 
 
-def called(script: str, start: float = 30.0, call: float = 30.0) -> dict[str, Any]:
-    server = StdioTransport(command=[sys.executable, "-c", script], start_seconds=start, call_seconds=call)
+def called(script: str) -> dict[str, Any]:
+    server = StdioTransport(command=[sys.executable, "-c", script])
     try:
         return server.call("x", {"a": "ü"})
     finally:
@@ -85,13 +86,16 @@ def test_a_server_that_fails(script: str, problem: str, sent: bool) -> None:
 
 
 @pytest.mark.thorough
-def test_a_server_that_hangs_is_ended() -> None:
+def test_a_server_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     """At the start, and in a call; and a program that does not exist is no server."""
-    with pytest.raises(TransportError, match="did not start") as raised:
-        called("import time\ntime.sleep(60)", start=0.2)
+    with monkeypatch.context() as patch:
+        patch.setattr(stdio, "START_SECONDS", 0.2)
+        with pytest.raises(TransportError, match="did not start") as raised:
+            called("import time\ntime.sleep(60)")
     assert not raised.value.sent
+    monkeypatch.setattr(stdio, "CALL_SECONDS", 0.5)
     with pytest.raises(TransportError, match="timed out") as raised:
-        called(answering("__import__('time').sleep(60)"), call=0.5)
+        called(answering("__import__('time').sleep(60)"))
     assert raised.value.sent
     server = StdioTransport(command=["/nowhere/npl"])
     with pytest.raises(TransportError, match="did not start"):
