@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
-from npl_index.answer.assembling import Known, selected_lines
+from npl_index.answer.assembling import selected_lines
 from npl_index.answer.document_set import DocumentSet
 from npl_index.answer.forms import Form, Json, Markdown
 from npl_index.answer.suggestions import Companions
-from npl_index.answer.tailoring import Answered, Findings, TailorRequest, answer, find
+from npl_index.answer.tailoring import TailorRequest, answer, find
 from npl_index.errors import NPLError, SectionNotFoundError
 from npl_index.library.documents import DocumentRef
+from npl_index.markdown.sections import Span
 from npl_index.selectors.grammar import compile_selector
 from npl_index.selectors.matching import Scope
 from npl_index.selectors.selection import Selected, heads_in, select_in
@@ -147,43 +148,32 @@ async def _asked(app: App, question: Question, ref: DocumentRef) -> Asked:
             made = answer(request, found, documents, form, Companions())
             selected, wrong = _right(documents, question)
             right = selected_lines(documents, [one for _, one in selected])
-            outcome = _outcome(question, documents, found, made, right, wrong)
-            parts = (part for unit in made.packed.kept for part in unit.parts if part.place in right)
-            shown = "\n\n".join(map(made.documents.part_text, parts))
+            shown = [part for unit in made.packed.kept for part in unit.parts]
+            ranked = [(hit.document, hit.section) for hit in found.hits]
+            rank = next((number for number, place in enumerate(ranked, 1) if place in right), None)
+            if question.answers:
+                held = any(_overlap(part.lines, span) for part in shown for span in right.get(part.place, ()))
+                above = ranked[: min(MAX_ABOVE, rank - 1)] if rank else ranked[:MAX_ABOVE]
+            else:
+                held, above = not shown, [part.place for part in shown][:MAX_ABOVE]
+            outcome = Outcome(
+                question=question,
+                held=held,
+                rank=rank,
+                tokens=documents.counter.count(made.written.text),
+                verdict=found.evidence.verdict,
+                absent=found.evidence.absent,
+                above=tuple(documents.selector(one, own=True, by_path=True) for one in dict.fromkeys(above)),
+                wrong=wrong,
+            )
+            texts = map(made.documents.part_text, (part for part in shown if part.place in right))
             places = ((text, documents.path(one.tree), one.head) for text, one in selected)
-            return Asked(outcome, shown, "\n\n".join(map(documents.text, right)), tuple(places))
+            whole = "\n\n".join(map(documents.text, right))
+            return Asked(outcome, "\n\n".join(texts), whole, tuple(places))
 
 
-def _outcome(
-    question: Question,
-    documents: DocumentSet,
-    found: Findings,
-    made: Answered,
-    right: Known,
-    wrong: tuple[str, ...],
-) -> Outcome:
-    shown = [part for unit in made.packed.kept for part in unit.parts]
-    places = [(hit.document, hit.section) for hit in found.hits]
-    rank = next((number for number, place in enumerate(places, 1) if place in right), None)
-    if question.answers:
-        held = any(_overlaps(part.lines.start, part.lines.stop, right.get(part.place, ())) for part in shown)
-        above = places[: min(MAX_ABOVE, rank - 1)] if rank else places[:MAX_ABOVE]
-    else:
-        held, above = not shown, [part.place for part in shown][:MAX_ABOVE]
-    return Outcome(
-        question=question,
-        held=held,
-        rank=rank,
-        tokens=documents.counter.count(made.written.text),
-        verdict=found.evidence.verdict,
-        absent=found.evidence.absent,
-        above=tuple(documents.selector(place, own=True, by_path=True) for place in dict.fromkeys(above)),
-        wrong=wrong,
-    )
-
-
-def _overlaps(start: int, stop: int, spans: Sequence[Any]) -> bool:
-    return any(start < span.stop and span.start < stop for span in spans)
+def _overlap(one: Span, other: Span) -> bool:
+    return one.start < other.stop and other.start < one.stop
 
 
 def _right(documents: DocumentSet, question: Question) -> tuple[list[tuple[str, Selected]], tuple[str, ...]]:

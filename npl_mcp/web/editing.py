@@ -38,21 +38,30 @@ def form(found: Data, yours: str | None = None, preview: str | None = None) -> D
 async def saved(
     visit: Visit,
     read: Callable[[], Awaitable[Data]],
+    gone: Data,
     write: Callable[[str, str], Awaitable[str]],
 ) -> str | Shown:
     """Perform the request of a section's form: a preview or a save.
 
     :param read: the function that returns the current section.
+    :param gone: the data of the form without a section, which was renamed or removed meanwhile.
     :param write: the function that writes a text over the section with a digest, and returns the next page.
     """
+
+    async def current() -> Data:
+        try:
+            return await read()
+        except CallError:
+            return {**gone, "content": "", "digest": ""}
+
     digest, yours, seen = (visit.form.get(name, "") for name in ("digest", "text", "seen"))
     if visit.form.get("action") == "preview":
-        found = {**await read(), "digest": digest, "content": seen}
+        found = {**await current(), "digest": digest, "content": seen}
         return Shown(TEMPLATE, form(found, yours, yours), 200)
     try:
         return await write(yours, digest)
     except CallError as error:
-        found = await read()
+        found = await current()
         data: dict[str, Any] = {**form(found, yours), "message": error.message}
         if found["digest"] == digest:
             return Shown(TEMPLATE, data, error.status)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -141,18 +142,13 @@ async def save_section(visit: Visit) -> str | Shown:
     """Write a section, unless it has changed since the form showed it."""
     key, section = visit.path("key"), visit.form.get("section", "")
 
-    async def read() -> Data:
-        try:
-            return await _section(visit, section)
-        except CallError:  # renamed or removed meanwhile
-            return {"key": key, "section": section, "content": "", "digest": "", **_around(key)}
-
     async def write(text: str, digest: str) -> str:
         given = {"operation": "replace", "section": section, "content": text, "expect": digest}
         written = await visit.call("manage_cr_sections", key=key, **given)
         return address(f"/changes/{written['key']}") + "#text"
 
-    return await saved(visit, read, write)
+    gone = {"key": key, "section": section, **_around(key)}
+    return await saved(visit, partial(_section, visit, section), gone, write)
 
 
 async def save_attributes(visit: Visit) -> str | Shown:

@@ -32,6 +32,9 @@ COLUMNS = (
 VIEWS = {"both": "Side by side", "text": "Text", "source": "Source", "links": "Links"}
 """Views of a file, by their names in addresses, with titles."""
 
+ACTION = "/documents/section"
+"""Address of the form of a section."""
+
 ANCHOR = "s-"
 """Prefix of the anchors of headings, which keeps them apart from the ids of the page."""
 
@@ -155,19 +158,12 @@ async def edit(visit: Visit) -> Data:
 async def _section(visit: Visit, file: str, selector: str) -> Data:
     found = await visit.call("documents_section", file=file, selector=selector)
     above = (("Documents", "/documents"), (file, f"/documents/{file}"))
-    return {**found, "section": selector, "_action": "/documents/section", "_above": above}
+    return {**found, "section": selector, "_action": ACTION, "_above": above}
 
 
 async def save(visit: Visit) -> str | Shown:
     """Write the own text of a section, unless it has changed since the form showed it."""
     file, selector = visit.form.get("file", ""), visit.form.get("section", "")
-
-    async def read() -> Data:
-        try:
-            return await _section(visit, file, selector)
-        except CallError:  # renamed or removed meanwhile
-            gone = {"file": file, "section": selector, "content": "", "digest": ""}
-            return {**gone, "_action": "/documents/section", "_above": (("Documents", "/documents"),)}
 
     async def write(text: str, digest: str) -> str:
         own = f"{selector} [depth=0]"
@@ -175,7 +171,8 @@ async def save(visit: Visit) -> str | Shown:
         written = await visit.call("npl_update_section", file=file, **given)
         return to_document(written["file"], selector=written["selector"].removesuffix(" [depth=0]"))
 
-    return await saved(visit, read, write)
+    gone = {"file": file, "section": selector, "_action": ACTION, "_above": (("Documents", "/documents"),)}
+    return await saved(visit, partial(_section, visit, file, selector), gone, write)
 
 
 FINDINGS = (
@@ -197,7 +194,7 @@ async def health(visit: Visit) -> Data:
 DECLARED = (
     WebPage("/documents", everything, "documents.html", "npl", "Documents"),
     WebPage("/documents/edit", edit, TEMPLATE, "npl"),
-    Action("/documents/section", save),
+    Action(ACTION, save),
     WebPage("/documents/health", health, "health.html", "npl"),
     WebPage("/documents/{file:path}", documents, "documents.html", "npl"),
 )
