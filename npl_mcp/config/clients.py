@@ -166,12 +166,7 @@ CLIENTS = (
         folder="${workspaceFolder}",
         link=partial(_install_link, "cursor.com"),
     ),
-    Client(
-        "Claude Desktop",
-        ("+/Claude/claude_desktop_config.json",),
-        address=None,
-        folder=SOME_FOLDER,
-    ),
+    Client("Claude Desktop", ("+/Claude/claude_desktop_config.json",), address=None, folder=SOME_FOLDER),
     Client(
         "Windsurf",
         ("~/.codeium/windsurf/mcp_config.json",),
@@ -179,10 +174,7 @@ CLIENTS = (
         folder=SOME_FOLDER,
     ),
     Client(
-        "LM Studio",
-        ("~/.lmstudio/mcp.json",),
-        folder=SOME_FOLDER,
-        link=partial(_install_link, "lmstudio.ai"),
+        "LM Studio", ("~/.lmstudio/mcp.json",), folder=SOME_FOLDER, link=partial(_install_link, "lmstudio.ai")
     ),
     Client("Zed", ("~/.config/zed/settings.json", ".zed/settings.json"), key="context_servers"),
     Client(

@@ -26,10 +26,7 @@ def parsers_of(parser: argparse.ArgumentParser, command: str = "") -> dict[str, 
 
 
 def script(
-    shell: str,
-    parser: argparse.ArgumentParser,
-    names: str = ":",
-    named: Mapping[str, Collection[str]] = {},
+    shell: str, parser: argparse.ArgumentParser, names: str = ":", named: Mapping[str, Collection[str]] = {}
 ) -> str:
     """Return the completion script of a program.
 

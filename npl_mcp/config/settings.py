@@ -251,10 +251,7 @@ class Settings:
 
     @classmethod
     def from_env(
-        cls,
-        env: Mapping[str, str] | None = None,
-        flags: Mapping[str, object] | None = None,
-        **values: object,
+        cls, env: Mapping[str, str] | None = None, flags: Mapping[str, object] | None = None, **values: object
     ) -> Settings:
         """Read flags, the environment and the files.
 

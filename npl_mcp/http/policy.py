@@ -24,14 +24,7 @@ from npl_mcp.http.identities import Identities, owner
 from npl_mcp.stores.base.errors import StoreError
 from npl_mcp.tools.contract.error_codes import ErrorCode
 from npl_mcp.tools.contract.responses import FailedReply, as_dict, encode
-from npl_mcp.web.browsers import (
-    SIGN_IN,
-    is_from_elsewhere,
-    is_page,
-    needs_nobody,
-    signed_in,
-    wants_html,
-)
+from npl_mcp.web.browsers import SIGN_IN, is_from_elsewhere, is_page, needs_nobody, signed_in, wants_html
 
 READY = "/readyz"
 

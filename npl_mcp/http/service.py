@@ -20,13 +20,7 @@ from npl_index.library.files import Folder
 from npl_index.library.locks import lock
 from npl_mcp.cli.transports.base import TransportError
 from npl_mcp.cli.transports.http import UnixConnection, request
-from npl_mcp.config.server_state import (
-    LOCK,
-    STATE_FILE,
-    ServerState,
-    is_held,
-    running_server,
-)
+from npl_mcp.config.server_state import LOCK, STATE_FILE, ServerState, is_held, running_server
 from npl_mcp.config.settings import Listening, Settings
 from npl_mcp.stores.base.errors import StorageError, StoreError
 from npl_mcp.stores.base.opening import database_of

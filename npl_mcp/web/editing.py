@@ -36,10 +36,7 @@ def form(found: Data, yours: str | None = None, preview: str | None = None) -> D
 
 
 async def saved(
-    visit: Visit,
-    read: Callable[[], Awaitable[Data]],
-    gone: Data,
-    write: Callable[[str, str], Awaitable[str]],
+    visit: Visit, read: Callable[[], Awaitable[Data]], gone: Data, write: Callable[[str, str], Awaitable[str]]
 ) -> str | Shown:
     """Perform the request of a section's form: a preview or a save.
 

@@ -27,14 +27,7 @@ from npl_mcp.stores.requests import PARAMETER
 from npl_mcp.tools.access import sees_domain
 from npl_mcp.tools.contract.error_codes import ErrorCode, code_of
 from npl_mcp.tools.domains import domains_named
-from npl_mcp.web.browsers import (
-    NAME_COOKIE,
-    SESSION_COOKIE,
-    TOKEN_COOKIE,
-    cookies,
-    form_token,
-    kept_in,
-)
+from npl_mcp.web.browsers import NAME_COOKIE, SESSION_COOKIE, TOKEN_COOKIE, cookies, form_token, kept_in
 from npl_mcp.web.calling import STATUS, call, text_of
 
 T = TypeVar("T")

@@ -62,11 +62,7 @@ def _index(given: argparse.Namespace, settings: Settings) -> CommandResult:
     return CommandResult(text, data, gathered.unreadable)
 
 
-@COMMANDS.add(
-    "cache",
-    argument("step", nargs="?", choices=STEPS, metavar="|".join(STEPS), help=_STEPS),
-    JSON,
-)
+@COMMANDS.add("cache", argument("step", nargs="?", choices=STEPS, metavar="|".join(STEPS), help=_STEPS), JSON)
 def _cache(given: argparse.Namespace, settings: Settings) -> CommandResult:
     """Show the folders in the index."""
     with closing(IndexDatabase(settings.data_folder)) as database:

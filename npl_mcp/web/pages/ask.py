@@ -311,7 +311,4 @@ async def keep(visit: Visit) -> str:
     return visit.here(**{RIGHT: visit.form.getlist(RIGHT)})
 
 
-DECLARED = (
-    WebPage(PATH, ask, "ask.html", "npl", "Ask"),
-    Action(PATH, keep, writes=False),
-)
+DECLARED = (WebPage(PATH, ask, "ask.html", "npl", "Ask"), Action(PATH, keep, writes=False))
