@@ -15,9 +15,8 @@ from pathlib import Path
 from npl_index.errors import NPLError
 from npl_mcp import __version__
 from npl_mcp.cli.commands import doctor, indexes, library, stores, token
-from npl_mcp.cli.terminal.arguments import JSON, Commands, Program, argument
+from npl_mcp.cli.terminal.arguments import JSON, Commands, Program, add_options, argument, settings_of
 from npl_mcp.cli.terminal.display import USAGE, CommandResult, Display, progress, run_program
-from npl_mcp.cli.terminal.options import add_options, settings_of
 from npl_mcp.config.child_processes import find_program
 from npl_mcp.config.clients import HERE, READING, stdio_snippets
 from npl_mcp.config.kinds import path

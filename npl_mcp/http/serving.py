@@ -14,12 +14,19 @@ from dataclasses import replace
 from functools import partial
 
 from npl_mcp import __version__
-from npl_mcp.cli.terminal.arguments import JSON, SHELL, ProgramParser, add, switch
+from npl_mcp.cli.terminal.arguments import (
+    JSON,
+    SHELL,
+    ProgramParser,
+    add,
+    add_options,
+    script,
+    settings_of,
+    switch,
+)
 from npl_mcp.cli.terminal.display import USAGE, CommandResult, Display, run_program
-from npl_mcp.cli.terminal.options import add_options, settings_of
 from npl_mcp.config.child_processes import inherited_environment, keep_absolute_path
 from npl_mcp.config.clients import http_snippets
-from npl_mcp.config.completion import script
 from npl_mcp.config.programs import python
 from npl_mcp.config.server_state import ServerState, is_held, running_server
 from npl_mcp.config.settings import DEFAULT_PORT, HTTP, Settings, add_flags

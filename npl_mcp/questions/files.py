@@ -1,28 +1,196 @@
-"""Question files below the roots and in the data folder."""
+"""Question files, below the roots and in the data folder.
+
+They are Markdown that names, below each question, the sections that answer it.
+
+::
+
+    ## How large may an upload be?
+
+    - limits > ## Upload size
+
+    ## How do I brew coffee?
+
+    - nowhere
+
+A heading of level 2 is a question. Its list items are selectors; each of these sections answers it. The
+single item ``nowhere`` means that no section does. The text above the first question is free.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from npl_index.errors import InvalidRequestError, NPLError
+from npl_index.errors import DocumentError, InvalidRequestError, NPLError, SelectorSyntaxError
 from npl_index.library.files import read_below
 from npl_index.library.references import QUESTION_SUFFIXES, has_suffix
 from npl_index.library.roots import Found, unusable
-from npl_index.markdown.sections import digest_of
+from npl_index.markdown.headings import MAX_HEADING
+from npl_index.markdown.sections import Section, SectionTree, digest_of, parse_sections
+from npl_index.selectors.grammar import compile_selector
 from npl_mcp.app.app import App
 from npl_mcp.app.section_edits import check_writable, check_write
 from npl_mcp.documents.folders import SharedFolder
-from npl_mcp.questions.format import Problem, Question, read_questions, with_question
 from npl_mcp.stores.base.errors import ConflictError
 from npl_mcp.stores.base.folder import QUESTION_FOLDER, private_folder
+
+NOWHERE = "nowhere"
 
 DEFAULT_NAME = f"data folder:{QUESTION_SUFFIXES[0]}"
 """File for questions that are saved without a name."""
 
 _DATA = "data folder"
+
+_ITEM = re.compile(r" {0,3}[-*+](?:[ \t]+(?P<text>.*))?$")
+_CODE = re.compile(r"`([^`]+)`$")
+_COMMENT = re.compile(r"\s*<!--.*-->\s*$")
+_LEVEL = 2
+_EXPECTED = f"expected a list item with a selector or {NOWHERE!r}: - limits > ## Upload size"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question with its answers.
+
+    :param text: text of the question, one line.
+    :param answers: selectors of sections that answer it; empty if no section does.
+    :param line: line of its heading in the file, from 1.
+    """
+
+    text: str
+    answers: tuple[str, ...] = ()
+    line: int | None = None
+
+    def written(self) -> str:
+        """Return its Markdown."""
+        items = "\n".join(f"- {selector}" for selector in self.answers or (NOWHERE,))
+        return f"## {self.text}\n\n{items}\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """An invalid place in a question file.
+
+    :param line: number of the line, from 1.
+    :param column: number of the column, from 1.
+    :param message: description of the problem.
+    """
+
+    line: int
+    column: int
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Questions:
+    """The content of a question file.
+
+    :param questions: valid questions, in order.
+    :param problems: problems of the others, in order.
+    """
+
+    questions: tuple[Question, ...]
+    problems: tuple[Problem, ...] = ()
+
+
+def read_questions(data: bytes) -> Questions:
+    """Read a question file; an invalid place becomes a problem."""
+    try:
+        tree = parse_sections(data, "questions")
+    except DocumentError as error:
+        return Questions((), (Problem(1, 1, error.message),))
+    found: dict[str, Question] = {}
+    problems: list[Problem] = []
+    for section in tree.sections:
+        line = section.heading_lines.start + 1
+        if section.level < _LEVEL:
+            continue
+        if section.level > _LEVEL:
+            problems.append(Problem(line, 1, "expected a question, which is a heading of level 2: ## …"))
+            continue
+        text, wrong = section.heading, list[Problem]()
+        answers = _answers(tree, section, wrong)
+        if not text or len(text) >= MAX_HEADING:
+            problem = f"expected a question of 1 to {MAX_HEADING - 1:,} characters"
+            wrong.append(Problem(line, 1, problem))
+        elif text in found:
+            wrong.append(Problem(line, 4, f"line {found[text].line} has the same question"))
+        elif not wrong:
+            found[text] = Question(text, answers, line)
+        problems += wrong
+    return Questions(tuple(found.values()), tuple(sorted(problems, key=lambda problem: problem.line)))
+
+
+def _answers(tree: SectionTree, section: Section, problems: list[Problem]) -> tuple[str, ...]:
+    """Return the selectors in the list below a question; empty for ``nowhere``.
+
+    :param problems: list to which invalid lines are added.
+    """
+    items: dict[int, str] = {}
+    for number in range(section.heading_lines.stop, section.own.stop):
+        line = tree.line(number)
+        if not line.strip() or _COMMENT.match(line):
+            continue
+        item = _ITEM.match(line)
+        text = (item["text"] or "").strip() if item else ""
+        code = _CODE.match(text)
+        items[number] = text = code[1] if code else text
+        try:
+            if not text:
+                raise SelectorSyntaxError(_EXPECTED, "", 0)
+            if text != NOWHERE:
+                compile_selector(text)
+        except SelectorSyntaxError as error:
+            column = line.find(text) + 1 if item else 1
+            problems.append(Problem(number + 1, column + error.position, error.problem))
+        except InvalidRequestError as error:
+            problems.append(Problem(number + 1, line.find(text) + 1, error.message))
+    if not items:
+        problems.append(Problem(section.heading_lines.start + 1, 1, _EXPECTED))
+    nowhere = [number for number, text in items.items() if text == NOWHERE]
+    if nowhere and len(items) > 1:
+        problem = f"{NOWHERE!r} has to be the only item below its question"
+        problems.append(Problem(nowhere[0] + 1, tree.line(nowhere[0]).find(NOWHERE) + 1, problem))
+    return () if nowhere else tuple(items.values())
+
+
+def with_question(data: bytes, question: Question | None, line: int | None = None) -> bytes:
+    """Add, replace or remove a question; all other lines stay unchanged.
+
+    :param data: content of a question file.
+    :param question: new question; ``None`` removes the old one.
+    :param line: line of the question to replace or remove, from 1; ``None`` adds a question at the end.
+    :raises InvalidRequestError: the line has no question, or the new question is invalid.
+    """
+    tree = parse_sections(data, "questions")
+    start, stop = len(data.rstrip()), len(data)
+    if line is not None:
+        here = [part for part in tree.sections if part.level and part.heading_lines.start + 1 == line]
+        if not here:
+            raise InvalidRequestError(f"line {line} has no question", parameter="line")
+        start, stop = here[0].own_bytes.start, here[0].own_bytes.stop
+    new = "" if question is None else question.written()
+    if question is not None and stop < len(data):
+        new += "\n"
+    if line is None and start:
+        new = "\n\n" + new
+    text = new.encode()
+    changed = data[:start] + (text.replace(b"\n", b"\r\n") if b"\r\n" in data else text) + data[stop:]
+    if question is not None:
+        wanted = (question.text, question.answers)
+        known = ((read.text, read.answers) for read in read_questions(changed).questions)
+        if wanted not in known:
+            hint = "write one line, and a selector for each section; no question twice"
+            raise InvalidRequestError(f"{question.text[:80]!r} cannot be written as a question", hint=hint)
+    return changed
+
+
+def written(questions: Iterable[Question], title: str) -> str:
+    """Return a new question file."""
+    return "\n".join([f"# {title}\n", *(question.written() for question in questions)])
 
 
 @dataclass(frozen=True, slots=True)

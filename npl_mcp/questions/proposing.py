@@ -15,7 +15,7 @@ from npl_index.markdown.links import Reference, slugs
 from npl_index.selectors.writing import qualified
 from npl_mcp.app.app import App
 from npl_mcp.browsing.relations import Relations, place_of
-from npl_mcp.questions.format import Question
+from npl_mcp.questions.files import Question
 from npl_mcp.questions.running import Outcome, ask_one
 from npl_mcp.questions.trial import Trial
 from npl_mcp.stores.calls import CallEntry

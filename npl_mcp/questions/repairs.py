@@ -25,7 +25,7 @@ from npl_index.ranking.analysis import extract_keywords, terms
 from npl_mcp.app.app import App
 from npl_mcp.app.section_edits import Target
 from npl_mcp.browsing.relations import Relations, place_of
-from npl_mcp.questions.format import Question
+from npl_mcp.questions.files import Question
 from npl_mcp.questions.proposing import linked
 from npl_mcp.questions.running import Asked, Outcome, answered
 from npl_mcp.questions.trial import Trial

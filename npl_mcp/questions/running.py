@@ -19,7 +19,7 @@ from npl_index.selectors.matching import Scope
 from npl_index.selectors.selection import Selected, heads_in, select_in
 from npl_mcp.app.app import App
 from npl_mcp.app.waiting import waited
-from npl_mcp.questions.format import Question
+from npl_mcp.questions.files import Question
 from npl_mcp.tools.contract.responses import ENVELOPE, as_dict
 from npl_mcp.tools.npl import found_in
 

@@ -17,7 +17,7 @@ from npl_index.library.files import Folder
 from npl_mcp import __version__
 from npl_mcp.app.app import App
 from npl_mcp.app.lanes import lane
-from npl_mcp.questions.format import Question
+from npl_mcp.questions.files import Question
 from npl_mcp.questions.running import Outcome, ask_one
 from npl_mcp.stores.base.errors import StorageError
 from npl_mcp.stores.base.folder import FILE, FOLDER, QUESTION_FOLDER, private_folder

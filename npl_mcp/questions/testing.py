@@ -18,8 +18,7 @@ from npl_index.errors import InvalidRequestError
 from npl_index.library.documents import DocumentRef
 from npl_mcp.app.app import App
 from npl_mcp.config.settings import Settings
-from npl_mcp.questions.files import QuestionFile, question_files
-from npl_mcp.questions.format import Question, read_questions, written
+from npl_mcp.questions.files import Question, QuestionFile, question_files, read_questions, written
 from npl_mcp.questions.proposing import Proposal, draft, from_calls
 from npl_mcp.questions.repairs import Repair, propose, write_repairs
 from npl_mcp.questions.running import Asked, Difference, Outcome, answered, ask_one, compare
@@ -92,17 +91,15 @@ class Tested:
     def junit(self) -> str:
         """Return a JUnit report for continuous integration."""
         top = ElementTree.Element("testsuites", name="npl-load test")
-        pairs = (pair for pair in self.differences or () if pair.worse)
-        worse = {pair.after.question.text: pair for pair in pairs if pair.after}
         for file, outcomes in self.outcomes.items():
-            failures = [bool(_failure(file, outcome, self.differences, worse)) for outcome in outcomes]
-            counts = {"tests": str(len(outcomes)), "failures": str(sum(failures))}
+            failures = [self._failure(file, outcome) for outcome in outcomes]
+            counts = {"tests": str(len(outcomes)), "failures": str(sum(map(bool, failures)))}
             suite = ElementTree.SubElement(top, "testsuite", {"name": file, **counts})
-            for outcome in outcomes:
+            for outcome, text in zip(outcomes, failures, strict=True):
                 case = ElementTree.SubElement(suite, "testcase", classname=file, name=outcome.question.text)
                 case.set("file", file)
                 case.set("line", str(outcome.question.line or 1))
-                if text := _failure(file, outcome, self.differences, worse):
+                if text:
                     ElementTree.SubElement(case, "failure", message=text.split("\n")[0]).text = text
         for problem in self.problems:
             counts = {"tests": "1", "errors": "1"}
@@ -112,15 +109,17 @@ class Tested:
         ElementTree.indent(top)
         return ElementTree.tostring(top, encoding="unicode", xml_declaration=True) + "\n"
 
-
-def _failure(
-    file: str, outcome: Outcome, differences: Sequence[Difference] | None, worse: dict[str, Difference]
-) -> str:
-    if differences is None:
-        return "" if outcome.passed else "\n".join(_reasons(file, outcome))
-    found = worse.get(outcome.question.text)
-    lines = [*_reasons(file, outcome), *(f"lost: {sentence}" for sentence in found.lost)] if found else []
-    return "\n".join(lines)
+    def _failure(self, file: str, outcome: Outcome) -> str:
+        """Return the reasons why a question fails; empty if it passes."""
+        if self.differences is None:
+            return "" if outcome.passed else "\n".join(_reasons(file, outcome))
+        worse = {
+            pair.after.question.text: pair.lost for pair in self.differences if pair.worse and pair.after
+        }
+        lost = worse.get(outcome.question.text)
+        return (
+            "" if lost is None else "\n".join([*_reasons(file, outcome), *(f"lost: {one}" for one in lost)])
+        )
 
 
 def _reasons(file: str, outcome: Outcome) -> Iterator[str]:

@@ -282,7 +282,7 @@ class Site:
         menu = [page for page in pages if page.domain is None or visit.sees(page.domain)]
         html = await in_thread(render, template, visit=visit, menu=menu, **data)
         response = Response(html, status, media_type="text/html")
-        if visit.is_new:
+        if not visit.cookies.get(SESSION_COOKIE):
             response.set_cookie(SESSION_COOKIE, visit.session, secure=visit.is_secure, **_CONFINED)
         return response
 
@@ -355,7 +355,8 @@ def _check_domain(visit: Visit, domain: str | None) -> None:
 def _is_ours(visit: Visit) -> bool:
     """Return whether a form was sent to this browser."""
     given = visit.form.get(FORM_TOKEN, "").encode()
-    return not visit.is_new and hmac.compare_digest(given, visit.form_token.encode())
+    is_known = bool(visit.cookies.get(SESSION_COOKIE))
+    return is_known and hmac.compare_digest(given, visit.form_token.encode())
 
 
 def again(

@@ -148,11 +148,6 @@ class Visit:
         """The visitor's session, which cannot be guessed; a new visitor gets one with the first page."""
         return self.cookies.get(SESSION_COOKIE) or secrets.token_urlsafe(24)
 
-    @property
-    def is_new(self) -> bool:
-        """Whether the visitor has no session yet."""
-        return not self.cookies.get(SESSION_COOKIE)
-
     def here(self, **changed: object) -> str:
         """Return the address of this page with other parameters.
 

@@ -26,9 +26,8 @@ from npl_index.library.roots import Roots
 from npl_index.tokens.counting import base_vocabulary
 from npl_index.tokens.exact import best_counter, vocabulary_files
 from npl_mcp import __version__
-from npl_mcp.cli.terminal.arguments import JSON, Commands
+from npl_mcp.cli.terminal.arguments import JSON, Commands, settings_of
 from npl_mcp.cli.terminal.display import PROBLEMS, CommandResult, Display
-from npl_mcp.cli.terminal.options import settings_of
 from npl_mcp.cli.transports.base import TransportError, parse_address
 from npl_mcp.cli.transports.http import greeted
 from npl_mcp.config.child_processes import find_program

@@ -1,17 +1,28 @@
-"""Programs with commands, based on argparse."""
+"""Programs with commands, based on argparse; their settings, and scripts for shells that complete them."""
 
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
+from npl_index.errors import DocumentNotFoundError, InvalidRequestError
 from npl_mcp import __version__
-from npl_mcp.config.completion import SHELLS, parsers_of, script
-from npl_mcp.config.settings import SETTINGS
-from npl_mcp.tools.domains import tool_named
+from npl_mcp.config.settings import SERVERS, SETTINGS, Settings, add_flags, given_settings
+from npl_mcp.config.sources import FORMER
+from npl_mcp.tools.domains import domains_named, tool_named
+
+SHELLS = ("bash", "zsh", "fish")
+
+_NAMES = {
+    "bash": ("@F() {\n@NAMES\n}", '@F_@COMMAND() { compgen -W "$(@F @COMMAND)" -- "$1"; }'),
+    "zsh": ("@F() {\n@NAMES\n}", '@F_@COMMAND() { compadd -- ${(f)"$(@F @COMMAND)"}; }'),
+    "fish": ("function @F\nsh -c '@NAMES' sh $argv\nend", ""),
+}
+"""By shell: the function that prints the names after a command, and the one that offers them."""
 
 
 class Argument(NamedTuple):
@@ -227,7 +238,7 @@ class Program:
     :param examples: command lines, each with its meaning after ``#``.
     :param exits: last lines of each help.
     :param completed: ``sh`` commands that list the names after a command, and the options and commands
-        before such names; see :func:`~npl_mcp.config.completion.script`.
+        before such names; see :func:`script`.
     """
 
     name: str
@@ -295,6 +306,74 @@ class Program:
             if isinstance(inner, ProgramParser):
                 inner.describe()
         display.text(script(given.shell, parser, *self.completed))
+
+
+def parsers_of(parser: argparse.ArgumentParser, command: str = "") -> dict[str, argparse.ArgumentParser]:
+    """Return a parser and the parsers of its commands, by the words of the command."""
+    found = {command: parser}
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for name, inner in action.choices.items():
+                found |= parsers_of(inner, f"{command} {name}".strip())
+    return found
+
+
+def script(
+    shell: str, parser: argparse.ArgumentParser, names: str = ":", named: Mapping[str, Collection[str]] = {}
+) -> str:
+    """Return the completion script of a program.
+
+    :param shell: one of :data:`SHELLS`.
+    :param parser: parser of the program with its commands; this function changes it.
+    :param names: ``sh`` commands without single quotes that print the names after the command ``$1``.
+    :param named: options before such names, by command; an empty option stands for the command itself.
+    """
+    import shtab  # only this command needs it
+
+    function = f"_{parser.prog.replace('-', '_')}_names"
+    texts = {action.dest: action.help for action in parser._actions}
+    whole, each = _NAMES[shell]
+    lines = [whole.replace("@F", function).replace("@NAMES", names)]
+    for command, inner in parsers_of(parser).items():
+        own = set(named.get(command, ()))
+        if own:
+            lines.append(each.replace("@F", function).replace("@COMMAND", command))
+        offered = f"({function} {command})" if shell == "fish" else f"{function}_{command}"
+        for action in inner._actions:
+            # Options that the help of a command hides are offered as well.
+            if action.help is argparse.SUPPRESS:
+                action.help = texts.get(action.dest)
+            if action.nargs != 0 and not action.choices:
+                is_name = own & {*(action.option_strings or ("",))}
+                vars(action)["complete"] = {shell: offered} if is_name else shtab.FILE
+    return shtab.complete(parser, shell, preamble="\n".join(lines))
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of settings to a parser."""
+    add_flags(parser, SERVERS)
+    for name in FORMER:  # clients still start servers with these flags
+        parser.add_argument(f"--{name}", help=argparse.SUPPRESS)
+
+
+def settings_of(given: argparse.Namespace, *, check_roots: bool = True) -> Settings:
+    """Return the settings of flags, environment and files.
+
+    :param check_roots: whether the roots must exist.
+    :raises InvalidRequestError: a value or a file is invalid, or a domain does not exist.
+    :raises DocumentNotFoundError: a root does not exist.
+    """
+    settings = Settings.from_env(flags=vars(given))
+    sources = given_settings(flags=vars(given))
+    try:
+        domains_named(settings.domains)
+    except InvalidRequestError as error:
+        raise InvalidRequestError(f"{sources['domains'].label}: {error.message}", hint=error.hint) from None
+    for root in settings.roots if check_roots else ():
+        if not os.path.isdir(root):  # noqa: PTH112 - Path.is_dir raises for too long names
+            problem = f"{sources['root'].label} {root} is not a folder"
+            raise DocumentNotFoundError(problem, hint="give an existing folder")
+    return settings
 
 
 def whole_number(text: str) -> int:

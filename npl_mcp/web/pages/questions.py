@@ -7,8 +7,7 @@ from typing import Any
 from zlib import crc32
 
 from npl_mcp.app.app import App
-from npl_mcp.questions.files import DEFAULT_NAME, QuestionFile, question_files, save_question
-from npl_mcp.questions.format import Question
+from npl_mcp.questions.files import DEFAULT_NAME, Question, QuestionFile, question_files, save_question
 from npl_mcp.questions.running import Outcome, compare
 from npl_mcp.questions.runs import DONE, RUNNING, Run, runs_of
 from npl_mcp.tools.contract.error_codes import ErrorCode

@@ -11,7 +11,7 @@ import pytest
 
 from npl_mcp import __main__
 from npl_mcp.cli.commands import groups, load, worklog
-from npl_mcp.config.completion import parsers_of
+from npl_mcp.cli.terminal.arguments import parsers_of
 from npl_mcp.http import serving
 
 MAIN = {

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from npl_index.errors import InvalidRequestError, NPLError
-from npl_mcp.cli.terminal.options import add_options, settings_of
+from npl_mcp.cli.terminal.arguments import add_options, settings_of
 from npl_mcp.config.settings import SETTINGS, Settings, given_settings, search_places
 from npl_mcp.config.sources import FORMER
 from npl_mcp.http import serving

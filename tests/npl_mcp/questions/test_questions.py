@@ -12,8 +12,14 @@ from npl_index.errors import InvalidRequestError, UnreadableDocumentError
 from npl_index.library.documents import DocumentRef
 from npl_mcp.app.app import App
 from npl_mcp.config.settings import Settings
-from npl_mcp.questions.files import DEFAULT_NAME, question_files, save_question
-from npl_mcp.questions.format import Question, read_questions, with_question
+from npl_mcp.questions.files import (
+    DEFAULT_NAME,
+    Question,
+    question_files,
+    read_questions,
+    save_question,
+    with_question,
+)
 from npl_mcp.questions.running import Outcome, ask_one, compare
 from npl_mcp.stores.base.errors import ConflictError, NotAllowedError
 from npl_mcp.tools.contract.responses import as_dict

@@ -6,8 +6,7 @@ import pytest
 
 from npl_mcp import __main__
 from npl_mcp.cli.commands import load, worklog
-from npl_mcp.cli.terminal.arguments import Program, ProgramParser
-from npl_mcp.config.completion import parsers_of
+from npl_mcp.cli.terminal.arguments import Program, ProgramParser, parsers_of
 from npl_mcp.config.settings import SETTINGS
 from npl_mcp.tools.contract.domain_names import LISTED, PRESETS
 from npl_mcp.tools.domains import tool_named
