@@ -56,12 +56,18 @@ class Tested:
         return tuple(outcome for outcomes in self.outcomes.values() for outcome in outcomes)
 
     @property
+    def worse(self) -> dict[str, tuple[str, ...]]:
+        """The questions that got worse, with the lost sentences of their answers."""
+        pairs = (pair for pair in self.differences or () if pair.worse)
+        return {pair.after.question.text: pair.lost for pair in pairs if pair.after}
+
+    @property
     def code(self) -> int:
         """The exit code."""
         if self.problems:
             return UNREADABLE
         if self.differences is not None:
-            return MISSED if any(pair.worse for pair in self.differences) else 0
+            return MISSED if self.worse else 0
         return 0 if all(outcome.passed for outcome in self.every) else MISSED
 
     def as_dict(self) -> dict[str, Any]:
@@ -81,12 +87,11 @@ class Tested:
                 yield from (f"        {line}" for line in (() if outcome.passed else _reasons(file, outcome)))
         yield from self.problems
         if self.differences is not None:
-            worse = [pair for pair in self.differences if pair.worse and pair.after]
-            yield f"{len(worse)} worse, {sum(pair.better for pair in self.differences)} better than before"
-            for difference in worse:
-                assert difference.after is not None
-                yield f"  WORSE {difference.after.question.text}"
-                yield from (f"        lost: {sentence}" for sentence in difference.lost)
+            better = sum(pair.better for pair in self.differences)
+            yield f"{len(self.worse)} worse, {better} better than before"
+            for text, lost in self.worse.items():
+                yield f"  WORSE {text}"
+                yield from (f"        lost: {sentence}" for sentence in lost)
 
     def junit(self) -> str:
         """Return a JUnit report for continuous integration."""
@@ -113,13 +118,10 @@ class Tested:
         """Return the reasons why a question fails; empty if it passes."""
         if self.differences is None:
             return "" if outcome.passed else "\n".join(_reasons(file, outcome))
-        worse = {
-            pair.after.question.text: pair.lost for pair in self.differences if pair.worse and pair.after
-        }
-        lost = worse.get(outcome.question.text)
-        return (
-            "" if lost is None else "\n".join([*_reasons(file, outcome), *(f"lost: {one}" for one in lost)])
-        )
+        lost = self.worse.get(outcome.question.text)
+        if lost is None:
+            return ""
+        return "\n".join([*_reasons(file, outcome), *(f"lost: {sentence}" for sentence in lost)])
 
 
 def _reasons(file: str, outcome: Outcome) -> Iterator[str]:

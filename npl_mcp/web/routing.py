@@ -17,7 +17,7 @@ from typing import Any
 import anyio
 from fastmcp import FastMCP
 from sse_starlette import EventSourceResponse, ServerSentEvent
-from starlette.convertors import Convertor, register_url_convertor
+from starlette.convertors import IntegerConvertor, register_url_convertor
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
@@ -58,16 +58,10 @@ AWAY_SECONDS = 1
 """Pause after a query that the database did not answer."""
 
 
-class _Id(Convertor[int]):
+class _Id(IntegerConvertor):
     """A number in a path; Python refuses to parse very long ones."""
 
     regex = "[0-9]{1,18}"
-
-    def convert(self, value: str) -> int:
-        return int(value)
-
-    def to_string(self, value: int) -> str:
-        return str(value)
 
 
 register_url_convertor("id", _Id())

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from npl_index.errors import DocumentNotFoundError, InvalidRequestError
 from npl_mcp import __version__
@@ -25,25 +25,22 @@ _NAMES = {
 """By shell: the function that prints the names after a command, and the one that offers them."""
 
 
-class Argument(NamedTuple):
-    """An option or a word of a command.
+Argument = tuple[tuple[str, ...], dict[str, Any]]
+"""An option or a word of a command, and its settings; see :func:`argument`."""
+
+
+def argument(*names: str, **settings: Any) -> Argument:
+    """Return an argument.
 
     :param names: spellings of the option, or the name of the word.
     :param settings: keyword arguments of :meth:`argparse.ArgumentParser.add_argument`.
     """
-
-    names: tuple[str, ...]
-    settings: dict[str, Any]
-
-
-def argument(*names: str, **settings: Any) -> Argument:
-    """Return an argument; see :class:`Argument`."""
-    return Argument(names, settings)
+    return names, settings
 
 
 def option(name: str, metavar: str, help: str | None = None, **settings: Any) -> Argument:
     """Return an option with a value, or a word without one."""
-    return Argument((name,), {"metavar": metavar, "help": help, **settings})
+    return argument(name, metavar=metavar, help=help, **settings)
 
 
 def repeated(name: str, metavar: str, help: str | None = None, **settings: Any) -> Argument:
@@ -53,7 +50,7 @@ def repeated(name: str, metavar: str, help: str | None = None, **settings: Any) 
 
 def switch(*names: str, help: str | None = None) -> Argument:
     """Return an option without a value."""
-    return Argument(names, {"action": "store_true", "help": help})
+    return argument(*names, action="store_true", help=help)
 
 
 def add(parser: argparse.ArgumentParser, *arguments: Argument, **settings: Any) -> None:
@@ -61,8 +58,8 @@ def add(parser: argparse.ArgumentParser, *arguments: Argument, **settings: Any) 
 
     :param settings: keyword arguments that override those of each argument.
     """
-    for item in arguments:
-        parser.add_argument(*item.names, **{**item.settings, **settings})
+    for names, own in arguments:
+        parser.add_argument(*names, **{**own, **settings})
 
 
 VIA = argument(

@@ -8,8 +8,7 @@ from zlib import crc32
 
 from npl_mcp.app.app import App
 from npl_mcp.questions.files import DEFAULT_NAME, Question, QuestionFile, question_files, save_question
-from npl_mcp.questions.running import Outcome, compare
-from npl_mcp.questions.runs import DONE, RUNNING, Run, runs_of
+from npl_mcp.questions.running import DONE, RUNNING, Outcome, Run, compare, runs_of
 from npl_mcp.tools.contract.error_codes import ErrorCode
 from npl_mcp.tools.contract.responses import as_dict
 from npl_mcp.web.drawing import plot

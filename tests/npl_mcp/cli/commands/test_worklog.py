@@ -193,9 +193,8 @@ def test_help_teaches(name: str, run: Run) -> None:
     """Each command shows its options, examples that can be typed, and the exit codes."""
     done = run(*([name] if name else []), "--help")
     assert (done.code, done.err) == (0, "")
-    options = (
-        [word for one in COMMANDS[name].arguments for word in one.names if word[:2] == "--"] if name else []
-    )
+    arguments = COMMANDS[name].arguments if name else ()
+    options = [word for words, _ in arguments for word in words if word[:2] == "--"]
     shown = [*options, "--via", "--help"] if name else [*COMMANDS]
     assert all(word in done.out for word in shown)
     assert f"  npl-worklog {name}".rstrip() in done.out or "completion" in name
