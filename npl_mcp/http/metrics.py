@@ -3,15 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
-from prometheus_client import (
-    CollectorRegistry,
-    Counter,
-    Gauge,
-    Histogram,
-    disable_created_metrics,
-    generate_latest,
-)
+import prometheus_client as prometheus
 from prometheus_client.metrics_core import CounterMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -23,7 +17,7 @@ from npl_mcp.app.call_reports import Call, Reports
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 # Otherwise each counter comes with a second one, the time of its creation.
-disable_created_metrics()  # type: ignore[no-untyped-call]
+prometheus.disable_created_metrics()  # type: ignore[no-untyped-call]
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 """Upper bounds in seconds; a warm call takes one to three milliseconds."""
@@ -38,17 +32,16 @@ class Metrics(Collector):
     def __init__(self, app: App) -> None:
         self._app = app
         self.reports = Reports(self.count, *sinks(app))
-        self._registry = CollectorRegistry()
-        self._calls = Counter(
-            "npl_calls", "Tool calls by tool and outcome", ("tool", "outcome"), registry=self._registry
-        )
-        self._seconds = Histogram(
+        self._registry = prometheus.CollectorRegistry()
+        counter = partial(prometheus.Counter, registry=self._registry)
+        self._calls = counter("npl_calls", "Tool calls by tool and outcome", ("tool", "outcome"))
+        self._seconds = prometheus.Histogram(
             "npl_call_seconds", "Time of tool calls", ("tool",), registry=self._registry, buckets=BUCKETS
         )
-        in_flight = Gauge("npl_calls_in_flight", "Tool calls in flight", registry=self._registry)
+        in_flight = prometheus.Gauge("npl_calls_in_flight", "Tool calls in flight", registry=self._registry)
         in_flight.set_function(lambda: self.reports.in_flight)
-        self._served = Counter("npl_tokens_served", "Tokens of tailored answers", registry=self._registry)
-        self._suggested = Counter("npl_suggestions", "Sections suggested", registry=self._registry)
+        self._served = counter("npl_tokens_served", "Tokens of tailored answers")
+        self._suggested = counter("npl_suggestions", "Sections suggested")
         self._registry.register(self)
 
     def count(self, call: Call) -> None:
@@ -62,7 +55,7 @@ class Metrics(Collector):
 
     def text(self) -> bytes:
         """Return all metrics."""
-        return generate_latest(self._registry)
+        return prometheus.generate_latest(self._registry)
 
     def collect(self) -> Iterator[Metric]:
         """Return the hits and misses of the cache of indices since the start."""

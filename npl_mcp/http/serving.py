@@ -78,14 +78,6 @@ list of processes.
 """
 
 
-_OWN = {
-    "status": (JSON,),
-    "config": (switch("--show-token", help="print the token"),),
-    "completion": (SHELL,),
-}
-"""The options of each command."""
-
-
 def parser() -> ProgramParser:
     """Return the parser of the command line."""
     result = ProgramParser(
@@ -108,7 +100,10 @@ def parser() -> ProgramParser:
     options = [option for option in result._actions if option.dest != "help"]
     commands = result.add_subparsers(dest="command", metavar="COMMAND", prog=NAME, help="by default run")
     for name, meaning in COMMANDS.items():
-        add(commands.add_parser(name, help=meaning), *_OWN.get(name, ()))
+        commands.add_parser(name, help=meaning)
+    add(commands.choices["status"], JSON)
+    add(commands.choices["config"], switch("--show-token", help="print the token"))
+    add(commands.choices["completion"], SHELL)
     for name in FORMER:
         commands.add_parser(name, help=f"a former name of {FORMER[name]}")
     for inner in commands.choices.values():
@@ -136,23 +131,23 @@ def _main(given: Sequence[str], display: Display) -> int:
     if options.token and options.no_token:
         reader.error("argument --no-token: not allowed with argument --token")
     if options.command in FORMER and not options.foreground:
-        _tell(f"{options.command} is a former name; write {NAME} {FORMER[options.command]}")
+        display.note(f"{options.command} is a former name; write {NAME} {FORMER[options.command]}")
     command = options.flag or FORMER.get(options.command, options.command) or "run"
     try:
         settings = _settings(options)
         if command in ("run", "start"):
             service.check(settings)
         if command == "start" and not options.foreground:
-            return _start(settings, given, _flags(options))
+            return _start(settings, given, _flags(options), display)
         if command == "stop":
-            return _stop(settings)
+            return _stop(settings, display)
         if command == "open":
-            return _open(settings)
+            return _open(settings, display)
         if command == "status":
             return _status(settings, display, as_json=getattr(options, "json", False))
         if command == "config":
-            return _config(settings, getattr(options, "show_token", False))
-        return _run(settings, _flags(options))
+            return _config(settings, getattr(options, "show_token", False), display)
+        return _run(settings, _flags(options), display)
     except AlreadyRunningError as error:
         display.note(str(error))
         return 1
@@ -177,30 +172,25 @@ def _flags(options: argparse.Namespace) -> str:
     return json.dumps(given, default=lambda place: str(place.absolute()))
 
 
-def _run(settings: Settings, flags: str) -> int:
+def _run(settings: Settings, flags: str, display: Display) -> int:
     set_up_log(settings.log_level)
     with lasting():
         # Importing FastMCP takes most of a second; the other commands need none of it.
         from npl_mcp.http.listening import serve
 
-    serve(settings, partial(_write_running, "npl-mcp-server: listening on"), flags)
+    serve(settings, partial(_show_running, display, "npl-mcp-server: listening on"), flags)
     return 0
-
-
-def _tell(text: str) -> None:
-    sys.stderr.write(f"{NAME}: {text}\n")
-    sys.stderr.flush()
 
 
 def _place(state: ServerState) -> str:
     return " and ".join(place for place in (state.url and f"{state.url}/mcp", state.socket) if place)
 
 
-def _start(settings: Settings, given: Sequence[str], flags: str) -> int:
+def _start(settings: Settings, given: Sequence[str], flags: str, display: Display) -> int:
     folder = settings.data_folder
     state = running_server(folder)
     if state is not None and service.answers(state):
-        return _already(state, flags)
+        return _already(state, flags, display)
     log = folder / service.LOG
     with service.writing_to(folder):
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -210,66 +200,58 @@ def _start(settings: Settings, given: Sequence[str], flags: str) -> int:
     while time.monotonic() < end:
         state = running_server(folder)
         if state is not None and service.answers(state):
-            return _started(state, child, flags)
+            if state.pid == child.pid:
+                _show_running(display, "running:", state)
+                return 0
+            # Another server has the lock; the child would take it after that server's end.
+            child.kill()
+            child.wait()
+            return _already(state, flags, display)
         if child.poll() is not None and not is_held(folder):
             break
         time.sleep(0.05)
     child.terminate()
     lines = log.read_bytes()[before:].decode("utf-8", "replace").splitlines()[-3:]
-    sys.stderr.write("".join(f"{line}\n" for line in lines))
-    _tell(f"not started; the log is {log}")
+    for line in lines:
+        display.say(line)
+    display.note(f"not started; the log is {log}")
     return child.returncode if child.returncode in (1, USAGE) else 1
 
 
-def _started(state: ServerState, child: subprocess.Popen[bytes], flags: str) -> int:
-    """Print the running server, and end the child if another server holds the lock.
-
-    Such a child waits for the lock, and would become the server after the first one's end.
-    """
-    if state.pid == child.pid:
-        _write_running("running:", state)
-        return 0
-    child.kill()
-    child.wait()
-    return _already(state, flags)
-
-
-def _already(state: ServerState, flags: str) -> int:
+def _already(state: ServerState, flags: str, display: Display) -> int:
     """Print the running server, and fail if its flags differ."""
-    _write_running("already running:", state)
+    _show_running(display, "already running:", state)
     theirs = json.loads(state.flags)
     others = [name for name, value in json.loads(flags).items() if theirs.get(name) != value]
     if others:
         names = ", ".join(f"--{name.replace('_', '-')}" for name in others)
-        _tell(f"not taken: {names}; to take them: npl-mcp-server stop, then start")
+        display.note(f"not taken: {names}; to take them: npl-mcp-server stop, then start")
     return 1 if others else 0
 
 
-def _write_running(word: str, state: ServerState) -> None:
-    sys.stdout.write(f"{word} {_place(state)} (process {state.pid})\n")
+def _show_running(display: Display, word: str, state: ServerState) -> None:
+    display.text(f"{word} {_place(state)} (process {state.pid})\n")
     if state.pages is not None:
-        sys.stdout.write(f"pages: {state.pages}/\n")
-    sys.stdout.write(f"{state.serves}\n")
+        display.text(f"pages: {state.pages}/\n")
+    display.text(f"{state.serves}\n")
     if state.guarded:
-        sys.stdout.write(f"callers of the port need a token: {_TOKENS}\n")
-    sys.stdout.flush()
+        display.text(f"callers of the port need a token: {_TOKENS}\n")
 
 
-def _open(settings: Settings) -> int:
+def _open(settings: Settings, display: Display) -> int:
     state = running_server(settings.data_folder, only_own=True)
     if state is None:
-        _tell("not running; start it with npl-mcp-server start")
+        display.note("not running; start it with npl-mcp-server start")
         return NOT_RUNNING
     if state.pages is None or not state.pages.startswith(("http://", "https://")):
-        _tell("the server has no pages; start it on a port and without --web off")
+        display.note("the server has no pages; start it on a port and without --web off")
         return 1
-    sys.stdout.write(f"{state.pages}/\n")
-    sys.stdout.flush()
+    display.text(f"{state.pages}/\n")
     if state.guarded:
-        _tell("the page asks for a token; npl-mcp-server config --show-token prints one")
+        display.note("the page asks for a token; npl-mcp-server config --show-token prints one")
     keep_absolute_path()  # webbrowser searches it for a browser
     if not webbrowser.open(f"{state.pages}/"):
-        _tell("no browser could be started; open the address yourself")
+        display.note("no browser could be started; open the address yourself")
         return 1
     return 0
 
@@ -297,16 +279,16 @@ def _without_token(given: Sequence[str]) -> list[str]:
     ]
 
 
-def _stop(settings: Settings) -> int:
+def _stop(settings: Settings, display: Display) -> int:
     try:
         state = service.stop(settings.data_folder)
     except (TimeoutError, PermissionError) as error:
-        _tell(str(error))
+        display.note(str(error))
         return 1
     if state is None:
-        sys.stdout.write("not running\n")
+        display.text("not running\n")
         return NOT_RUNNING
-    sys.stdout.write(f"stopped: {_place(state)} (process {state.pid})\n")
+    display.text(f"stopped: {_place(state)} (process {state.pid})\n")
     return 0
 
 
@@ -342,22 +324,23 @@ def _duration(seconds: int) -> str:
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
-def _config(settings: Settings, show_token: bool) -> int:
+def _config(settings: Settings, show_token: bool, display: Display) -> int:
     state = running_server(settings.data_folder)
     listening = settings.listening
     if state is None:
-        _tell("not running; this is for a server started with these options")
+        display.note("not running; this is for a server started with these options")
     base = state.url if state else listening.port and f"http://{listening.host}:{listening.port}"
     if not base:
-        _tell("MCP clients cannot use a Unix socket; start the server with --port as well")
+        display.note("MCP clients cannot use a Unix socket; start the server with --port as well")
         return 1
     guarded = state.guarded if state else listening.token is not None or service.needs_token(listening)
     known = listening.token or (state.token if state else None)
     token = known if show_token and known else "YOUR_TOKEN"
     if guarded and token != known:
         shows = "--show-token shows the token" + (" once the server runs" if state is None else "")
-        _tell(f"put a token in the place of YOUR_TOKEN: {shows if known or state is None else _NEW_TOKEN}")
-    sys.stdout.write(http_snippets(f"{base}/mcp", token if guarded else None))
+        way = shows if known or state is None else _NEW_TOKEN
+        display.note(f"put a token in the place of YOUR_TOKEN: {way}")
+    display.text(http_snippets(f"{base}/mcp", token if guarded else None))
     return 0
 
 

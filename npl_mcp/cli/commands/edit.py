@@ -17,8 +17,7 @@ from typing import Any
 from npl_index.errors import NPLError
 from npl_index.library.files import Folder
 from npl_index.markdown.marked import with_map
-from npl_mcp.cli.commands.load_options import ROOT
-from npl_mcp.cli.commands.targets import STANDARD_INPUT, targets_of
+from npl_mcp.cli.commands.targets import ROOT, STANDARD_INPUT, targets_of
 from npl_mcp.cli.terminal.arguments import JSON, Commands, UsageError, option, switch
 from npl_mcp.cli.terminal.display import EXIT_CODES, CommandResult, Display
 from npl_mcp.cli.transports.connecting import connect

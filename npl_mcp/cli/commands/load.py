@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from npl_mcp.cli.commands import claude_file, edit, raw_files, section_commands, test
 from npl_mcp.cli.commands.groups import TYPES, read_groups
-from npl_mcp.cli.commands.load_options import AS_JSON, DEPTH, FILTER, FORMAT, SELECT
+from npl_mcp.cli.commands.targets import AS_JSON, DEPTH, FILTER, FORMAT, SELECT
 from npl_mcp.cli.terminal.arguments import VIA, Command, Commands, Program, option, switch
 from npl_mcp.cli.terminal.display import NOT_THERE, Display, run_command
 from npl_mcp.cli.transports.connecting import ServerConnection, connected

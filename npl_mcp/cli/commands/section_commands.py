@@ -10,8 +10,7 @@ from functools import wraps
 from typing import Any
 
 from npl_index.markdown.traits import FLAG_SPELLINGS, FLAGS
-from npl_mcp.cli.commands.load_options import BUDGET, DEPTH, FILTER, OUTPUT, SELECT, WHERE
-from npl_mcp.cli.commands.targets import read_targets
+from npl_mcp.cli.commands.targets import BUDGET, DEPTH, FILTER, OUTPUT, SELECT, WHERE, read_targets
 from npl_mcp.cli.terminal.arguments import Commands, Run, count, option, repeated
 from npl_mcp.cli.terminal.display import Display
 from npl_mcp.cli.transports.connecting import ServerConnection, connect

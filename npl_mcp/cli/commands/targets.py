@@ -1,4 +1,4 @@
-"""Documents that a command line names, and the roots that their paths need.
+"""Documents that a command line of ``npl-load`` names, its options, and the roots that the paths need.
 
 A command may read all files that its user may read, so a path outside the working directory becomes a root of
 this one call.
@@ -16,10 +16,41 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, NoReturn
 
 from npl_index.library.references import MARKDOWN_SUFFIXES
+from npl_mcp.cli.terminal.arguments import argument, option, repeated, whole_number
 
 STANDARD_INPUT = "-"
 INPUT_NAME = "stdin.md"
 """Name of standard input in answers."""
+
+SELECT = repeated("--select", "SELECTOR", "load only these sections", dest="selectors")
+DEPTH = option("--depth", "N", type=whole_number)
+FILTER = repeated(
+    "--filter", "'[P]'", "only sections with e.g. [has-code] or [has-table]; all conditions count"
+)
+ROOT = repeated("--root", "DIR", "search this folder; the first has priority")
+WHERE = (
+    repeated("--file", "F", "Markdown file, folder, glob or item name, - for standard input"),
+    option("--kind", "TYPE", dest="resource_type"),
+    option("--item", "NAME"),
+    ROOT,
+)
+BUDGET = option("--budget", "N", dest="token_budget", type=whole_number)
+FORMAT = option(
+    "--format", "F", "text (default), yaml or json", choices=("text", "yaml", "json"), default="text"
+)
+AS_JSON = argument(
+    "--json", action="store_const", const="json", dest="format", help="the same as --format json"
+)
+OUTPUT = (
+    option(
+        "--format",
+        "F",
+        "text (default), markdown (the form for agents), yaml or json",
+        choices=("text", "markdown", "yaml", "json"),
+    ),
+    AS_JSON,
+    argument("-o", "--output", metavar="FILE", help="write to this file instead of standard output"),
+)
 
 _PATTERN = re.compile(r"[*?\[{]")
 _ONLY_A_PATH = re.compile(r"\.{1,2}/|.*/$")

@@ -17,7 +17,7 @@ from npl_index.errors import InvalidRequestError
 from npl_index.library.references import QUESTION_SUFFIXES, has_suffix
 from npl_mcp.app.file_view import Files
 from npl_mcp.app.skills import check, skills
-from npl_mcp.cli.commands.load_options import AS_JSON
+from npl_mcp.cli.commands.targets import AS_JSON
 from npl_mcp.cli.terminal.arguments import JSON, Commands, UsageError, option, repeated, switch
 from npl_mcp.cli.terminal.display import CommandResult, Display, counted, progress
 from npl_mcp.config.settings import Settings

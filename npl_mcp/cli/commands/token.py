@@ -110,13 +110,8 @@ def _token_table(entries: Sequence[TokenEntry]) -> str:
     if not entries:
         return "there are no tokens"
     rows = [
-        (
-            entry.identity.name,
-            entry.state,
-            entry.identity.expires_at or "never",
-            *_permissions(entry.identity),
-        )
-        for entry in entries
+        (one.identity.name, one.state, one.identity.expires_at or "never", *_permissions(one.identity))
+        for one in entries
     ]
     head = ("name", "state", "expires", "access", "domains", "documents")
     widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]

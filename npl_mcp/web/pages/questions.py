@@ -191,13 +191,8 @@ async def run(visit: Visit) -> str:
     """Start a run of all questions, of a file's questions, or of one."""
     name, line = visit.form.get("file", ""), visit.form.get("line", "")
     files = await visit.run(question_files)
-    chosen = [
-        one
-        for file in files
-        if name in ("", file.name)
-        for one in file.questions
-        if line in ("", str(one.line))
-    ]
+    every = (one for file in files if name in ("", file.name) for one in file.questions)
+    chosen = [one for one in every if line in ("", str(one.line))]
     label = f"{name}:{line}" if line else name
     with failing():
         started = runs_of(visit.settings.data_folder).start(visit.view, chosen, label, _owner(visit))
