@@ -70,7 +70,8 @@ _FORMS: Mapping[tuple[tuple[type, ...], bool], tuple[str, str]] = {
 class ValueKind:
     """The kind of a setting.
 
-    :param read: function from one or more texts to the value; raises :class:`ValueError` for invalid texts.
+    :param read: function from the text to the value, or from several texts if there is a separator; raises
+        :class:`ValueError` for invalid texts.
     :param pattern: regular expression of a valid text.
     :param problem: predicate of the message for an invalid text.
     :param hint: hint with a valid text.
@@ -80,7 +81,7 @@ class ValueKind:
     :param option: arguments of :meth:`argparse.ArgumentParser.add_argument`.
     """
 
-    read: Callable[[Sequence[str]], Any]
+    read: Callable[[Any], Any]
     pattern: str = "(?s:.*)"
     problem: str = ""
     hint: str = ""
@@ -139,7 +140,7 @@ class Setting:
         """
         try:
             if all(re.fullmatch(self.kind.pattern, text) for text in texts):
-                return self.kind.read(texts)
+                return self.kind.read(texts if self.kind.separator else texts[0])
         except ValueError:
             pass
         shown = "" if self.secret else f"={','.join(texts)[:32]!r}"
@@ -163,7 +164,7 @@ def choice(*names: str) -> ValueKind:
     known = {name.lower(): name for name in names}
     hint = f"use one of {', '.join(names)}"
     option = {"choices": names}
-    return ValueKind(lambda texts: known[texts[0].lower()], _any(names), "is not known", hint, option=option)
+    return ValueKind(lambda text: known[text.lower()], _any(names), "is not known", hint, option=option)
 
 
 def _any(names: Iterable[str]) -> str:
@@ -186,10 +187,6 @@ def _change_folder(text: str) -> ChangeFolder:
     return ChangeFolder(found[1], _folder(found[2])) if found else ChangeFolder("", _folder(text))
 
 
-def _first(make: Callable[[str], Any]) -> Callable[[Sequence[str]], Any]:
-    return lambda texts: make(texts[0])
-
-
 def _each(make: Callable[[str], Any]) -> Callable[[Sequence[str]], tuple[Any, ...]]:
     return lambda texts: tuple(map(make, texts))
 
@@ -200,37 +197,37 @@ _WEB = r"https?://[^\s/?#]+(/[^\s?#]*)?"
 _THREE = "three numbers from 0 on, not all 0, e.g. 0.4,0.3,0.3"
 _N, _DIR = {"metavar": "N"}, {"type": path, "metavar": "DIR"}
 
-TEXT = ValueKind(_first(str), option={"type": filled, "metavar": "TEXT"})
+TEXT = ValueKind(str, option={"type": filled, "metavar": "TEXT"})
 SWITCH = ValueKind(
-    _first(lambda text: text.lower() in _ON),
+    lambda text: text.lower() in _ON,
     _any((*_ON, *_OFF)),
     "is neither on nor off",
     "use 1 or 0",
     (bool,),
     option={"action": "store_true", "default": None},
 )
-PATH = ValueKind(_first(_folder), is_path=True, option=_DIR)
-PROJECT = replace(PATH, read=_first(lambda text: _folder(text).absolute()))
+PATH = ValueKind(_folder, is_path=True, option=_DIR)
+PROJECT = replace(PATH, read=lambda text: _folder(text).absolute())
 PATHS = ValueKind(_each(_folder), separator=os.pathsep, is_path=True, option={**_DIR, "action": "append"})
 CHANGE_FOLDERS = replace(PATHS, read=_each(_change_folder))
 WORDS = ValueKind(tuple, separator=",", option={"type": words, "metavar": "NAMES"})
 LIST = replace(WORDS, option={"type": filled, "action": "append", "metavar": "NAME"})
 WEIGHTS = ValueKind(_weights, ".*", "is invalid", _THREE, (int, float), ",")
 COUNT = ValueKind(
-    _first(int),
+    int,
     "0*[1-9][0-9]{,14}",  # Python refuses to convert thousands of digits
     "is invalid",
     "write a whole number above 0, of at most 15 digits, e.g. 1000",
     (int,),
     option=_N,
 )
-LIMITS = replace(COUNT, read=_first(lambda text: Limits(max_bytes=int(text))))
+LIMITS = replace(COUNT, read=lambda text: Limits(max_bytes=int(text)))
 BUDGET = ValueKind(
-    _first(int), "[0-9]{1,9}", "is not a number of tokens", "e.g. 450, or 0 for no limit", (int,), option=_N
+    int, "[0-9]{1,9}", "is not a number of tokens", "e.g. 450, or 0 for no limit", (int,), option=_N
 )
-PORT = ValueKind(_first(int), _PORT, "is not a port", "use 0 to 65535, e.g. 8765", (int,), option=_N)
+PORT = ValueKind(int, _PORT, "is not a port", "use 0 to 65535, e.g. 8765", (int,), option=_N)
 SECONDS = ValueKind(
-    _first(float),
+    float,
     "[0-9]{1,6}([.][0-9]{1,3})?",
     "is not a number of seconds",
     "e.g. 5 or 0.5",
@@ -238,10 +235,10 @@ SECONDS = ValueKind(
     option={"metavar": "SECONDS"},
 )
 WEB_ADDRESS = ValueKind(
-    _first(lambda text: text.rstrip("/")), _WEB, "is not a web address", "e.g. https://npl.example"
+    lambda text: text.rstrip("/"), _WEB, "is not a web address", "e.g. https://npl.example"
 )
 DATABASE = ValueKind(
-    _first(str),
+    str,
     "postgres(ql)?://.*",
     "is not an address of PostgreSQL",
     "e.g. postgresql://user@host/database",

@@ -90,8 +90,7 @@ def create_app(settings: Settings, policy: Policy) -> Guard:
     if settings.web != "off":
         site = site_of(server, settings, app)
         routes += [static_files(), *site.routes()]
-        handlers[404] = site.nowhere
-        handlers[500] = site.broken
+        handlers = {404: site.nowhere, 500: site.broken}
     starlette = Starlette(routes=routes, lifespan=lambda _: protocol.run(), exception_handlers=handlers)
     return Guard(starlette, policy, Identities(app.stores.access))
 

@@ -11,6 +11,7 @@ import hmac
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
+from starlette.datastructures import MutableHeaders
 from starlette.types import Message, Send
 
 TOKEN_COOKIE = "npl_token"
@@ -94,10 +95,9 @@ def protecting(send: Send) -> Send:
 
     async def send_protected(message: Message) -> None:
         if message["type"] == "http.response.start":
-            headers = list(message.get("headers", ()))
-            there = {name.lower() for name, _ in headers}
-            more = ((name.lower().encode(), value.encode()) for name, value in HEADERS.items())
-            message = {**message, "headers": [*headers, *(one for one in more if one[0] not in there)]}
+            headers = MutableHeaders(scope=message)
+            for name, value in HEADERS.items():
+                headers.setdefault(name, value)
         await send(message)
 
     return send_protected

@@ -168,9 +168,8 @@ def _new_connection(address: Address, seconds: float) -> HTTPConnection:
     if not address.host:
         return UnixConnection(address.path, seconds)
     kind = HTTPSConnection if address.secure else HTTPConnection
-    if address.local:
-        return kind(address.host, address.port, timeout=seconds)
-    proxies = {} if proxy_bypass(f"{address.host}:{address.port}") else getproxies()
+    direct = address.local or proxy_bypass(f"{address.host}:{address.port}")
+    proxies = {} if direct else getproxies()
     proxy = urlsplit(proxies.get("https" if address.secure else "http") or proxies.get("all") or "")
     if not proxy.hostname:
         return kind(address.host, address.port, timeout=seconds)

@@ -62,16 +62,11 @@ async def documents(visit: Visit) -> Data:
     view = visit.text("view", "both")
     if view not in VIEWS:
         raise CallError(f"there is no view {view[:64]!r}; there are {', '.join(VIEWS)}")
-    offset = visit.number("offset")
-    links = None
+    chosen, links = part(visit, SHOWN), None
     if view == "links":
-        links = await visit.call("documents_links", file=name, offset=offset, limit=SHOWN)
-    look = await visit.call(
-        "documents_look",
-        file=name,
-        selector=visit.text("selector") or None,
-        **{**part(visit, SHOWN), **({"offset": None} if links else {})},
-    )
+        links = await visit.call("documents_links", file=name, offset=visit.number("offset"), limit=SHOWN)
+        chosen["offset"] = None
+    look = await visit.call("documents_look", file=name, selector=visit.text("selector") or None, **chosen)
     if "folder" in look:
         return {**look, "links": links, "view": view, **_of_folder(visit, look["folder"])}
     file = look["file"]

@@ -125,11 +125,8 @@ async def news(visit: Visit, since: str) -> Sequence[Row]:
     )
     changed = await affected(visit, number, feed["items"])
     events = await _quoting(visit, number, [*changed, *feed["items"]])
-    new = len(changed)
-    return [
-        *(Row((event, *shown)) for event in events[:new]),
-        *(Row((event, *shown), str(event["id"])) for event in events[new:]),
-    ]
+    cursors = [*(None for _ in changed), *(str(event["id"]) for event in feed["items"])]
+    return [Row((event, *shown), cursor) for event, cursor in zip(events, cursors, strict=True)]
 
 
 async def affected(visit: Visit, number: int, events: Sequence[Any]) -> list[Any]:
