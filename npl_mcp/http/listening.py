@@ -145,8 +145,8 @@ def serve(settings: Settings, announce: Callable[[ServerState], None], flags: st
     allow_files(2 * MAX_CONNECTIONS)
     with hold(settings.data_folder) as held, _sockets(listening) as sockets:
         # The address of a Unix socket is a path.
-        names_of = (one.getsockname() for one in sockets)
-        port: int | None = next((name[1] for name in names_of if isinstance(name, tuple)), None)
+        addresses = (one.getsockname() for one in sockets)
+        port: int | None = next((address[1] for address in addresses if isinstance(address, tuple)), None)
         own_token = secrets.token_urlsafe(32)
         token = listening.token or (own_token if needs_token(listening) else None)
         url, named = _url(listening, port), settings.web_url

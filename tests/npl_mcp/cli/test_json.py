@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from npl_mcp import __main__
-from npl_mcp.cli.commands import groups, load, worklog
+from npl_mcp.cli.commands import load, worklog
 from npl_mcp.cli.terminal.arguments import parsers_of
 from npl_mcp.http import serving
 
@@ -72,7 +72,7 @@ def test_every_option_is_tried() -> None:
         *commands("npl-mcp", parsers_of(__main__.parser())),
         *commands("npl-mcp-server", parsers_of(serving.parser())),
     }
-    kinds = {f"npl-load {name}" for name in groups.TYPES} - {"npl-load c"}  # they are one command
+    kinds = {f"npl-load {name}" for name in load.TYPES} - {"npl-load c"}  # they are one command
     assert taking - kinds == {
         name for name in taking if any(f"{row} ".startswith(f"{name} ") for row in ROWS)
     }
