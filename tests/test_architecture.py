@@ -71,11 +71,11 @@ LATE = {
     ("npl_mcp.cli.transports.connecting", "npl_mcp.cli.transports.http"): "HTTP and TLS: 20 ms",
     ("npl_mcp.cli.commands.test", "npl_mcp.questions.testing"): "the application: a quarter of a second",
     (
-        "npl_mcp.cli.transports.in_process",
+        "npl_mcp.cli.transports.connecting",
         "npl_mcp.app.worklog_context",
     ): "the database: 25 ms; items need none",
     (
-        "npl_mcp.cli.transports.in_process",
+        "npl_mcp.cli.transports.connecting",
         "npl_mcp.app.app",
     ): "it takes a quarter of a second; whole items and worklogs need none of it",
     (

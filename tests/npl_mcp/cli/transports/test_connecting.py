@@ -22,8 +22,7 @@ from npl_mcp import __version__
 from npl_mcp.cli.commands import load, worklog
 from npl_mcp.cli.terminal.arguments import UsageError
 from npl_mcp.cli.terminal.display import exit_code
-from npl_mcp.cli.transports.connecting import connect
-from npl_mcp.cli.transports.in_process import InProcess
+from npl_mcp.cli.transports.connecting import InProcess, connect
 from npl_mcp.config.server_state import LOCK, STATE_FILE, process_start
 from npl_mcp.config.settings import Settings
 from npl_mcp.tools.domains import listed_tools, tool_named, unlisted_tools

@@ -12,7 +12,7 @@ from npl_mcp import __version__
 from npl_mcp.cli.commands import worklog
 from npl_mcp.cli.transports import stdio
 from npl_mcp.cli.transports.base import TransportError
-from npl_mcp.cli.transports.in_process import InProcess
+from npl_mcp.cli.transports.connecting import InProcess
 from npl_mcp.cli.transports.stdio import StdioTransport
 from npl_mcp.config.settings import Settings
 
