@@ -85,23 +85,30 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
-class Questions:
-    """The content of a question file.
+class QuestionFile:
+    """A question file.
 
+    :param name: path below a root, or ``data folder:NAME``.
     :param questions: valid questions, in order.
     :param problems: problems of the others, in order.
+    :param digest: digest of the content, for :func:`save_question`.
+    :param writable: whether :func:`save_question` may change it.
     """
 
+    name: str
     questions: tuple[Question, ...]
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[Problem, ...]
+    digest: str = ""
+    writable: bool = False
 
 
-def read_questions(data: bytes) -> Questions:
+def read_questions(data: bytes, name: str = "questions", *, writable: bool = False) -> QuestionFile:
     """Read a question file; an invalid place becomes a problem."""
+    digest = digest_of(data)
     try:
         tree = parse_sections(data, "questions")
     except DocumentError as error:
-        return Questions((), (Problem(1, 1, error.message),))
+        return QuestionFile(name, (), (Problem(1, 1, error.message),), digest, writable)
     found: dict[str, Question] = {}
     problems: list[Problem] = []
     for section in tree.sections:
@@ -121,7 +128,8 @@ def read_questions(data: bytes) -> Questions:
         elif not wrong:
             found[text] = Question(text, answers, line)
         problems += wrong
-    return Questions(tuple(found.values()), tuple(sorted(problems, key=lambda problem: problem.line)))
+    problems.sort(key=lambda problem: problem.line)
+    return QuestionFile(name, tuple(found.values()), tuple(problems), digest, writable)
 
 
 def _answers(tree: SectionTree, section: Section, problems: list[Problem]) -> tuple[str, ...]:
@@ -191,24 +199,6 @@ def with_question(data: bytes, question: Question | None, line: int | None = Non
 def written(questions: Iterable[Question], title: str) -> str:
     """Return a new question file."""
     return "\n".join([f"# {title}\n", *(question.written() for question in questions)])
-
-
-@dataclass(frozen=True, slots=True)
-class QuestionFile:
-    """A question file.
-
-    :param name: path below a root, or ``data folder:NAME``.
-    :param questions: valid questions, in order.
-    :param problems: problems of the others, in order.
-    :param digest: digest of the content, for :func:`save_question`.
-    :param writable: whether :func:`save_question` may change it.
-    """
-
-    name: str
-    questions: tuple[Question, ...]
-    problems: tuple[Problem, ...]
-    digest: str
-    writable: bool
 
 
 def question_files(app: App) -> tuple[QuestionFile, ...]:
@@ -284,9 +274,8 @@ def _read_file(app: App, name: str, found: Found) -> QuestionFile:
     try:
         data = read_below(found.root.path, found.path, app.settings.limits.max_bytes)[0]
     except OSError as error:
-        return QuestionFile(name, (), (Problem(1, 1, str(unusable(name, error))),), "", writable)
-    read = read_questions(data)
-    return QuestionFile(name, read.questions, read.problems, digest_of(data), writable)
+        return QuestionFile(name, (), (Problem(1, 1, str(unusable(name, error))),), writable=writable)
+    return read_questions(data, name, writable=writable)
 
 
 def _is_writable(app: App, found: Found, name: str) -> bool:

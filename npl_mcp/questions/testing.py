@@ -245,10 +245,9 @@ def sentences(text: str) -> list[str]:
 
 def _file_at(path: str) -> QuestionFile:
     try:
-        read = read_questions(Path(path).read_bytes())
+        return read_questions(Path(path).read_bytes(), path)
     except OSError as error:
         raise InvalidRequestError(f"{path} cannot be read: {error.strerror}") from None
-    return QuestionFile(path, read.questions, read.problems, "", writable=False)
 
 
 @contextmanager
