@@ -14,7 +14,7 @@ from pathlib import Path
 
 from npl_index.errors import NPLError
 from npl_mcp import __version__
-from npl_mcp.cli.commands import doctor, library, stores, token
+from npl_mcp.cli.commands import installation, library, stores, token
 from npl_mcp.cli.terminal.arguments import JSON, Commands, Program, add_options, argument, settings_of
 from npl_mcp.cli.terminal.display import USAGE, CommandResult, Display, progress, run_program
 from npl_mcp.config.child_processes import find_program
@@ -28,7 +28,7 @@ from npl_mcp.server.startup import lasting
 NAME = "npl-mcp"
 
 COMMANDS = Commands()
-for _module in (stores, doctor, token, library):
+for _module in (stores, installation, token, library):
     COMMANDS.update(_module.COMMANDS)
 
 _FOLDERS = ("--root", "--data-dir", "--project")

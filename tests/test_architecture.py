@@ -69,7 +69,7 @@ LATE = {
     ): "most have no such database, and commands start in milliseconds",
     ("npl_mcp.cli.transports.connecting", "npl_mcp.cli.transports.stdio"): "it needs FastMCP",
     ("npl_mcp.cli.transports.connecting", "npl_mcp.cli.transports.http"): "HTTP and TLS: 20 ms",
-    ("npl_mcp.cli.commands.test", "npl_mcp.questions.testing"): "the application: a quarter of a second",
+    ("npl_mcp.cli.commands.checks", "npl_mcp.questions.testing"): "the application: a quarter of a second",
     (
         "npl_mcp.cli.transports.connecting",
         "npl_mcp.app.worklog_context",

@@ -17,7 +17,7 @@ from argparse import Namespace
 from collections.abc import Sequence
 from itertools import pairwise
 
-from npl_mcp.cli.commands import claude_file, edit, raw_files, section_commands, test
+from npl_mcp.cli.commands import checks, claude_file, edit, raw_files, section_commands
 from npl_mcp.cli.commands.targets import AS_JSON, DEPTH, FILTER, FORMAT, SELECT
 from npl_mcp.cli.terminal.arguments import VIA, Command, Commands, Program, ProgramParser, option, switch
 from npl_mcp.cli.terminal.display import NOT_THERE, Display, run_command
@@ -196,7 +196,7 @@ _OPTIONS = (
     switch("--verbose", help="accepted for compatibility, no effect"),
 )
 COMMANDS = Commands()
-for _module in (section_commands, edit, test, raw_files, claude_file):
+for _module in (section_commands, edit, checks, raw_files, claude_file):
     COMMANDS.update(_module.COMMANDS)
 for _name, _what in TYPES.items():
     _usage = f"npl-load [--quiet] {_name} [OPTION ...] [NAME ...]"

@@ -13,7 +13,7 @@ import pytest
 from npl_index import api, section_index
 from npl_index.tokens import exact
 from npl_mcp.app.app import App
-from npl_mcp.cli.commands.doctor import examine
+from npl_mcp.cli.commands.installation import examine
 from npl_mcp.cli.transports.connecting import InProcess
 from npl_mcp.config.settings import Settings
 from tests.conftest import Call
