@@ -10,9 +10,9 @@ if TYPE_CHECKING or sys.version_info >= (3, 12):
 else:
 
     class cached_property:  # noqa: N801
-        """The property of Python 3.12.
+        """``functools.cached_property`` as of Python 3.12, without its earlier lock.
 
-        Before, one lock served all objects of a class: a long computation for one document held up all
+        Before 3.12, one lock served all objects of a class: a long computation for one document held up all
         other threads for its whole duration.
         """
 

@@ -1,4 +1,4 @@
-"""Choices of users: the weights of a score, the vocabulary for token counts, the format of answers."""
+"""User settings: the weights of a score, the vocabulary for token counts, the format of answers."""
 
 from __future__ import annotations
 

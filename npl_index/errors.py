@@ -5,7 +5,7 @@
     NPLError
     ├── InvalidRequestError            an argument cannot be used as given
     │   ├── MissingRequestError        a required argument is missing
-    │   └── SelectorSyntaxError        a selector cannot be read; shows the spot
+    │   └── SelectorSyntaxError        a selector cannot be read; shows the position
     ├── NotFoundError                  the name does not exist; carries similar names
     │   ├── DocumentNotFoundError
     │   └── SectionNotFoundError

@@ -21,7 +21,7 @@ import pytest
 from npl_index.items import notation
 from npl_index.tokens.estimated import piece_pattern
 from npl_mcp.config import kinds
-from npl_mcp.stores.base import postgres
+from npl_mcp.stores.base import postgres, sqlite
 from tests.expressions import Attacks, Matcher, TooManyStepsError
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -70,9 +70,9 @@ MADE = {
         [re.compile(one.pattern) for one in vars(kinds).values() if isinstance(one, kinds.ValueKind)],
     ),
     "npl_mcp/documents/change_requests.py": ("match", [re.compile(r"AB-0*1(?![0-9])", re.IGNORECASE)]),
-    "npl_mcp/stores/base/postgres.py": (
+    "npl_mcp/stores/base/engine.py": (
         "search",
-        [re.compile(part) for part, _ in (*postgres._LIMITS, *postgres._REFUSALS)],
+        [re.compile(reason.pattern) for reason in (*postgres._REASONS, *sqlite._REASONS)],
     ),
     # The user's own expression, over the user's own files, in the process of the command line.
     "npl_index/items/agents.py": ("search", []),

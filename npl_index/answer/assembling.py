@@ -83,7 +83,7 @@ def selected_lines(
 
 
 def _without(documents: DocumentSet, part: SectionPart, known: Sequence[Span]) -> Iterator[SectionPart]:
-    """Yield the remaining parts of a part without some lines."""
+    """Yield the parts that remain after known lines are removed from a part."""
     at = part.lines.start
     for span in (*known, Span(part.lines.stop, part.lines.stop)):
         if at < span.start:
@@ -142,7 +142,7 @@ def content_of(documents: DocumentSet, kept: Iterable[AnswerUnit]) -> tuple[str,
 def row(documents: DocumentSet, unit: AnswerUnit, *, lean: bool) -> TailoredSection:
     """Describe a unit.
 
-    :param lean: omit the fact that it is cut, which the lines in its selector show.
+    :param lean: omit ``cut``, which the lines in its selector show.
     """
     first, final = unit.parts[0], unit.parts[-1]
     return TailoredSection(
@@ -193,7 +193,7 @@ def pointer(documents: DocumentSet, unit: AnswerUnit) -> Pointer:
 
 
 def left_out(documents: DocumentSet, dropped: Sequence[AnswerUnit]) -> list[AnswerUnit]:
-    """Return the units without room, most important first; completely dropped sections are joined again."""
+    """Return units that do not fit, most important first; completely dropped sections are joined again."""
     chosen = [part for unit in dropped for part in unit.parts if part.chosen]
     return [
         *(AnswerUnit(group, 1.0) for group in families(documents, chosen)),

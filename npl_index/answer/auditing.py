@@ -87,7 +87,7 @@ class AuditedSection:
     :param held: words of the question in its text, heading path or file name, in a match.
     :param missing: the other words of the question, in a match.
     :param pieces: its pieces in the answer, in a match.
-    :param line: its line with most words of the question, in a match outside the answer.
+    :param line: its line with the most words of the question, in a match outside the answer.
     """
 
     selector: str
@@ -186,7 +186,7 @@ class Audit:
     :param opened: the requested section.
     :param matches: all matching sections, if requested: matches of selectors, then the others by rank.
     :param verdict: ``held``, ``weak`` or ``absent``; see :class:`~npl_index.ranking.coverage.Evidence`.
-    :param absent: words of the question without any section.
+    :param absent: words of the question that no section contains.
     :param held: words of the question in the best section.
     :param not_found: reasons for selectors without a match.
     :param unreadable: reasons for omitted files.

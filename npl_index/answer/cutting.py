@@ -64,9 +64,9 @@ _BREAKS = {
 class _Bounds(NamedTuple):
     """Possible places of a cut.
 
-    :param at: offsets in the source, in order, with the begin of the first block and the end of the last one.
+    :param at: offsets in the source, in order, with the start of the first block and the end of the last.
     :param glued: offsets between blocks that belong together.
-    :param code: begin and end of each range of code lines, without the marks of a fence.
+    :param code: start and end of each range of code lines, without the fence markers.
     :param is_open: whether the last block continues out of reach.
     """
 
@@ -79,7 +79,7 @@ class _Bounds(NamedTuple):
 class _Blocks(NamedTuple):
     """Consecutive blocks of a part.
 
-    :param bounds: offsets of possible cuts, with the begin of the first block and the end of the last one.
+    :param bounds: offsets of possible cuts, with the start of the first block and the end of the last one.
     :param tokens: tokens of the text before each bound.
     :param worth: worth of the terms before each bound.
     :param found: occurrences of terms in each block.
@@ -99,13 +99,13 @@ def cut(
     *,
     or_beginning: bool = True,
 ) -> tuple[SectionPart, ...] | None:
-    """Cut a part to the run of blocks with most terms of the question, within ``room`` tokens.
+    """Cut a part to the run of blocks with the most terms of the question, within ``room`` tokens.
 
-    Terms of the heading do not count, because the heading is above every run. Without a term, the begin of
+    Terms of the heading do not count, because the heading is above every run. Without a term, the start of
     the part is kept. A piece of a line has the selector of the line, because selectors count whole lines.
 
     :param cost: returns the tokens of a piece.
-    :param or_beginning: keep the begin of the part also if its terms do not fit.
+    :param or_beginning: keep the start of the part even if its terms do not fit.
     :returns: the piece, then the remaining parts before and after it; ``None`` if nothing fits.
     :raises DocumentTimeoutError: the deadline has passed.
     """
@@ -149,7 +149,7 @@ class _Cutter:
     ) -> tuple[SectionPart, ...] | None:
         """Cut the part like :func:`cut`.
 
-        :param found: occurrences of which a run must have some; without any, the begin of the part is kept.
+        :param found: occurrences of which a run must contain one; if empty, the start of the part is kept.
         """
         documents, part, tree = self._documents, self._part, self._tree
         reach = self._reach(found, room)
@@ -271,7 +271,7 @@ class _Cutter:
         """Return the bounds of the best run that fits.
 
         The best run has the highest worth of different terms, then of all occurrences. Of equal runs, one at
-        the begin of the part wins, else the middle one of the longest.
+        the start of the part wins, else the middle one of the longest.
         """
         bounds, tokens, worth, found = blocks
         upper_bound = self._documents.counter.upper_bound

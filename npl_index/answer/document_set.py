@@ -26,7 +26,7 @@ from npl_index.tokens.sections import TokenCounts, measure, trimmed_text
 T = TypeVar("T")
 
 _INDENTED = 3
-"""Maximum indentation that the first line of a text loses; with more it would be code."""
+"""Maximum indentation removed from the first line of a text; with more, the line would be code."""
 
 
 class Size(NamedTuple):
@@ -111,7 +111,7 @@ class DocumentSet:
     """The documents of a request, with their names in the answer.
 
     :param collection: the documents.
-    :param several: whether answers name the file of each section, and the content marks the begin of files.
+    :param several: whether answers name the file of each section, and the content marks the start of files.
     :param file: name of all documents in the answer.
     :param counts: returns the token counts of a document by its index in the collection.
     :param counter: counter of other texts.

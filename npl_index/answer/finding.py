@@ -1,4 +1,4 @@
-"""Occurrences of terms in sections, found without parsing them, and words without any section."""
+"""Occurrences of terms in sections, found without parsing them, and words that no section contains."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _places(text: str, word: str) -> list[int]:
 
 
 def _is_word(text: str, at: int, word: str) -> bool:
-    """Return whether a word begins at an offset; in scripts without spaces, always."""
+    """Return whether a word begins at an offset; in scripts without spaces, always true."""
     if not word.isascii():
         return True
     end = at + len(word)
@@ -86,10 +86,10 @@ def _is_word(text: str, at: int, word: str) -> bool:
 
 
 def best_place(found: Sequence[Occurrence], width: int, begin: int, end: int) -> int:
-    """Return the begin of the best window.
+    """Return the start of the best window.
 
     :param width: characters of the window.
-    :param begin: begin of the text, which is the result without a better window.
+    :param begin: start of the text, which is the result if no window is better.
     :param end: end of the text.
     """
     near = {one.term: one.worth for one in found if one.at - begin <= width}
@@ -112,7 +112,7 @@ def best_place(found: Sequence[Occurrence], width: int, begin: int, end: int) ->
 
 
 def safe_start(tree: SectionTree, own: Span, line: int, fences: Fences) -> int:
-    """Return the nearest line, at or before a given one, for the begin of parsing, or one far before it.
+    """Return the nearest line at or before a given one where parsing can start, or one far before it.
 
     :param own: lines of the section's own text.
     """
@@ -128,7 +128,7 @@ def safe_start(tree: SectionTree, own: Span, line: int, fences: Fences) -> int:
 
 
 def matching_line(documents: DocumentSet, part: SectionPart) -> tuple[int, str] | None:
-    """Return the line below a part's heading with most terms of the question.
+    """Return the line below a part's heading with the most terms of the question.
 
     :returns: its number, from 0, and its shortened text; ``None`` without a matching line.
     """

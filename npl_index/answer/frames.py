@@ -15,7 +15,7 @@ from typing import NamedTuple
 from npl_index.markdown.sections import SectionTree, Span
 
 MAX_LINES_BACK = 2_000
-"""Maximum lines to search backwards for the begin of a block."""
+"""Maximum lines to search backwards for the start of a block."""
 
 _FENCE = re.compile(
     r"^(?:[ \t>]|[-+*:~](?=[ \t])|[0-9]{1,9}[.)](?=[ \t]))*(`{3,}(?=[^`\n]*$)|~{3,}|:{3,})(.*)$", re.MULTILINE
@@ -24,7 +24,7 @@ _MARGIN = re.compile(
     r"((?:[ \t]*>)*)([ \t]*)"
     r"(?:((?:[-+*:~]|[0-9]{1,9}[.)]|\[\^[^\]\n]+\]:)[ \t]+)|(?:!!!|\?\?\?\+?|===)[ \t])?"
 )
-"""Signs of quotes, indentation, and the marker of an item or the begin of an admonition."""
+"""Quote markers, indentation, and the marker of an item or the start of an admonition."""
 
 _DELIMITER = re.compile(r"^[ \t>:|-]+$", re.MULTILINE)
 _LEAD = 1_000
@@ -97,7 +97,7 @@ def _matched(text: str) -> re.Match[str]:
 
 
 def _moved(margin: str, text: str) -> str:
-    """Return a line with the margin of its item, if it has no own marker."""
+    """Return a line with the margin of its item, if it has no marker of its own."""
     found = _matched(text)
     return text if found[3] else margin + text[min(len(margin), found.end(2)) :]
 

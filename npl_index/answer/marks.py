@@ -21,7 +21,7 @@ def tag_for(texts: Sequence[str], has_mark: Callable[[str], object] = _has_mark)
     """Return the nonce of marks: ``""``, or if a text contains mark-like lines, a word in none of the texts.
 
     Texts are shown unchanged, so mark-like lines in them cannot be escaped. The nonce is made from the texts,
-    so that equal calls have equal answers, and no text can contain it by intention.
+    so that equal calls have equal answers, and no text can contain it intentionally.
 
     :param texts: all texts between the marks.
     :param has_mark: returns whether a text contains a mark-like line.
@@ -41,7 +41,7 @@ _END = re.compile("--(!?)>")
 
 
 def in_mark(text: str) -> str:
-    """Return a text for the inside of a mark: it cannot end the mark, and invisible characters are escaped.
+    """Return a text that is safe inside a mark: it cannot end the mark, and invisible characters are escaped.
 
     Selectors are unchanged, because of :func:`npl_index.selectors.grammar.spell`.
     """
@@ -51,7 +51,7 @@ def in_mark(text: str) -> str:
 def note(text: str, tag: str) -> str:
     """Return a mark.
 
-    :param text: its text, from :func:`in_mark`; line feeds at its ends separate the mark's begin and end.
+    :param text: its text, from :func:`in_mark`; line feeds at its ends separate the mark's start and end.
     :param tag: result of :func:`tag_for`.
     """
     end = f"#{tag} -->\n" if tag else "-->\n"
@@ -60,7 +60,7 @@ def note(text: str, tag: str) -> str:
 
 
 def mark(path: str, tag: str) -> str:
-    """Return the line before a file's text, a comment of HTML; the path cannot end it.
+    """Return the line before a file's text, an HTML comment; the path cannot end it.
 
     :param tag: result of :func:`tag_for`.
     """

@@ -255,7 +255,7 @@ def fold(
     tops = [_add_rows(rows, node, 0, cost) for node in nodes]
     title = None
     if len(tops) == 1 and tops[0].children:
-        # The title alone is no outline.
+        # The title alone is not an outline.
         title = tops[0]
         tops += title.children
         title.children, title.shown = [], title.folded

@@ -52,7 +52,7 @@ class HeadingWord(NamedTuple):
 
 
 def in_quotes(name: str, most: int = MAX_NAME) -> str:
-    """Return the begin of a foreign name in quotes.
+    """Return the beginning of an untrusted name in quotes.
 
     Characters that would end the quotation or the line, or begin or end a comment, are escaped, and invisible
     characters as well.

@@ -136,7 +136,7 @@ def remarks(
 
 
 class Packing:
-    """Choice of the parts of an answer, which take from the remaining tokens in order.
+    """Choice of the parts of an answer, which use up the remaining tokens in order.
 
     :param further: keywords and suggestions.
     :param prices: costs of the parts.
@@ -324,7 +324,7 @@ class Packing:
     def _pointers(self) -> tuple[Pointer, ...]:
         """Return pointers to sections outside the answer, best first.
 
-        Obligatory are one pointer after dropped text, the units better than a kept one, the remaining parts
+        Always included: one pointer after dropped text, the units better than a kept one, the remaining parts
         of cut units, and the best hits; then others follow while there is room. The first pointers show their
         matching lines, unless there is no text.
         """
@@ -338,7 +338,7 @@ class Packing:
         then = [unit for unit in units if unit not in first]
         named: list[tuple[AnswerUnit, Pointer]] = []
         if not self.kept and (units := [*first, *then]):
-            # The minimum of an answer is a pointer.
+            # An answer without passages has at least one pointer.
             named.append((units[0], self._least(units[0])))
         for number, unit in enumerate((*first, *then)):
             most = MAX_CHOSEN_NAMED if wanted.chosen else wanted.pointers

@@ -42,7 +42,7 @@ class Pointer(NamedTuple):
 
     :param selector: its selector, to send back unchanged.
     :param tokens: tokens of its text.
-    :param line: its line with most terms of the question, if there is room.
+    :param line: its line with the most terms of the question, if there is room.
     :param sections: number of sections, for a range.
     """
 
@@ -114,7 +114,7 @@ class Tailored:
     :param token_counter: name of the token counter, if scores are explained or the content is shown alone.
     :param file: the document's path below its root; for several documents, their name in the request.
     :param mark: nonce in file markers, present only if a document contains marker-like lines.
-    :param absent: words of the question without any section.
+    :param absent: words of the question that no section contains.
     :param weak: true if no section has enough of the question; the content is a short passage of the best
         one.
     :param excluded_tokens: tokens of relevant text that ``exclude`` omits.

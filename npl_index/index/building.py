@@ -85,7 +85,7 @@ def indexed(
                 del running[work]
                 yield entries
     except (OSError, EOFError, pickle.UnpicklingError) as error:
-        logger.debug("index: the processes end: %r", error)
+        logger.debug("index: stopping the worker processes: %r", error)
         batches.extend(running.values())
     finally:
         for worker in workers:

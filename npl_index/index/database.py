@@ -110,7 +110,7 @@ class IndexDatabase:
         with self._lock:
             self._drop()
             if self.path is not None:
-                logger.warning("index: it is kept in memory only: %s", why)
+                logger.warning("index: kept in memory only: %s", why)
                 self.path = None
 
     def close(self) -> None:
@@ -176,7 +176,7 @@ class IndexDatabase:
                 connection.close()
             if isinstance(error, driver().OperationalError) or again or not _is_ours(path):
                 raise
-            logger.warning("index: the file is damaged, a new one is made")
+            logger.warning("index: the file is damaged; creating a new one")
             self._mark = _mark_of(path)
             self.discard()
             return self._open(path, again=True)

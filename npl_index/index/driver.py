@@ -26,5 +26,5 @@ def missing_search() -> str | None:
         try:
             connection.execute("CREATE VIRTUAL TABLE word USING fts5 (body)")
         except driver().Error:
-            return f"SQLite {driver().sqlite_version} of this Python lacks FTS5, which keeps the index"
+            return f"SQLite {driver().sqlite_version} of this Python lacks FTS5, which the index needs"
     return None

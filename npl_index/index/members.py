@@ -269,4 +269,4 @@ def _known_numbers(states: States, known: Members | None) -> list[int]:
 
 
 def _too_many(what: str) -> DocumentTooLargeError:
-    return DocumentTooLargeError(f"there is more than {what}", hint="name a folder of it")
+    return DocumentTooLargeError(f"there is more than {what}", hint="name a subfolder")

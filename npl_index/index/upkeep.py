@@ -43,7 +43,7 @@ def roots(database: IndexDatabase) -> list[IndexedRoot]:
 
 
 def note_use(database: IndexDatabase, numbers: list[int]) -> None:
-    """Record the present use of roots."""
+    """Record that roots are in use now."""
     now = int(time.time())
     which, given = f"id {AMONG} AND used_at < ?", (json.dumps(numbers), now - USED_SECONDS)
     if database.rows(f"SELECT 1 FROM root WHERE {which}", *given):
@@ -52,7 +52,7 @@ def note_use(database: IndexDatabase, numbers: list[int]) -> None:
 
 
 def shrink(database: IndexDatabase, most: int, used: list[int]) -> None:
-    """Remove the least recently used roots until the file has at most some bytes.
+    """Remove the least recently used roots until the file is within a size limit.
 
     :param used: numbers of the roots to keep.
     """

@@ -175,11 +175,11 @@ def load(
     :param kind: name or short name of the kind.
     :param items: names and patterns, separated by commas; ``syntax.*`` is one folder, ``**.*`` everything.
     :param skip: patterns of item names (:mod:`fnmatch`, case-sensitive), separated by commas or blanks.
-    :raises MissingRequestError: ``items`` names nothing.
+    :raises MissingRequestError: ``items`` contains no name.
     """
     wanted = split_items(items)
     if not wanted:
-        raise MissingRequestError("'items' names nothing", parameter="items", hint="name an item, or '*'")
+        raise MissingRequestError("'items' contains no name", parameter="items", hint="name an item, or '*'")
     loaded = _loaded(library, [Group(kind, wanted, skip)])
     return replace(loaded, missing=tuple(replace(one, kind=None) for one in loaded.missing))
 
@@ -187,7 +187,7 @@ def load(
 def _loaded(library: Library, groups: Iterable[Group], problems: list[str] | None = None) -> Loaded:
     """Load items of several kinds.
 
-    :param problems: collects what cannot be used; without it the first error is raised.
+    :param problems: list that collects errors; without it the first error is raised.
     """
     texts: list[tuple[LoadedItem, str]] = []
     missing: list[MissingItem] = []
@@ -221,7 +221,7 @@ def load_raw(library: Library, kind: str, item: str | None = None) -> Loaded:
     of_kind = library.catalog.kind(kind)
     name = item if item is not None else of_kind.only
     if name is None:
-        raise MissingRequestError(f"which {of_kind.name} is not said", parameter="item")
+        raise MissingRequestError(f"the {of_kind.name} is not specified", parameter="item")
     described, text = _load_one(library, of_kind, name)
     return Loaded(content=text, flags={}, items=(described,))
 

@@ -62,7 +62,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class VersionComparison:
-    """VersionComparison of one section's installed version with its source's version.
+    """Comparison of a section's installed version with its source's version.
 
     :param name: name of the section.
     :param source_version: version of its source, ``None`` without a source.
@@ -94,7 +94,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Renewed:
+class UpdateResult:
     """A text with updated sections.
 
     :param text: the whole text.
@@ -184,7 +184,7 @@ def _version_status(source: Source | None, installed: VersionedSection | None) -
     return "current" if latest == present else "outdated" if latest > present else "newer"
 
 
-def renew(text: str, sources: Mapping[str, Source], names: Iterable[str]) -> Renewed:
+def renew(text: str, sources: Mapping[str, Source], names: Iterable[str]) -> UpdateResult:
     """Replace sections with their sources, and add missing sections; all other text stays.
 
     :param text: with line feeds as line ends.
@@ -202,7 +202,7 @@ def renew(text: str, sources: Mapping[str, Source], names: Iterable[str]) -> Ren
     if added:
         text = append(text.rstrip(), [sources[name].section.text for name in added])
     versions = {name: section.version for name, section in installed.items()}
-    return Renewed(
+    return UpdateResult(
         text=text,
         changes=tuple(
             Change(name, versions.get(name), sources[name].section.version) for name in (*replaced, *added)

@@ -34,7 +34,7 @@ class _Entry(Generic[V]):
     failure: Callable[[], DocumentError] | None = None
 
     def result(self) -> V:
-        """Return the value, or raise a new error, because a raised one refers to its frames."""
+        """Return the value, or raise a new error, because a raised error keeps its frames alive."""
         if self.failure is not None:
             raise self.failure()
         return cast("V", self.value)

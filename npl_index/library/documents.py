@@ -149,7 +149,7 @@ class Library:
         :raises OutsideRootError: the path lies outside every root, or a link leads outside.
         :raises UnreadableDocumentError: the path exists but is not a regular Markdown file.
         :raises DocumentTooLargeError: a folder or pattern exceeds the limits.
-        :raises InvalidRequestError: the kind is unknown or holds no Markdown, or the pattern is invalid.
+        :raises InvalidRequestError: the kind is unknown or contains no Markdown, or the pattern is invalid.
         """
         if ref.file is not None:
             return self._find_file(ref.file)
@@ -228,7 +228,7 @@ class Library:
             elif found := self._collect(path, None):
                 return found
             else:
-                problems.append(DocumentNotFoundError(f"the folder {text!r} holds no Markdown"))
+                problems.append(DocumentNotFoundError(f"the folder {text!r} contains no Markdown"))
         return ()
 
     def _find_all(self, searched: Sequence[Root]) -> tuple[Found, ...]:

@@ -46,7 +46,7 @@ def lock(file: int, seconds: float, *, shared: bool = False) -> bool:
             return True
         except BlockingIOError:
             if time.monotonic() >= end:
-                raise TimeoutError(errno.ETIMEDOUT, "another program holds the lock for too long") from None
+                raise TimeoutError(errno.ETIMEDOUT, "another program held the lock for too long") from None
         except OSError as error:
             if error.errno not in _CANNOT_LOCK:
                 raise
@@ -68,7 +68,7 @@ def locked(file: int | None, key: str, seconds: float) -> Iterator[bool]:
     # Threads first: they wait without polling, and without locks on files this lock is the only one.
     threads = _THREAD_LOCKS.setdefault(key, threading.Lock())
     if not threads.acquire(timeout=seconds):
-        raise TimeoutError(errno.ETIMEDOUT, "another thread holds the lock for too long")
+        raise TimeoutError(errno.ETIMEDOUT, "another thread held the lock for too long")
     try:
         alone = file is not None and lock(file, seconds)
         try:

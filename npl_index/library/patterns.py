@@ -35,7 +35,7 @@ def alternatives(text: str) -> tuple[str, ...]:
         else:
             waiting += [first[: found.start()] + one + first[found.end() :] for one in found[1].split(",")]
         if len(waiting) + len(done) > _MAX_ALTERNATIVES:
-            problem = f"the braces stand for more than {_MAX_ALTERNATIVES} patterns"
+            problem = f"the braces expand to more than {_MAX_ALTERNATIVES} patterns"
             raise InvalidRequestError(problem, parameter="file")
     return tuple(done)
 
@@ -72,7 +72,7 @@ class PathPattern:
             raise InvalidRequestError(f"the pattern has more than {limit}", parameter=parameter)
         stars = [at for at, segment in enumerate(segments) if segment == "**"]
         if len(stars) > 1:
-            raise InvalidRequestError("'**' may stand once in a pattern", parameter=parameter)
+            raise InvalidRequestError("'**' may occur only once in a pattern", parameter=parameter)
         compiled = tuple(re.compile(fnmatch.translate(segment)) for segment in segments)
         if not stars:
             return cls(compiled, (), False)

@@ -15,7 +15,7 @@ UNSPEAKABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 #: File name suffixes of served documents; case is ignored.
 MARKDOWN_SUFFIXES = (".md", ".markdown", ".mdown", ".mkd", ".mdx")
 
-#: Ends of the names of question files: ``questions.md`` and ``*.questions.md``. They are no documents.
+#: Ends of the names of question files: ``questions.md`` and ``*.questions.md``. They are not documents.
 QUESTION_SUFFIXES = ("questions.md",)
 
 _QUESTIONS = re.compile(r"(?:^|[/\\.])questions\.md$", re.IGNORECASE)
@@ -46,7 +46,7 @@ class DocumentRef:
                 check_name(value, parameter)
         if self.file is not None and (self.item is not None or self.kind is not None):
             other = "item" if self.item is not None else "resource_type"
-            problem = f"'file' and {other!r} name a document each"
+            problem = f"'file' and {other!r} each name a document"
             raise InvalidRequestError(problem, parameter=other, hint="give one of them")
         if (self.item is None) != (self.kind is None):
             present, absent = ("item", "resource_type") if self.kind is None else ("resource_type", "item")
@@ -57,7 +57,7 @@ class DocumentRef:
 def check_name(value: str, parameter: str) -> None:
     """Refuse a name that no file can have.
 
-    :raises InvalidRequestError: it is empty, longer than 4,096 characters, or holds control characters.
+    :raises InvalidRequestError: it is empty, longer than 4,096 characters, or contains control characters.
     """
     if not value.strip():
         raise InvalidRequestError(f"{parameter} is empty", parameter=parameter)
@@ -65,7 +65,7 @@ def check_name(value: str, parameter: str) -> None:
         problem = f"{parameter} has {len(value):,} characters"
         raise InvalidRequestError(problem, parameter=parameter, hint=f"use at most {_MAX_ARGUMENT:,}")
     if UNSPEAKABLE.search(value) is not None:
-        raise InvalidRequestError(f"{parameter} holds control characters", parameter=parameter)
+        raise InvalidRequestError(f"{parameter} contains control characters", parameter=parameter)
 
 
 def has_suffix(path: str, suffixes: tuple[str, ...]) -> bool:

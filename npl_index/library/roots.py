@@ -184,7 +184,7 @@ class Roots:
             refuse_questions(path, text)
         if not has_suffix(path, suffixes):
             hint = f"names end in {', '.join(suffixes)}"
-            raise UnreadableDocumentError(f"{text!r} is not of a kind that is served", hint=hint)
+            raise UnreadableDocumentError(f"{text!r} is not of a served file type", hint=hint)
         try:
             mode = os.stat(path, follow_symlinks=False).st_mode
         except OSError as error:
@@ -357,8 +357,8 @@ def unusable(text: str, error: OSError) -> NPLError:
     if isinstance(error, FileChangedError):
         return UnreadableDocumentError(f"{text!r} changed while it was read", hint="try again")
     if error.errno == errno.ENOENT:
-        return DocumentNotFoundError(f"{text!r} is not there any more")
+        return DocumentNotFoundError(f"{text!r} no longer exists")
     if error.errno in (errno.ELOOP, errno.ENOTDIR):
-        return UnreadableDocumentError(f"{text!r} leads through a link that was not there before")
-    reason = os.strerror(error.errno).lower() if error.errno is not None else "the system refuses"
+        return UnreadableDocumentError(f"{text!r} now leads through a link")
+    reason = os.strerror(error.errno).lower() if error.errno is not None else "unknown system error"
     return UnreadableDocumentError(f"{text!r} cannot be read: {reason}")

@@ -95,7 +95,7 @@ _plugin_definition_list: _Rule = MarkdownIt("zero").use(deflist_plugin).block.ru
 def _definition_list(state: BlockState, start: int, end: int, silent: bool) -> bool:
     """Definition list: the plugin's rule, but a line that begins another block is never a term.
 
-    The plugin looks for other blocks only at the first term, and so makes a heading behind a list a term
+    The plugin looks for other blocks only at the first term, and so makes a heading after a list a term
     if a line like ``: text`` follows.
     """
     if silent or state.level:

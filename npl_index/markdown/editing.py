@@ -39,7 +39,7 @@ class _Body:
 
     :param start: end of the heading's lines.
     :param stop: end of the section.
-    :param first: begin of the first line that is not blank.
+    :param first: start of the first line that is not blank.
     :param last: end of the last line that is not blank, without its line end; ``first`` if all are blank.
     """
 
@@ -110,7 +110,7 @@ def edit_section(
     new = parse(change.result)
     if not _is_kept(data, tree, index, change, new):
         raise InvalidRequestError(
-            f"the text would change sections outside of {tree.sections[index].name!r}",
+            f"the text would change sections outside {tree.sections[index].name!r}",
             parameter="content",
             hint=_lower(tree.sections[index]),
         )
@@ -154,7 +154,7 @@ def _prepend(data: bytes, tree: SectionTree, section: Section, text: str, _: boo
     body = _find_body(data, section, whole=False)
     draft = _parse_draft(text, tree, section, rename=False)
     if draft.headings and not body.blank:
-        problem = f"the text that is there would come under {draft.headings[-1][1]!r}"
+        problem = f"the existing text would come under {draft.headings[-1][1]!r}"
         raise InvalidRequestError(problem, parameter="content", hint="append puts a subsection below it")
     new = _encode(draft.body, data)
     result = _replaced(data, body, new)
@@ -209,7 +209,7 @@ def _parse_draft(text: str, tree: SectionTree, section: Section, *, rename: bool
     """
     source = with_line_feeds(text)
     if "\0" in source:
-        raise InvalidRequestError("the text holds NUL", parameter="content")
+        raise InvalidRequestError("the text contains a NUL character", parameter="content")
     if not rename and not source.strip(" \t\n"):
         raise MissingRequestError("there is no text to add", parameter="content")
     blocks = read_blocks(source, npl=tree.dialect == "npl")

@@ -1,6 +1,6 @@
 """Front matter: ``name: value`` lines between two ``---`` lines at the start of a file, parsed and edited.
 
-Fields are parsed line by line, like in the programs that write them, because their values are not always YAML
+Fields are parsed line by line, as in the programs that write them, because their values are not always YAML
 (``phaseEpic: Phase 2: Import``). A line is split at its first colon. Quotes around a value and a comment
 after it (``#`` between blanks) do not belong to the value. Lists and nested values are parsed as YAML. All
 scalars stay text: YAML would turn the version 1.10 into the number 1.1. Unparsable values stay as written and
@@ -47,7 +47,7 @@ class Field:
 
     :param name: its key.
     :param value: text, or a list or mapping of texts.
-    :param start: begin of its line.
+    :param start: start of its line.
     :param stop: end of its last line, line end included.
     :param token: range of the value on the first line, with its quotes, without its comment.
     """

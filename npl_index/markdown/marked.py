@@ -12,10 +12,10 @@ _MARK = re.compile(rb"(?:^|(?<=\A\xef\xbb\xbf))<!-- (/?)npl map -->(?=[ \t]*\r?$
 def with_map(data: bytes, text: str) -> bytes:
     """Return a file's bytes with a map in its block; a file without one gets it at the end.
 
-    The block takes the file's line ends, and at the end of a file without a last line end it has none.
+    The block has the file's line ends, and at the end of a file without a last line end it has none.
 
     :param text: lines without marks, with a line feed at the end.
-    :raises InvalidRequestError: the marks are not one pair.
+    :raises InvalidRequestError: the marks do not form exactly one pair.
     :raises UnicodeDecodeError: the file is not UTF-8.
     """
     data.decode("utf-8")
@@ -25,7 +25,7 @@ def with_map(data: bytes, text: str) -> bytes:
     if [mark[1] for mark in marks] == [b"", b"/"]:
         return data[: marks[0].start()] + block + data[marks[1].end() :]
     if marks:
-        problem = f"it has {len(marks)} marks of a map, and not one pair"
+        problem = f"it has {len(marks)} map marks instead of one pair"
         raise InvalidRequestError(problem, hint="leave one <!-- npl map --> with <!-- /npl map --> below it")
     last = ending if not data or data.endswith(b"\n") else b""
     return data + (data and (ending if last else 2 * ending)) + block + last

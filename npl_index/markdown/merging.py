@@ -33,7 +33,7 @@ def merge_sections(base: bytes, ours: bytes, theirs: bytes, parse: Parse) -> byt
         merged += [*before[place:start], *new]
         place, last = stop, (start, stop)
     merged += before[place:]
-    gap = line_end_of(base) * 2  # behind a piece that was the last of its file
+    gap = line_end_of(base) * 2  # after a piece that was the last of its file
     joined = b"".join(piece if piece.endswith((b"\n", b"\r")) else piece + gap for piece in merged)
     result = joined.rstrip() + ours[len(ours.rstrip()) :]
     # A fence or comment that one side left open would swallow the sections of the other.

@@ -215,7 +215,7 @@ def parse_sections(
 
 
 def digest_of(data: bytes) -> str:
-    """Return the digest of a file's or a section's bytes, by which a caller names the text that it has read.
+    """Return the digest of a file's or a section's bytes, which identifies the text that a caller has read.
 
     Line ends and surrounding empty lines do not count. So a section's text and its bytes have the same
     digest, which stays the same when a neighbouring section changes.
@@ -227,8 +227,8 @@ def digest_of(data: bytes) -> str:
 def section_digest(tree: SectionTree, index: int, *, whole: bool) -> str:
     """Return the digest of the text that an edit of a section replaces.
 
-    :param index: of the section; the document counts as its title.
-    :param whole: the subsections as well.
+    :param index: index of the section; the document counts as its title.
+    :param whole: include the subsections.
     """
     section = tree.sections[index or tree.title or 0]
     lines = section.whole if whole else section.own
@@ -267,7 +267,7 @@ def nest(levels: Sequence[int]) -> tuple[list[int], list[list[int]], list[int]]:
 def decoded(data: bytes, name: str) -> str:
     r"""Return the text of a document with ``\n`` line ends and without a byte order mark.
 
-    :param name: of the document, for the message.
+    :param name: name of the document, for the message.
     :raises UnreadableDocumentError: it is not UTF-8, or binary (holds NUL).
     """
     nul = data.find(0)

@@ -219,7 +219,7 @@ def _kind(char: str) -> str:
 class Keywords:
     """The subject of a caller's text.
 
-    :param words: different words and phrases in normal spelling, best first.
+    :param words: distinct words and phrases in normal spelling, best first.
     :param weights: index terms with their weights in a query, in order of appearance.
     :param pairs: neighbouring index terms.
     :param parts: index terms that occur only as parts of an identifier, each with the identifier.
@@ -271,8 +271,8 @@ def identifier_parts(texts: Iterable[str]) -> dict[str, str]:
 def _parts_in(runs: Iterable[Iterable[Word]]) -> dict[str, str]:
     """Return the terms that occur only in identifiers (``py_modules``, ``maxRetries``), with the identifier.
 
-    A hyphen alone makes no identifier, because "fine-tuning" is also "fine tuning". A number does, with or
-    without a hyphen: ERR-4711 is no other error, and quokkaw16 no other 16.
+    A hyphen alone is not enough, because "fine-tuning" is also "fine tuning". A number does, with or
+    without a hyphen: ERR-4711 stands for no other error, and quokkaw16 for no other 16.
     """
     found: dict[str, str] = {}
     others: set[str] = set()
@@ -351,7 +351,7 @@ def _words_and_symbols(raw: str) -> list[str]:
 
 
 def _best_words(runs: Sequence[Sequence[Word]], counts: Counter[str]) -> tuple[str, ...]:
-    """Return different words and phrases of a text, best first.
+    """Return the distinct words and phrases of a text, best first.
 
     A frequent word of the text that is rare elsewhere is best. A phrase is a run of two to four words (Rose
     et al., "Automatic keyword extraction from individual documents", 2010), or a phrase of the NPL

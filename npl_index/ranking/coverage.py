@@ -31,7 +31,7 @@ PLENTY = 35.0
 """Weight that is enough for a question of any length: that of five rare words."""
 
 MISSING_WEIGHT = 2.0
-"""Weight of a word without any section, compared with a word of other sections only."""
+"""Weight of a word that no section contains, compared with a word that only other sections contain."""
 
 LENGTH_POWER = 0.6
 NEEDED = 1.46
@@ -89,7 +89,7 @@ class Coverage(NamedTuple):
 class Evidence(NamedTuple):
     """The verdict on an answer, with words as the caller wrote them.
 
-    :param absent: words without any section, heaviest first, without ordinary words.
+    :param absent: words that no section contains, heaviest first, without ordinary words.
     :param held: words in the best section, heaviest first.
     :param verdict: ``absent`` if none of the first sections has the needed weight; ``weak`` if one of them
         has it, but not the best one.

@@ -41,7 +41,7 @@ from npl_index.selectors.writing import steps_of
 from npl_index.tokens.sections import NOTHING
 
 MAX_TERMS = 250_000
-"""Maximum different terms of one document. Prose of ten megabytes has a tenth of that."""
+"""Maximum distinct terms of one document. Prose of ten megabytes has a tenth of that."""
 
 _NAME_FIELDS = ("linkTitle", "sidebar_label", "aliases", "keywords")
 _FILE_WORDS = re.compile(r"[/\s]|--+")
@@ -131,7 +131,7 @@ def index_document(document: Document, *, deadline: float | None = None) -> Inde
 
 
 class _Numbers(dict[str, int]):
-    """Numbers of the terms of a document, in their order; a term too many has none."""
+    """Numbers of the terms of a document, in their order; a term above the maximum has none."""
 
     def __missing__(self, term: str) -> int:
         if len(self) == MAX_TERMS:
@@ -191,7 +191,7 @@ def dump_sections(parsed: ParsedDocument) -> bytes:
 def restore_sections(
     packed: bytes, known: Callable[[str], Document], read: Callable[[], bytes]
 ) -> ParsedDocument:
-    """Return the document of which :func:`dump_sections` made these bytes.
+    """Return the document from which :func:`dump_sections` made these bytes.
 
     :param known: returns the document with a name, possibly without its bytes.
     :param read: returns the bytes when the text is needed.

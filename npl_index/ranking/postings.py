@@ -159,7 +159,7 @@ def begin_runs(values: NDArray[Any]) -> NDArray[Any]:
 
 def ranges(begins: NDArray[Any], lengths: NDArray[Any]) -> NDArray[Any]:
     """Return the numbers of some ranges in one array."""
-    # First one range of all lengths, then move each part to its begin.
+    # Build one range of the total length, then move each part to its start.
     moves = begins - (lengths.cumsum() - lengths)
     return np.arange(int(lengths.sum())) + moves.repeat(lengths)
 
@@ -245,7 +245,7 @@ class Postings:
         """Return the postings of some rows.
 
         :param wanted: the rows, ascending.
-        :returns: the rows; the begin of each row's postings, and the end of the last ones; their columns
+        :returns: the rows; the start of each row's postings, and the end of the last ones; their columns
             as in :class:`PostingRuns`, without the first.
         """
         marks = np.zeros(max(self.stop, int(wanted.max(initial=0)) + 1), np.int32)

@@ -98,7 +98,7 @@ def read(postings: Postings, numbers: NDArray[Any], sought: Sought) -> Texts:
 def counts_of(texts: Texts) -> tuple[NDArray[Any], NDArray[Any]]:
     """Count the pairs in headings and in bodies; one row per pair, one column per section."""
     pairs, size, width = texts.sought.pairs, len(texts.sought.rows), 2 * len(texts.numbers)
-    where = texts.places + texts.owners  # so that terms of different texts are no neighbours
+    where = texts.places + texts.owners  # so that terms of different texts are not neighbours
     beside = ((where[1:] - where[:-1]) == 1).nonzero()[0]
     codes = texts.terms[beside] * size + texts.terms[beside + 1]
     number_of = np.full(size * size, -1)

@@ -147,7 +147,7 @@ LIMIT = evidence.DEPTH
 DEFAULT_WEIGHTS = Weights()
 
 PART_WEIGHT = 0.2
-"""Weight of a part of an identifier if the collection has the identifier: ``py_modules`` is no other module.
+"""Weight of a part of an identifier if the collection has the identifier: ``py_modules`` is not any module.
 """
 
 TOPIC_GAIN = 2.0

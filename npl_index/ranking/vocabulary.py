@@ -141,7 +141,7 @@ def variants_of(term: str, vocabulary: Vocabulary) -> Variants:
 
 
 def _affixes(term: str, vocabulary: Vocabulary) -> Iterator[tuple[int, float]]:
-    """Yield the prefixes of a term that are words; for a rare term also suffixes ("network" is no work)."""
+    """Yield the prefixes of a term that are words; for rare terms, suffixes too ("network" is not "work")."""
     length = len(term)
     rare = commonness(term) <= RARE
     for part_length in range(max(MIN_PART, int(length * MIN_SHARE)), length):

@@ -7,7 +7,7 @@ A selector is a path through the headings of a document::
     guide // * [has-code]         every section of the document whose own text holds code
     ## Start...## End             from one heading up to the end of another's section
 
-Grammar in EBNF; spaces may stand between all elements::
+Grammar in EBNF; spaces are allowed between all elements::
 
     selector  = side , [ ( "..." | "…" ) , side ] ;
     side      = [ start ] , { part } ;                       (* not empty *)
@@ -148,7 +148,7 @@ def compile_selector(text: str) -> Selector:
     :raises SelectorSyntaxError: shows the unreadable character, and the expected text.
     """
     if len(text) > MAX_LENGTH:
-        problem = f"a selector may have {MAX_LENGTH} characters, more follow"
+        problem = f"a selector may have at most {MAX_LENGTH} characters"
         raise SelectorSyntaxError(problem, without_controls(text[: MAX_LENGTH + 100]), MAX_LENGTH)
     return _compile(text)
 
@@ -208,7 +208,7 @@ class _Reader:
         self.advance(self.ellipsis(self.at))
         until = self.side("expected the heading that ends the range")
         if self.at < len(self.text):
-            raise self.error("a range has two ends, a third follows")
+            raise self.error("a range has only two ends")
         for step in (steps[-1], until[-1]):
             if (limit := _limit(step)) is not None:
                 raise self.error(f"[{limit}=…] cannot be used in a range", step.bracket)
@@ -222,7 +222,7 @@ class _Reader:
             steps.append(self.start())
         while not self.ended(self.at):
             if len(steps) == MAX_STEPS:
-                raise self.error(f"a selector may have {MAX_STEPS} steps, more follow")
+                raise self.error(f"a selector may have at most {MAX_STEPS} steps")
             if steps and (limit := _limit(steps[-1])) is not None:
                 raise self.error(f"[{limit}=…] must end the selector", steps[-1].bracket)
             steps.append(self.part(steps[-1].level if steps else None))

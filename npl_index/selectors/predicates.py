@@ -58,7 +58,7 @@ def read_predicate(text: str, begin: int, given: Conditions) -> tuple[Conditions
         start += 1
     match = _FORM.fullmatch(text[start:close].rstrip())
     if match is None:
-        raise SelectorSyntaxError("expected a predicate", text, start, hint=f"known are {KNOWN_PREDICATES}")
+        raise SelectorSyntaxError("expected a predicate", text, start, hint=f"known: {KNOWN_PREDICATES}")
     word = (match["word"] or "").lower().replace("_", "-")
     if word in _READERS:
         given = _READERS[word](given, match, text, start)
@@ -74,7 +74,7 @@ def _with_ordinal(given: Conditions, match: re.Match[str], text: str, start: int
     if ordinal == 0:
         raise SelectorSyntaxError("equal headings are counted from 1", text, start)
     if given.ordinal is not None:
-        raise SelectorSyntaxError("only one [n] can hold", text, start)
+        raise SelectorSyntaxError("only one [n] is allowed", text, start)
     return replace(given, ordinal=ordinal)
 
 

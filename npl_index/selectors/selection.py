@@ -281,7 +281,7 @@ def _unknown(predicate: str) -> str:
 
     found = process.extractOne(predicate, KNOWN_PREDICATES.split(", "), score_cutoff=_MIN_SIMILARITY)
     near = f", did you mean {found[0]}" if found else ""
-    return f"{_shortened(predicate)} is unknown{near}; known are {KNOWN_PREDICATES}"
+    return f"{_shortened(predicate)} is unknown{near}; known: {KNOWN_PREDICATES}"
 
 
 def _source_of(selector: Selector, steps: Sequence[Step]) -> str:

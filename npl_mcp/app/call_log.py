@@ -43,7 +43,7 @@ ALIKE = 0.5
 """Share of common words above which two questions are nearly the same."""
 
 SOON = 600.0
-"""Seconds within which a question is asked again."""
+"""Seconds within which a nearly equal question counts as a repetition."""
 
 _MAX_OFFERS = 20
 _MAX_SIZES = 1024

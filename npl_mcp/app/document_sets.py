@@ -35,7 +35,7 @@ from npl_mcp.config.programs import python
 logger = logging.getLogger(__name__)
 
 BACKGROUND_BYTES = 2 << 20
-"""Bytes of files from which they are indexed in the background and by several processes, each of which takes
+"""Total bytes of files from which several background processes index them; each process takes
 half a second to start.
 """
 
@@ -229,7 +229,7 @@ class DocumentSets:
         keep = len(asked) <= MAX_TEXTS
         for batch in batches(asked):
             if self._closed:
-                raise NPLError("the server ends")
+                raise NPLError("the server is shutting down")
             reader = read if apart is None else apart.sent([one.found for one in batch]).read
             # After an edit the caller waits, so its next call counts the tokens.
             made = [self._indexer.entry(one, reader, counted=one.digest is None or not keep) for one in batch]
@@ -295,7 +295,7 @@ class DocumentSets:
             live.build = indexing, update
             indexing.done = max(indexing.done, indexing.total - len(update.asked))
             if self._closed:
-                raise NPLError("the server ends")
+                raise NPLError("the server is shutting down")
 
     def _index_in_processes(
         self, update: Update, indexing: Indexing, read: Read, apart: Reader | None
@@ -306,7 +306,7 @@ class DocumentSets:
             todo.reverse()  # the batches are taken from the end
             for entries in indexed(todo, apart, self._indexer, python(WORKER)):
                 if self._closed:
-                    raise NPLError("the server ends")
+                    raise NPLError("the server is shutting down")
                 self.built += sum(one.content is not None for one in entries)
                 update.put(entries)
                 indexing.done += len(entries)

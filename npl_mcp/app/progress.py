@@ -24,7 +24,7 @@ def end_if_abandoned() -> None:
     ENDING.get()()
 
 
-def tell_progress(parts: Parts | None) -> None:
+def report_progress(parts: Parts | None) -> None:
     """Report the progress of this call; without parts, report nothing."""
     tell = PROGRESS.get()
     if tell is not None and parts is not None:

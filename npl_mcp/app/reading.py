@@ -1,4 +1,4 @@
-"""What callers have read: sections whose text has changed since are told to them once.
+"""Memory of the sections that callers have read; each later change of their text is reported once.
 
 A caller's memory holds a digest of each line, and forgets the oldest documents first. A call compares the
 states of a few documents, and reads only those that have changed.
@@ -45,8 +45,8 @@ class HeldDocument:
     """A document of which a caller has read sections.
 
     :param found: the document.
-    :param state: when it was read.
-    :param names: by which selectors call it.
+    :param state: fingerprint of the document when it was read.
+    :param names: names of the document in selectors.
     :param sections: digests of the lines of each section, by selector.
     """
 
@@ -57,7 +57,7 @@ class HeldDocument:
 
     @property
     def place(self) -> Place:
-        """Where it is."""
+        """Location of the document."""
         return _place(self.found)
 
     @property
@@ -71,8 +71,8 @@ class SectionChange:
     """A section that has changed since a caller read it.
 
     :param held: its document.
-    :param selector: selects it.
-    :param lines: digests of its lines now; empty if it is gone.
+    :param selector: selector of the section.
+    :param lines: digests of its current lines; empty if the section was removed.
     """
 
     held: HeldDocument
@@ -88,14 +88,14 @@ class SectionChange:
 
 
 class ReadSections:
-    """What one caller has read; safe for several threads."""
+    """Memory of the sections that one caller has read; safe for several threads."""
 
     def __init__(self, readers: Readers) -> None:
         self._lock, self._readers, self._turn = threading.RLock(), readers, 0
         self._held: LRUCache[Place, HeldDocument] = LRUCache(CALLER_BYTES, lambda held: held.nbytes)
 
     def changes(self, app: Any, founds: Sequence[Found] = ()) -> list[SectionChange]:
-        """Return the sections that have changed, of the documents that are looked at.
+        """Check some documents; return the sections that have changed since the caller read them.
 
         :param founds: documents with known states; other files are looked at in turn.
         """
@@ -128,7 +128,7 @@ class ReadSections:
         return changed
 
     def told(self, changes: Iterable[SectionChange]) -> None:
-        """Forget the former text of sections whose change was told."""
+        """Update the remembered text of sections whose changes were reported."""
         with self._lock:
             for one in changes:
                 if one.lines:
@@ -139,7 +139,7 @@ class ReadSections:
     def remember(self, app: Any, founds: Sequence[Found], documents: DocumentSet, answer: Tailored) -> None:
         """Remember the sections of an answer.
 
-        :param founds: where its documents are.
+        :param founds: locations of its documents.
         """
         numbers = {file: number for number, file in enumerate(documents.files)}
         with self._lock:
@@ -152,7 +152,7 @@ class ReadSections:
                     held = HeldDocument(found, app.documents.stat(found), names)
                 span = Span(row.start_line - 1, row.end_line - 1)
                 selector = _PIECE.sub("", row.selector)
-                if selector != row.selector:  # only a piece was handed over; the whole is compared
+                if selector != row.selector:  # the answer has a part; the whole is compared
                     span = next(one.whole for one in tree.sections if one.own.stop > span.start)
                 held.sections.pop(selector, None)
                 held.sections[selector] = _digests(tree, [span])
@@ -160,12 +160,12 @@ class ReadSections:
                     del held.sections[next(iter(held.sections))]
                 self._held[held.place] = held
 
-    def own_edit(self, app: Any, file: str, selector: str) -> None:
-        """Take the caller's own edit of a section as told."""
+    def record_own_edit(self, app: Any, file: str, selector: str) -> None:
+        """Treat the caller's own edit of a section as reported."""
         with self._lock:
             for held in [one for one in self._held.values() if file in one.names]:
                 changes = self._changed(app, held, held.found)
-                # A deleted section is named by the one above.
+                # After a deletion, the selector is that of the section above.
                 self.told(one for one in changes if not one.lines or _related(one.selector, selector))
 
 

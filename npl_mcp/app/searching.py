@@ -25,7 +25,7 @@ from npl_mcp.app.app import App, Gathered
 from npl_mcp.app.document_sets import NotIndexedError
 from npl_mcp.app.progress import end_if_abandoned
 from npl_mcp.app.queries import QueryConditions, normalised, pattern_of, phrases_of, words_of
-from npl_mcp.app.waiting import hurried
+from npl_mcp.app.waiting import limit_wait
 from npl_mcp.documents.cr_documents import FoundRequest
 from npl_mcp.stores.base.errors import StoreError
 from npl_mcp.stores.base.paging import stamp
@@ -214,7 +214,7 @@ async def _sets(
     for ref in refs:
         end_if_abandoned()
         try:
-            gathered = await hurried(found.app.gathered(ref), time.monotonic(), seconds)
+            gathered = await limit_wait(found.app.gathered(ref), time.monotonic(), seconds)
         except (NotFoundError, OutsideRootError):
             pass  # the caller sees no documents of this set
         except NotIndexedError as error:

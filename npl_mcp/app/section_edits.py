@@ -249,7 +249,7 @@ class Target:
             raise SectionNotFoundError(problem, near=near, hint=f"give one: {', '.join(near)}")
         if last is not None and not scope.called(heads, last):
             problem = f"{selector.text!r} has only the beginning of a name"
-            raise SectionNotFoundError(problem, near=near, hint=f"write {near[0]} if that is meant")
+            raise SectionNotFoundError(problem, near=near, hint=f"write {near[0]} if you mean that section")
         return found[0]
 
 

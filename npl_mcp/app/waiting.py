@@ -13,7 +13,7 @@ from types import coroutine
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
 from npl_index.errors import InvalidRequestError
-from npl_mcp.app.progress import tell_progress
+from npl_mcp.app.progress import report_progress
 from npl_mcp.stores.base.database import Database, Transaction
 from npl_mcp.stores.changes import Changes, Position, Topic
 
@@ -66,7 +66,7 @@ class Awaited:
 
 
 Waiting = Coroutine[Awaited, None, T]
-"""A waiting call: each step runs in a thread, and the awaited events between them in none."""
+"""A waiting call: each step runs in a thread; the waits between steps occupy none."""
 
 
 def _future() -> Future[None]:
@@ -76,7 +76,7 @@ def _future() -> Future[None]:
 
 
 class Long(Awaited):
-    """No wait: the next step may take long, so it takes its turn among the long calls."""
+    """Not an event: the next step may take long, so it waits for its turn among the long calls."""
 
     def __await__(self) -> Generator[Awaited, None, bool]:
         yield self
@@ -169,7 +169,7 @@ def step(call: Waiting[T]) -> Awaited | T:
 
 
 @coroutine
-def hurried(call: Waiting[T], began: float, seconds: float = 1.0) -> Generator[Awaited, None, T]:
+def limit_wait(call: Waiting[T], began: float, seconds: float = 1.0) -> Generator[Awaited, None, T]:
     """Limit the wait of a call for sets; after that it does without them.
 
     :param began: start of the call, in seconds of the monotonic clock.
@@ -199,7 +199,7 @@ def waited(call: Waiting[T], seconds: float | None = None) -> T:
             continue
         ended = outcome.ended
         while not ended.done() and not patience.is_over(outcome):
-            tell_progress(outcome.progress)
+            report_progress(outcome.progress)
             wait([ended], patience.step(outcome))
     return outcome
 

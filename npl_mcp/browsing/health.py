@@ -17,7 +17,7 @@ from npl_index.markdown.state import Deadline
 from npl_index.ranking.indexing import Collection
 from npl_index.tokens.sections import TokenCounts
 from npl_mcp.app.app import App
-from npl_mcp.app.waiting import hurried
+from npl_mcp.app.waiting import limit_wait
 from npl_mcp.browsing.places import HURRY, title_of
 from npl_mcp.browsing.relations import INDEX_FILES, Relations, below, related
 from npl_mcp.browsing.tables import arranged
@@ -117,7 +117,9 @@ async def examined(
     :raises InvalidRequestError: there is no such column.
     """
     began = time.monotonic()
-    relations, requested, part = await related(app, ref, lambda ref: hurried(app.gathered(ref), began, HURRY))
+    relations, requested, part = await related(
+        app, ref, lambda ref: limit_wait(app.gathered(ref), began, HURRY)
+    )
     checks = _Checks(app, relations)
     cached = _cached.setdefault(relations.gathered.collection, {})
     if (found := cached.get((ref, app.sight))) is None:
@@ -164,7 +166,7 @@ class _Checks:
                 target = link.reference.path + (f"#{link.reference.anchor}" if link.reference.anchor else "")
                 yield self._at_line(number, "broken", f"{target}: {link.why}", link.reference.line)
             for line in tree.doubtful_fences:
-                yield self._at_line(number, "fences", "a code fence begins here and does not end", line)
+                yield self._at_line(number, "fences", "the code fence opened here is not closed", line)
             if not tree.sections[0].whole_traits.word_count:
                 yield self._in_document(number, "empty", "no text")
             elif title_of(tree) is None:
@@ -218,7 +220,7 @@ class _Checks:
         known = set(used)
         for number in part:
             if self._relations.gathered.files[number] not in known:
-                yield self._in_document(number, "unused", "in no answer of the log of calls")
+                yield self._in_document(number, "unused", "no logged answer contains it")
 
     def _at_line(self, number: int, check: str, note: str, line: int) -> Defect:
         """Return a defect at a line, counted from 0."""

@@ -17,7 +17,7 @@ from npl_index.markdown.sections import SectionTree
 from npl_index.markdown.traits import FLAGS, Traits
 from npl_mcp.app.app import App, Gathered
 from npl_mcp.app.document_sets import NotIndexedError
-from npl_mcp.app.waiting import hurried
+from npl_mcp.app.waiting import limit_wait
 from npl_mcp.browsing.relations import below, folder_name
 
 MAX_MEASURED = 5_000
@@ -153,7 +153,7 @@ async def tops(app: App) -> AsyncIterator[FolderEntry]:
     """Yield the roots with Markdown, and all libraries."""
     for kind, name, address in places_of(app):
         try:
-            gathered = await hurried(app.gathered(DocumentRef(file=address)), time.monotonic(), HURRY)
+            gathered = await limit_wait(app.gathered(DocumentRef(file=address)), time.monotonic(), HURRY)
         except NotIndexedError as error:
             yield replace(joined(kind, name, address, ()), tokens=None, missing=error.files)
             continue

@@ -183,7 +183,7 @@ class Relations:
 async def related(
     app: App, ref: DocumentRef, gather: Callable[[DocumentRef], Awaitable[Gathered]]
 ) -> tuple[Relations, Gathered, list[int]]:
-    """Return the links among the documents around some others, the latter, and those of their numbers whose
+    """Return the relations of the documents around some others, these others, and the numbers of those whose
     links are read.
 
     :param gather: function that returns the documents of a reference.

@@ -27,7 +27,7 @@ def path(text: str) -> Path:
     try:
         os.lstat(text)
     except ValueError:
-        raise argparse.ArgumentTypeError("it holds a NUL character; write a path") from None
+        raise argparse.ArgumentTypeError("it contains a NUL character; write a path") from None
     except OSError as error:
         if error.errno == errno.ENAMETOOLONG:
             raise argparse.ArgumentTypeError(f"{text[:32]!r}… is too long for a path") from None

@@ -174,7 +174,7 @@ class ChangeRequests:
             # Stored first: if the process is killed now, a number is skipped, but none is used twice.
             keep_number(place, number)
             if not folder.create(name, draft.text(key).encode()):
-                raise errors.AlreadyExistsError(f"{name!r} exists already", hint="try again")
+                raise errors.AlreadyExistsError(f"{name!r} already exists", hint="try again")
         return answers.Created(
             key,
             draft.title,

@@ -105,7 +105,7 @@ class Expected(Generic[Names]):
     :param read: function from a content to its sections.
     :param names: function from sections to their names.
     :param digest: digest of the state; ``None`` stands for any state.
-    :raises InvalidRequestError: ``digest`` is not one.
+    :raises InvalidRequestError: ``digest`` is not a digest.
     """
 
     editor: Editor

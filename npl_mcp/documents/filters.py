@@ -98,7 +98,7 @@ class Filters:
             if unknown:
                 others = sorted(set(present.values()) - set(known))
                 raise InvalidRequestError(
-                    f"no {name} is {min(unknown)!r}",
+                    f"{min(unknown)!r} is not a known {name}",
                     parameter=parameter,
                     hint=f"use one or several of {checks.some((*known, *others))}: "
                     + (several or _example(name)),

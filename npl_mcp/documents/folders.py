@@ -104,7 +104,7 @@ class SharedFolder:
         self._check_size(label, data)
         with self.locked(label, make=True) as folder:
             if not folder.create(name, data):
-                raise AlreadyExistsError(f"{label} exists already", hint="change its sections")
+                raise AlreadyExistsError(f"{label} already exists", hint="change its sections")
 
     def change(self, name: str, label: str, edit: Callable[[bytes], bytes | None]) -> bytes:
         """Change a file; the new content is on the disk when this returns.

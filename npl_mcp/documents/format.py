@@ -132,8 +132,8 @@ def key_in(name: str) -> str:
 def slug(title: str, kind: str) -> str:
     """Return the part of a file's name after the key, made of the title.
 
-    :param title: title of the change request; only a-z, digits, blanks and hyphens remain of it.
-    :param kind: type of the change request; replaces a title of which nothing remains.
+    :param title: title of the change request; all characters but a-z, digits, blanks and hyphens are dropped.
+    :param kind: type of the change request; used if no character of the title remains.
     """
     kept = re.sub(r"[^a-z0-9 -]", "", unicodedata.normalize("NFC", title).lower())
     short = re.sub(r"[ -]+", "-", kept).strip("-")[:_MAX_SLUG].rstrip("-")

@@ -156,7 +156,7 @@ class Tickets:
 
 
 def read_ticket(name: str, data: bytes, state: Fingerprint) -> Ticket | str:
-    """Read a change request; the reason, possibly empty, if the file is not a change request.
+    """Read a change request; return the reason, possibly empty, if the file is not one.
 
     :param name: name of the file.
     :param data: content of the file.

@@ -290,7 +290,7 @@ def _write_new(target: Path, data: bytes, name: str) -> bool:
     except FileExistsError:
         raise errors.UnreadableDocumentError(f"{name!r} cannot be written: not a directory") from None
     except OSError as error:
-        problem = (error.strerror or "the system refuses").lower()
+        problem = (error.strerror or "unknown system error").lower()
         raise errors.UnreadableDocumentError(f"{name!r} cannot be written: {problem}") from None
 
 

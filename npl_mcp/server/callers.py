@@ -24,7 +24,7 @@ from mcp_types import CLIENT_INFO_META_KEY
 from npl_index.errors import NPLError
 from npl_mcp.app.app import App
 from npl_mcp.app.call_reports import CALLER, CALLER_KEY, FOLDER_KEY, Caller, identity, seen, sight
-from npl_mcp.server.introduction import introduction, what_is_served
+from npl_mcp.server.introduction import describe_documents, introduction
 from npl_mcp.server.registry import BoundTool
 from npl_mcp.tools.access import is_for, sees, sees_domain
 
@@ -60,7 +60,7 @@ class KnowCaller(Middleware):
         # A folder that does not respond, or that the caller may not name, delays no client.
         with anyio.move_on_after(INTRODUCED_SECONDS), suppress(NPLError, OSError):
             served = await anyio.to_thread.run_sync(
-                lambda: what_is_served(seen(self._app)), abandon_on_cancel=True
+                lambda: describe_documents(seen(self._app)), abandon_on_cancel=True
             )
         return result.model_copy(update={"instructions": introduction(shown, served)})
 

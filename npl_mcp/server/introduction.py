@@ -53,7 +53,7 @@ _SECONDS = 30.0
 def introduction(domains: Collection[str], served: str = "") -> str | None:
     """Return the instructions for a server with the given domains; ``None`` if no text applies.
 
-    :param served: the sentence of :func:`what_is_served`.
+    :param served: the sentence of :func:`describe_documents`.
     """
     others = ", ".join(text for domain, text in ALSO.items() if domain in domains)
     parts = [FIRST, *filter(None, [served])] if "npl" in domains else []
@@ -63,7 +63,7 @@ def introduction(domains: Collection[str], served: str = "") -> str | None:
 
 
 @ttl_cache(VIEWS, _SECONDS)
-def what_is_served(app: App) -> str:
+def describe_documents(app: App) -> str:
     """Return a sentence about the caller's visible documents, from names and the beginnings of some files.
 
     It does not depend on the index: the sentence is the same for the same files, and its cost is bounded for

@@ -32,7 +32,7 @@ from npl_index.errors import InvalidRequestError, NPLError
 from npl_mcp.app.app import App
 from npl_mcp.app.call_reports import CURRENT, Call, Caller, agent, as_shown, identity, seen, sight
 from npl_mcp.app.lanes import lane
-from npl_mcp.app.progress import ENDING, tell_progress
+from npl_mcp.app.progress import ENDING, report_progress
 from npl_mcp.app.waiting import Awaited, Long, Patience, Waiting, step
 from npl_mcp.server.arguments import MOST_ENTRIES, strict
 from npl_mcp.stores.base.database import Database, Transaction
@@ -218,10 +218,10 @@ async def _ended(awaited: Awaited, patience: Patience) -> None:
     """Wait for an event, or until the call's patience ends; the call holds no thread meanwhile."""
     ended = asyncio.wrap_future(awaited.ended)
     try:
-        tell_progress(awaited.progress)
+        report_progress(awaited.progress)
         while not ended.done() and not patience.is_over(awaited):
             await asyncio.wait([ended], timeout=patience.step(awaited))
-            tell_progress(awaited.progress)
+            report_progress(awaited.progress)
     finally:
         if not ended.cancel():  # cancels only this waiter
             ended.exception()  # the call raises it itself

@@ -36,7 +36,7 @@ from npl_mcp.server.messages import LONGEST_END, excess, identity
 from npl_mcp.tools.contract.error_codes import shortened
 
 _NO_REQUEST = (
-    'not a message of JSON-RPC: "jsonrpc" is "2.0", "method" a text, "id" a text or a whole number, '
+    'not a JSON-RPC message: "jsonrpc" must be "2.0", "method" a string, "id" a string or an integer, '
     '"params" an object'
 )
 

@@ -142,7 +142,7 @@ class AccessStore:
             for row in tx.all(f"{_SELECT} WHERE lower(name) = lower(:name)", name=clean):
                 entry = _entry(row, tx.now)
                 if entry.state == "valid" or row["name"] != clean:
-                    problem = f"{row['name']!r} has a token already"
+                    problem = f"{row['name']!r} already has a token"
                     raise AlreadyExistsError(problem, hint="revoke it, or choose another name")
             ends = None if lifetime is None else later(tx.now, lifetime)
             tx.run("DELETE FROM access_token WHERE name = :name", name=clean)

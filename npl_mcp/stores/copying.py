@@ -58,7 +58,7 @@ def _tables(source: Stores, target: Stores, here: Transaction, there: Transactio
     )
     shapes = ({name: set(table.columns) for name, table in found.items()} for found in (tables, others))
     if next(shapes) != next(shapes):
-        raise DatabaseError("the databases have other tables", hint="bring both to one version first")
+        raise DatabaseError("the databases have different tables", hint="upgrade both to one version first")
     for name in tables:
         if there.one(f"SELECT 1 FROM {name} LIMIT 1") is not None:
             problem = f"the target has rows in {name}"

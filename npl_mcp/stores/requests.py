@@ -37,7 +37,7 @@ class Request:
         :raises InvalidRequestError: the id is not valid.
         """
         if not isinstance(given, str):
-            raise checks.invalid(PARAMETER, "is no text", "send a UUID")
+            raise checks.invalid(PARAMETER, "is not a string", "send a UUID")
         digest = digest_of(json.dumps([tool, arguments], sort_keys=True).encode())
         return cls(caller, checks.line(given, PARAMETER), digest)
 

@@ -186,9 +186,9 @@ def artifact_history(
 
 
 def artifact_archive(app: App, artifact_id: RowId, archived: bool = True) -> store.ArchivedArtifact:
-    """Archive an artifact, or bring it back.
+    """Archive or restore an artifact.
 
-    :param archived: true archives the artifact, false brings it back.
+    :param archived: true archives the artifact, false restores it.
     :returns: an archived or restored artifact.
     :raises ArtifactNotFoundError: there is no such artifact.
     """

@@ -16,7 +16,7 @@ from npl_index.answer.tailoring import TailorRequest
 from npl_index.answer.values import Written
 from npl_index.library.documents import DocumentRef
 from npl_mcp.app.app import App
-from npl_mcp.app.waiting import hurried, waits
+from npl_mcp.app.waiting import limit_wait, waits
 from npl_mcp.browsing.places import HURRY
 from npl_mcp.tools.contract.responses import ENVELOPE
 from npl_mcp.tools.contract.spec import ToolSpec
@@ -57,7 +57,7 @@ async def npl_audit(
     request = tailor_request(app, context, topics, selectors, token_budget, depth=depth, exclude=exclude)
     asked = AuditRequest(tuple(open or ()), matching, section, offset, limit, matches)
     # A person sees what is ready.
-    return await hurried(_audited(app, ref, request, asked, format), time.monotonic(), HURRY)
+    return await limit_wait(_audited(app, ref, request, asked, format), time.monotonic(), HURRY)
 
 
 async def _audited(

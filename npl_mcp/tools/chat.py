@@ -39,13 +39,13 @@ class ClaimReply(todos.Claim):
 class Sent(messages.Message):
     """A message that was sent.
 
-    :param event_id: its event.
+    :param event_id: id of its event.
     :param room_id: the room.
     :param persona: persona that sent it.
-    :param message: the text.
-    :param mentions: members it mentions, in order of first appearance.
-    :param notifications: sent to each of them but the sender; of a handoff to who gets it, of an
-        acknowledgement to who handed over.
+    :param message: text of the message.
+    :param mentions: mentioned members, in order of first appearance.
+    :param notifications: sent to each of them except the sender; for a handoff to its recipient, for an
+        acknowledgement to the sender of the handoff.
     :param unknown_mentions: mentioned names that are not members.
     :param documents: the documents that an acknowledged handoff names, at most five.
     """
@@ -107,9 +107,9 @@ def chat_send_message(
     kind: Annotated[
         str | None, "handoff, or ack of the one replied to", Check(checks.choice, messages.KINDS)
     ] = None,
-    to: Annotated[Name | None, "Who gets a handoff"] = None,
+    to: Annotated[Name | None, "Handoff recipient"] = None,
 ) -> Sent:
-    """Send a message; @name notifies a member, @all everybody.
+    """Send a message; @name notifies a member, @all everyone.
 
     :param reply_to_id: id of the event that the message answers.
     :returns: a new message.
@@ -334,7 +334,7 @@ async def chat_get_notifications(
         wait,
         lambda tx: inbox.read(tx, persona, unread_only, since, part),
         lambda page: page.total == 0,
-        before=lambda: todos.tell_ends(app.database, persona),
+        before=lambda: todos.notify_expired_claims(app.database, persona),
         due=lambda tx: todos.lease_end(tx, assigned_to=persona),
     )
 

@@ -27,7 +27,7 @@ from npl_index.tokens.sections import TokenCounts
 from npl_mcp.app.app import App, Gathered
 from npl_mcp.app.document_sets import NotIndexedError
 from npl_mcp.app.section_edits import EditableSection, may_edit, own_section
-from npl_mcp.app.waiting import hurried, waits
+from npl_mcp.app.waiting import limit_wait, waits
 from npl_mcp.browsing import places
 from npl_mcp.browsing.health import CHECKS, HealthPage, examined
 from npl_mcp.browsing.relations import Relations, related
@@ -242,7 +242,7 @@ async def documents_look(
 
     async def look() -> Look:
         try:
-            gathered = await hurried(app.gathered(ref), time.monotonic(), places.HURRY)
+            gathered = await limit_wait(app.gathered(ref), time.monotonic(), places.HURRY)
         except NotIndexedError as error:
             folder = page(places.above(file, app.documents.find(ref)), (), error.files)
             return Look(folder=replace(folder, tokens=None))

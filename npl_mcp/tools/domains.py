@@ -54,7 +54,7 @@ def unlisted_tools(domains: Iterable[str] = LISTED) -> tuple[ToolSpec, ...]:
     return tuple(spec for name in modules for spec in _declared(name) if name in UNLISTED or not spec.listed)
 
 
-def switched_on(settings: Settings, domains: Iterable[str] = LISTED) -> tuple[ToolSpec, ...]:
+def optional_tools(settings: Settings, domains: Iterable[str] = LISTED) -> tuple[ToolSpec, ...]:
     """Return the tools that a setting adds to the list for agents."""
     return tuple(
         replace(spec, listed=True)
@@ -65,7 +65,7 @@ def switched_on(settings: Settings, domains: Iterable[str] = LISTED) -> tuple[To
 
 def shown_tools(settings: Settings, domains: Iterable[str] = LISTED) -> tuple[ToolSpec, ...]:
     """Return the tools for agents; tools that a setting adds come last in their domain."""
-    tools = (*listed_tools(domains), *switched_on(settings, domains))
+    tools = (*listed_tools(domains), *optional_tools(settings, domains))
     return tuple(sorted(tools, key=lambda spec: LISTED.index(str(domain_of(spec)))))
 
 

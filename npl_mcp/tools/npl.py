@@ -30,7 +30,7 @@ from npl_mcp.app.document_sets import NotIndexedError
 from npl_mcp.app.section_edits import EditedSection, Operation, may_edit, update_section
 from npl_mcp.app.waiting import waits
 from npl_mcp.stores.base.values import filled
-from npl_mcp.tools.contract.changed import told_changes
+from npl_mcp.tools.contract.changed import report_changes
 from npl_mcp.tools.contract.naming import question_in
 from npl_mcp.tools.contract.parameters import CommaList, Unlisted
 from npl_mcp.tools.contract.responses import ENVELOPE
@@ -204,7 +204,7 @@ async def npl_section_index(
 
     async def answer() -> IndexReply | Written[IndexReply]:
         gathered = await app.gathered(ref)
-        told = told_changes(app, gathered.founds, request.budget)
+        told = report_changes(app, gathered.founds, request.budget)
         less = replace(request, budget=told.rest(request.budget))
         return told.before(section_index(app, ref, gathered, less))
 
@@ -277,7 +277,7 @@ async def written(app: App, ref: DocumentRef, request: TailorRequest, form: Form
 
     async def answer() -> Written[Tailored]:
         async with found_in(app, ref, request) as (wanted, documents, founds):
-            told = told_changes(app, founds, wanted.token_budget)
+            told = report_changes(app, founds, wanted.token_budget)
             wanted = replace(wanted, token_budget=told.rest(wanted.token_budget))
             answer = write(wanted, documents, form, weights=app.settings.weights, companions=companions(app))
             answer = told.before(answer)
@@ -347,7 +347,7 @@ def npl_update_section(
     """
     edited = update_section(app, file, operation, selector or "", content or "", expect)
     if app.reader is not None:
-        app.reader.own_edit(app, edited.file, edited.selector)
+        app.reader.record_own_edit(app, edited.file, edited.selector)
     return edited
 
 

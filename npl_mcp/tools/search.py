@@ -23,7 +23,7 @@ from npl_mcp.app.waiting import waits
 from npl_mcp.browsing.places import Crumb, places_of
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.paging import Slice
-from npl_mcp.tools.contract.changed import told_changes
+from npl_mcp.tools.contract.changed import report_changes
 from npl_mcp.tools.contract.domain_names import domains_named
 from npl_mcp.tools.contract.parameters import CommaList, Unlisted
 from npl_mcp.tools.contract.spec import ToolSpec
@@ -154,7 +154,7 @@ async def search(
     hits = await app.unchanging(found)
     as_text = app.form(format) == "markdown"
     answer = Written(hits, _hits_text(hits, words_of(text), app.counter)) if as_text else hits
-    return told_changes(app).before(answer)
+    return report_changes(app).before(answer)
 
 
 def _hits_text(hits: Hits, words: Sequence[str], counter: TokenCounter) -> str:

@@ -263,7 +263,7 @@ def worklog_view(
     :returns: a part of a worklog.
     :raises SessionNotFoundError: there is no such session.
     """
-    part, wanted = Slice.parse(limit, None, store.PAGE), viewing.Wanted(who, action, tag)
+    part, wanted = Slice.parse(limit, None, store.PAGE), viewing.EntryFilter(who, action, tag)
     return app.database.reading(viewing.view, app.project, session_id, wanted, before, part)
 
 
@@ -287,7 +287,7 @@ async def worklog_news(
         app,
         partial(store.topic, project=app.project, session_id=session_id),
         wait,
-        lambda tx: viewing.since(tx, app.project, session_id, viewing.Wanted(who, action, tag), since),
+        lambda tx: viewing.since(tx, app.project, session_id, viewing.EntryFilter(who, action, tag), since),
         lambda entries: not entries,
     )
 

@@ -88,7 +88,7 @@ def test_what_is_not_there_is_told(folder: Path) -> None:
     with pytest.raises(DocumentNotFoundError, match=r"guid\.md.*guide\.md"):
         section_index(folder / "guid.md")
     (folder / "empty").mkdir()
-    with pytest.raises(DocumentNotFoundError, match="holds no Markdown"):
+    with pytest.raises(DocumentNotFoundError, match="contains no Markdown"):
         load_tailored(folder / "empty", "kettle")
     with pytest.raises(SectionNotFoundError):
         load_tailored(folder, selectors=["## Nowhere"])

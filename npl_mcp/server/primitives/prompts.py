@@ -49,7 +49,7 @@ DOMAIN, FOLDER = "npl", "prompts"
 MOST = 200
 """Maximum prompts in a list: hosts show them all in one menu."""
 
-TASK = PromptArgument(name="task", description="What it is about", required=False)
+TASK = PromptArgument(name="task", description="Task for the prompt", required=False)
 
 _MOST_DESCRIBED = 200
 """Maximum characters of a description: one line of a menu."""

@@ -40,11 +40,11 @@ MISSING = 1001
 """Error code of a method for a missing file or template."""
 
 RESOURCES = {
-    "spec_template": (template_of("spec"), "What is wanted, and how anyone can tell that it is there"),
+    "spec_template": (template_of("spec"), "The requirements, and how to verify that they are met"),
     "impact_template": (template_of("impact"), "What a change touches, and what that may break"),
-    "tdr_template": (template_of("tdr"), "How it will be built, and why so"),
+    "tdr_template": (template_of("tdr"), "The design of the change, with its reasons"),
     "agent_operating_procedure": (PROCEDURE, "How agents work on a feature, step by step"),
-    "agent_context": (CONTEXT, "What the code of this project does not say"),
+    "agent_context": (CONTEXT, "What the code of this project does not show"),
 }
 """File below ``reference/`` and description of each resource, by name."""
 
@@ -87,7 +87,7 @@ def add_directive(server: FastMCP[Any], app: App) -> None:
             tags={NAME},
         )
     )
-    feature = PromptArgument(name="feature", description="What is to be built")
+    feature = PromptArgument(name="feature", description="Feature to build")
     for kind, order in PROMPTS.items():
         prompt = CallingPrompt(
             function=partial(_instruction, app, kind),

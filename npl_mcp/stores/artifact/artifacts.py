@@ -150,7 +150,7 @@ def require_open(tx: Transaction, artifact_id: int) -> Row:
     """
     row = require(tx, artifact_id)
     if row["archived_at"] is not None:
-        hint = "artifact_archive with archived=false brings it back"
+        hint = "artifact_archive with archived=false restores it"
         raise errors.ClosedError(f"artifact {artifact_id} is archived", hint=hint)
     return row
 

@@ -45,7 +45,7 @@ def check_size(size: int, most: int) -> None:
     """
     if size > most:
         problem = f"the file has {size:,} bytes"
-        raise TooLargeError(problem, hint=f"at most {most:,} are taken (NPL_MAX_ARTIFACT_BYTES)")
+        raise TooLargeError(problem, hint=f"at most {most:,} are accepted (NPL_MAX_ARTIFACT_BYTES)")
 
 
 def decode(file_content_base64: str, most: int) -> bytes:
@@ -88,7 +88,7 @@ def given_content(content: str | None, file_content_base64: str | None, most: in
     try:
         return content.encode()
     except UnicodeEncodeError:
-        raise checks.invalid("content", "holds half of a surrogate pair") from None
+        raise checks.invalid("content", "contains a lone surrogate") from None
 
 
 _PICTURES = (
@@ -134,7 +134,7 @@ def check_filename(filename: str, parameter: str = "filename") -> str:
     elif size > _FILENAME_BYTES:
         problem, hint = f"{parameter} has {size} bytes in UTF-8", f"at most {_FILENAME_BYTES}"
     elif name.endswith(".") or _DEVICE.fullmatch(name):
-        problem, hint = f"{parameter} is {name!r}, which not every system can hold", "e.g. notes.md"
+        problem, hint = f"{parameter} is {name!r}, which is not valid on every system", "e.g. notes.md"
     else:
         return name
     raise InvalidRequestError(problem, parameter=parameter, hint=hint)

@@ -164,7 +164,7 @@ def json_text(value: object, parameter: str, longest: int = TEXT) -> str:
     except (TypeError, ValueError):
         raise invalid(parameter, "is not JSON") from None
     if "\\u0000" in written:
-        raise invalid(parameter, "holds a NUL character")
+        raise invalid(parameter, "contains a NUL character")
     return _storable(written, parameter, longest)
 
 
@@ -172,7 +172,7 @@ def _storable(value: str, parameter: str, longest: int) -> str:
     if len(value) > longest:
         raise invalid(parameter, f"has {len(value):,} characters", f"at most {longest:,}")
     if _UNSTORABLE.search(value):
-        raise invalid(parameter, "holds a NUL character or half of a surrogate pair")
+        raise invalid(parameter, "contains a NUL character or half of a surrogate pair")
     return value
 
 

@@ -202,7 +202,7 @@ def json_of(text: Any, where: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, TypeError, RecursionError):
-        raise damaged(f"{where} holds no JSON") from None
+        raise damaged(f"{where} is not valid JSON") from None
 
 
 class Joined(ExitStack):
@@ -430,5 +430,5 @@ def _usable(found: Schema) -> bool:
     if newer and found.oldest in RELEASED:
         return True
     whose = "a newer version of npl" if newer else "a version of npl that this one does not know"
-    problem = f"the database was made by {whose} (schema {found.number[:20]!r})"
+    problem = f"the database was created by {whose} (schema {found.number[:20]!r})"
     raise DatabaseError(problem, hint="install that version or a later one" if newer else RESTORE)

@@ -192,7 +192,7 @@ class Engine(ABC):
     """Seconds for which an unused connection stays open; ``None``: as long as the database."""
 
     full: tuple[float, FullError] | None = None
-    """The last time without a free connection of the server, by the monotonic clock, and its error."""
+    """Time of the last failure to get a connection, by the monotonic clock, and its error."""
 
     @abstractmethod
     def driver(self) -> Any:

@@ -96,11 +96,11 @@ def _connection_class() -> Any:
 
 
 _OWN = "give npl a database of its own"
-_AGAIN = "try again; if it stays so, see that the server of NPL_DATABASE_URL runs"
-_LOG = "see in its log why, then try again"
-_FOREIGN = "its tables are another program's"
+_AGAIN = "try again; if this persists, check that the server of NPL_DATABASE_URL is running"
+_LOG = "check its log for the reason, then try again"
+_FOREIGN = "its tables belong to another program"
 
-_MORE = "try again; if it stays so, raise that limit: each npl server takes up to six connections"
+_MORE = "try again; if this persists, raise that limit: each npl server uses up to six connections"
 _FULL = "the server has no connection left"
 
 _LIMITS = (
@@ -122,7 +122,7 @@ _REASONS = (
     Reason("^state 53", "the server has too little room or memory", _AGAIN),
     Reason("^state 57P", "the server is starting or ending", _AGAIN),
     Reason("^state 08", "the connection was lost", _AGAIN),
-    Reason("^state 25P03", "the call stood still for too long", "try again"),
+    Reason("^state 25P03", "the call was idle for too long", "try again"),
     Reason("^state 25006", "it is read-only"),
     Reason("^state 28", "the server refuses the user of NPL_DATABASE_URL"),
     Reason("^state 3D", "the server has no database of that name"),
@@ -252,7 +252,7 @@ class PostgresEngine(engine.Engine):
             if read_only or error.sqlstate is not None:
                 raise
             problem = "the database cannot be used: the connection was lost before it answered"
-            raise DatabaseError(problem, hint="look whether it was done, then try again") from error
+            raise DatabaseError(problem, hint="check whether the change was made, then try again") from error
 
     def statement(self, sql: str, values: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
         """Return a statement with parameters in the driver's form; a list is one parameter, an array."""

@@ -53,7 +53,7 @@ _FOREIGN = "its file is not a database of npl; move it away, or choose another d
 _REASONS = (
     Reason("disk is full", "the disk is full; make room, then try again"),
     Reason("readonly|read-only", "the data folder is read-only"),
-    Reason("unable to open", "its file cannot be opened or made; is the data folder there and writable?"),
+    Reason("unable to open", "its file cannot be opened or created; is there a writable data folder?"),
     Reason("locked", "it was locked by another program for too long; try again", kind=engine.BusyError),
     Reason("malformed", f"it is damaged; {RESTORE}"),
     Reason("could not decode", "a text in it is damaged; 'npl-mcp check' names the row"),
@@ -129,7 +129,7 @@ class SqliteEngine(engine.Engine):
     def _lost(self, state: str) -> DatabaseError:
         copies = self._copies.name
         problem = f"the database {self.path.name} is {state}, but there are files in {copies!r} next to it"
-        return DatabaseError(problem, hint=f"{RESTORE}; or move {copies!r} away to begin with nothing")
+        return DatabaseError(problem, hint=f"{RESTORE}; or move {copies!r} away to start empty")
 
     def connect(self, deadline: engine.CallDeadline, *, read_only: bool) -> Any:
         """Open a connection; transactions begin explicitly, without the driver's guesses.

@@ -177,7 +177,7 @@ def _require_open(tx: Transaction, event_id: int, persona: str) -> None:
     """
     row = tx.one("SELECT persona, ack_event_id FROM handoff WHERE event_id = :event", event=event_id)
     if row is None:
-        problem = f"event {event_id} is no handoff"
+        problem = f"event {event_id} is not a handoff"
         raise InvalidRequestError(problem, parameter="reply_to_id", hint="give the event_id of a handoff")
     if row["persona"] != persona:
         raise NotAllowedError(f"handoff {event_id} is to {row['persona']!r}")

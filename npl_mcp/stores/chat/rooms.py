@@ -171,7 +171,7 @@ def new_members(names: Sequence[str], parameter: str) -> list[str]:
 def _check_new_member(name: str, parameter: str) -> None:
     """Refuse a name with a leading ``@``: ``@bob`` in a message means ``bob``."""
     if name.startswith("@"):
-        hint = f"write {name.lstrip('@')!r}; @ stands before a name in messages alone"
+        hint = f"write {name.lstrip('@')!r}; @ precedes a name only in messages"
         raise checks.invalid(parameter, f"has {name!r}", hint)
 
 

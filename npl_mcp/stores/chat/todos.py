@@ -233,7 +233,7 @@ def lease_end(tx: Transaction, **which: int | str | None) -> float | None:
     return None if found is None else (moment_of(found) - moment_of(tx.now)).total_seconds()
 
 
-def tell_ends(database: Database, persona: str) -> None:
+def notify_expired_claims(database: Database, persona: str) -> None:
     """Notify a persona once about each of its expired claims."""
     where = (
         f"assigned_to = :persona AND lease_until <= :moment AND status IN {_OPEN}"
@@ -383,7 +383,7 @@ def _block(tx: Transaction, event_id: int, room_id: int, blockers: Sequence[int]
     for blocker in blockers:
         row = tx.one(f"SELECT event.room_id {_FROM} WHERE event.id = :event", event=blocker)
         if row is None or row["room_id"] != room_id:
-            problem = f"has {blocker}, which is no todo of room {room_id}"
+            problem = f"has {blocker}, which is not a todo of room {room_id}"
             raise checks.invalid("blocked_by", problem, "give event_ids that chat_list_todos shows")
     tx.run("DELETE FROM todo_blocker WHERE todo_id = :todo", todo=event_id)
     tx.insert_many("todo_blocker", [{"todo_id": event_id, "blocker_id": blocker} for blocker in blockers])

@@ -61,7 +61,7 @@ class LibraryRevision:
     :param files: number of files.
     :param bytes: bytes of all files.
     :param added: number of files that the previous revision does not have.
-    :param changed: number of files with another content than in the previous revision.
+    :param changed: number of files whose content differs from the previous revision.
     :param removed: number of files that only the previous revision has.
     """
 
@@ -83,7 +83,7 @@ class LibraryDifference:
     """The differences between two states of the files, by path.
 
     :param added: paths of new files.
-    :param changed: paths of files with another content.
+    :param changed: paths of files with different content.
     :param removed: paths of removed files.
     """
 
@@ -292,7 +292,7 @@ class LibraryStore:
             with suppress(DatabaseError):
                 sound = _digest_of(self.files(one)) == one.digest
             if not sound:
-                yield f"revision {one.number} of library {one.library} is not what was pushed"
+                yield f"revision {one.number} of library {one.library} differs from what was pushed"
         last = ""
         while True:
             with self._database.read() as tx:
@@ -302,7 +302,7 @@ class LibraryStore:
                 return
             last = row["digest"]
             if digest_of(bytes(row["data"])) != last:
-                yield f"the content {last} of a library is not what was pushed"
+                yield f"the content {last} of a library differs from what was pushed"
 
 
 def damaged_file(path: str) -> UnreadableDocumentError:

@@ -44,7 +44,7 @@ class LibraryRef:
         head, _, path = text.removeprefix(f"{SCHEME}:").partition("/")
         library, at, number = head.partition("@")
         if not _NAME.fullmatch(library):
-            raise InvalidRequestError(f"{text[:64]!r} names no library", parameter=parameter, hint=_FORMS)
+            raise InvalidRequestError(f"{text[:64]!r} has no library name", parameter=parameter, hint=_FORMS)
         if at and not _NUMBER.fullmatch(number):
             problem = f"{text[:64]!r} names no revision"
             raise InvalidRequestError(problem, parameter=parameter, hint="they are numbered from 1 on")
@@ -93,7 +93,7 @@ def sound_path(path: str) -> str:
     :raises DatabaseError: the path is not valid.
     """
     if not _is_path(path):
-        raise DatabaseError(f"the database is damaged: {path[:64]!r} is no path of a library")
+        raise DatabaseError(f"the database is damaged: {path[:64]!r} is not a path of a library")
     return path
 
 

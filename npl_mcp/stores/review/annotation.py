@@ -128,7 +128,7 @@ def parse_location(text: str) -> LineRange | Spot:
         raise checks.invalid("location", f"is {clean[:64]!r}", FORMS)
     first, last = int(lines[1]), int(lines[2] or lines[1])
     if first < 1 or last < first:
-        problem = "lines are counted from 1" if first < 1 else "the last line stands before the first"
+        problem = "lines are counted from 1" if first < 1 else "the last line precedes the first"
         raise checks.invalid("location", f"is {clean!r}: {problem}", FORMS)
     return LineRange(first, last)
 

@@ -138,7 +138,7 @@ def _open(content: bytes) -> Image:
         raise _damaged(error) from None
     if image.width * image.height > MOST_PIXELS:
         problem = f"the picture has {image.width} x {image.height} pixels"
-        raise StoreError(problem, hint=f"at most {MOST_PIXELS:,} are drawn on")
+        raise StoreError(problem, hint=f"at most {MOST_PIXELS:,} pixels can be annotated")
     return image
 
 
@@ -175,7 +175,7 @@ def _decoded(content: bytes) -> Image:
 
 
 def _damaged(error: Exception) -> StoreError:
-    return StoreError(f"the picture cannot be decoded: {error}", hint="store a sound PNG or JPEG")
+    return StoreError(f"the picture cannot be decoded: {error}", hint="store a valid PNG or JPEG")
 
 
 def _places(marks: Sequence[Mark], size: tuple[int, int], radius: int) -> list[tuple[int, int]]:

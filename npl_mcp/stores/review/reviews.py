@@ -414,4 +414,4 @@ def _remark(row: Row) -> annotation.Remark:
     try:
         return annotation.Remark.placed(**row)
     except (InvalidRequestError, TypeError):
-        raise damaged(f"review_comment {row['id']}, column location holds no place") from None
+        raise damaged(f"review_comment {row['id']}, column location is not a valid place") from None

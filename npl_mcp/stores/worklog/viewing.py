@@ -24,7 +24,7 @@ MOST_WORDS = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class EntryFilter:
     """The filter of a worklog's entries.
 
     :param who: agent of the entries.
@@ -93,7 +93,7 @@ class WorklogView:
 
 
 def view(
-    tx: Transaction, project: str, session_id: str, wanted: Wanted, before: int | None, part: Slice
+    tx: Transaction, project: str, session_id: str, wanted: EntryFilter, before: int | None, part: Slice
 ) -> WorklogView:
     """Return a part of a worklog for people: the latest entries before a position.
 
@@ -125,7 +125,7 @@ def view(
     )
 
 
-def since(tx: Transaction, project: str, session_id: str, wanted: Wanted, seq: int) -> tuple[Entry, ...]:
+def since(tx: Transaction, project: str, session_id: str, wanted: EntryFilter, seq: int) -> tuple[Entry, ...]:
     """Return the entries after a position, in order, without moving a cursor."""
     where, values = wanted.condition(rows.chosen(tx, project, session_id)["number"])
     sql = f"SELECT {rows.ENTRY} FROM worklog_entry WHERE {where} AND seq > :seq ORDER BY seq LIMIT :most"

@@ -1,4 +1,4 @@
-"""What an answer says of sections that its caller has read and that have changed since."""
+"""Report in an answer of the sections that have changed since its caller read them."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """Changes that an answer tells.
+class ChangeReport:
+    """Changes that an answer reports.
 
-    :param changes: those for which there is room.
-    :param lines: a selector with the numbers of added and removed lines for each.
+    :param changes: changes that fit into the answer.
+    :param lines: for each change, the selector with the numbers of added and removed lines.
     :param tokens: their cost.
-    :param reader: who is told; ``None`` if there is nothing to tell.
+    :param reader: memory of the caller; ``None`` without a change to report.
     """
 
     changes: tuple[SectionChange, ...] = ()
@@ -35,7 +35,7 @@ class Told:
     reader: ReadSections | None = None
 
     def rest(self, budget: int | None) -> int | None:
-        """Return the part of a budget that the changes leave."""
+        """Return a budget minus the tokens of the changes."""
         return None if budget is None else budget - self.tokens
 
     def before(self, answer: T) -> T:
@@ -55,8 +55,8 @@ class Told:
         return Written(replace(answer.value, changed=self.lines), text)  # type: ignore[return-value]
 
 
-def told_changes(app: App, founds: Sequence[Found] = (), budget: int | None = None) -> Told:
-    """Return the changes that an answer has room for; the others are told by the next answer.
+def report_changes(app: App, founds: Sequence[Found] = (), budget: int | None = None) -> ChangeReport:
+    """Return the changes that fit into an answer; the next answer reports the others.
 
     :param founds: the documents that the answer is about.
     :param budget: tokens of the whole answer.
@@ -64,12 +64,12 @@ def told_changes(app: App, founds: Sequence[Found] = (), budget: int | None = No
     reader = app.reader
     changes = [] if reader is None else reader.changes(app, founds)
     most = MOST_TOKENS if budget is None else min(MOST_TOKENS, budget // 4)
-    told = Told()
+    told = ChangeReport()
     for change in changes:
         lines = (*told.lines, str(change))
         tokens = app.counter.upper_bound(app.counter.count(_marks(lines)))
         if tokens <= most:
-            told = Told((*told.changes, change), lines, tokens, reader)
+            told = ChangeReport((*told.changes, change), lines, tokens, reader)
     return told
 
 

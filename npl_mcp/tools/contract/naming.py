@@ -1,4 +1,4 @@
-"""Documents that a text names, and questions that stand in a todo or a change request."""
+"""Lookup of the documents that a text names, and of the questions in todos and change requests."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOST = 5
 """Maximum documents of one text."""
 
 QUESTION = 1_000
-"""Characters of a change request that a question takes: its title and its first paragraphs."""
+"""Maximum characters of a question from a change request: its title and its first paragraphs."""
 
 _NAMES = re.compile(
     r"(?<![\w:/.-])(?:(?:lib:[\w.@-]+/)?[\w./-]+\.(?:md|markdown)|artifact:\d+|cr:[A-Z][A-Z0-9]*-\d+)(?!\w)"
@@ -28,7 +28,7 @@ _TODO = re.compile(r"todo:(\d{1,15})")
 class NamedDocument:
     """A document that a text names.
 
-    :param selector: selects it.
+    :param selector: selector of the document.
     :param tokens: tokens of the whole document.
     """
 
@@ -51,7 +51,7 @@ def documents_named(app: App, text: str | None) -> tuple[NamedDocument, ...] | N
 
 
 def question_in(app: App, context: str | None) -> str | None:
-    """Return a question, or that of a todo or a change request whose name it is.
+    """Return a question; the name of a todo or a change request is replaced by its text.
 
     :raises NotFoundError: there is no such todo or change request.
     """

@@ -63,7 +63,7 @@ MEANINGS: Mapping[str, str] = {
     "action": "only entries with this action",
     "agent_name": "name of the agent",
     "artifact_id": "id of the artifact",
-    "assigned_to": "persona that is to do the todo",
+    "assigned_to": "assignee of the todo",
     "comment": "text of the comment",
     "created_by": "persona that adds the revision",
     "depth": "levels of subsections",

@@ -196,7 +196,7 @@ def test_a_text_that_would_change_the_tree_around_it_is_refused(
 
 def test_headings_that_would_capture_others_are_refused() -> None:
     """A new subsection before existing ones may not become their parent."""
-    with pytest.raises(InvalidRequestError, match="outside of 'A'"):
+    with pytest.raises(InvalidRequestError, match="outside 'A'"):
         edited("prepend", "A", "## B", "# A\n\n### C\n")
 
 

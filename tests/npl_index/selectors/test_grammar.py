@@ -169,7 +169,7 @@ the [ is not closed at character 6 of the selector
 expected a predicate at character 7 of the selector
   ## * []
         ^
-known are [has-code], [has-definitions], [has-examples], [has-tables], [version>=1.0.0], [depth=0], \
+known: [has-code], [has-definitions], [has-examples], [has-tables], [version>=1.0.0], [depth=0], \
 [lines=10-20], [2]""",
     "## A [depth>1]": """\
 expected = and a number at character 12 of the selector
@@ -199,7 +199,7 @@ equal headings are counted from 1 at character 6 of the selector
   "A" [0]
        ^""",
     "A [1] [2]": """\
-only one [n] can hold at character 8 of the selector
+only one [n] is allowed at character 8 of the selector
   A [1] [2]
          ^""",
     "A [depth=0][depth=1]": """\
@@ -236,7 +236,7 @@ expected = and two line numbers at character 12 of the selector
   ## A [lines=1-2]...## B
        ^""",
     "## A...## B...## C": """\
-a range has two ends, a third follows at character 12 of the selector
+a range has only two ends at character 12 of the selector
   ## A...## B...## C
              ^""",
     '"A"...': """\
@@ -256,7 +256,7 @@ control character U+D800 at character 1 of the selector
   \ufffd
   ^""",
     "A > " * (MAX_STEPS + 1) + "A": """\
-a selector may have 32 steps, more follow at character 127 of the selector
+a selector may have at most 32 steps at character 127 of the selector
   …> A > A > A > A > A > A > A > A > A > A > A > A > A > A > A > A > A
                                                                ^""",
 }
@@ -273,7 +273,7 @@ def test_syntax_errors(text: str) -> None:
 @pytest.mark.parametrize("text", ["a" * 1_000_000, "> " * 500_000, "\x00" * 1_000_000, '"' * 1_000_000])
 def test_length(text: str) -> None:
     """A text over the limit is refused before it is read, in a short message."""
-    with pytest.raises(SelectorSyntaxError, match="a selector may have 4096 characters") as error:
+    with pytest.raises(SelectorSyntaxError, match="a selector may have at most 4096 characters") as error:
         compile_selector(text)
     assert error.value.position == MAX_LENGTH
     assert len(str(error.value)) < 400

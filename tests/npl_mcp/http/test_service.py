@@ -537,11 +537,11 @@ def test_calls_in_flight_are_told_that_the_server_ends(tmp_path: Path) -> None:
         assert server.process.wait(60) == 0
     for number, event in events.items():
         last = json.loads(event.rpartition(b"data: ")[2].partition(b"\r\n")[0])
-        assert (last["id"], "the server ends" in last["error"]["message"]) == (number, True)
+        assert (last["id"], "the server is shutting down" in last["error"]["message"]) == (number, True)
     assert {what: answer.status for what, answer in answers.items()} == dict.fromkeys(ENDING, 503)
     assert all(answer.data["error_code"] == "OPERATION_FAILED" for answer in answers.values())
     assert all(answer.headers["npl-unfinished"] == "1" for answer in answers.values())
-    assert server.log.count("the server ends") == 1
+    assert server.log.count("the server is shutting down") == 1
     assert "Traceback" not in server.log
 
 

@@ -10,7 +10,7 @@ import anyio.lowlevel
 import pytest
 from fastmcp import Client
 
-from npl_mcp.app.progress import tell_progress
+from npl_mcp.app.progress import report_progress
 from npl_mcp.config.settings import Settings
 from npl_mcp.server.server import create_server
 from tests import engines
@@ -62,10 +62,10 @@ def test_parts_that_are_ready_with_the_answer_do_not_hold_it_up(settings: Settin
     server = create_server(settings)
 
     async def work() -> str:
-        tell_progress((1, 2))
+        report_progress((1, 2))
         for _ in range(rounds):
             await anyio.lowlevel.checkpoint()
-        tell_progress((2, 2))
+        report_progress((2, 2))
         return "done"
 
     server.tool(work)

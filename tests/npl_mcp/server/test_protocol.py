@@ -196,7 +196,7 @@ def test_an_sqlite_without_full_text_search(command: list[str], tmp_path: Path) 
         timeout=60,
     )
     assert done.returncode == 2
-    assert "lacks FTS5, which keeps the index; pip install pysqlite3" in done.stderr
+    assert "lacks FTS5, which the index needs; pip install pysqlite3" in done.stderr
     assert done.stderr.count("\n") == 1
 
 

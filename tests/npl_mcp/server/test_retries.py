@@ -14,7 +14,7 @@ from fastmcp import Client
 from docs.reference import prepare
 from npl_mcp.config.settings import Settings
 from npl_mcp.stores.base.paging import now
-from npl_mcp.tools.domains import listed_tools, switched_on
+from npl_mcp.tools.domains import listed_tools, optional_tools
 from tests import engines
 from tests.conftest import Call, Connect, calls, envelope, with_client
 
@@ -33,14 +33,14 @@ def test_every_writing_tool_is_called_once(settings: Settings, tmp_path: Path, f
     own = replace(settings, cwd=work, roots=(work,), write=True, format=form)
 
     async def ask(client: Client[Any]) -> None:
-        for spec in (*listed_tools(), *switched_on(own)):
+        for spec in (*listed_tools(), *optional_tools(own)):
             sent = {**spec.example, "request_id": f"id of {spec.name}"}
             answers = [await client.call_tool(spec.name, sent) for _ in range(2)]
             first, second = (answer.content[0].text for answer in answers)
             assert first == second or spec.read_only, spec.name
 
     with_client(own, ask)
-    writing = sum(not spec.read_only for spec in (*listed_tools(), *switched_on(own)))
+    writing = sum(not spec.read_only for spec in (*listed_tools(), *optional_tools(own)))
     assert engines.query(own.data_folder, "SELECT count(*) FROM request") == [(writing,)]
 
 

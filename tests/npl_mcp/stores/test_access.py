@@ -67,7 +67,7 @@ def test_names_that_cannot_be_told_apart_have_one_token(access: AccessStore) -> 
     """A name has one valid token; one of another case might be taken for it in a mention."""
     access.add("alice")
     for name in ("alice", "Alice"):
-        with pytest.raises(AlreadyExistsError, match="'alice' has a token already"):
+        with pytest.raises(AlreadyExistsError, match="'alice' already has a token"):
             access.add(name)
     access.revoke("alice")
     with pytest.raises(AlreadyExistsError):

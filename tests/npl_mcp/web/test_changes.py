@@ -89,7 +89,7 @@ def test_what_is_long_in_a_column_leads_to_the_table(visitor: Visitor) -> None:
 
 def test_a_filter_or_project_that_is_not_there_is_told(visitor: Visitor) -> None:
     shown = visitor.open("/changes?status=Nowhere")
-    assert (shown.status, "no status" in shown.text) == (400, True)
+    assert (shown.status, "not a known status" in shown.text) == (400, True)
     assert visitor.open("/changes?project=NONE").status == 404
 
 

@@ -111,5 +111,5 @@ def test_a_file_is_made_once(run: Run, file: str) -> None:
     assert (code, err) == (0, "")
     assert "# New is new: " in out
     assert Path(file).read_bytes() == b"# New\n\nx\n"
-    assert "exists already" in run(*words, typed=b"# Other\n")[2]
+    assert "already exists" in run(*words, typed=b"# Other\n")[2]
     assert Path(file).read_bytes() == b"# New\n\nx\n"

@@ -270,8 +270,8 @@ def test_a_check_finds_what_was_changed_behind_its_back(
     connection.close()
     assert main(["--data-dir", str(data), "check"]) == 1
     problems = capsys.readouterr().err
-    assert "revision 1 of library docs is not what was pushed" in problems
-    assert re.search(r"the content [0-9a-f]{32} of a library is not what was pushed", problems)
+    assert "revision 1 of library docs differs from what was pushed" in problems
+    assert re.search(r"the content [0-9a-f]{32} of a library differs from what was pushed", problems)
 
 
 GUIDE = b"# Guide\n\n## Water\n\nEarly.\n\n## Soil\n\nDark.\n"
