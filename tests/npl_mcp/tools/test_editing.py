@@ -262,7 +262,7 @@ REFUSED: list[tuple[dict[str, str], str, tuple[str, ...]]] = [
     ({"operation": "delete", "expect": "0" * 8, "selector": "## Pruning [depth=0]"}, "INVALID_PARAMETER",
      ("[depth=…] selects a part", "which includes its subsections")),
     ({"operation": "create"}, "ALREADY_EXISTS", ("guide.md already exists", "change its sections")),
-    ({"operation": "create", "file": "plants/roses.md"}, "ALREADY_EXISTS", ("plants/roses.md already exists",)),
+    ({"operation": "create", "file": "plants/roses.md"}, "ALREADY_EXISTS", ("roses.md already exists",)),
     ({"operation": "create", "file": "dangling.md"}, "ALREADY_EXISTS", ("dangling.md already exists",)),
     ({"operation": "create", "file": "new.md", "content": " "}, "MISSING_REQUIRED", ("content is empty",)),
     ({"operation": "create", "file": "new.txt"}, "INVALID_PARAMETER", ("is not Markdown", "end in .md")),
