@@ -49,7 +49,7 @@ AROUND = 15
 WINDOWS = 3
 """Hits around which is read before the whole file is."""
 
-MOST_LINES = 100
+MAX_LINES = 100
 """Lines of hits that an agent lets itself be shown, as with ``| head -100``."""
 
 MARKS = ("<!-- tokens to answer -->", "<!-- /tokens to answer -->")
@@ -131,7 +131,7 @@ class Agent:
             for name, indexed in files.items()
             for number, line in enumerate(indexed.tree.source.splitlines())
             if expression.search(line)
-        ][:MOST_LINES]
+        ][:MAX_LINES]
         shown = "\n".join(
             f"{'' if known else name + ':'}{number + 1}:{line}" for _, name, number, line in hits
         )

@@ -16,7 +16,7 @@ BUDGET = 300
 WIDTH, MARGIN, TOP = 860, 20, 78
 ROW, BAR_LEFT, BAR_WIDTH = 26, 170, 150
 ANSWER_LEFT, ANSWER_COLUMNS, LINE = 436, 54, 19
-LONGEST_NAME = 20
+MAX_NAME = 20
 TAKEN, LEFT_OUT, INK, PALE = "#1f6feb", "#c9d1d9", "#1f2328", "#59636e"
 STYLE = "font-size:12px;font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;white-space:pre"
 
@@ -64,7 +64,7 @@ def _bars(sections: list[tuple[str, int, int]], taken: set[int]) -> Iterator[str
         y, length = TOP + ROW * at, max(2, round(BAR_WIDTH * tokens / largest))
         color = TAKEN if line in taken else LEFT_OUT
         weight = 'font-weight="bold"' if line in taken else ""
-        yield _text(MARGIN, y + 14, textwrap.shorten(name, LONGEST_NAME, placeholder="…"), weight)
+        yield _text(MARGIN, y + 14, textwrap.shorten(name, MAX_NAME, placeholder="…"), weight)
         yield f'<rect x="{BAR_LEFT}" y="{y + 2}" width="{length}" height="16" rx="2" fill="{color}"/>'
         yield _text(BAR_LEFT + length + 6, y + 14, f"{tokens:,}", weight)
         if line in taken:

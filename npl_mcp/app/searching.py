@@ -29,7 +29,7 @@ from npl_mcp.app.waiting import limit_wait
 from npl_mcp.documents.cr_documents import FoundRequest
 from npl_mcp.stores.base.errors import StoreError
 from npl_mcp.stores.base.paging import stamp
-from npl_mcp.stores.searching import MOST, Match
+from npl_mcp.stores.searching import MAX_MATCHES, Match
 
 KINDS: Mapping[str, str] = {
     "document": "npl",
@@ -405,7 +405,7 @@ def _section_hit(found: _Section, kind: str, words: Sequence[str]) -> SearchHit:
 
 def _row_hits(found: SearchResult, kind: str, matches: Sequence[Match]) -> list[Made]:
     end_if_abandoned()
-    if len(matches) >= MOST:
+    if len(matches) >= MAX_MATCHES:
         found.capped.append(kind)
     allowed = found.conditions.allow_record
     matches = [match for match in matches if allowed(f"{match.row.get('title', '')} {match.text}")]

@@ -36,7 +36,7 @@ ANSWER_SECONDS = 1.0
 _ACQUIRE_SECONDS = 0.5
 _PAUSE = 0.02
 
-SHORTEST_TOKEN = 16
+MIN_TOKEN = 16
 
 FIRST_PERSON = 1_000
 """The lowest user number of people; lower numbers belong to the system and its services."""
@@ -55,8 +55,8 @@ def check(settings: Settings) -> None:
     """
     listening = settings.listening
     token = listening.token
-    if token is not None and (len(token) < SHORTEST_TOKEN or not token.isascii() or not token.isprintable()):
-        hint = f"use {SHORTEST_TOKEN} or more printable ASCII characters, e.g. from: openssl rand -hex 24"
+    if token is not None and (len(token) < MIN_TOKEN or not token.isascii() or not token.isprintable()):
+        hint = f"use {MIN_TOKEN} or more printable ASCII characters, e.g. from: openssl rand -hex 24"
         raise InvalidRequestError("the token of --token or NPL_MCP_TOKEN cannot be used", hint=hint)
     for one in listening.hosts:
         if not re.fullmatch(r"([\w.-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?", one):

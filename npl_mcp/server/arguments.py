@@ -18,10 +18,10 @@ from typing import Annotated, Any, Union, get_args, get_origin
 from pydantic import BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
-from npl_mcp.server.messages import MOST_VALUES, excess
+from npl_mcp.server.messages import MAX_VALUES, excess
 from npl_mcp.tools.contract.parameters import CommaList
 
-MOST_ENTRIES = 1_000
+MAX_ENTRIES = 1_000
 """Maximum entries of a list or keys of an object that a tool examines one by one."""
 
 
@@ -56,7 +56,7 @@ def strict(annotation: Any) -> Any:
         return reduce(or_, map(strict, inner))
     if kind not in (list, dict):
         return annotation
-    most = MOST_VALUES if Any in inner else MOST_ENTRIES
+    most = MAX_VALUES if Any in inner else MAX_ENTRIES
     parts = list[strict(inner[0])] if kind is list else annotation  # type: ignore[misc]
     return Annotated[parts, BeforeValidator(partial(_read, kind, most))]
 
@@ -78,7 +78,7 @@ def _field(part: object) -> object:
 
 
 def _joined(value: object) -> object:
-    value = _read(list, MOST_ENTRIES, value)
+    value = _read(list, MAX_ENTRIES, value)
     if not isinstance(value, list) or not value or not all(isinstance(part, str) for part in value):
         return value
     return ", ".join(value)

@@ -17,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 
 from npl_mcp.tools.contract.error_codes import shortened
 
-LONGEST_REFUSAL = 200
+MAX_REFUSAL = 200
 """Maximum bytes of a protocol error; the caller knows its own input."""
 
 LIST_KEPT = 3_600_000
@@ -59,8 +59,8 @@ async def _shorten(ctx: Any, call_next: Any) -> Any:
         return await call_next(ctx)
     except MCPError as raised:
         text, data = raised.error.message, raised.error.data
-        kept = data if len(text) + len(str(data)) <= LONGEST_REFUSAL else None
-        raise MCPError(raised.error.code, shortened(text, LONGEST_REFUSAL), kept) from None
+        kept = data if len(text) + len(str(data)) <= MAX_REFUSAL else None
+        raise MCPError(raised.error.code, shortened(text, MAX_REFUSAL), kept) from None
 
 
 def declare_extension(server: FastMCP[Any], identifier: str) -> None:

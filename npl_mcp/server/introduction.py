@@ -35,13 +35,13 @@ ALSO: Mapping[str, str] = {
 }
 """Instructions for other domains."""
 
-MOST_ROOTS = 10
+MAX_ROOTS = 10
 ROOM = 96
 """Maximum letters of the names of roots and of words together; a token has at least two, and other characters
 count more. Counting tokens would delay the start.
 """
 
-MOST_ENTRIES = 4_000
+MAX_ENTRIES = 4_000
 """Maximum scanned folder entries in total, about twenty milliseconds."""
 
 _FEW = 4
@@ -71,14 +71,14 @@ def describe_documents(app: App) -> str:
     """
     roots, founds, least = app.library.searched, set[Found](), ""
     for root in roots:
-        walk = app.library.roots.walk(root.path, None, MARKDOWN_SUFFIXES, MOST_ENTRIES // len(roots))
+        walk = app.library.roots.walk(root.path, None, MARKDOWN_SUFFIXES, MAX_ENTRIES // len(roots))
         try:
             founds.update(found for _, found in walk)
         except DocumentTooLargeError:
             least = "over "
     # The result of a truncated walk may differ after any change.
     count = 10 ** (len(str(len(founds))) - 1) if least else len(founds)
-    names = _fitting([in_quotes(root.label) for root in roots[:MOST_ROOTS]], 3 * ROOM // 4)
+    names = _fitting([in_quotes(root.label) for root in roots[:MAX_ROOTS]], 3 * ROOM // 4)
     more = [f"{len(roots) - len(names)} more roots"] if len(names) < len(roots) else []
     ordered = sorted(founds, key=lambda one: one.absolute)
     sample = list(map(_beginning, ordered[:: -(-len(ordered) // _SAMPLE) or 1]))

@@ -10,17 +10,17 @@ from __future__ import annotations
 import re
 from itertools import accumulate
 
-MOST_VALUES = 32_768
+MAX_VALUES = 32_768
 """Maximum values in one message: stores accept 64 Ki characters of JSON, and every list entry needs more than
 two characters.
 """
 
-DEEPEST = 64
+MAX_DEPTH = 64
 """Maximum nesting of one message: stores keep 32 levels, and the message itself has three."""
 
 _STEPS = dict(zip(b"[{]}", (1, 1, -1, -1), strict=True))
 _NO_BRACKETS = bytes(set(range(256)) - set(_STEPS))
-LONGEST_END = 512
+MAX_END = 512
 """Bytes at the end of a message that are searched for its id."""
 
 _ID = rb'"id"\s*:\s*(?:(-?[0-9]{1,200})|"([^"\\\x00-\x1f]{1,200})")\s*'
@@ -37,18 +37,18 @@ def excess(message: bytes | bytearray) -> str | None:
     # Nearly every message ends here: it is within limits even if all its commas were outside strings.
     commas = message.count(b",")
     openings = message.count(b"[") + message.count(b"{")
-    if commas + openings <= MOST_VALUES and openings <= DEEPEST:
+    if commas + openings <= MAX_VALUES and openings <= MAX_DEPTH:
         return None
-    if message.count(b'"') - message.count(b'\\"') > 4 * MOST_VALUES:
-        return f"more than {MOST_VALUES:,} values"
+    if message.count(b'"') - message.count(b'\\"') > 4 * MAX_VALUES:
+        return f"more than {MAX_VALUES:,} values"
     # Escapes become NUL, which JSON does not allow; the parts outside and inside strings alternate.
     unescaped = bytes(message).replace(b"\\\\", b"\0").replace(b'\\"', b"\0")
-    outside = b'""'.join(unescaped.split(b'"', 4 * MOST_VALUES)[::2])
+    outside = b'""'.join(unescaped.split(b'"', 4 * MAX_VALUES)[::2])
     brackets = outside.translate(None, _NO_BRACKETS)
-    if outside.count(b",") + brackets.count(b"[") + brackets.count(b"{") > MOST_VALUES:
-        return f"more than {MOST_VALUES:,} values"
-    if len(brackets) > 2 * MOST_VALUES or max(accumulate(map(_STEPS.__getitem__, brackets))) > DEEPEST:
-        return f"more than {DEEPEST} levels of lists and objects"
+    if outside.count(b",") + brackets.count(b"[") + brackets.count(b"{") > MAX_VALUES:
+        return f"more than {MAX_VALUES:,} values"
+    if len(brackets) > 2 * MAX_VALUES or max(accumulate(map(_STEPS.__getitem__, brackets))) > MAX_DEPTH:
+        return f"more than {MAX_DEPTH} levels of lists and objects"
     return None
 
 
@@ -59,7 +59,7 @@ def identity(message: bytes | bytearray) -> int | str | None:
 
     :param message: the request's bytes, or its first and last bytes.
     """
-    found = _FIRST_ID.match(message) or _LAST_ID.search(message[-LONGEST_END:])
+    found = _FIRST_ID.match(message) or _LAST_ID.search(message[-MAX_END:])
     if found is None:
         return None
     number, text = found.groups()

@@ -20,7 +20,7 @@ from npl_mcp.app.progress import PROGRESS
 FIRST = 1.0
 """Seconds until the first notification of a request, and minimum seconds between two notifications."""
 
-LONGEST = 10.0
+MAX_SECONDS = 10.0
 """Maximum seconds between two notifications of a request with unknown parts, after 1, 2, 4, 8 and 16: clients
 and proxies time out after half a minute, and thousands of waiting calls must not keep a server busy.
 """
@@ -70,7 +70,7 @@ class _Teller:
         with self.ends:
             while True:
                 seconds = time.monotonic() - self._began
-                await anyio.sleep(FIRST if self._parts else min(max(seconds, FIRST), LONGEST))
+                await anyio.sleep(FIRST if self._parts else min(max(seconds, FIRST), MAX_SECONDS))
                 if self._parts:
                     await self.tell_parts()
                 else:

@@ -34,7 +34,7 @@ from npl_mcp.app.call_reports import CURRENT, Call, Caller, agent, as_shown, ide
 from npl_mcp.app.lanes import lane
 from npl_mcp.app.progress import ENDING, report_progress
 from npl_mcp.app.waiting import Awaited, Long, Patience, Waiting, step
-from npl_mcp.server.arguments import MOST_ENTRIES, strict
+from npl_mcp.server.arguments import MAX_ENTRIES, strict
 from npl_mcp.stores.base.database import Database, Transaction
 from npl_mcp.stores.requests import PARAMETER, Request
 from npl_mcp.tools.access import REPLICA, acting, actors, as_seen, domains_needed
@@ -168,9 +168,9 @@ class BoundTool(Tool):
         return await data if inspect.iscoroutine(data) else data
 
     def _checked(self, arguments: dict[str, Any]) -> dict[str, Any]:
-        if len(arguments) > MOST_ENTRIES:
+        if len(arguments) > MAX_ENTRIES:
             problem = f"{self.name}: there are {len(arguments):,} arguments"
-            raise InvalidRequestError(problem, hint=f"at most {MOST_ENTRIES:,}")
+            raise InvalidRequestError(problem, hint=f"at most {MAX_ENTRIES:,}")
         try:
             return self._arguments.validate_python(arguments)
         except ValidationError as error:

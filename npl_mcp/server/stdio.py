@@ -32,7 +32,7 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 
 from npl_mcp.server.fastmcp_private import sdk_server
-from npl_mcp.server.messages import LONGEST_END, excess, identity
+from npl_mcp.server.messages import MAX_END, excess, identity
 from npl_mcp.tools.contract.error_codes import shortened
 
 _NO_REQUEST = (
@@ -42,9 +42,9 @@ _NO_REQUEST = (
 
 _HEADER_BEGINS = b"C"
 _INITIALIZED = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
-_LONGEST_HEADER = 8_192
+_MAX_HEADER = 8_192
 _HEADERS = 16
-_LONGEST_LENGTH = 16
+_MAX_LENGTH = 16
 _BLOCK = 1_048_576
 
 
@@ -135,7 +135,7 @@ class Lines:
                 and not last.endswith(b"\n")
                 and (last := self._source.readline(_BLOCK))
             ):
-                end = (end + last)[-LONGEST_END:]
+                end = (end + last)[-MAX_END:]
             if not line.isspace():
                 yield (line + end).removesuffix(b"\n")
 
@@ -163,7 +163,7 @@ class Headers(Lines):
             body = self._source.read(min(length, self._limit + 1))
             left, end = length - len(body), b""
             while left and (part := self._source.read(min(left, _BLOCK))):
-                left, end = left - len(part), (end + part)[-LONGEST_END:]
+                left, end = left - len(part), (end + part)[-MAX_END:]
             if left:
                 return
             yield body + end
@@ -177,13 +177,13 @@ class Headers(Lines):
         """Read the headers of a message, in any order; return ``None`` at the end of the input."""
         length = None
         for number in range(_HEADERS):
-            header = self._source.readline(_LONGEST_HEADER)
+            header = self._source.readline(_MAX_HEADER)
             if not number and not header:
                 return None
             name, _, value = map(bytes.strip, header.partition(b":"))
             if not name:
                 break
-            if name.lower() == b"content-length" and value.isdigit() and len(value) < _LONGEST_LENGTH:
+            if name.lower() == b"content-length" and value.isdigit() and len(value) < _MAX_LENGTH:
                 length = int(value)
         if length is None:
             problem = "no header says how long the message is; send its Content-Length"

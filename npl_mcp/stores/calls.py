@@ -17,7 +17,7 @@ from npl_mcp.stores.base.database import Database, Row, Transaction, json_of
 from npl_mcp.stores.base.paging import Page, Slice, later
 from npl_mcp.stores.base.values import conditions, filled, values_of
 
-MOST_CALLS = 100_000
+MAX_CALLS = 100_000
 """Maximum rows of the log: about 30 MB with their offers."""
 
 KEPT_DAYS = 30
@@ -236,7 +236,7 @@ class CallStore:
                 _add(tx, call)
             last = tx.value("SELECT max(id) FROM tool_call") or 0
             aged = tx.value("SELECT max(id) FROM tool_call WHERE created_at < :oldest", oldest=_oldest(tx))
-            gone = max(last - MOST_CALLS, aged or 0)
+            gone = max(last - MAX_CALLS, aged or 0)
             tx.run("DELETE FROM tool_call_offer WHERE call_id <= :gone", gone=gone)
             tx.run("DELETE FROM tool_call WHERE id <= :gone", gone=gone)
 

@@ -14,10 +14,10 @@ from typing import Any
 
 from npl_mcp.stores.base.database import Database, Row, Transaction
 
-MOST = 1_000
+MAX_MATCHES = 1_000
 """Maximum matching rows to read: those with the most words first, then the newest."""
 
-MOST_OF_A_WORD = 100_000
+MAX_OF_A_WORD = 100_000
 """Maximum rows considered per word: the newest. A rarer word finds rows of any age."""
 
 # Scripts without spaces: a word can occur inside a token of the index.
@@ -79,11 +79,11 @@ class _Kind:
             else:
                 given[f"w{at}"] = _query(word)
                 hits = f"rowid AS place FROM {self.index}(:w{at})"
-            newest = f"SELECT {hits} ORDER BY place DESC LIMIT {MOST_OF_A_WORD}"
+            newest = f"SELECT {hits} ORDER BY place DESC LIMIT {MAX_OF_A_WORD}"
             parts.append(f"SELECT place FROM ({newest}) AS hits_{at}")
         hit = f"SELECT place, count(*) AS held FROM ({' UNION ALL '.join(parts)}) AS hits GROUP BY place"
         tables, order = f"({hit}) AS hit CROSS JOIN {self.tables}", f"held DESC, {self.order}"
-        found = self._read(tx, tables, self.place, order, MOST, given)
+        found = self._read(tx, tables, self.place, order, MAX_MATCHES, given)
         matches = [self.match(row, words) for row in found]
         # The index treats punctuation as spaces, so it also returns rows without the exact phrase.
         return sorted((one for one in matches if one.held), key=lambda one: -one.held)

@@ -11,7 +11,7 @@ from npl_mcp.stores import session
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.activity import Count, Unit, unit_for
 from npl_mcp.stores.base.database import Row, Transaction
-from npl_mcp.stores.base.paging import LARGEST_PAGE, Slice
+from npl_mcp.stores.base.paging import MAX_PAGE, Slice
 from npl_mcp.stores.base.values import conditions, filled
 from npl_mcp.stores.changes import Topic
 from npl_mcp.stores.chat import feed
@@ -27,7 +27,7 @@ KINDS = ("events", "artifacts", "reviews", "worklog")
 NEWS = 100
 """Maximum new entries of a kind per answer."""
 
-MOST_NAMES = 200
+MAX_NAMES = 200
 """Maximum names of authors in an answer, most active first."""
 
 
@@ -175,7 +175,7 @@ class Place:
     def values(self, kind: str) -> dict[str, Any]:
         """Return the parameters of a statement that selects the entries of a kind before the position."""
         rank = KINDS.index(kind)
-        last = self.id if rank == self.kind else checks.LARGEST_ID if rank < self.kind else 0
+        last = self.id if rank == self.kind else checks.MAX_ID if rank < self.kind else 0
         return {"before": self.at, "before_id": last}
 
 
@@ -284,14 +284,14 @@ class _Source:
             f"SELECT found.who, count(*) AS count {self._all} WHERE found.who IS NOT NULL"
             " GROUP BY found.who ORDER BY count(*) DESC, found.who LIMIT :most"
         )
-        return {row["who"]: row["count"] for row in self._tx.all(sql, most=MOST_NAMES, **self._values)}
+        return {row["who"]: row["count"] for row in self._tx.all(sql, most=MAX_NAMES, **self._values)}
 
     def _counts(self, unit: Unit) -> tuple[Count, ...]:
         sql = (
             f"SELECT substr(found.at, 1, {unit.characters}) AS part, count(*) AS count {self._theirs}"
             " GROUP BY part ORDER BY part LIMIT :most"
         )
-        counted = self._tx.all(sql, most=LARGEST_PAGE, **self._named)
+        counted = self._tx.all(sql, most=MAX_PAGE, **self._named)
         return tuple(Count(row["part"], row["count"]) for row in counted)
 
 

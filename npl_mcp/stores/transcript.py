@@ -12,15 +12,15 @@ from typing import Any
 from npl_mcp.stores import session
 from npl_mcp.stores.base.database import Row, Transaction
 from npl_mcp.stores.base.errors import StoreError
-from npl_mcp.stores.base.paging import LARGEST_PAGE, Slice
+from npl_mcp.stores.base.paging import MAX_PAGE, Slice
 from npl_mcp.stores.chat import feed
 from npl_mcp.stores.chat.feed import Event
 from npl_mcp.stores.worklog import rows
 
-LONGEST = 8 * 1024 * 1024
+MAX_TRANSCRIPT = 8 * 1024 * 1024
 """Maximum characters of a transcript; an answer holds it in memory."""
 
-SHORTEST = 36
+MIN_EVENT = 36
 """Minimum characters of an event: its number, its time and its author."""
 
 _SPACE = re.compile(r"\s+")
@@ -37,11 +37,11 @@ def transcript(tx: Transaction, session_id: str, project: str) -> str:
     about = session.find(tx, session_id)
     rooms = tx.all(_ROOMS, number=about["number"])
     # A transcript with a minimum length above the limit is refused before it is read.
-    left = LONGEST if sum(room["event_count"] for room in rooms) * SHORTEST <= LONGEST else 0
+    left = MAX_TRANSCRIPT if sum(room["event_count"] for room in rooms) * MIN_EVENT <= MAX_TRANSCRIPT else 0
     for part in _parts(tx, about, rooms, project):
         left -= len(part) + 1
         if left < 0:
-            problem = f"the text of session {session_id!r} has more than {LONGEST:,} characters"
+            problem = f"the text of session {session_id!r} has more than {MAX_TRANSCRIPT:,} characters"
             raise StoreError(problem, hint="read its rooms with chat_get_feed")
         parts.append(part)
     return "\n".join(parts) + "\n"
@@ -83,7 +83,7 @@ def _room(tx: Transaction, room: Row) -> Iterator[str]:
         yield f"\n{_quoted(room['description'])}"
     yield ""
     since = 0
-    while (page := feed.read(tx, room["id"], room["event_count"], since, Slice(LARGEST_PAGE, 0))).items:
+    while (page := feed.read(tx, room["id"], room["event_count"], since, Slice(MAX_PAGE, 0))).items:
         for event in page.items:
             yield _event(event)
         since = page.items[-1].id

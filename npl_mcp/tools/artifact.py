@@ -17,7 +17,7 @@ from npl_mcp.stores.artifact import artifacts as store
 from npl_mcp.stores.artifact import descriptions
 from npl_mcp.stores.artifact.comparing import Comparison, compare, cut_line
 from npl_mcp.stores.base import checks
-from npl_mcp.stores.base.paging import LARGEST_PAGE, Page, Slice
+from npl_mcp.stores.base.paging import MAX_PAGE, Page, Slice
 from npl_mcp.stores.base.values import filled
 from npl_mcp.stores.review.annotation import count_lines, split_lines
 from npl_mcp.tools.contract.parameters import Check, Name, RowId, Text, Unlisted, Whole
@@ -209,7 +209,7 @@ def artifact_look(
     :raises ArtifactNotFoundError: there is no such artifact.
     :raises RecordNotFoundError: it has no such revision.
     """
-    page = Slice.parse(limit, offset, LARGEST_PAGE)
+    page = Slice.parse(limit, offset, MAX_PAGE)
     found, content = app.stores.artifact.content(artifact_id, revision)
     whole = descriptions.as_text(content)
     shown = None if whole is None else islice(split_lines(whole), page.offset, page.offset + page.limit)

@@ -15,7 +15,7 @@ from npl_mcp.app.call_reports import identity
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.paging import Slice
 from npl_mcp.stores.base.values import filled
-from npl_mcp.stores.calls import KEPT_DAYS, MOST_CALLS, CallEntry, CallFilter, Chosen, Figures, Sort, Span
+from npl_mcp.stores.calls import KEPT_DAYS, MAX_CALLS, CallEntry, CallFilter, Chosen, Figures, Sort, Span
 from npl_mcp.tools.contract.parameters import Name
 from npl_mcp.tools.contract.spec import not_listed
 
@@ -80,7 +80,7 @@ def calls_list(
     column = cast("Sort", checks.choice(sort.removeprefix("-"), "sort", get_args(Sort)))
     seen, part = _visible(app, who, tool, chosen), Slice.parse(limit, offset)
     page = app.stores.calls.list(seen, part, column, rising=not sort.startswith("-"))
-    return filled(CallList, page, recording=app.settings.log_calls, days=KEPT_DAYS, most=MOST_CALLS)
+    return filled(CallList, page, recording=app.settings.log_calls, days=KEPT_DAYS, most=MAX_CALLS)
 
 
 def calls_figures(

@@ -14,7 +14,7 @@ from npl_mcp.app.app import App
 from npl_mcp.app.waiting import waits, when_new
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.database import Transaction
-from npl_mcp.stores.base.paging import LARGEST_PAGE, Page, Slice
+from npl_mcp.stores.base.paging import MAX_PAGE, Page, Slice
 from npl_mcp.stores.base.values import filled
 from npl_mcp.stores.changes import Topic
 from npl_mcp.stores.chat import feed, inbox, messages, rooms, todos
@@ -53,7 +53,7 @@ class Sent(messages.Message):
     documents: tuple[NamedDocument, ...] | None = None
 
 
-Blockers = Annotated[list[int] | None, Check(checks.row_ids, todos.MOST_BLOCKERS)]
+Blockers = Annotated[list[int] | None, Check(checks.row_ids, todos.MAX_BLOCKERS)]
 
 
 def chat_create_room(
@@ -306,7 +306,7 @@ def chat_list_rooms(
     :param archived: list archived rooms instead of the others.
     :returns: a page; each item is a room in a list.
     """
-    part = Slice.parse(limit, offset, largest=rooms.MOST_ROOMS)
+    part = Slice.parse(limit, offset, largest=rooms.MAX_ROOMS)
     return app.database.reading(rooms.read, persona, archived, part)
 
 
@@ -361,7 +361,7 @@ def chat_events(
     app: App,
     room_id: RowId,
     event_ids: Annotated[
-        list[int], "Ids of events; unknown ones are left out", Check(checks.row_ids, LARGEST_PAGE)
+        list[int], "Ids of events; unknown ones are left out", Check(checks.row_ids, MAX_PAGE)
     ],
 ) -> tuple[feed.Event, ...]:
     """Show some events of a room.

@@ -15,7 +15,7 @@ from npl_mcp.documents.change_requests import Mode, Operation, UpdateMode
 from npl_mcp.documents.creating import template
 from npl_mcp.documents.format import KEY_LISTS, PRIORITIES, TYPES, Status, Type
 from npl_mcp.stores.base import checks
-from npl_mcp.stores.base.paging import LARGEST_PAGE, Page, Slice
+from npl_mcp.stores.base.paging import MAX_PAGE, Page, Slice
 from npl_mcp.stores.base.values import filled
 from npl_mcp.tools.contract.spec import ToolSpec, not_listed
 
@@ -218,7 +218,7 @@ def list_projects(app: App, limit: int | None = None, offset: int | None = None)
     :returns: a page of projects with change requests.
     :raises StorageError: a folder cannot be listed.
     """
-    part = Slice.parse(limit, offset, LARGEST_PAGE)
+    part = Slice.parse(limit, offset, MAX_PAGE)
     page = part.cut(app.changes.list_projects())
     return filled(answers.ProjectList, page, problems=app.changes.projects.problems() or None)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from npl_mcp.app.app import App
 from npl_mcp.projects.directive import Bundle, Directive, TextFile
-from npl_mcp.stores.base.paging import LARGEST_PAGE, Page, Slice
+from npl_mcp.stores.base.paging import MAX_PAGE, Page, Slice
 from npl_mcp.tools.contract.spec import ToolSpec
 
 
@@ -17,7 +17,7 @@ def directive_files_list(app: App, limit: int | None = None, offset: int | None 
     :raises OutsideRootError: the folder is a link that leads out of every root.
     :raises DocumentTooLargeError: the folder has too many files.
     """
-    part = Slice.parse(limit, offset, LARGEST_PAGE)
+    part = Slice.parse(limit, offset, MAX_PAGE)
     return part.cut(Directive(app.library).files())
 
 

@@ -14,12 +14,12 @@ from npl_mcp.stores.base.paging import Page, Slice
 from npl_mcp.stores.review import results
 from npl_mcp.stores.review import reviews as store
 from npl_mcp.stores.review.annotation import Spot, parse_place
-from npl_mcp.stores.review.overlay import MOST_PIXELS
+from npl_mcp.stores.review.overlay import MAX_PIXELS
 from npl_mcp.tools.contract.parameters import ActorIfOwn, Check, Name, RowId, Text, Unlisted
 from npl_mcp.tools.contract.spec import ToolSpec
 
 RevisionId = Annotated[RowId, "Not its number"]
-Pixels = Annotated[int, Check(checks.whole, MOST_PIXELS)]
+Pixels = Annotated[int, Check(checks.whole, MAX_PIXELS)]
 Verdict = Annotated[str | None, "approved or changes_needed", Check(checks.choice, store.VERDICTS)]
 Status = Annotated[str | None, "in_progress or completed", Check(checks.choice, store.STATUSES)]
 

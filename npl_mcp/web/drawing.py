@@ -39,10 +39,10 @@ _GAP = 0.25
 LANE_HEIGHT = 28
 """Height of a lane, in pixels."""
 
-_LEAST = 4
+_MIN_BAR = 4
 """Minimum height of a bar in a lane, in pixels, so that a single event stays visible."""
 
-_NARROWEST, _WIDEST = 0.4, 6.0
+_MIN_WIDTH, _MAX_WIDTH = 0.4, 6.0
 """Width limits of a bar in percent of the lane: a pixel on a phone, and the widest mark of a moment."""
 
 Data = dict[str, Any]
@@ -151,10 +151,10 @@ def lanes(counts: Mapping[str, Sequence[Mapping[str, Any]]], seconds: int) -> li
     begins = [seconds_of(one["at"]) for one in flat]
     start, span = min(begins), max(begins) - min(begins) + seconds
     most = max(one["count"] for one in flat)
-    width = min(_WIDEST, max(_NARROWEST, 100 * seconds / span - 0.15))
+    width = min(_MAX_WIDTH, max(_MIN_WIDTH, 100 * seconds / span - 0.15))
 
     def bar(one: Mapping[str, Any]) -> Data:
-        height = _LEAST + (LANE_HEIGHT - 2 - _LEAST) * sqrt(one["count"] / most)
+        height = _MIN_BAR + (LANE_HEIGHT - 2 - _MIN_BAR) * sqrt(one["count"] / most)
         left = min(100 * (seconds_of(one["at"]) - start) / span, 100 - width)
         return {
             "x": f"{left:.2f}%",

@@ -22,7 +22,7 @@ from npl_mcp.web.visits import FORM_ID, FORM_TOKEN, PERSONA, Visit, address
 T = TypeVar("T")
 
 _WORD = re.compile(r"[\w-]{2,}")
-_SHORTEST = 4
+_MIN_TERM = 4
 """Minimum characters of a term that also matches within a longer word."""
 
 
@@ -76,7 +76,7 @@ def sought(*texts: str) -> frozenset[str]:
 def marked(text: str, terms: Collection[str]) -> Markup:
     """Return a text with marks at the words that equal a term, or contain a long one."""
     parts, last = [], 0
-    long = [term for term in terms if len(term) >= _SHORTEST]
+    long = [term for term in terms if len(term) >= _MIN_TERM]
     for found in _WORD.finditer(text):
         lower = found[0].lower()
         if any(one in terms for one in terms_of(found[0])) or any(one in lower for one in long):

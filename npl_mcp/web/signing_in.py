@@ -8,7 +8,7 @@ from npl_mcp.web.browsers import NAME_COOKIE, SIGN_IN, TOKEN_COOKIE
 from npl_mcp.web.routing import Action, Data, Shown, WebPage, again, keep
 from npl_mcp.web.visits import Visit
 
-LONGEST_NAME = 200
+MAX_NAME = 200
 
 KEPT = "kept"
 """Prefix of the field names of a form kept during signing in."""
@@ -40,7 +40,7 @@ async def sign_in(visit: Visit) -> Response | Shown:
 async def choose_name(visit: Visit) -> Response:
     """Keep the chosen name of a visitor without a token."""
     response = RedirectResponse(inside(visit.form.get("next", "")), 303)
-    name = visit.form.get("name", "").strip()[:LONGEST_NAME]
+    name = visit.form.get("name", "").strip()[:MAX_NAME]
     keep(visit, response, NAME_COOKIE, name)
     return response
 

@@ -11,7 +11,7 @@ from typing import Any
 from npl_mcp.browsing.tables import arranged, cell
 from npl_mcp.web.visits import CallError, Visit, address
 
-MOST_ROWS = 100_000
+MAX_ROWS = 100_000
 """Maximum rows of a CSV file."""
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -89,7 +89,7 @@ class Table:
 
 def part(visit: Visit, limit: int) -> dict[str, Any]:
     """Return the range of a page's rows, as arguments of a tool; all rows for a CSV file."""
-    offset, most = (None, MOST_ROWS) if visit.whole else (visit.number("offset"), limit)
+    offset, most = (None, MAX_ROWS) if visit.whole else (visit.number("offset"), limit)
     return {"sort": visit.text("sort"), "filter": visit.text("filter"), "offset": offset, "limit": most}
 
 

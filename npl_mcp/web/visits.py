@@ -42,8 +42,8 @@ PERSONA = "persona"
 """Field of every form with the visitor's name on its page."""
 
 FORM_TYPE = "application/x-www-form-urlencoded"
-LONGEST_FORM = 4 * 1024 * 1024
-MOST_FIELDS = 1_000
+MAX_FORM = 4 * 1024 * 1024
+MAX_FIELDS = 1_000
 
 
 Form = ImmutableMultiDict[str, str]
@@ -266,14 +266,14 @@ async def read_form(request: Request) -> Form:
     if kind != FORM_TYPE:
         raise CallError(f"this is not a form; send it as {FORM_TYPE}")
     body = await request.body()
-    if len(body) > LONGEST_FORM:
-        raise CallError(f"the form has {len(body):,} bytes; send at most {LONGEST_FORM:,}")
+    if len(body) > MAX_FORM:
+        raise CallError(f"the form has {len(body):,} bytes; send at most {MAX_FORM:,}")
     try:
         return ImmutableMultiDict(await lane("light").run(_fields, body.decode("utf-8", "replace")))
     except ValueError:
-        raise CallError(f"the form has too many fields; send at most {MOST_FIELDS:,}") from None
+        raise CallError(f"the form has too many fields; send at most {MAX_FIELDS:,}") from None
 
 
 def _fields(body: str) -> list[tuple[str, str]]:
-    pairs = parse_qsl(body, keep_blank_values=True, max_num_fields=MOST_FIELDS)
+    pairs = parse_qsl(body, keep_blank_values=True, max_num_fields=MAX_FIELDS)
     return [(name, value.replace("\r\n", "\n").replace("\r", "\n")) for name, value in pairs]

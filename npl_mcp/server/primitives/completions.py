@@ -31,7 +31,7 @@ from npl_mcp.server.primitives.document_resources import DOMAIN, FILE, SECTION
 from npl_mcp.stores.artifact.artifacts import listed
 from npl_mcp.stores.base.paging import Slice
 
-MOST = 100
+MAX_VALUES = 100
 """Maximum values of an answer, set by the protocol."""
 
 _LOOKED_THROUGH = 10_000
@@ -82,7 +82,7 @@ def _values(app: App, source: Source, typed: str, given: Given) -> Completion:
     part = typed.casefold()
     fitting = [one for one in dict.fromkeys(found) if part in one.casefold()]
     fitting.sort(key=lambda one: not one.casefold().startswith(part))
-    return Completion(values=fitting[:MOST], total=len(fitting), has_more=len(fitting) > MOST)
+    return Completion(values=fitting[:MAX_VALUES], total=len(fitting), has_more=len(fitting) > MAX_VALUES)
 
 
 def _files(app: App, typed: str, given: Given) -> Iterator[str]:
@@ -133,7 +133,7 @@ def _artifacts(app: App, typed: str, _: Given) -> Iterator[str]:
                 app.documents.find(DocumentRef(file=f"{_ARTIFACT}{number}"))
                 yield f"{_ARTIFACT}{number}"
         with app.database.read() as tx:
-            newest = listed(tx, Slice(MOST, 0)).items
+            newest = listed(tx, Slice(MAX_VALUES, 0)).items
         yield from (f"{_ARTIFACT}{artifact.id}" for artifact in newest)
 
 

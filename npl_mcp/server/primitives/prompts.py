@@ -46,12 +46,12 @@ _T = TypeVar("_T")
 
 DOMAIN, FOLDER = "npl", "prompts"
 
-MOST = 200
+MAX_PROMPTS = 200
 """Maximum prompts in a list: hosts show them all in one menu."""
 
 TASK = PromptArgument(name="task", description="Task for the prompt", required=False)
 
-_MOST_DESCRIBED = 200
+_MAX_DESCRIBED = 200
 """Maximum characters of a description: one line of a menu."""
 
 _HEADING = re.compile(r"^#{1,6}[ \t]+(\S[^\n]*)", re.MULTILINE)
@@ -77,7 +77,7 @@ def _prompt(name: str, text: str) -> CallingPrompt:
     ]
     return CallingPrompt(
         name=name,
-        description=" ".join(str(about).split())[:_MOST_DESCRIBED],
+        description=" ".join(str(about).split())[:_MAX_DESCRIBED],
         arguments=declared or [TASK],
         tags={DOMAIN},
         function=partial(_filled, name, text, [one.name for one in declared]),
@@ -151,7 +151,7 @@ def _every(app: App) -> tuple[CallingPrompt, ...]:
     bundled, given = str(corpus_folder().resolve()), real_paths(app.settings.roots)
     hidden = bundled if given and not lies_in(bundled, given) else None
     shown = {name: one for name, one in found_prompts(app).items() if one.root.path != hidden}
-    return tuple(islice(_readable(app, shown), MOST))
+    return tuple(islice(_readable(app, shown), MAX_PROMPTS))
 
 
 def _one(app: App, name: str) -> CallingPrompt | None:

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import zip_longest
 
-MOST_LINES = 2_000
+MAX_LINES = 2_000
 """Maximum lines of each text for a comparison one by one, between the common beginning and end. The work may
 be quadratic: a third of a second at this limit. Above it, everything in between counts as changed.
 """
 
-MOST_SHOWN = 3_000
+MAX_SHOWN = 3_000
 """Maximum lines of a comparison in an answer."""
 
-LONGEST_LINE = 2_000
+MAX_LINE = 2_000
 """Maximum characters of a displayed line; a longer one is data."""
 
 CONTEXT = 3
@@ -24,7 +24,7 @@ CONTEXT = 3
 
 def cut_line(line: str) -> str:
     """Return a line, or the beginning of a line too long for display."""
-    return line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]}…"
+    return line if len(line) <= MAX_LINE else f"{line[:MAX_LINE]}…"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ def compare(old: str, new: str) -> Comparison:
     added = sum(to_end - to for same, _, _, to, to_end in blocks if not same)
     removed = sum(end - begin for same, begin, end, _, _ in blocks if not same)
     hunks: list[list[Pair]] = [[]]
-    room = MOST_SHOWN
+    room = MAX_SHOWN
     for at, (same, begin, end, to, to_end) in enumerate(blocks):
         if not same:
             pairs = list(_changed(before, after, (begin, end), (to, to_end)))
@@ -111,7 +111,7 @@ def _blocks(before: Sequence[str], after: Sequence[str]) -> list[tuple[bool, int
     end = next((n for n in range(rest) if before[-1 - n] != after[-1 - n]), rest)
     old, new = before[start : len(before) - end], after[start : len(after) - end]
     blocks = [(True, 0, start, 0, start)]
-    if max(len(old), len(new)) > MOST_LINES:
+    if max(len(old), len(new)) > MAX_LINES:
         blocks.append((False, start, start + len(old), start, start + len(new)))
     else:
         # Frequent lines, such as empty ones, are no anchors: they would make the comparison slow.

@@ -12,7 +12,7 @@ from npl_index.errors import InvalidRequestError
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.errors import TooLargeError
 
-_LONGEST_LINE = 1024 * 1024
+_MAX_LINE = 1024 * 1024
 
 _FILENAME_CHARACTERS = 120
 _FILENAME_BYTES = 200
@@ -164,6 +164,6 @@ def description(artifact_name: str, number: int, moment: str, draft: RevisionDra
     # The C library, if available, writes in a tenth of the time. Every value is kept on one line, so that
     # none can look like the end of the front matter.
     dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-    front = yaml.dump(fields, Dumper=dumper, allow_unicode=True, width=_LONGEST_LINE)
+    front = yaml.dump(fields, Dumper=dumper, allow_unicode=True, width=_MAX_LINE)
     notes = f"# Notes\n\n{draft.notes}\n" if draft.notes else ""
     return f"---\n{front}---\n\n{notes}".encode()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import NamedTuple
 
-MOST_PARTS = 120
+MAX_PARTS = 120
 """Maximum bars of a picture: more would be narrower than two pixels on a phone."""
 
 _REST = "0001-01-01T00:00:00"
@@ -48,9 +48,9 @@ class Count:
 
 
 def unit_for(first: str, last: str) -> Unit:
-    """Return the shortest unit that divides a span of time into at most :data:`MOST_PARTS` parts."""
+    """Return the shortest unit that divides a span of time into at most :data:`MAX_PARTS` parts."""
     span = seconds_of(last) - seconds_of(first)
-    return next((unit for unit in _UNITS if span / unit.seconds < MOST_PARTS), _UNITS[-1])
+    return next((unit for unit in _UNITS if span / unit.seconds < MAX_PARTS), _UNITS[-1])
 
 
 def seconds_of(begin: str) -> int:

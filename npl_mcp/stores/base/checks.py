@@ -28,8 +28,8 @@ TEXT = 64 * 1024
 LISTED = 20
 """Maximum names in a message."""
 
-LARGEST_ID = 2**53 - 1
-DEEPEST_JSON = 32
+MAX_ID = 2**53 - 1
+MAX_JSON_DEPTH = 32
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _UNSTORABLE = re.compile(r"[\x00\ud800-\udfff]")
@@ -95,12 +95,12 @@ def maybe(check: Any, value: Any, parameter: str, *more: Any) -> Any:
 
 def row_id(value: int, parameter: str) -> int:
     """Check an id: an integer from 1 on."""
-    if not 1 <= value <= LARGEST_ID:
+    if not 1 <= value <= MAX_ID:
         raise invalid(parameter, f"is {_number(value)}; ids are whole numbers from 1 on")
     return value
 
 
-def whole(value: int, parameter: str, most: int = LARGEST_ID) -> int:
+def whole(value: int, parameter: str, most: int = MAX_ID) -> int:
     """Check an integer from 0 on."""
     if not 0 <= value <= most:
         raise invalid(parameter, f"is {_number(value)}; it must lie between 0 and {most:,}")
@@ -157,8 +157,8 @@ def json_text(value: object, parameter: str, longest: int = TEXT) -> str:
 
     :param longest: maximum characters of that text.
     """
-    if _is_deep(value, DEEPEST_JSON):
-        raise invalid(parameter, "is nested too deeply", f"at most {DEEPEST_JSON} levels")
+    if _is_deep(value, MAX_JSON_DEPTH):
+        raise invalid(parameter, "is nested too deeply", f"at most {MAX_JSON_DEPTH} levels")
     try:
         written = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     except (TypeError, ValueError):
@@ -183,4 +183,4 @@ def _is_deep(value: object, levels: int) -> bool:
 
 
 def _number(value: int) -> str:
-    return str(value) if -LARGEST_ID <= value <= LARGEST_ID else "out of range"
+    return str(value) if -MAX_ID <= value <= MAX_ID else "out of range"

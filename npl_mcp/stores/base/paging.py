@@ -11,9 +11,9 @@ from npl_mcp.stores.base import checks
 
 T = TypeVar("T")
 
-LARGEST_PAGE = 1_000
+MAX_PAGE = 1_000
 PAGE = 50
-DEEPEST_OFFSET = 10**9
+MAX_OFFSET = 10**9
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Slice:
 
     @classmethod
     def parse(
-        cls, limit: int | None, offset: int | None, default: int = PAGE, largest: int = LARGEST_PAGE
+        cls, limit: int | None, offset: int | None, default: int = PAGE, largest: int = MAX_PAGE
     ) -> Slice:
         """Check the requested part of a list.
 
@@ -57,8 +57,8 @@ class Slice:
         """
         wanted = default if limit is None else limit
         if wanted < 1:
-            raise checks.invalid("limit", f"is {max(wanted, -checks.LARGEST_ID)}", "use 1 or more")
-        skipped = checks.whole(0 if offset is None else offset, "offset", DEEPEST_OFFSET)
+            raise checks.invalid("limit", f"is {max(wanted, -checks.MAX_ID)}", "use 1 or more")
+        skipped = checks.whole(0 if offset is None else offset, "offset", MAX_OFFSET)
         return cls(min(wanted, largest), skipped)
 
     def page(self, items: Iterable[T], total: int, cursor: int | None = None) -> Page[T]:

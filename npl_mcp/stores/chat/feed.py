@@ -21,7 +21,7 @@ _TIME = re.compile(
     r" ?(?:Z|([+-]\d\d)(?::?(\d\d))?)?",
     re.ASCII | re.IGNORECASE,
 )
-_LONGEST_CURSOR = 16
+_MAX_CURSOR = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def parse_since(since: int | str, name: str) -> int | str:
     """
     if isinstance(since, str):
         written = since.strip()
-        if not (written.isascii() and written.isdecimal() and len(written) <= _LONGEST_CURSOR):
+        if not (written.isascii() and written.isdecimal() and len(written) <= _MAX_CURSOR):
             return _time(written, name)
         since = int(written)
     return checks.whole(since, name)

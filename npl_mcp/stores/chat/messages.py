@@ -29,10 +29,10 @@ EMOJI = 32
 """Maximum characters of a reaction."""
 
 
-MOST_SIGNS = 1_000
+MAX_CHARACTERS = 1_000
 """Maximum ``@`` signs considered in a text: each needs a look-up of names."""
 
-MOST_UNKNOWN = 20
+MAX_UNKNOWN = 20
 """Maximum unknown names in a report; a text with more is code."""
 
 EVERYBODY = "all"
@@ -254,13 +254,13 @@ def mentioned(text: str, members: Sequence[str]) -> Mentions:
                 return name
         return None
 
-    for sign in islice(_SIGN.finditer(text), MOST_SIGNS):
+    for sign in islice(_SIGN.finditer(text), MAX_CHARACTERS):
         name = name_at(sign.end())
         word = None if name is not None else _WORD.match(text, sign.end())
         if name is not None:
             known[name] = None
         elif word is not None and word[0].lower() == EVERYBODY:
             known |= dict.fromkeys(members)
-        elif word is not None and len(unknown) < MOST_UNKNOWN:
+        elif word is not None and len(unknown) < MAX_UNKNOWN:
             unknown[word[0]] = None
     return Mentions(tuple(known), tuple(unknown))

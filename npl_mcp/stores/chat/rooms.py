@@ -17,8 +17,8 @@ from npl_mcp.stores.base.database import Row, Transaction
 from npl_mcp.stores.base.paging import Page, Slice
 from npl_mcp.stores.base.values import filled
 
-MOST_MEMBERS = 1_000
-MOST_ROOMS = 100
+MAX_MEMBERS = 1_000
+MAX_ROOMS = 100
 """Maximum rooms on a page; each comes with the names of its members."""
 
 _NEAR = 5
@@ -160,7 +160,7 @@ def new_members(names: Sequence[str], parameter: str) -> list[str]:
 
     :raises MissingRequestError: the list or a name is empty.
     """
-    personas = checks.lines(names, parameter, MOST_MEMBERS)
+    personas = checks.lines(names, parameter, MAX_MEMBERS)
     if not personas:
         raise checks.missing(parameter, "is empty", "name a persona")
     for persona in personas:

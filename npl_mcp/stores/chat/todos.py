@@ -30,8 +30,8 @@ FILTERS = ("ready", "open", "mine", "done")
 LEASE = 600
 """Default seconds of a claim."""
 
-LONGEST_LEASE = 24 * 3600
-MOST_BLOCKERS = 100
+MAX_LEASE = 24 * 3600
+MAX_BLOCKERS = 100
 
 _OPEN = "('pending', 'in_progress')"
 
@@ -178,8 +178,8 @@ def update(
 
 def lease_seconds(lease: int, parameter: str) -> int:
     """Check the duration of a claim."""
-    if not 1 <= lease <= LONGEST_LEASE:
-        raise checks.invalid(parameter, "is out of range", f"give seconds, from 1 to {LONGEST_LEASE:,}")
+    if not 1 <= lease <= MAX_LEASE:
+        raise checks.invalid(parameter, "is out of range", f"give seconds, from 1 to {MAX_LEASE:,}")
     return lease
 
 

@@ -22,7 +22,7 @@ from npl_mcp.stores.library.names import check_library, check_path, sound_path
 
 T = TypeVar("T")
 
-STILL = checks.LARGEST_ID
+STILL = checks.MAX_ID
 """The last revision in the row of a file that still exists."""
 
 _AT_ONCE = 64

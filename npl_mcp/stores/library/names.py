@@ -13,7 +13,7 @@ SCHEME = "lib"
 EVERY = f"{SCHEME}:*"
 """The name of all documents of all libraries."""
 
-LONGEST_PATH = 1_024
+MAX_PATH = 1_024
 """Maximum characters of a path: four paths fit into the longest name in a call."""
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
@@ -82,7 +82,7 @@ def check_path(path: str) -> str:
     :raises InvalidRequestError: the path is not valid.
     """
     if not _is_path(path):
-        hint = f"at most {LONGEST_PATH:,} characters, without control characters"
+        hint = f"at most {MAX_PATH:,} characters, without control characters"
         raise InvalidRequestError(f"{path[:64]!r} cannot be a file of a library", parameter="path", hint=hint)
     return path
 
@@ -100,7 +100,7 @@ def sound_path(path: str) -> str:
 def _is_path(path: str) -> bool:
     segments = path.split("/")
     return (
-        len(path) <= LONGEST_PATH
+        len(path) <= MAX_PATH
         and path.lower().endswith(MARKDOWN_SUFFIXES)
         and UNSPEAKABLE.search(path) is None
         and {"", ".", ".."}.isdisjoint(segments)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from PIL.ImageDraw import ImageDraw
     from PIL.ImageFont import FreeTypeFont
 
-MOST_PIXELS = 16_000_000
+MAX_PIXELS = 16_000_000
 """Maximum pixels of an input picture: a screen of 5120 x 2880 fits."""
 
 CANVAS_PIXELS = 18_000_000
@@ -32,7 +32,7 @@ TURN = threading.Lock()
 TURN_SECONDS = 60.0
 """Seconds that a picture waits for its turn."""
 
-MOST_MARKS = 500
+MAX_MARKS = 500
 """Maximum marks; each is placed clear of all earlier ones, so the work is quadratic."""
 
 NARROWEST = 360
@@ -95,7 +95,7 @@ def draw(content: bytes, marks: Sequence[Mark]) -> bytes:
     if not TURN.acquire(timeout=TURN_SECONDS):
         raise StoreError("too many pictures are being drawn on", hint="try again")
     try:
-        return _drawn(content, marks[:MOST_MARKS], legend)
+        return _drawn(content, marks[:MAX_MARKS], legend)
     finally:
         TURN.release()
 
@@ -136,9 +136,9 @@ def _open(content: bytes) -> Image:
         image = Image.open(io.BytesIO(content), formats=tuple(_FORMATS.values()))
     except (UnidentifiedImageError, OSError, ValueError, SyntaxError) as error:
         raise _damaged(error) from None
-    if image.width * image.height > MOST_PIXELS:
+    if image.width * image.height > MAX_PIXELS:
         problem = f"the picture has {image.width} x {image.height} pixels"
-        raise StoreError(problem, hint=f"at most {MOST_PIXELS:,} pixels can be annotated")
+        raise StoreError(problem, hint=f"at most {MAX_PIXELS:,} pixels can be annotated")
     return image
 
 

@@ -20,7 +20,7 @@ from npl_mcp.stores.artifact.descriptions import RevisionDraft, as_text, check_f
 from npl_mcp.stores.base import checks, errors
 from npl_mcp.stores.base.database import Row, Transaction, damaged
 from npl_mcp.stores.base.extras import is_installed
-from npl_mcp.stores.base.paging import LARGEST_PAGE, Page, Slice
+from npl_mcp.stores.base.paging import MAX_PAGE, Page, Slice
 from npl_mcp.stores.base.values import Picture, columns, conditions, filled
 from npl_mcp.stores.review import annotation, results
 from npl_mcp.stores.review.overlay import Mark, draw, picture_format, picture_size
@@ -28,10 +28,10 @@ from npl_mcp.stores.review.overlay import Mark, draw, picture_format, picture_si
 STATUSES = ("in_progress", "completed")
 VERDICTS = ("approved", "changes_needed")
 
-MOST_COMMENTS = 10_000
+MAX_COMMENTS = 10_000
 """Maximum comments of a review."""
 
-MOST_ANNOTATED = 4 * 1024 * 1024
+MAX_ANNOTATED = 4 * 1024 * 1024
 """Maximum characters of the comments in a copy of a revision."""
 
 MAKER = "npl"
@@ -87,7 +87,7 @@ def comment(
         _open(tx, review_id)
         if reply_to is not None:
             reply_to = _thread(tx, reply_to, review["artifact_id"])["id"]
-        if tx.value(_COUNT, review=review_id) >= MOST_COMMENTS:
+        if tx.value(_COUNT, review=review_id) >= MAX_COMMENTS:
             raise errors.ClosedError(f"review {review_id} is full", hint="begin another review")
         row = tx.insert("review_comment", "id", created_at=tx.now, reply_to=reply_to, **said)
     return results.NewComment(row["id"], **said)
@@ -190,11 +190,11 @@ def annotated(artifacts: ArtifactStore, artifact_id: int, revision_id: int) -> r
         row = _revision(tx, artifact_id, revision_id)
         reviews = tx.all(_REVIEWS, revision=revision_id)
         size = tx.value(_REMARKS_SIZE, revision=revision_id)
-        if size > MOST_ANNOTATED:
+        if size > MAX_ANNOTATED:
             problem = f"the reviews of revision_id {revision_id} have {size:,} characters; a copy takes"
             hint = "read them page by page with review_get"
-            raise errors.StoreError(f"{problem} {MOST_ANNOTATED:,}", hint=hint)
-        remarks = [_remark(found) for found in tx.all(_REMARKS, revision=revision_id, most=checks.LARGEST_ID)]
+            raise errors.StoreError(f"{problem} {MAX_ANNOTATED:,}", hint=hint)
+        remarks = [_remark(found) for found in tx.all(_REMARKS, revision=revision_id, most=checks.MAX_ID)]
     revision, content = artifacts.content(artifact_id, row["revision_num"])
     text = as_text(content)
     marks = annotation.labels(remarks, text or "")
@@ -222,8 +222,8 @@ def placed(artifacts: ArtifactStore, artifact_id: int, revision_id: int) -> resu
     with artifacts.database.read() as tx:
         number = _revision(tx, artifact_id, revision_id)["revision_num"]
         total = tx.value(_REMARKS_COUNT, revision=revision_id)
-        items = tuple(map(_remark, tx.some(_REMARKS, revision=revision_id, most=LARGEST_PAGE)))
-        earlier = tx.all(_EARLIER, artifact=artifact_id, number=number, most=LARGEST_PAGE)
+        items = tuple(map(_remark, tx.some(_REMARKS, revision=revision_id, most=MAX_PAGE)))
+        earlier = tx.all(_EARLIER, artifact=artifact_id, number=number, most=MAX_PAGE)
     content = artifacts.content(artifact_id, number)[1]
     carried = tuple(_carried(artifacts, artifact_id, content, list(map(_remark, earlier))))
     size: tuple[int | None, int | None] = (None, None)

@@ -65,7 +65,7 @@ MAX_LOG_LINES = 1_000_000
 MAX_CURSORS = 10_000
 """Maximum imported cursors of a session."""
 
-LONGEST_LINE = 8 * 1024 * 1024
+MAX_LINE = 8 * 1024 * 1024
 """Maximum bytes of one entry; the limits of its parts keep it below, including escapes."""
 
 _SMALL_FILE = 1024 * 1024
@@ -259,7 +259,7 @@ def _entry_rows(
         places.setdefault(parsed[0].seq, counted["entries"])
         row = {**values_of(parsed[0]), "seq": counted["entries"]}
         for name in rows.JSON_COLUMNS:
-            row[name] = checks.maybe(checks.json_text, row[name], name, LONGEST_LINE)
+            row[name] = checks.maybe(checks.json_text, row[name], name, MAX_LINE)
         yield {"session_number": number, **row}
 
 
@@ -273,7 +273,7 @@ def _raw_lines(folder: Folder) -> Iterator[bytes]:
     """Yield the lines of a log, each truncated to the maximum length."""
     with os.fdopen(folder.open(LOG), "rb") as file:
         whole = True
-        for raw in iter(partial(file.readline, LONGEST_LINE), b""):
+        for raw in iter(partial(file.readline, MAX_LINE), b""):
             if whole:
                 yield raw
             whole = raw.endswith(b"\n")
@@ -321,7 +321,7 @@ def parse_line(raw: bytes) -> tuple[Entry, int] | None:
     """
     found = read_object(raw)
     seq, ts, tags, refs = found.get("seq"), read_time(found.get("ts")), found.get("tags"), found.get("refs")
-    if type(seq) is not int or not 1 <= seq <= checks.LARGEST_ID or ts is None:
+    if type(seq) is not int or not 1 <= seq <= checks.MAX_ID or ts is None:
         return None
     if not all(isinstance(found.get(name), str) for name in ("agent_id", "action", "summary")):
         return None
@@ -378,7 +378,7 @@ def read_object(content: bytes) -> dict[str, Any]:
     """Parse a JSON object; empty for any other text, and for values that no database can store."""
     try:
         found = json.loads(content.decode("utf-8"))
-        checks.json_text(found, "object", LONGEST_LINE)
+        checks.json_text(found, "object", MAX_LINE)
     except (ValueError, RecursionError, InvalidRequestError):
         return {}
     return found if isinstance(found, dict) else {}

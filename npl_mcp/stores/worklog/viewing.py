@@ -11,15 +11,15 @@ from typing import Any
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.activity import Count, unit_for
 from npl_mcp.stores.base.database import Row, Transaction, json_of
-from npl_mcp.stores.base.paging import LARGEST_PAGE, Slice
+from npl_mcp.stores.base.paging import MAX_PAGE, Slice
 from npl_mcp.stores.base.values import conditions, filled
 from npl_mcp.stores.worklog import rows
 from npl_mcp.stores.worklog.rows import Entry, WorklogSession
 
-MOST_LANES = 30
+MAX_LANES = 30
 """Maximum agents with a lane; those with the most entries come first."""
 
-MOST_WORDS = 100
+MAX_WORDS = 100
 """Maximum actions, and maximum tags, in the filter."""
 
 
@@ -103,7 +103,7 @@ def view(
     (about,) = rows.described(tx, project, [row])
     number = row["number"]
     where, values = wanted.condition(number)
-    end = checks.LARGEST_ID if before is None else before
+    end = checks.MAX_ID if before is None else before
     sql = f"SELECT {rows.ENTRY} FROM worklog_entry WHERE {where} AND seq < :before"
     page = tx.some(f"{sql} ORDER BY seq DESC LIMIT :most", before=end, most=part.limit, **values)[::-1]
     sql = (
@@ -129,7 +129,7 @@ def since(tx: Transaction, project: str, session_id: str, wanted: EntryFilter, s
     """Return the entries after a position, in order, without moving a cursor."""
     where, values = wanted.condition(rows.chosen(tx, project, session_id)["number"])
     sql = f"SELECT {rows.ENTRY} FROM worklog_entry WHERE {where} AND seq > :seq ORDER BY seq LIMIT :most"
-    return tuple(map(rows.entry, tx.some(sql, seq=seq, most=LARGEST_PAGE, **values)))
+    return tuple(map(rows.entry, tx.some(sql, seq=seq, most=MAX_PAGE, **values)))
 
 
 def _lanes(
@@ -139,7 +139,7 @@ def _lanes(
         f"SELECT agent_id, count(*) AS count FROM worklog_entry WHERE {where}"
         " GROUP BY agent_id ORDER BY count(*) DESC, agent_id LIMIT :most"
     )
-    most = tx.all(sql, most=MOST_LANES, **values)
+    most = tx.all(sql, most=MAX_LANES, **values)
     counted: dict[str, list[Count]] = {row["agent_id"]: [] for row in most}
     if not counted:
         return ()
@@ -158,7 +158,7 @@ def _words(tx: Transaction, number: int, column: str) -> dict[str, int]:
         f" WHERE session_number = :number AND {column} IS NOT NULL"
         f" GROUP BY {column} ORDER BY count(*) DESC, {column} LIMIT :most"
     )
-    found: list[Row] = tx.all(sql, number=number, most=MOST_WORDS)
+    found: list[Row] = tx.all(sql, number=number, most=MAX_WORDS)
     return {row["word"]: row["count"] for row in found}
 
 
@@ -167,4 +167,4 @@ def _tags(tx: Transaction, number: int) -> dict[str, int]:
     for written, count in _words(tx, number, "tags").items():
         counted.update(dict.fromkeys(json_of(written, f"tags of worklog {number}"), count))
     counted.pop("", None)
-    return dict(counted.most_common(MOST_WORDS))
+    return dict(counted.most_common(MAX_WORDS))

@@ -13,7 +13,7 @@ from npl_index.library.documents import Found
 from npl_mcp.app.app import App
 from npl_mcp.app.reading import ReadSections, SectionChange
 
-MOST_TOKENS = 60
+MAX_TOKENS = 60
 """Maximum tokens of these lines; at most a quarter of a budget is used for them."""
 
 T = TypeVar("T")
@@ -63,7 +63,7 @@ def report_changes(app: App, founds: Sequence[Found] = (), budget: int | None = 
     """
     reader = app.reader
     changes = [] if reader is None else reader.changes(app, founds)
-    most = MOST_TOKENS if budget is None else min(MOST_TOKENS, budget // 4)
+    most = MAX_TOKENS if budget is None else min(MAX_TOKENS, budget // 4)
     told = ChangeReport()
     for change in changes:
         lines = (*told.lines, str(change))

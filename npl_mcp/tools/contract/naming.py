@@ -12,7 +12,7 @@ from npl_index.library.references import document_name
 from npl_mcp.app.app import App
 from npl_mcp.stores.chat import feed, rooms
 
-MOST = 5
+MAX_DOCUMENTS = 5
 """Maximum documents of one text."""
 
 QUESTION = 1_000
@@ -39,10 +39,10 @@ class NamedDocument:
 def documents_named(app: App, text: str | None) -> tuple[NamedDocument, ...] | None:
     """Return the documents that a text names, as far as the caller sees them; ``None`` if it names none."""
     found: dict[str, NamedDocument] = {}
-    for name in dict.fromkeys(_NAMES.findall(text or "")[: 4 * MOST]):
+    for name in dict.fromkeys(_NAMES.findall(text or "")[: 4 * MAX_DOCUMENTS]):
         with suppress(NPLError):
             gathered = app.gather(DocumentRef(file=name))
-            if not gathered.several and len(found) < MOST:
+            if not gathered.several and len(found) < MAX_DOCUMENTS:
                 tree = gathered.collection.documents[0].tree
                 tokens = app.counting(gathered.collection)[1](0).total(tree.subtree(0))
                 selector = document_name(gathered.files[0])

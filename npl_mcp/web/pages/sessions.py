@@ -23,7 +23,7 @@ from npl_mcp.web.visits import CallError, Visit, address
 SHOWN = 100
 """Moments on a page."""
 
-MOST_CHANGES = 20
+MAX_CHANGES = 20
 """Maximum change requests looked up for a page."""
 
 DOMAINS = dict(zip(KINDS, ("chat", "artifact", "review", "worklog"), strict=True))
@@ -150,7 +150,7 @@ async def _changes(visit: Visit, moments: Sequence[Data]) -> Data:
     for moment in moments:
         keys = dict.fromkeys(_KEY.findall(_text(moment["of"])))
         for key in keys:
-            if key not in asked and len(asked) < MOST_CHANGES:
+            if key not in asked and len(asked) < MAX_CHANGES:
                 asked.add(key)
                 try:
                     found[key] = await visit.call("get_cr", key=key, mode="metadata")

@@ -12,8 +12,8 @@ import pytest
 from npl_index.errors import InvalidRequestError, NPLError
 from npl_mcp.app.app import App
 from npl_mcp.config.settings import Settings
-from npl_mcp.server.arguments import MOST_ENTRIES
-from npl_mcp.server.messages import MOST_VALUES
+from npl_mcp.server.arguments import MAX_ENTRIES
+from npl_mcp.server.messages import MAX_VALUES
 from npl_mcp.server.registry import BoundTool
 from npl_mcp.tools.contract.error_codes import MAX_ERROR_BYTES, MAX_PROBLEMS, invalid_arguments, shortened
 from npl_mcp.tools.contract.spec import ToolSpec
@@ -56,7 +56,7 @@ def test_too_much_is_refused_before_anything_walks_it(settings: Settings, case: 
 
 def test_too_much_ends_in_the_envelope(call: Call) -> None:
     """As any other mistake."""
-    answer = call("npl_load_tailored", topics=[1] * (MOST_ENTRIES + 1))
+    answer = call("npl_load_tailored", topics=[1] * (MAX_ENTRIES + 1))
     assert answer == {
         "success": False,
         "error": "npl_load_tailored: topics: there are 1,001 entries; at most 1,000, "
@@ -68,16 +68,16 @@ def test_too_much_ends_in_the_envelope(call: Call) -> None:
 
 def test_what_stores_keep_is_not_too_much(call: Call) -> None:
     """As many values as 64 Ki characters of JSON hold pass, where any JSON is taken."""
-    data = {"a": [1] * (MOST_VALUES - 10)}
+    data = {"a": [1] * (MAX_VALUES - 10)}
     call("worklog_init", session_id="s")
     assert call("worklog_log", agent_id="a", action="b", summary="c", data=data)["success"]
 
 
 def test_an_error_names_the_first_ten_problems(call: Call) -> None:
     """And says how many more there are."""
-    answer = call("npl_load_tailored", topics=list(range(MOST_ENTRIES)))
+    answer = call("npl_load_tailored", topics=list(range(MAX_ENTRIES)))
     assert answer["error"].count("topics[") == MAX_PROBLEMS
-    assert answer["error"].endswith(f"and {MOST_ENTRIES - MAX_PROBLEMS} more problems")
+    assert answer["error"].endswith(f"and {MAX_ENTRIES - MAX_PROBLEMS} more problems")
     assert "topics[9]" in answer["error"]
     few = invalid_arguments([{"type": "a", "loc": ("x",), "msg": "No"}] * 2, "t", {})
     assert str(few) == "t: x: no"
@@ -193,15 +193,15 @@ def test_lists_and_objects_may_be_json_in_a_text(call: Call) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "a, b", "[", "[1,", "{}", '"a"', "[[]]", "[NaN]", "[" * 100, f"[{'1,' * MOST_VALUES}1]", "[\ud800]"],
+    ["", "a, b", "[", "[1,", "{}", '"a"', "[[]]", "[NaN]", "[" * 100, f"[{'1,' * MAX_VALUES}1]", "[\ud800]"],
 )
 def test_a_text_that_holds_no_list_is_refused(call: Call, text: str) -> None:
     """The error shows one."""
     answer = call("chat_create_room", name="r", members=text)
     assert (answer["success"], answer["error_code"]) == (False, "INVALID_PARAMETER")
     assert 'members=["planner", "coder"]' in answer["error"]
-    many = call("chat_create_room", name="r", members=json.dumps(["a"] * (MOST_ENTRIES + 1)))
-    assert f"members: there are {MOST_ENTRIES + 1:,} entries; at most {MOST_ENTRIES:,}" in many["error"]
+    many = call("chat_create_room", name="r", members=json.dumps(["a"] * (MAX_ENTRIES + 1)))
+    assert f"members: there are {MAX_ENTRIES + 1:,} entries; at most {MAX_ENTRIES:,}" in many["error"]
 
 
 SPECS = (*listed_tools(), *unlisted_tools())

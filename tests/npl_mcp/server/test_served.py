@@ -13,7 +13,7 @@ from fastmcp import Client
 from npl_index import estimator
 from npl_index.tokens.counting import TokenCounter
 from npl_mcp.config.settings import Settings
-from npl_mcp.server.introduction import MOST_ENTRIES
+from npl_mcp.server.introduction import MAX_ENTRIES
 from npl_mcp.server.primitives.document_resources import MAP
 from tests.conftest import with_client
 
@@ -104,7 +104,7 @@ def test_a_greeting_is_short(settings: Settings, tmp_path: Path) -> None:
 
 def test_of_many_files_some_are_looked_at(settings: Settings, tmp_path: Path) -> None:
     """The number is rounded down, so that it stays the same."""
-    root = made(tmp_path / "many", {f"{n}.md": "# Quokka\n" for n in range(MOST_ENTRIES + 5)})
+    root = made(tmp_path / "many", {f"{n}.md": "# Quokka\n" for n in range(MAX_ENTRIES + 5)})
     assert served(settings, roots=(root,)) == 'Served: over 1,000 documents of "many" about Quokka.'
 
 

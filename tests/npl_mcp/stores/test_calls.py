@@ -99,7 +99,7 @@ def test_sums_are_those_of_the_rows(store: CallStore) -> None:
 def test_old_calls_and_those_that_are_too_many_are_removed(
     store: CallStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "MOST_CALLS", 3)
+    monkeypatch.setattr(module, "MAX_CALLS", 3)
     store.add([offering("## A", ago=timedelta(days=KEPT_DAYS + 1)), offering("## B")])
     assert [one.offers for one in store.list(CallFilter(), ALL).items] == [
         store.list(CallFilter(), ALL).items[0].offers

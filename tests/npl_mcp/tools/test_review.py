@@ -15,7 +15,7 @@ from PIL import Image
 
 from npl_mcp.config.settings import Settings
 from npl_mcp.stores.base.checks import TEXT
-from npl_mcp.stores.review.reviews import MOST_ANNOTATED
+from npl_mcp.stores.review.reviews import MAX_ANNOTATED
 from tests import engines
 from tests.conftest import Call, calls, envelope, with_client
 
@@ -94,7 +94,7 @@ def test_comments_come_in_pages(call: Call) -> None:
 def test_a_copy_takes_comments_up_to_a_size(call: Call) -> None:
     """More than anybody reads in one piece are read page by page."""
     ids = stored(call)
-    for _ in range(MOST_ANNOTATED // TEXT):
+    for _ in range(MAX_ANNOTATED // TEXT):
         call("review_add_comment", **comment(ids, comment="x" * TEXT))
     assert call("review_generate_annotated", **on(ids))["success"]
     call("review_add_comment", **comment(ids, comment="x"))

@@ -329,7 +329,7 @@ def test_a_long_session_is_written_whole(settings: Settings) -> None:
 
 def test_a_session_that_nobody_could_read_is_not_written(settings: Settings, monkeypatch: Any) -> None:
     """The error says how to read it in parts."""
-    monkeypatch.setattr("npl_mcp.stores.transcript.LONGEST", 100)
+    monkeypatch.setattr("npl_mcp.stores.transcript.MAX_TRANSCRIPT", 100)
     answers = calls(
         settings,
         [

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 import pytest
 
 from npl_mcp.web.browsers import SESSION_COOKIE, cookies
-from npl_mcp.web.visits import FORM_TYPE, LONGEST_FORM, MOST_FIELDS
+from npl_mcp.web.visits import FORM_TYPE, MAX_FIELDS, MAX_FORM
 from tests.npl_mcp.http.http_server import Answer, Running, call, request, serving
 from tests.npl_mcp.web.browsing import Visitor
 
@@ -26,8 +26,8 @@ def part(text: bytes, head: bytes = b"") -> bytes:
 
 MULTIPART = "multipart/form-data; boundary=x"
 REFUSED: dict[str, tuple[str, bytes, str]] = {
-    "only separators": (FORM_TYPE, b"&" * LONGEST_FORM, "fields"),
-    "too many fields": (FORM_TYPE, b"a=1&" * (MOST_FIELDS + 1), "fields"),
+    "only separators": (FORM_TYPE, b"&" * MAX_FORM, "fields"),
+    "too many fields": (FORM_TYPE, b"a=1&" * (MAX_FIELDS + 1), "fields"),
     "too long": (FORM_TYPE, b"%41" * 2_000_000, "bytes"),
     "parts in a slow encoding": (f"{MULTIPART}; charset=punycode", part(b"a-" + b"b" * 900_000), "form"),
     "parts in an unknown encoding": (f"{MULTIPART}; charset=x", part(b"a"), "form"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from npl_mcp.stores.base.activity import MOST_PARTS, seconds_of, unit_for
+from npl_mcp.stores.base.activity import MAX_PARTS, seconds_of, unit_for
 
 START = "2026-01-31T23:59:59.000000Z"
 
@@ -28,7 +28,7 @@ def test_parts_fit_a_picture(last: str, characters: int, seconds: int) -> None:
     unit = unit_for(START, last)
     assert (unit.characters, unit.seconds) == (characters, seconds)
     span = seconds_of(last) - seconds_of(START)
-    assert span / unit.seconds < MOST_PARTS or unit.characters == 4
+    assert span / unit.seconds < MAX_PARTS or unit.characters == 4
 
 
 @pytest.mark.parametrize("characters", [4, 7, 10, 13, 15, 16, 18, 19])

@@ -15,8 +15,8 @@ from npl_mcp.stores.base.errors import StoreError
 from npl_mcp.stores.review import overlay
 from npl_mcp.stores.review.overlay import (
     CANVAS_PIXELS,
-    MOST_MARKS,
-    MOST_PIXELS,
+    MAX_MARKS,
+    MAX_PIXELS,
     NARROWEST,
     Legend,
     Mark,
@@ -156,7 +156,7 @@ def test_a_damaged_picture_is_reported(case: str) -> None:
 
 def test_a_picture_too_large_to_draw_on_is_not_decoded() -> None:
     """Its header is enough to refuse it."""
-    side = int(MOST_PIXELS**0.5) + 1
+    side = int(MAX_PIXELS**0.5) + 1
     out = io.BytesIO()
     Image.new("1", (side, side)).save(out, "PNG")
     with pytest.raises(StoreError, match="pixels"):
@@ -179,9 +179,9 @@ def png(width: int, height: int, depth: int = 1, color: int = 0) -> bytes:
 
 
 THIN = {
-    "one pixel wide": (1, MOST_PIXELS),
+    "one pixel wide": (1, MAX_PIXELS),
     "narrower than the comments": (NARROWEST // 2, CANVAS_PIXELS // NARROWEST),
-    "one pixel high": (MOST_PIXELS, 1),
+    "one pixel high": (MAX_PIXELS, 1),
 }
 
 
@@ -205,7 +205,7 @@ def test_a_large_picture_has_as_many_comments_below_as_there_is_room_for() -> No
 
 def test_marks_are_drawn_up_to_a_number() -> None:
     """Each is placed beside all others, so their number is what counts."""
-    marks = [mark(number, 5, 5) for number in range(1, MOST_MARKS + 1)]
+    marks = [mark(number, 5, 5) for number in range(1, MAX_MARKS + 1)]
     assert draw(picture(), [*marks, mark(0, 380, 280)]) == draw(picture(), [*marks, mark(0, 20, 20)])
 
 

@@ -15,7 +15,7 @@ import pytest
 from npl_mcp.stores.base.database import Database
 from npl_mcp.stores.base.errors import AlreadyExistsError, StorageError
 from npl_mcp.stores.worklog.rows import Entry
-from npl_mcp.stores.worklog.transfer import LONGEST_LINE, Imported, cursor_name, line_of, parse_line
+from npl_mcp.stores.worklog.transfer import MAX_LINE, Imported, cursor_name, line_of, parse_line
 from tests import engines
 from tests.npl_mcp.stores.worklog.worklogs import Worklogs
 
@@ -417,7 +417,7 @@ def test_a_folder_that_may_only_be_read_is_imported(database: Database, project:
 
 def test_a_line_longer_than_any_entry_is_skipped(database: Database, project: Path) -> None:
     """The lines after it are taken."""
-    old_log(project, written(1, "x"), f"{{{'x' * (2 * LONGEST_LINE)}}}", written(2, "y"), written(3, "z"))
+    old_log(project, written(1, "x"), f"{{{'x' * (2 * MAX_LINE)}}}", written(2, "y"), written(3, "z"))
     done = Worklogs(database).import_folder(str(project))
     assert (done.entries, done.skipped_lines) == (3, 1)
 
