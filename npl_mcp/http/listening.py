@@ -93,7 +93,7 @@ class _Server(Server):
         open_ones = [cycle for cycle in cycles if cycle and not cycle.response_complete]
         cut = [one for one in open_ones if not one.response_started or STREAM_KEY in one.scope["state"]]
         if cut:
-            text = "the server ends before %d calls are answered; it tells their callers"
+            text = "the server is shutting down before %d calls are answered; it tells their callers"
             logging.getLogger(__name__).warning(text, len(cut))
         for cycle in cut:
             await ENDING.end(cycle.scope, cycle.receive, cycle.send, begun=cycle.response_started)

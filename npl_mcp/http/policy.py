@@ -91,7 +91,7 @@ BUSY = Refusal(503, ErrorCode.OPERATION_FAILED, "too many calls are in flight; t
 ENDING = Refusal(
     503,
     ErrorCode.OPERATION_FAILED,
-    "the server ends, and the call may have been done in part or whole; look, then try again",
+    "the server is shutting down, and the call may have been done in part or whole; check, then try again",
     # By this header our command lines tell a cut call from one that was refused before it began.
     SOON | _CLOSE | {"npl-unfinished": "1"},
 )

@@ -75,7 +75,7 @@ WRITES: dict[str, tuple[str, dict[str, Any]]] = {
     "worklog_log": ("worklog_entry", {"agent_id": "alice", "action": "did", "summary": "something {}"}),
 }
 
-UNKNOWN = "look whether it was done"
+UNKNOWN = "check whether the change was made"
 
 
 @pytest.mark.parametrize("done", [False, True], ids=["requests are lost", "answers are lost"])

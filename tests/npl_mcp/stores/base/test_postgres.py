@@ -138,7 +138,7 @@ def test_a_commit_whose_answer_is_lost_may_have_been_done(app: App, server: Serv
             tx.run("INSERT INTO total (name, value) VALUES ('a', 1)")
             os.kill(tx.value("SELECT pg_backend_pid()"), signal.SIGKILL)
 
-    with pytest.raises(DatabaseError, match="look whether it was done"):
+    with pytest.raises(DatabaseError, match="check whether the change was made"):
         work()
     until_it_is_back(app, server)
     assert say(app, "after")["success"]
