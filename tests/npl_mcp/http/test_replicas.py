@@ -566,7 +566,7 @@ def test_servers_are_upgraded_one_after_the_other(tmp_path: Path) -> None:
             for server in (again, *servers[1:]):
                 refused = call(server, "chat_send_message", SAY)
                 assert (refused.status in UNUSABLE, refused.data["error_code"]) == (True, "DATABASE_ERROR")
-                assert "made by a newer version of npl" in refused.data["error"]
+                assert "created by a newer version of npl" in refused.data["error"]
                 assert "install that version" in refused.data["error"]
                 assert call(server, "chat_get_feed", {"room_id": 1}).status in UNUSABLE
             until(lambda: ready([again, *servers[1:]]) == [503] * 2)
