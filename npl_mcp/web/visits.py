@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -191,11 +192,14 @@ class Visit:
         return self.text(name).lower() in ("1", "true", "on", "yes")
 
     @cached_property
-    def _request_ids(self) -> Iterator[str]:
-        """The ids for the calls of a form. A form with edited fields has other ids."""
+    def _request_ids(self) -> Callable[[str], str]:
+        """The ids for the calls of a form, by tool: when it is sent again, a joined room is not joined first.
+
+        A form with edited fields has other ids.
+        """
         fields = [one for one in self.form.multi_items() if one[0] != FORM_TOKEN]
-        digest = digest_of(repr(fields).encode("utf-8", "replace"))
-        return (f"{digest}-{number}" for number in count())
+        digest, numbers = digest_of(repr(fields).encode("utf-8", "replace")), defaultdict[str, Any](count)
+        return lambda tool: f"{digest}-{tool}-{next(numbers[tool])}"
 
     @property
     def view(self) -> App:
@@ -223,7 +227,7 @@ class Visit:
         """
         given = {name: value for name, value in arguments.items() if value is not None}
         if FORM_ID in self.form:
-            given[PARAMETER] = next(self._request_ids)
+            given[PARAMETER] = self._request_ids(tool)
         result = await call(self.server, tool, given, self.caller)
         assert result is not None
         answer = await lane("light").run(json.loads, text_of(result))

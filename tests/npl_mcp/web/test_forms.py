@@ -96,3 +96,14 @@ def test_a_form_that_is_sent_twice_changes_something_once(server: Running) -> No
         assert visitor.post(action, sent).status == 303
     said = [one["data"].get("message") for one in visitor.json("/rooms/1")["items"]]
     assert said[1:] == ["hello", "hi", "hello"]
+
+
+def test_a_form_that_joins_may_be_sent_twice(server: Running) -> None:
+    """The first message of a visitor joins the room; the form that is sent again does not."""
+    room = call(server, "chat_create_room", {"name": "hall", "members": ["ann"]}).data["data"]["room_id"]
+    visitor, action, page = Visitor(server), f"/rooms/{room}/messages", f"/rooms/{room}"
+    visitor.post("/name", {**visitor.open(page).fields("/name"), "name": "eve"})
+    fields = {**visitor.open(page).fields(action), "message": "hello", "to": ""}
+    assert [visitor.post(action, fields).status for _ in range(2)] == [303, 303]
+    kinds = [one["event_type"] for one in visitor.json(page)["items"]]
+    assert kinds.count("message") == 1
