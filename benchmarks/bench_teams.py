@@ -64,7 +64,7 @@ class Figures:
     :param database: seconds that PostgreSQL computed.
     :param callers: seconds that the clients computed, with what watches.
     :param busy: share of all cores' time in use by any process.
-    :param turns: looks, by what the holder of the writers' lock waited for; ``nobody`` if it was free.
+    :param turns: number of samples by the state of the writers' lock: the holder's wait, or ``nobody``.
     :param failed: errors.
     """
 

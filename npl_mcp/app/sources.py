@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import threading
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -231,9 +232,9 @@ class StoredDocuments(DocumentSource):
         present = [found for found in every if found.digest in texts]
         return LoadedDocuments({one.path: one.document(texts[one.digest], one.digest) for one in present})
 
+    @abstractmethod
     def texts(self, founds: Sequence[Found]) -> Mapping[str, bytes]:
         """Return the contents of documents by digest, from one query; damaged ones are missing."""
-        raise NotImplementedError
 
 
 def stored(found: Found) -> StoredFound:

@@ -339,7 +339,7 @@ def _config(settings: Settings, show_token: bool, display: Display) -> int:
     if guarded and token != known:
         shows = "--show-token shows the token" + (" once the server runs" if state is None else "")
         way = shows if known or state is None else _NEW_TOKEN
-        display.note(f"put a token in the place of YOUR_TOKEN: {way}")
+        display.note(f"replace YOUR_TOKEN with a token: {way}")
     display.text(http_snippets(f"{base}/mcp", token if guarded else None))
     return 0
 

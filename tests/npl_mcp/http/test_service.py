@@ -295,7 +295,7 @@ def test_the_snippets_name_the_real_address(tmp_path: Path) -> None:
     assert plain.returncode == shown.returncode == 0
     assert f"claude mcp add --transport http npl {address}" in plain.stdout
     assert TOKEN not in plain.stdout
-    assert "in the place of YOUR_TOKEN: --show-token shows the token\n" in plain.stderr
+    assert "replace YOUR_TOKEN with a token: --show-token shows the token\n" in plain.stderr
     assert shown.stderr == ""
     blocks = [json.loads(line) for line in shown.stdout.splitlines() if line.startswith("  {")]
     entries = [servers["npl"] for block in blocks for servers in block.values()]
