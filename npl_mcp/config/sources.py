@@ -18,6 +18,7 @@ from npl_index.errors import InvalidRequestError
 from npl_index.library.files import ABSENT, FileTooLargeError, Folder, NotRegularError
 from npl_index.library.references import near_words
 from npl_mcp.config.kinds import Setting
+from npl_mcp.config.removed import REMOVED, warn
 from npl_mcp.config.toml import read_toml
 
 # ruff: noqa: PTH111, PTH117, PTH118 - real paths of broken and circular links
@@ -26,8 +27,6 @@ FILE = "npl.toml"
 MAX_FILE_BYTES = 64 * 1024
 PROJECT_SWITCH = "NPL_PROJECT_CONFIG"
 """Variable that can exclude the project's file."""
-FORMER = frozenset({"worklog-files"})
-"""Settings of earlier versions, which files and command lines may still have."""
 
 
 class Given(NamedTuple):
@@ -61,6 +60,9 @@ def given_values(
     """
     found = _of_files(settings) if env is None else {}
     variables = os.environ if env is None else env
+    for removed in REMOVED.values():
+        if variables.get(removed.variable):
+            warn(removed.variable, removed.advice)
     for name, setting in settings.items():
         if text := variables.get(setting.variable):
             found[name] = Given(setting.kind.split(text), setting.variable)
@@ -118,8 +120,10 @@ class _File:
             hint = 'write e.g. format = "markdown"'
             raise InvalidRequestError(f"{self._path} is not TOML: {error}", hint=hint) from None
         for name, value in values.items():
-            if name not in FORMER:
-                place = f"{self._path}{_line_of(text, name)}"
+            place = f"{self._path}{_line_of(text, name)}"
+            if name in REMOVED:
+                warn(f"{place}: {name}", REMOVED[name].advice)
+            else:
                 texts = self._value(f"{place}: {name}", self._setting(place, name), value)
                 found[name] = Given(texts, place, name, cloned=self._user is not None)
         return found

@@ -59,6 +59,7 @@ from npl_mcp.stores.base.sqlite import REMEDY, weakness
 from npl_mcp.tools.access import is_for, sees
 from npl_mcp.tools.contract.aliases import Alias, usable_aliases
 from npl_mcp.tools.contract.error_codes import translate
+from npl_mcp.tools.contract.removed import REMOVED
 from npl_mcp.tools.contract.responses import as_dict, encode, size
 from npl_mcp.tools.contract.spec import ToolSpec
 from npl_mcp.tools.domains import domains_named, shown_tools, unlisted_tools
@@ -145,7 +146,9 @@ class ErrorReplies(Middleware):
         )
 
     def _unknown(self, name: str) -> NotFoundError:
-        """Return the error for an unknown tool, with similar names that the caller may use."""
+        """Return the error for an unknown tool, with a replacement or similar names that the caller may use."""
+        if name in REMOVED:
+            return NotFoundError(f"the tool {name} was removed", hint=REMOVED[name])
         names = {one: new for one, new in self._names.items() if is_for(self._tools[one], identity())}
         risky = self._writing if _READING.search(name) else self._removing
         words = set(re.split(r"\W|_", name.lower()))

@@ -11,8 +11,8 @@ from typing import Any, NoReturn, TypeVar
 
 from npl_index.errors import DocumentNotFoundError, InvalidRequestError
 from npl_mcp import __version__
+from npl_mcp.config.removed import REMOVED, removed_flag
 from npl_mcp.config.settings import SERVERS, SETTINGS, Settings, add_flags, given_settings
-from npl_mcp.config.sources import FORMER
 from npl_mcp.tools.domains import domains_named, tool_named
 
 SHELLS = ("bash", "zsh", "fish")
@@ -349,8 +349,8 @@ def script(
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the flags of settings to a parser."""
     add_flags(parser, SERVERS)
-    for name in FORMER:  # clients still start servers with these flags
-        parser.add_argument(f"--{name}", help=argparse.SUPPRESS)
+    for name, removed in REMOVED.items():  # clients still start servers with these flags
+        parser.add_argument(f"--{name}", **removed_flag(removed.advice, switch=removed.switch))
 
 
 def settings_of(given: argparse.Namespace, *, check_roots: bool = True) -> Settings:

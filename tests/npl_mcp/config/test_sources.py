@@ -12,8 +12,8 @@ import pytest
 
 from npl_index.errors import InvalidRequestError, NPLError
 from npl_mcp.cli.terminal.arguments import add_options, settings_of
+from npl_mcp.config.removed import REMOVED
 from npl_mcp.config.settings import SETTINGS, Settings, given_settings, search_places
-from npl_mcp.config.sources import FORMER
 from npl_mcp.http import serving
 
 
@@ -180,16 +180,24 @@ def test_every_flag_is_a_setting() -> None:
     actions = [*options._actions, *serving.parser()._actions]
     flags = {flag[2:] for action in actions for flag in action.option_strings if flag.startswith("--")}
     of_one_start = {"help", "version", "foreground", "stop", "status", "config"}
-    assert flags - set(SETTINGS) - FORMER == of_one_start
+    assert flags - set(SETTINGS) - set(REMOVED) == of_one_start
 
 
-def test_a_setting_of_an_earlier_version_is_read_and_ignored(place: Place) -> None:
-    """In a file of the project or the user, in the environment, and as a flag."""
+def test_a_setting_of_an_earlier_version_is_one_warning_at_each_source(
+    place: Place, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """In a file of the project or the user, and as a flag."""
     place.write(project='worklog-files = "off"\nformat = "markdown"\n', user='worklog-files = "on"\n')
-    assert Settings.from_env().format == "markdown"
-    options = argparse.ArgumentParser()
-    add_options(options)
-    assert options.parse_args(["--worklog-files", "off"]).format is None
+    for _ in range(2):
+        assert Settings.from_env().format == "markdown"
+        options = argparse.ArgumentParser()
+        add_options(options)
+        assert options.parse_args(["--worklog-files", "off"]).format is None
+    said = capfd.readouterr().err.splitlines()
+    advice = REMOVED["worklog-files"].advice
+    assert len(said) == 3
+    assert {line.partition(" has no effect: ")[2] for line in said} == {advice}
+    assert said[-1] == f"npl: --worklog-files has no effect: {advice}"
 
 
 @pytest.mark.parametrize(
