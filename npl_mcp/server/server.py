@@ -146,7 +146,7 @@ class ErrorReplies(Middleware):
         )
 
     def _unknown(self, name: str) -> NotFoundError:
-        """Return the error for an unknown tool, with a replacement or similar names that the caller may use."""
+        """Return the error for an unknown tool, with its replacement or similar names for the caller."""
         if name in REMOVED:
             return NotFoundError(f"the tool {name} was removed", hint=REMOVED[name])
         names = {one: new for one, new in self._names.items() if is_for(self._tools[one], identity())}
