@@ -13,7 +13,7 @@ ON_POSTGRES := tests/npl_mcp/stores tests/npl_mcp/app/test_sets_of_stores.py \
 	$(patsubst %,tests/npl_mcp/server/test_%.py,commands registry) \
 	$(patsubst %,tests/npl_mcp/http/test_%.py,identity replicas) tests/npl_mcp/web/test_stores.py tests/test_bench_teams.py
 
-.PHONY: setup run test coverage lint types check postgres postgres-shell browser pictures hostile durability conformance bench docs package clients weigh pin clean
+.PHONY: setup run test oldest coverage lint types check postgres postgres-shell browser pictures hostile durability conformance bench docs package clients weigh pin clean
 
 setup: $(SETUP)
 
@@ -33,6 +33,10 @@ test: $(SETUP)
 # The same tests, which take almost twice as long when every line is counted, also in what they start.
 coverage: $(SETUP)
 	$(BIN)/python -m pytest -q -n 3 --dist worksteal --cov --cov-report=term:skip-covered
+
+# The same tests with the oldest supported Python, which has to be installed: it gets an older FastMCP.
+oldest: $(SETUP)
+	python=$$($(BIN)/python -m tests.packaging.pythons) && $(MAKE) test PYTHON=$$python VENV=.venv-oldest
 
 lint: $(SETUP)
 	$(BIN)/ruff check .
@@ -79,7 +83,7 @@ durability: $(SETUP)
 	$(BIN)/python -m tests.npl_mcp.stores.team_day --seconds 60
 
 clean:
-	rm -rf $(VENV) dist .conformance .clients .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
+	rm -rf $(VENV) .venv-oldest dist .conformance .clients .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
 
 # Figures of benchmarks/README.md; absolute times depend on the machine, compare ratios.
 bench: $(SETUP)

@@ -295,7 +295,8 @@ def test_every_package_that_is_imported_is_declared() -> None:
     declared = {name.lower() for name in re.findall(r'^ *"([\w-]+)', listed, re.MULTILINE)}
     extras = project.partition("\n[project.optional-dependencies]\n")[2].partition("\n[")[0]
     names = {target.split(".")[0] for name in MODULES for target in imported(parsed(name))}
-    others = names - sys.stdlib_module_names - {"npl_index", "npl_mcp"}
+    # tomllib is a module of Python 3.11.
+    others = names - sys.stdlib_module_names - {"npl_index", "npl_mcp", "tomllib"}
     used = {DISTRIBUTIONS.get(name, name.replace("_", "-")) for name in others}
     used.add("pysqlite3")  # takes the place of sqlite3 where it is installed
     used.add("python-multipart")  # Starlette reads forms with it

@@ -34,7 +34,9 @@ async def _play() -> Day:
     count = estimator("o200k_base").count
     player = Player(documents, count)
     async with Npl.started([sys.executable, "-m", "npl_mcp"], documents) as server:
-        days = {name: [await player.play(task, name, server) for task in day.tasks] for name in DAYS}
+        days = {}
+        for name in DAYS:
+            days[name] = [await player.play(task, name, server) for task in day.tasks]
         return days, await absent(server, topics, count)
 
 

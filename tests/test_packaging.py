@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
+from packaging.version import Version
 
 from npl_mcp.__main__ import parser
 from npl_mcp.config.settings import SETTINGS, Settings
@@ -49,6 +51,25 @@ def test_the_pinned_packages_say_where_they_come_from_and_name_no_index() -> Non
     assert lines[0].startswith("# Every package `make` installs")
     assert lines[0] in (ROOT / "Makefile").read_text(encoding="utf-8")
     assert not [line for line in lines if re.match(r"--|-[if]\b", line) or "://" in line]
+
+
+def test_the_minimum_version_of_a_package_is_the_oldest_pinned_version() -> None:
+    """No older version is tested. Some packages have one version for each Python."""
+    pinned: dict[str, list[Version]] = {}
+    lines = (ROOT / "requirements.txt").read_text(encoding="utf-8")
+    for name, version in re.findall(r"^([\w.-]+)==(\S+)", lines, re.MULTILINE):
+        pinned.setdefault(name, []).append(Version(version))
+    extras = PROJECT["optional-dependencies"]
+    declared = [
+        Requirement(text) for text in (*PROJECT["dependencies"], *extras["pictures"], *extras["postgres"])
+    ]
+    minimums: dict[str, list[Version]] = {}
+    for one in map(Requirement, texts):
+        minimum = [Version(part.version) for part in one.specifier if part.operator == ">="]
+        minimums.setdefault(one.name.lower(), []).extend(minimum)
+    assert {name: min(versions) for name, versions in minimums.items()} == {
+        name: min(pinned[name]) for name in minimums
+    }
 
 
 def read(name: str) -> Any:

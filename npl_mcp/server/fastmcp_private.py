@@ -42,9 +42,10 @@ def sdk_server(server: FastMCP[Any]) -> Server[Any]:
 def adapt(server: FastMCP[Any]) -> None:
     """Change what the SDK does by default."""
     inside = server._mcp_server
-    # No tool has parameters in HTTP headers. Otherwise the SDK lists all tools before each call over HTTP to
-    # look for such parameters.
-    inside.get_tool_input_schema = lambda _: None
+    if inside.get_tool_input_schema is None:
+        # FastMCP 4.1, the last for Python 3.10, sets no such function: the SDK would list all tools before
+        # each call over HTTP to look for parameters in HTTP headers. No tool has any.
+        inside.get_tool_input_schema = lambda _: None
     # The server sends no log messages to clients, so a level would have no effect.
     inside._request_handlers.pop("logging/setLevel")
     inside.middleware.insert(0, _shorten)

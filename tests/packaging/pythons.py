@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -39,3 +40,7 @@ def _candidates(version: str) -> Iterator[str]:
 def _says(path: str) -> str:
     done = subprocess.run([path, "-c", SAY_VERSION], capture_output=True, text=True, check=False)
     return done.stdout.strip()
+
+
+if __name__ == "__main__":
+    print(find(supported()[0]) or sys.exit(f"no Python {supported()[0]} here"))

@@ -72,7 +72,7 @@ def test_arguments_of_prompts(settings: Settings) -> None:
     async def ask(client: Client[Any]) -> list[list[str]]:
         for name in ("plan", "list"):
             await client.call_tool("artifact_create", {"name": name, **FILE_OF})
-        ref = PromptReference(type="ref/prompt", name="bed")
+        ref = PromptReference(type="ref/prompt", name="code-reviewer")
         answers = [
             await client.complete(ref, {"name": name, "value": typed}, context_arguments=given)
             for name, typed, given, _ in ARGUMENTS
