@@ -23,16 +23,12 @@ ACTORS = ("persona", "created_by", "agent_id", "reviewer_persona")
 FILTERS = (("chat_list_rooms", "persona"), ("review_list", "reviewer_persona"))
 """Parameters with such names that only filter a list."""
 
-NEEDS: Mapping[str, tuple[str, ...]] = {
-    "review": ("artifact",),
-    "session_export": ("artifact", "chat", "review", "worklog"),
-}
-"""Domains and tools whose answers contain data of other domains: a caller needs those domains as well."""
+NEEDS: Mapping[str, tuple[str, ...]] = {"review": ("artifact",)}
+"""Domains whose answers contain data of other domains: a caller needs those domains as well."""
 
 REFERENCES: Mapping[str, Mapping[str, str]] = {
     "artifact": {"session_id": "session"},
     "chat": {"session_id": "session", "artifact_id": "artifact"},
-    "session": {"events": "chat", "artifacts": "artifact", "reviews": "review", "worklog": "worklog"},
 }
 """Parameters of a domain's tools that name or request data of another domain."""
 
@@ -40,14 +36,10 @@ FIELDS: Mapping[str, Mapping[str, str]] = {
     "session": {
         "chat_rooms": "chat",
         "room_count": "chat",
-        "events": "chat",
-        "room_id": "chat",
         "artifacts": "artifact",
         "artifact_count": "artifact",
         "artifact_id": "artifact",
-        "revision": "artifact",
         "reviews": "review",
-        "review_id": "review",
         "reviewer_persona": "review",
         "worklog": "worklog",
     },
@@ -77,15 +69,14 @@ def sees_domain(domain: str | None, sight: Sight) -> bool:
 
 def sees(spec: ToolSpec, sight: Sight) -> bool:
     """Return whether a caller may see a tool."""
-    return all(map(sight.has_domain, domains_needed(spec)))
+    return sees_domain(domain_of(spec), sight)
 
 
 @cache
 def domains_needed(spec: ToolSpec) -> tuple[str, ...]:
     """Return the domains that a caller must see to see a tool."""
     domain = domain_of(spec)
-    own = () if domain is None else (domain, *NEEDS.get(domain, ()))
-    return (*own, *NEEDS.get(spec.name, ()))
+    return () if domain is None else (domain, *NEEDS.get(domain, ()))
 
 
 def is_for(spec: ToolSpec, identity: Identity | None) -> bool:

@@ -8,25 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Annotated
 
 from npl_index.errors import MissingRequestError
 from npl_mcp.app.app import App
-from npl_mcp.app.waiting import waits, when_new
-from npl_mcp.stores import session, timeline
+from npl_mcp.stores import session
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.paging import Page, Slice
 from npl_mcp.stores.base.values import filled
 from npl_mcp.stores.review.results import ReviewEntry
 from npl_mcp.stores.review.reviews import listed as reviews_of
 from npl_mcp.stores.session import Session, SessionArtifact, SessionRoom
-from npl_mcp.stores.transcript import transcript
 from npl_mcp.stores.worklog.rows import WorklogSession
 from npl_mcp.stores.worklog.worklogs import called
 from npl_mcp.tools.contract.naming import NamedDocument, documents_named
-from npl_mcp.tools.contract.parameters import Check, Name, ShortName, Wait, Whole
-from npl_mcp.tools.contract.spec import ToolSpec, not_listed
+from npl_mcp.tools.contract.parameters import Check, Name, ShortName
+from npl_mcp.tools.contract.spec import ToolSpec
 
 Status = Annotated[str | None, "active, completed or archived", Check(checks.choice, session.STATUSES)]
 
@@ -71,18 +68,6 @@ class SessionView:
     documents: tuple[NamedDocument, ...] | None
 
 
-@dataclass(frozen=True, slots=True)
-class SessionText:
-    """A session as one text.
-
-    :param session_id: id of the session.
-    :param markdown: its artifacts, reviews, rooms and worklog as Markdown.
-    """
-
-    session_id: str
-    markdown: str
-
-
 def _web_url(app: App, session_id: str) -> str | None:
     return app.settings.web_url and f"{app.settings.web_url}/sessions/{session_id}"
 
@@ -116,16 +101,6 @@ def session_get(app: App, session_id: Name) -> SessionView:
     return SessionView(found, rooms, artifacts, reviews, log, _web_url(app, found.id), documents)
 
 
-def session_export(app: App, session_id: Name) -> SessionText:
-    """Get all that happened in a session as Markdown.
-
-    :returns: a session as one text.
-    :raises SessionNotFoundError: there is no such session.
-    :raises StoreError: the text would be too long.
-    """
-    return SessionText(session_id, app.database.reading(transcript, session_id, app.project))
-
-
 def session_list(
     app: App, status: Status = None, limit: int | None = None, offset: int | None = None
 ) -> Page[Session]:
@@ -151,57 +126,9 @@ def session_update(app: App, session_id: Name, title: Name | None = None, status
     return replace(changed, web_url=_web_url(app, changed.id))
 
 
-def session_timeline(
-    app: App,
-    session_id: Name,
-    kinds: Annotated[
-        list[str] | None, "events, artifacts, reviews or worklog", Check(checks.choices, timeline.KINDS)
-    ] = None,
-    who: Annotated[Name | None, "Only items of this persona"] = None,
-    before: Annotated[str | None, "ISO 8601 time, or the place of an item: time~kind~id"] = None,
-    limit: Annotated[int | None, "Maximum number of items of each kind"] = None,
-) -> timeline.Timeline:
-    """Show the items of a session before a time.
-
-    :returns: the items of a session before a place.
-    :raises SessionNotFoundError: there is no such session.
-    """
-    place, part, wanted = timeline.Place.parse(before), Slice.parse(limit, None), kinds or timeline.KINDS
-    return app.database.reading(timeline.timeline, session_id, app.project, wanted, who, place, part)
-
-
-@waits
-async def session_news(
-    app: App,
-    session_id: Name,
-    events: Annotated[Whole | None, "Cursor of the events; without it they are left out"] = None,
-    artifacts: Annotated[Whole | None, "Cursor of the artifacts; without it they are left out"] = None,
-    reviews: Annotated[Whole | None, "Cursor of the reviews; without it they are left out"] = None,
-    worklog: Annotated[Whole | None, "Cursor of the worklog; without it its entries are left out"] = None,
-    who: Annotated[Name | None, "Only items of this persona"] = None,
-    wait: Wait = 0,
-) -> timeline.SessionNews:
-    """Show the items of a session after cursors.
-
-    :returns: the items of a session after cursors.
-    :raises SessionNotFoundError: there is no such session.
-    """
-    given = {"events": events, "artifacts": artifacts, "reviews": reviews, "worklog": worklog}
-    since = {kind: cursor for kind, cursor in given.items() if cursor is not None}
-    return await when_new(
-        app,
-        partial(timeline.topic, session_id=session_id),
-        wait,
-        lambda tx: timeline.news(tx, session_id, app.project, since, who),
-        lambda found: found == timeline.SessionNews(),
-    )
-
-
 TOOLS = (
     ToolSpec(session_create, title="Create Session", read_only=False, idempotent=False),
     ToolSpec(session_get, title="Get Session"),
-    ToolSpec(session_export, title="Export Session", lane="heavy"),
     ToolSpec(session_list, title="List Sessions"),
     ToolSpec(session_update, title="Update Session", read_only=False, destructive=True),
-    *not_listed(session_timeline, session_news),
 )

@@ -357,12 +357,6 @@ ROUTES: dict[str, tuple[str, Callable[[Site, str], bool]]] = {
             s.code(w, "chat_create_room", name="r", members=["x"], session_id="s") == "ALREADY_EXISTS"
         ),
     ),
-    "artifact in a timeline": (
-        "no-artifact",
-        lambda s, w: (
-            "revision" in json.dumps(s.data(w, "session_timeline", session_id="s", kinds=["events"]))
-        ),
-    ),
     "artifact to share": (
         "no-artifact",
         lambda s, w: (

@@ -80,7 +80,6 @@ def team(servers: list[Running]) -> Balancer:
 
 READS: list[tuple[str, dict[str, Any]]] = [
     ("session_get", {"session_id": "s"}),
-    ("session_export", {"session_id": "s"}),
     ("session_list", {}),
     ("artifact_get", {"artifact_id": 1}),
     ("artifact_get", {"artifact_id": 1, "revision": 0, "text": True}),

@@ -11,7 +11,6 @@ import pytest
 
 from npl_mcp.app.app import App
 from npl_mcp.stores.chat.todos import FILTERS
-from npl_mcp.stores.timeline import KINDS
 from npl_mcp.tools.domains import PRESETS, listed_tools, tool_named
 from tests.npl_mcp.stores.writer import settings_in
 
@@ -56,12 +55,6 @@ WRITES: list[tuple[str, dict[str, Any]]] = [
 READS: list[tuple[str, dict[str, Any]]] = [
     ("session_list", {}),
     ("session_get", {"session_id": "s"}),
-    ("session_export", {"session_id": "s"}),
-    ("session_news", {"session_id": "s", **dict.fromkeys(KINDS, 0)}),
-    *(
-        ("session_timeline", {"session_id": "s", **more})
-        for more in ({}, {"who": "ann"}, {"before": "2098-01-01"})
-    ),
     *(("chat_list_todos", {"persona": "ann", "filter": one}) for one in FILTERS),
     *(("chat_list_todos", {"room_id": 1, "persona": "ann", "filter": one}) for one in FILTERS),
     *(("chat_get_feed", {"room_id": 1, **more}) for more in ({}, {"since": 3}, {"since": "2030-01-01"})),

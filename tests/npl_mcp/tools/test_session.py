@@ -10,11 +10,7 @@ import anyio
 import pytest
 from fastmcp import Client
 
-from npl_index.markdown.sections import parse_sections
-from npl_mcp.app.app import App
 from npl_mcp.config.settings import Settings
-from npl_mcp.tools.chat import chat_create_room, chat_send_message
-from npl_mcp.tools.session import session_export
 from tests.conftest import Call, calls, envelope, with_client
 
 STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
@@ -194,52 +190,17 @@ def test_errors_say_what_to_write(
     assert before == after
 
 
-def a_session(call: Call) -> None:
-    """Fill the session s1 with one of everything."""
-    for tool, arguments in (
-        ("session_create", {"session_id": "s1", "title": "Release one"}),
-        (
-            "artifact_create",
-            {
-                "name": "plan",
-                "artifact_type": "document",
-                "content": "# Plan\n\nShip it.\n",
-                "filename": "plan.md",
-                "created_by": "ann",
-                "session_id": "s1",
-            },
-        ),
-        ("review_create", {"artifact_id": 1, "revision_id": 1, "reviewer_persona": "bo"}),
-        (
-            "review_add_comment",
-            {"review_id": 1, "location": "# Plan", "comment": "when?\n# no heading", "persona": "bo"},
-        ),
-        ("review_complete", {"review_id": 1, "overall_comment": "good"}),
-        ("chat_create_room", {"name": "den", "members": ["ann", "bo"], "session_id": "s1"}),
-        ("chat_send_message", {"room_id": 1, "persona": "ann", "message": "# not a heading\n\n@bo hello"}),
-        ("chat_send_message", {"room_id": 1, "persona": "bo", "message": "yes", "reply_to_id": 3}),
-        ("chat_react", {"event_id": 3, "persona": "bo", "emoji": "👍"}),
-        ("chat_create_todo", {"room_id": 1, "persona": "ann", "description": "test it", "assigned_to": "bo"}),
-        ("chat_update_todo", {"event_id": 6, "persona": "bo", "status": "done"}),
-        (
-            "chat_send_message",
-            {"room_id": 1, "persona": "ann", "message": "yours", "kind": "handoff", "to": "bo"},
-        ),
-        (
-            "chat_send_message",
-            {"room_id": 1, "persona": "bo", "message": "mine", "kind": "ack", "reply_to_id": 8},
-        ),
-        ("worklog_init", {"session_id": "s1", "task": "ship"}),
-        ("worklog_log", {"agent_id": "bo-1", "action": "found", "summary": "a date\n# is missing"}),
-    ):
-        answer = call(tool, **arguments)
-        assert answer["success"], answer
-
-
 def test_a_session_shows_its_reviews_and_its_worklog(call: Call) -> None:
     """Reviews of its artifacts, and the worklog that this project has under its id."""
-    a_session(call)
-    call("artifact_create", name="alone", artifact_type="text", content="x", filename="x.md")
+    call("session_create", session_id="s1")
+    file = {"artifact_type": "text", "content": "x", "filename": "x.md"}
+    call("artifact_create", name="plan", session_id="s1", **file)
+    call("review_create", artifact_id=1, revision_id=1, reviewer_persona="bo")
+    call("review_add_comment", review_id=1, location="line:1", comment="when?", persona="bo")
+    call("review_complete", review_id=1, overall_comment="good")
+    call("worklog_init", session_id="s1", task="ship")
+    call("worklog_log", agent_id="bo-1", action="found", summary="a date")
+    call("artifact_create", name="alone", **file)
     call("review_create", artifact_id=2, revision_id=2, reviewer_persona="cy")
     data = call("session_get", session_id="s1")["data"]
     (review,) = data["reviews"]
@@ -250,92 +211,3 @@ def test_a_session_shows_its_reviews_and_its_worklog(call: Call) -> None:
     assert (worklog["agents"], worklog["current"]) == (["bo-1"], True)
     call("session_create", session_id="s2")
     assert "worklog" not in call("session_get", session_id="s2")["data"]
-
-
-def test_a_session_is_written_as_markdown(call: Call) -> None:
-    """Everything in order of what happened; what people wrote makes no headings of its own."""
-    a_session(call)
-    data = call("session_export", session_id="s1")["data"]
-    assert data["session_id"] == "s1"
-    text = re.sub(STAMP, "T", data["markdown"])
-    assert text == EXPORTED
-    headings = [section.heading for section in parse_sections(text.encode(), "s1").sections[1:]]
-    assert headings == [
-        "Release one",
-        "Artifacts",
-        "Review 1 of plan, revision 0",
-        "Room 1: den",
-        "Worklog s1: ship",
-    ]
-    assert call("session_export", session_id="s9")["error_code"] == "SESSION_NOT_FOUND"
-
-
-EXPORTED = """\
-# Release one
-
-Session `s1`, active, T to T.
-
-## Artifacts
-
-- plan (artifact 1, document), revision 0, plan.md, 17 bytes, T by ann: Initial version
-
-## Review 1 of plan, revision 0
-
-By bo, T, completed.
-
-- line:1-3 # Plan, bo:
-  > when?
-  > # no heading
-
-> good
-
-## Room 1: den
-
-- 1, T, ann persona_join: action joined, persona ann
-- 2, T, bo persona_join: action joined, persona bo
-- 3, T, ann:
-  > # not a heading
-  >
-  > @bo hello
-- 4, T, bo, to 3:
-  > yes
-- 5, T, bo, to 3 emoji_reaction: emoji 👍, target_event_id 3
-- 6, T, ann todo, done, bo:
-  > test it
-- 7, T, bo, to 6 todo_update: target_event_id 6, status done, assigned_to bo
-- 8, T, ann hands over to bo:
-  > yours
-- 9, T, bo, to 8 takes it:
-  > mine
-
-## Worklog s1: ship
-
-- 1, T, bo-1, found:
-  > a date
-  > # is missing
-"""
-
-
-def test_a_long_session_is_written_whole(settings: Settings) -> None:
-    """More events and entries than a page has."""
-    app = App(settings)
-    room = chat_create_room(app, "den", ["ann"], session_id="s1").room_id
-    for number in range(1_050):
-        chat_send_message(app, room, "ann", f"m{number}")
-    text = session_export(app, "s1").markdown
-    app.close()
-    assert re.findall(r"> m(\d+)", text) == [str(number) for number in range(1_050)]
-
-
-def test_a_session_that_nobody_could_read_is_not_written(settings: Settings, monkeypatch: Any) -> None:
-    """The error says how to read it in parts."""
-    monkeypatch.setattr("npl_mcp.stores.transcript.MAX_TRANSCRIPT", 100)
-    answers = calls(
-        settings,
-        [
-            ("session_create", {"session_id": "s1", "title": "x" * 90}),
-            ("session_export", {"session_id": "s1"}),
-        ],
-    )
-    assert answers[1]["error_code"] == "OPERATION_FAILED"
-    assert "chat_get_feed" in answers[1]["error"]
