@@ -11,6 +11,7 @@ from heapq import nsmallest
 from weakref import WeakKeyDictionary
 from zlib import crc32
 
+from npl_index.errors import DocumentNotFoundError
 from npl_index.library.documents import DocumentRef
 from npl_index.markdown.sections import Section, SectionTree, Span
 from npl_index.markdown.state import Deadline
@@ -19,7 +20,7 @@ from npl_index.tokens.sections import TokenCounts
 from npl_mcp.app.app import App
 from npl_mcp.app.waiting import limit_wait
 from npl_mcp.browsing.places import HURRY, title_of
-from npl_mcp.browsing.relations import INDEX_FILES, Relations, below, related
+from npl_mcp.browsing.relations import INDEX_FILES, Relations, around, below
 from npl_mcp.browsing.tables import arranged
 from npl_mcp.stores.access import Sight
 
@@ -48,7 +49,6 @@ CHECKS: Mapping[str, str] = {
     "untitled": "Without a title",
     "fences": "Unclosed code fences",
     "orphaned": "No page links here",
-    "unused": "Never in an answer",
 }
 """Names and titles of the checks."""
 
@@ -117,23 +117,24 @@ async def examined(
     :raises InvalidRequestError: there is no such column.
     """
     began = time.monotonic()
-    relations, requested, part = await related(
-        app, ref, lambda ref: limit_wait(app.gathered(ref), began, HURRY)
-    )
+    requested = await limit_wait(app.gathered(ref), began, HURRY)
+    rest = around(app, requested.founds[0])
+    relations = Relations(app, await limit_wait(app.gathered(rest), began, HURRY))
+    own = set(map(relations.number_of, requested.founds))
+    part = [number for number in relations.documents if number in own]
+    if not part:
+        raise DocumentNotFoundError(f"{ref.file!r} is not among the documents of its root")
     checks = _Checks(app, relations)
     cached = _cached.setdefault(relations.gathered.collection, {})
     if (found := cached.get((ref, app.sight))) is None:
         found = (*checks.single(part), *checks.similar(part), *checks.orphaned(part))
         cached[ref, app.sight] = found
-    used = app.stores.calls.files_taken()
-    titles = {name: title for name, title in CHECKS.items() if used or name != "unused"}
-    defects = (*found, *(checks.unused(part, used) if used else ()))
-    counts = Counter(defect.check for defect in defects)
-    shown = check or next((name for name in titles if counts[name]), "broken")
-    kept = arranged([defect for defect in defects if defect.check == shown], COLUMNS, sort, words)
+    counts = Counter(defect.check for defect in found)
+    shown = check or next((name for name in CHECKS if counts[name]), "broken")
+    kept = arranged([defect for defect in found if defect.check == shown], COLUMNS, sort, words)
     return HealthPage(
-        counts={name: counts[name] for name in titles},
-        checks=titles,
+        counts={name: counts[name] for name in CHECKS},
+        checks=CHECKS,
         check=shown,
         items=kept[offset : offset + limit],
         total=len(kept),
@@ -162,9 +163,9 @@ class _Checks:
         for number in part:
             self._clock.check()
             tree = self._relations.parsed(number).tree
-            for link in self._relations.broken(number):
-                target = link.reference.path + (f"#{link.reference.anchor}" if link.reference.anchor else "")
-                yield self._at_line(number, "broken", f"{target}: {link.why}", link.reference.line)
+            for link, why in self._relations.broken(number):
+                target = link.path + (f"#{link.anchor}" if link.anchor else "")
+                yield self._at_line(number, "broken", f"{target}: {why}", link.line)
             for line in tree.doubtful_fences:
                 yield self._at_line(number, "fences", "the code fence opened here is not closed", line)
             if not tree.sections[0].whole_traits.word_count:
@@ -205,22 +206,16 @@ class _Checks:
                 sketches.append((number, section.index, sketch))
 
     def orphaned(self, part: Sequence[int]) -> Iterator[Defect]:
-        """Yield documents without links from other documents, unless no document links to another."""
+        """Yield documents without links from other documents, unless that is true of all of them."""
         linked: set[int | None] = set()
         for number in self._relations.documents:
             linked |= {target for _, _, target in self._relations.links(number)} - {number}
-        if linked - {None}:
-            for number in part:
-                name = below(self._relations.gathered.founds[number]).rpartition("/")[2]
-                if number not in linked and name not in INDEX_FILES:
+        names = ((number, below(self._relations.gathered.founds[number])) for number in part)
+        pages = [number for number, name in names if name.rpartition("/")[2] not in INDEX_FILES]
+        if not linked.isdisjoint(pages):
+            for number in pages:
+                if number not in linked:
                     yield self._in_document(number, "orphaned", "no other document links here")
-
-    def unused(self, part: Sequence[int], used: Iterable[str]) -> Iterator[Defect]:
-        """Yield documents that no logged answer contains."""
-        known = set(used)
-        for number in part:
-            if self._relations.gathered.files[number] not in known:
-                yield self._in_document(number, "unused", "no logged answer contains it")
 
     def _at_line(self, number: int, check: str, note: str, line: int) -> Defect:
         """Return a defect at a line, counted from 0."""

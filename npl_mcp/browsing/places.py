@@ -1,7 +1,4 @@
-"""Browsing of documents by people: roots, libraries, folders, files, and maps of their tokens.
-
-A map shows the distribution of tokens as nested areas; small areas are omitted.
-"""
+"""Browsing of documents by people: roots, libraries, folders and files, with their sizes."""
 
 from __future__ import annotations
 
@@ -29,11 +26,6 @@ MAX_WHILE_INDEXING = 200
 HURRY = 0.3
 """Seconds that a page waits for documents that are being indexed; it shows the others."""
 
-MIN_SHARE = 0.004
-"""Smallest area's share of all tokens: about three pixels of a wide window."""
-
-MAX_DEPTH = 5
-
 
 @dataclass(frozen=True, slots=True)
 class Crumb:
@@ -53,15 +45,11 @@ class Measure:
 
     :param sections: number of its headings.
     :param tokens: number of its tokens; ``None`` if there are too many files.
-    :param words: number of its words.
-    :param traits: traits of the file.
     :param title: title of the document.
     """
 
     sections: int
     tokens: int | None = None
-    words: int | None = None
-    traits: tuple[str, ...] = ()
     title: str | None = None
 
 
@@ -75,8 +63,6 @@ class FolderEntry:
     :param files: number of files.
     :param sections: number of their headings.
     :param tokens: number of their tokens; absent if there are too many files.
-    :param words: number of their words.
-    :param traits: traits of the files.
     :param title: title of a single document.
     :param missing: number of files that are not indexed yet.
     """
@@ -87,8 +73,6 @@ class FolderEntry:
     files: int
     sections: int
     tokens: int | None
-    words: int | None
-    traits: tuple[str, ...]
     title: str | None = None
     missing: int | None = None
 
@@ -112,10 +96,8 @@ def measured(app: App, gathered: Gathered) -> list[Measure]:
     _, counts = app.counting(collection, app.clock("the folder"))
     result = []
     for number, parsed in enumerate(collection.documents):
-        top = parsed.tree.sections[0]
         tokens = counts(number).total(range(len(parsed.tree.sections)))
-        words, traits = top.whole_traits.word_count, held(top.whole_traits)
-        result.append(Measure(collection.headings(number), tokens, words, traits, title_of(parsed.tree)))
+        result.append(Measure(collection.headings(number), tokens, title_of(parsed.tree)))
     return result
 
 
@@ -129,8 +111,6 @@ def joined(kind: str, name: str, address: str, parts: Sequence[Measure]) -> Fold
         files=len(parts),
         sections=sum(part.sections for part in parts),
         tokens=sum(part.tokens or 0 for part in parts) if known else None,
-        words=sum(part.words or 0 for part in parts) if known else None,
-        traits=tuple(dict.fromkeys(trait for part in parts for trait in part.traits)),
         title=parts[0].title if kind == "file" else None,
     )
 
@@ -215,75 +195,3 @@ def entries(file: str, gathered: Gathered, files: Sequence[Measure]) -> Iterator
     for name, parts in sorted(folders.items()):
         yield joined("folder", name, folder_name(top, lead + name), parts)
     yield from sorted(single, key=lambda entry: entry.name)
-
-
-@dataclass(frozen=True, slots=True)
-class Area:
-    """An area of a map.
-
-    :param name: name for people.
-    :param address: value of ``file`` for a file or folder; absent for a section of the shown file.
-    :param selector: selector of a section.
-    :param tokens: number of tokens.
-    :param children: areas in it, without small ones.
-    :param smaller: number of areas in it that are too small to be drawn.
-    :param rest: tokens of these areas.
-    """
-
-    name: str
-    address: str | None
-    selector: str | None
-    tokens: int
-    children: tuple[Area, ...]
-    smaller: int | None = None
-    rest: int | None = None
-
-
-def areas_of_sections(tree: SectionTree, tokens: Sequence[int], selectors: Sequence[str]) -> Area | None:
-    """Return the map of a file; ``None`` if it has no headings."""
-    smallest = MIN_SHARE * tokens[0]
-
-    def area(index: int, depth: int) -> Area:
-        section = tree.sections[index]
-        inside = section.children if depth < MAX_DEPTH else ()
-        children = tuple(area(child, depth + 1) for child in inside if tokens[child] > smallest)
-        small = [tokens[child] for child in inside if tokens[child] <= smallest]
-        left = (len(small) or None, sum(small) or None)
-        return Area(section.title, None, selectors[index], tokens[index], children, *left)
-
-    # The section of a title spans the whole document.
-    first = tree.title if tree.title is not None and tree.sections[0].children == (tree.title,) else 0
-    return area(first, 0) if len(tree.sections) > 1 and tokens[0] else None
-
-
-class _Node:
-    def __init__(self) -> None:
-        self.tokens = 0
-        self.address: str | None = None
-        self.inside: dict[str, _Node] = {}
-
-
-def areas_of_files(top: Crumb, gathered: Gathered, files: Sequence[Measure]) -> Area | None:
-    """Return the map of a folder."""
-    first, path = place(top.address, gathered.founds)
-    lead = f"{path}/" if path else ""
-    root = _Node()
-    for found, name, measure in zip(gathered.founds, gathered.files, files, strict=True):
-        own = below(found)
-        parts = own[len(lead) :].split("/") if found.root == first.root and own.startswith(lead) else [name]
-        node, tokens = root, measure.tokens or 0
-        node.tokens += tokens
-        for at, part in enumerate(parts[:MAX_DEPTH], 1):
-            node = node.inside.setdefault(part, _Node())
-            node.tokens += tokens
-            node.address = name if at == len(parts) else folder_name(first, lead + "/".join(parts[:at]))
-    smallest = MIN_SHARE * root.tokens
-
-    def area(name: str, node: _Node) -> Area:
-        ordered = sorted(node.inside.items(), key=lambda item: -item[1].tokens)
-        children = tuple(area(*item) for item in ordered if item[1].tokens > smallest)
-        small = [one.tokens for _, one in ordered[len(children) :]]
-        return Area(name, node.address, None, node.tokens, children, len(small) or None, sum(small) or None)
-
-    root.address = top.address
-    return area(top.name, root) if root.tokens else None

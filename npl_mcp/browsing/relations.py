@@ -1,13 +1,11 @@
-"""Links among documents: broken links and backlinks."""
+"""Links among documents."""
 
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 
 from npl_index.cached import cached_property
-from npl_index.errors import DocumentNotFoundError
 from npl_index.library.documents import DocumentRef, Found
 from npl_index.library.references import MARKDOWN_SUFFIXES, document_name
 from npl_index.markdown.links import Reference, own_anchors, slugs
@@ -22,20 +20,6 @@ MAX_CHECKED = 200
 """Targets outside of the listing that are looked up one by one."""
 
 INDEX_FILES = ("README.md", "readme.md", "index.md", "INDEX.md")
-
-
-@dataclass(frozen=True, slots=True)
-class BrokenLink:
-    """A broken link.
-
-    :param document: number of the document with the link.
-    :param reference: the link.
-    :param why: ``no document``, or ``no such heading``.
-    """
-
-    document: int
-    reference: Reference
-    why: str
 
 
 def place_of(found: Found) -> str:
@@ -138,17 +122,17 @@ class Relations:
         """Return the selector of a section."""
         return qualified(document_name(self.gathered.files[document]), self.parsed(document).step(section))
 
-    def broken(self, document: int) -> Iterator[BrokenLink]:
-        """Yield the broken links of a document.
+    def broken(self, document: int) -> Iterator[tuple[Reference, str]]:
+        """Yield the broken links of a document, each with the reason.
 
         Only links to Markdown are checked, because other files are not documents.
         """
         for reference, place, target in self.links(document):
             if target is not None:
                 if not self.has_anchor(target, reference.anchor):
-                    yield BrokenLink(document, reference, "no such heading")
+                    yield reference, "no such heading"
             elif place is not None and self._is_missing(place):
-                yield BrokenLink(document, reference, "no document")
+                yield reference, "no document"
 
     def _is_missing(self, place: str) -> bool:
         if not place.lower().endswith(MARKDOWN_SUFFIXES) or place in self._folders:
@@ -171,27 +155,3 @@ class Relations:
             known = frozenset([*slugs(heading.name for heading in headings), *(name.lower() for name in own)])
             self._anchors[document] = known
         return wanted in known
-
-    def backlinks(self, target: int) -> Iterator[tuple[int, Reference]]:
-        """Yield the links of other documents to one, each with the number of its document."""
-        for document in self.documents:
-            if document != target:
-                found = (reference for reference, _, linked in self.links(document) if linked == target)
-                yield from ((document, reference) for reference in found)
-
-
-async def related(
-    app: App, ref: DocumentRef, gather: Callable[[DocumentRef], Awaitable[Gathered]]
-) -> tuple[Relations, Gathered, list[int]]:
-    """Return the relations of the documents around some others, these others, and the numbers of those whose
-    links are read.
-
-    :param gather: function that returns the documents of a reference.
-    :raises DocumentNotFoundError: there are no such documents.
-    """
-    requested = await gather(ref)
-    relations = Relations(app, await gather(around(app, requested.founds[0])))
-    own = {relations.number_of(found) for found in requested.founds} - {None}
-    if not own:
-        raise DocumentNotFoundError(f"{ref.file!r} is not among the documents of its root")
-    return relations, requested, [number for number in relations.documents if number in own]

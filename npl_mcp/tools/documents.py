@@ -1,4 +1,4 @@
-"""Documents for the pages: folders, files, links between files, and defects.
+"""Documents for the pages: folders, files and defects.
 
 These tools are called by name and not listed.
 """
@@ -16,7 +16,7 @@ from npl_index.library.documents import DocumentRef
 from npl_index.library.references import document_name
 from npl_index.markdown.front_matter import MAX_YAML
 from npl_index.markdown.front_matter import values as front_values
-from npl_index.markdown.links import Reference, slugs
+from npl_index.markdown.links import slugs
 from npl_index.markdown.sections import SectionTree, Span
 from npl_index.markdown.state import Deadline
 from npl_index.ranking.indexing import ParsedDocument
@@ -30,7 +30,6 @@ from npl_mcp.app.section_edits import EditableSection, may_edit, own_section
 from npl_mcp.app.waiting import limit_wait, waits
 from npl_mcp.browsing import places
 from npl_mcp.browsing.health import CHECKS, HealthPage, examined
-from npl_mcp.browsing.relations import Relations, related
 from npl_mcp.browsing.tables import arranged, cell
 from npl_mcp.stores.base.checks import choice
 from npl_mcp.tools.contract.spec import not_listed
@@ -47,7 +46,7 @@ Limit = Annotated[int, Ge(1), "Maximum number of rows"]
 Sort = Annotated[str, "A column, with - before it for the reverse order"]
 Filter = Annotated[str, "Words in each row"]
 
-COLUMNS = ("name", "title", "files", "sections", "tokens", "words", "traits")
+COLUMNS = ("name", "title", "files", "sections", "tokens")
 """Columns of a folder's table."""
 
 
@@ -66,7 +65,6 @@ class FolderView:
     :param sections: number of their headings.
     :param tokens: number of their tokens; absent if there are too many files.
     :param token_counter: name of the token counter.
-    :param map: areas with shares of the tokens.
     :param unreadable: files that were left out, with the reasons.
     :param missing_files: number of files that are not indexed yet.
     """
@@ -82,7 +80,6 @@ class FolderView:
     sections: int
     tokens: int | None
     token_counter: str
-    map: places.Area | None = None
     unreadable: tuple[str, ...] | None = None
     missing_files: int | None = None
 
@@ -152,7 +149,6 @@ class FileView:
     :param traits: traits of the file.
     :param version: version of the document, if it has one.
     :param definitions: lines that define its links.
-    :param map: areas with shares of the tokens.
     :param warnings: lines with doubtful fences.
     :param front: fields of the front matter.
     :param editable: true if the caller may change its sections.
@@ -173,7 +169,6 @@ class FileView:
     traits: tuple[str, ...]
     version: str | None
     definitions: str | None
-    map: places.Area | None
     warnings: tuple[int, ...] | None
     front: Mapping[str, str] | None
     editable: bool | None
@@ -250,8 +245,7 @@ async def documents_look(
             return Look(file=_file_view(app, gathered, selector, offset, limit))
         files, crumbs = places.measured(app, gathered), places.above(file, gathered.founds)
         folder = page(crumbs, tuple(places.entries(file, gathered, files)), gathered.missing)
-        areas = places.areas_of_files(crumbs[-1], gathered, files) if folder.tokens else None
-        return Look(folder=replace(folder, map=areas, unreadable=gathered.unreadable or None))
+        return Look(folder=replace(folder, unreadable=gathered.unreadable or None))
 
     return await app.unchanging(look)
 
@@ -286,7 +280,6 @@ def _file_view(app: App, gathered: Gathered, selector: str | None, offset: int, 
         traits=places.held(top.whole_traits),
         version=top.version,
         definitions=_definitions(tree),
-        map=places.areas_of_sections(tree, [row.tokens for row in rows], [row.selector for row in rows]),
         warnings=tuple(line + 1 for line in tree.doubtful_fences) or None,
         front={name: str(cell(value) or "") for name, value in fields.items()} or None,
         editable=may_edit(app, DocumentRef(name)) or None,
@@ -365,90 +358,11 @@ def documents_section(app: App, file: str, selector: str) -> EditableSection:
     return own_section(app, file, selector)
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
-    """A link in a document.
-
-    :param file: file of the document.
-    :param line: number of its line, from 1.
-    :param selector: selector of the section with the link.
-    :param path: target as written, without the anchor.
-    :param anchor: anchor in the target.
-    :param why: reason why the link is broken.
-    """
-
-    file: str
-    line: int
-    selector: str
-    path: str
-    anchor: str
-    why: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Links:
-    """Links between documents.
-
-    :param broken: a page of broken links.
-    :param broken_total: number of broken links.
-    :param backlinks: a page of links from other documents to a file.
-    :param backlinks_total: number of these links.
-    :param searched: number of documents whose links were read.
-    :param documents: number of documents.
-    :param limit: maximum number of links in a page.
-    :param offset: number of links before the page.
-    """
-
-    broken: tuple[Link, ...]
-    broken_total: int
-    backlinks: tuple[Link, ...] | None
-    backlinks_total: int | None
-    searched: int
-    documents: int
-    limit: int
-    offset: int
-
-
-@waits
-async def documents_links(app: App, file: File = None, offset: Offset = 0, limit: Limit = 100) -> Links:
-    """Show broken links of documents, and the links to a file.
-
-    :returns: links between documents.
-    :raises DocumentNotFoundError: there is no such file or folder.
-    :raises DocumentError: the file cannot be read.
-    """
-    return await app.unchanging(lambda: _links(app, DocumentRef(file), offset, limit))
-
-
-async def _links(app: App, ref: DocumentRef, offset: int, limit: int) -> Links:
-    relations, requested, part = await related(app, ref, app.gathered)
-    broken = [link for number in part for link in relations.broken(number)]
-    backlinks = None if requested.several else list(relations.backlinks(part[0])) if part else []
-
-    page = slice(offset, offset + limit)
-    return Links(
-        broken=tuple(_link(relations, link.document, link.reference, link.why) for link in broken[page]),
-        broken_total=len(broken),
-        backlinks=None if backlinks is None else tuple(_link(relations, *link) for link in backlinks[page]),
-        backlinks_total=None if backlinks is None else len(backlinks),
-        searched=len(relations.documents),
-        documents=len(relations.gathered.founds),
-        limit=limit,
-        offset=offset,
-    )
-
-
-def _link(relations: Relations, document: int, reference: Reference, why: str | None = None) -> Link:
-    file, line = relations.gathered.files[document], reference.line
-    selector = relations.selector(document, relations.section_at(document, line))
-    return Link(file, line + 1, selector, reference.path, reference.anchor, why)
-
-
 @waits
 async def health_look(
     app: App,
     file: File = None,
-    check: Annotated[str | None, "broken, same, long, empty, untitled, fences, orphaned or unused"] = None,
+    check: Annotated[str | None, "broken, same, long, empty, untitled, fences or orphaned"] = None,
     offset: Offset = 0,
     limit: Limit = 100,
     sort: Sort = "",
@@ -468,4 +382,4 @@ async def health_look(
     return await app.unchanging(lambda: examined(app, ref, check, offset, limit, sort, filter))
 
 
-TOOLS = (*not_listed(documents_section, documents_look, documents_links, health_look, lane="heavy"),)
+TOOLS = (*not_listed(documents_section, documents_look, health_look, lane="heavy"),)

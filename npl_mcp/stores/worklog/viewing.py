@@ -1,4 +1,4 @@
-"""The view of a worklog for people: by agent, action and tag, with the activity of each agent."""
+"""The view of a worklog for people: by agent, action and tag."""
 
 from __future__ import annotations
 
@@ -9,15 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from npl_mcp.stores.base import checks
-from npl_mcp.stores.base.activity import Count, unit_for
 from npl_mcp.stores.base.database import Row, Transaction, json_of
 from npl_mcp.stores.base.paging import MAX_PAGE, Slice
 from npl_mcp.stores.base.values import conditions, filled
 from npl_mcp.stores.worklog import rows
 from npl_mcp.stores.worklog.rows import Entry, WorklogSession
-
-MAX_LANES = 30
-"""Maximum agents with a lane; those with the most entries come first."""
 
 MAX_WORDS = 100
 """Maximum actions, and maximum tags, in the filter."""
@@ -51,18 +47,6 @@ class EntryFilter:
 
 
 @dataclass(frozen=True, slots=True)
-class AgentActivity:
-    """The activity of an agent over time.
-
-    :param agent: name of the agent.
-    :param counts: number of entries by unit of time.
-    """
-
-    agent: str
-    counts: Sequence[Count]
-
-
-@dataclass(frozen=True, slots=True)
 class WorklogView:
     """A part of a worklog.
 
@@ -71,10 +55,6 @@ class WorklogView:
     :param total: number of all entries in the filter.
     :param earlier: number of entries before these.
     :param later: number of entries after these.
-    :param first: time of the first entry.
-    :param last: time of the last entry.
-    :param unit_seconds: length of a unit of time in ``lanes``.
-    :param lanes: activity of each agent, most entries first.
     :param actions: number of entries by action.
     :param tags: number of entries by tag.
     """
@@ -84,10 +64,6 @@ class WorklogView:
     total: int
     earlier: int
     later: int
-    first: str | None
-    last: str | None
-    unit_seconds: int
-    lanes: Sequence[AgentActivity]
     actions: Mapping[str, int]
     tags: Mapping[str, int]
 
@@ -107,19 +83,16 @@ def view(
     sql = f"SELECT {rows.ENTRY} FROM worklog_entry WHERE {where} AND seq < :before"
     page = tx.some(f"{sql} ORDER BY seq DESC LIMIT :most", before=end, most=part.limit, **values)[::-1]
     sql = (
-        "SELECT count(*) AS total, count(CASE WHEN seq < :seq THEN 1 END) AS earlier,"
-        f" min(ts) AS first, max(ts) AS last FROM worklog_entry WHERE {where}"
+        "SELECT count(*) AS total, count(CASE WHEN seq < :seq THEN 1 END) AS earlier"
+        f" FROM worklog_entry WHERE {where}"
     )
     (counts,) = tx.all(sql, seq=page[0]["seq"] if page else end, **values)
-    unit = unit_for(counts["first"] or about.created, counts["last"] or about.created)
     return filled(
         WorklogView,
         counts,
         session=about,
         items=tuple(map(rows.entry, page)),
         later=counts["total"] - counts["earlier"] - len(page),
-        unit_seconds=unit.seconds,
-        lanes=_lanes(tx, where, values, unit.characters),
         actions=_words(tx, number, "action"),
         tags=_tags(tx, number),
     )
@@ -130,26 +103,6 @@ def since(tx: Transaction, project: str, session_id: str, wanted: EntryFilter, s
     where, values = wanted.condition(rows.chosen(tx, project, session_id)["number"])
     sql = f"SELECT {rows.ENTRY} FROM worklog_entry WHERE {where} AND seq > :seq ORDER BY seq LIMIT :most"
     return tuple(map(rows.entry, tx.some(sql, seq=seq, most=MAX_PAGE, **values)))
-
-
-def _lanes(
-    tx: Transaction, where: str, values: Mapping[str, Any], characters: int
-) -> tuple[AgentActivity, ...]:
-    sql = (
-        f"SELECT agent_id, count(*) AS count FROM worklog_entry WHERE {where}"
-        " GROUP BY agent_id ORDER BY count(*) DESC, agent_id LIMIT :most"
-    )
-    most = tx.all(sql, most=MAX_LANES, **values)
-    counted: dict[str, list[Count]] = {row["agent_id"]: [] for row in most}
-    if not counted:
-        return ()
-    sql = (
-        f"SELECT agent_id, substr(ts, 1, {characters}) AS part, count(*) AS count FROM worklog_entry"
-        f" WHERE {where} AND agent_id IN :agents GROUP BY agent_id, part ORDER BY part"
-    )
-    for row in tx.all(sql, agents=list(counted), **values):
-        counted[row["agent_id"]].append(Count(row["part"], row["count"]))
-    return tuple(AgentActivity(agent, counts) for agent, counts in counted.items())
 
 
 def _words(tx: Transaction, number: int, column: str) -> dict[str, int]:

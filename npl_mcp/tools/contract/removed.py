@@ -4,5 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-REMOVED: Mapping[str, str] = {}
+_SESSION = "read its parts with session_get, chat_get_feed, artifact_history, review_get and worklog_read"
+
+REMOVED: Mapping[str, str] = {
+    "documents_links": "broken links of a folder are on its page Health",
+    "session_export": _SESSION,
+    "session_news": _SESSION,
+    "session_timeline": _SESSION,
+}
 """What to do instead, by the name of the removed tool, as a sentence without a full stop."""

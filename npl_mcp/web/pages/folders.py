@@ -9,12 +9,11 @@ from functools import partial
 from typing import Any
 from urllib.parse import unquote
 
-from npl_mcp.web.drawing import icicle
 from npl_mcp.web.editing import TEMPLATE, form, saved
 from npl_mcp.web.markdown import Levels, markdown
 from npl_mcp.web.routing import Action, Data, Shown, WebPage
 from npl_mcp.web.tables import Column, Table, part
-from npl_mcp.web.visits import CallError, Visit, address
+from npl_mcp.web.visits import Visit, address
 
 SHOWN = 200
 """Rows of a folder, and sections of a file, on one page."""
@@ -25,12 +24,7 @@ COLUMNS = (
     Column("files", "Files", "number minor"),
     Column("sections", "Sections", "number minor"),
     Column("tokens", "Tokens", "number"),
-    Column("words", "Words", "number minor"),
-    Column("traits", "Holds"),
 )
-
-VIEWS = {"both": "Side by side", "text": "Text", "source": "Source", "links": "Links"}
-"""Views of a file, by their names in addresses, with titles."""
 
 ACTION = "/documents/section"
 """Address of the form of a section."""
@@ -53,34 +47,22 @@ def to_document(name: str, **query: object) -> str:
 async def everything(visit: Visit) -> Data:
     """Return all roots and libraries."""
     look = await visit.call("documents_look", **part(visit, SHOWN))
-    return {**look, "view": "", **_of_folder(visit, look["folder"])}
+    return {**look, "_table": Table(visit, COLUMNS, look["folder"])}
 
 
 async def documents(visit: Visit) -> Data:
     """Return a folder or a file."""
-    name = visit.path("file")
-    view = visit.text("view", "both")
-    if view not in VIEWS:
-        raise CallError(f"there is no view {view[:64]!r}; there are {', '.join(VIEWS)}")
-    chosen, links = part(visit, SHOWN), None
-    if view == "links":
-        links = await visit.call("documents_links", file=name, offset=visit.number("offset"), limit=SHOWN)
-        chosen["offset"] = None
-    look = await visit.call("documents_look", file=name, selector=visit.text("selector") or None, **chosen)
+    name, selector = visit.path("file"), visit.text("selector") or None
+    look = await visit.call("documents_look", file=name, selector=selector, **part(visit, SHOWN))
     if "folder" in look:
-        return {**look, "links": links, "view": view, **_of_folder(visit, look["folder"])}
-    file = look["file"]
-    sections = partial(_sections, file, view, visit.number("line"))
-    return {**look, "links": links, "view": view, **_of_file(file), "_sections": sections}
+        return {**look, "_table": Table(visit, COLUMNS, look["folder"])}
+    view = "source" if visit.text("view") == "source" else "text"
+    sections = partial(_sections, look["file"], view, visit.number("line"))
+    return {**look, "view": view, "_leads": _leads(look["file"]), "_sections": sections}
 
 
-def _of_folder(visit: Visit, folder: Data) -> Data:
-    made = partial(icicle, href=lambda area: to_document(area["address"]))
-    picture = partial(made, folder["map"]) if "map" in folder else None
-    return {"_map": picture, "_table": Table(visit, COLUMNS, folder)}
-
-
-def _of_file(file: Data) -> Data:
+def _leads(file: Data) -> Callable[[Mapping[str, Any]], str]:
+    """Return a function from a row of a file's outline to the address of its section."""
     shown = {item["row"]["selector"] for item in file["items"]}
     anchors = {row["selector"]: row["anchor"] for row in file["outline"]}
 
@@ -91,11 +73,11 @@ def _of_file(file: Data) -> Data:
             return anchor
         return to_document(file["address"], selector=selector) + anchor
 
-    return {"_map": partial(icicle, file["map"], leads) if "map" in file else None, "_leads": leads}
+    return leads
 
 
 def _sections(file: Data, view: str, line: int | None) -> list[Data]:
-    """Return the displayed sections, with the elements of their headings and their texts as HTML.
+    """Return the displayed sections, with the elements of their headings, and their texts as HTML or source.
 
     :param line: the line of the file to mark in the source.
     """
@@ -173,7 +155,6 @@ async def save(visit: Visit) -> str | Shown:
 FINDINGS = (
     Column("file", "File"),
     Column("line", "Line", "number"),
-    Column("selector", "Section", "minor"),
     Column("tokens", "Tokens", "number minor"),
     Column("note", "What"),
 )

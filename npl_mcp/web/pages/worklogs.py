@@ -1,11 +1,9 @@
-"""Worklogs: entries by agent and time, a lane for each agent, live."""
+"""Worklogs: entries by agent, action and tag, live."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
-from npl_mcp.web.drawing import lanes
 from npl_mcp.web.routing import WAIT_SECONDS, Data, Row, Stream, WebPage
 from npl_mcp.web.visits import Visit, address
 
@@ -30,13 +28,10 @@ async def worklog(visit: Visit) -> Data:
     entry = visit.number("entry")
     before = visit.number("before") or (None if entry is None else entry + SHOWN // 2)
     found = await visit.call("worklog_view", session_id=name, before=before, limit=SHOWN, **chosen)
-    counts = {lane["agent"]: lane["counts"] for lane in found["lanes"]}
     return {
         **found,
         "name": name,
         "chosen": {one: chosen.get(one, "") for one in _FILTERS},
-        "_lanes": partial(lanes, counts, found["unit_seconds"]),
-        "_links": {agent: visit.here(who=agent, before=None, entry=None) for agent in counts},
         "_news": address(
             "/worklog-news", worklog=name, since=found["items"][-1]["seq"] if found["items"] else 0, **chosen
         ),

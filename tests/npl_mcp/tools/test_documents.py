@@ -1,4 +1,4 @@
-"""Documents as people look through them: folders by their tokens, a file, links between files."""
+"""Documents as people look through them: folders by their tokens, a file, its sections."""
 
 from __future__ import annotations
 
@@ -18,13 +18,6 @@ def look(call: Call, file: str | None = None, **arguments: Any) -> dict[str, Any
     return data
 
 
-def links(call: Call, file: str, **arguments: Any) -> dict[str, Any]:
-    answer = call("documents_links", file=file, **arguments)
-    assert answer["success"], answer
-    data: dict[str, Any] = answer["data"]
-    return data
-
-
 def test_folders_add_up(call: Call) -> None:
     tops = {one["address"]: one for one in look(call)["folder"]["items"]}
     assert {"docs:", "bundled:"} <= tops.keys()
@@ -35,12 +28,11 @@ def test_folders_add_up(call: Call) -> None:
     ]
     assert (root["files"], root["name"], root["crumbs"]) == (3, "docs", [])
     assert root["tokens"] == tops["docs:"]["tokens"] == sum(one["tokens"] for one in root["items"])
-    plants, guide = root["items"]
-    assert guide["traits"] == ["code", "examples", "tables"]
+    plants, _ = root["items"]
     below = look(call, plants["address"])["folder"]
     assert sum(one["tokens"] for one in below["items"]) == plants["tokens"]
     assert [one["name"] for one in below["crumbs"]] == ["docs"]
-    assert {one["name"] for one in below["map"]["children"]} == {"roses.md", "beans.md"}
+    assert {one["name"] for one in below["items"]} == {"roses.md", "beans.md"}
     page = look(call, "docs:", offset=1, limit=1)["folder"]
     assert ([one["name"] for one in page["items"]], page["total"]) == (["guide.md"], 2)
 
@@ -57,7 +49,6 @@ def test_a_file_shows_its_sections(call: Call) -> None:
         "see-also",
         "see-also-1",
     ]
-    assert file["map"]["tokens"] == file["tokens"]
     chosen = look(call, "guide.md", selector="## Compost")["file"]
     assert chosen["items"][0]["row"]["name"] == "Compost"
     assert chosen["items"][0]["text"] == "Mix green and brown material."
@@ -98,6 +89,13 @@ LINKS = [
 ]
 
 
+def broken(call: Call, file: str) -> list[dict[str, Any]]:
+    answer = call("health_look", file=file, check="broken")
+    assert answer["success"], answer
+    items: list[dict[str, Any]] = answer["data"]["items"]
+    return items
+
+
 def test_links_are_followed(call: Call, docs: Path) -> None:
     (docs / ".hidden").mkdir()
     (docs / ".hidden" / "secret.md").write_text("# Secret\n", encoding="utf-8")
@@ -105,22 +103,12 @@ def test_links_are_followed(call: Call, docs: Path) -> None:
     (docs / "plants" / "README.md").write_text("# Plants\n\n## Pruning\n", encoding="utf-8")
     text = "".join(f"[x]({target})\n" for target, _ in LINKS)
     (docs / "links.md").write_text(f"# Own\n\n{text}", encoding="utf-8")
-    found = links(call, "links.md")
-    seen = [
-        (f"{one['path']}{'#' if one['anchor'] else ''}{one['anchor']}", one["why"]) for one in found["broken"]
-    ]
-    assert seen == [(target, why) for target, why in LINKS if why]
-    assert found["broken"][0]["selector"] == "links > # Own"
-    assert found["broken"][0]["line"] == 3 + [why is None for _, why in LINKS].index(False)
-    assert links(call, "docs:")["broken_total"] == len(seen)
-    assert links(call, "docs:plants")["broken_total"] == 0
-    guide = links(call, "guide.md")
-    assert [(one["file"], one["anchor"]) for one in guide["backlinks"]] == [
-        ("links.md", "watering"),
-        ("links.md", "see-also-1"),
-        ("links.md", "absent"),
-    ]
-    assert links(call, "guide.md", limit=1, offset=2)["backlinks"][0]["anchor"] == "absent"
+    rows = broken(call, "links.md")
+    assert [one["note"] for one in rows] == [f"{target}: {why}" for target, why in LINKS if why]
+    assert rows[0]["selector"] == "links > # Own"
+    assert rows[0]["line"] == 3 + [why is None for _, why in LINKS].index(False)
+    assert broken(call, "docs:") == rows
+    assert broken(call, "docs:plants") == []
     # What is remembered of a text goes with it.
     (docs / "links.md").write_text("# Own\n", encoding="utf-8")
-    assert links(call, "guide.md")["backlinks_total"] == 0
+    assert broken(call, "docs:") == []

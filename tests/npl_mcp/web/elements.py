@@ -26,7 +26,7 @@ ATTRIBUTES = _words(
     "datetime hidden tabindex role for rows cols required autocomplete autofocus selected checked disabled",
     "readonly scope colspan rowspan open start min max step multiple list size maxlength spellcheck alt",
     "width height download pattern inputmode form low high optimum loading",
-    "data-copy data-stream data-tree data-leaf data-auto data-time data-keep formaction formnovalidate",
+    "data-copy data-stream data-tree data-leaf data-auto data-keep formaction formnovalidate",
     "data-renews data-swap data-swapped data-sets data-fresh data-ends data-stays data-draft data-news",
     "data-poll data-reply data-quote data-guard data-later data-line form",
 )

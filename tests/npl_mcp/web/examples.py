@@ -28,7 +28,6 @@ QUERIES = {
     "/changes/{key}/edit": "section=%23%23+Plain",
     "/worklog-news": "worklog=s&since=0",
     "/rooms/{room:id}/events": "since=0",
-    "/sessions/{session}/news": "since=worklog:0",
 }
 """What a page needs beside its path."""
 

@@ -66,20 +66,20 @@ def test_roots_and_libraries_are_those_of_the_caller(site: Site) -> None:
     assert tops("all") == {"docs:": 1, "more:": 1, "lib:guides": 2}
     assert tops("docs") == {"docs:": 1}
     assert site.get("none", "/documents").status == 404
-    for path in ("more:", "more.md", "lib:guides", "lib:guides/frost.md", "docs.md?view=none"):
-        expected = 400 if "view" in path else 404
-        assert site.get("docs", f"/documents/{path}").status in (expected, 403), path
+    for path in ("more:", "more.md", "lib:guides", "lib:guides/frost.md"):
+        assert site.get("docs", f"/documents/{path}").status in (404, 403), path
 
 
 def test_links_lead_only_to_what_the_caller_sees(site: Site) -> None:
     """What is hidden is as if it were not there."""
+    path = "/documents/health.json?file=docs.md&check=broken"
+    assert [site.data(who, path)["total"] for who in ("all", "docs")] == [0, 1]
 
-    def links(who: str) -> tuple[int, int]:
-        found = site.data(who, "/documents/docs.md.json?view=links")["links"]
-        return found["broken_total"], found["backlinks_total"]
 
-    assert links("all") == (0, 1)
-    assert links("docs") == (1, 0)
+@pytest.mark.parametrize("view", ["both", "links", "none"])
+def test_a_view_that_is_not_there_shows_the_text(site: Site, view: str) -> None:
+    """Addresses of earlier versions lead to the page."""
+    assert site.data("all", f"/documents/docs.md.json?view={view}")["view"] == "text"
 
 
 def test_a_library_is_read_as_a_folder_is(site: Site) -> None:
@@ -88,10 +88,6 @@ def test_a_library_is_read_as_a_folder_is(site: Site) -> None:
         ("folder", "lib:guides/deep"),
         ("file", "lib:guides/frost.md"),
     ]
-    shown = site.data("all", "/documents/lib:guides/frost.md.json?view=links")
-    assert [one["why"] for one in shown["links"]["broken"]] == ["no such heading", "no document"]
-    snow = site.data("all", "/documents/lib:guides/deep/snow.md.json?view=links")
-    assert [one["file"] for one in snow["links"]["backlinks"]] == ["lib:guides/frost.md"]
     page = site.get("all", "/documents/lib%3Aguides/frost.md").body.decode()
     assert '<a href="/documents/lib%3Aguides/deep/snow.md#s-none"' in page
     assert '<a href="/documents/lib%3Aguides/deep">' in site.get("all", "/documents/lib:guides").body.decode()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.npl_mcp.http.http_server import Running, call, request, serving
+from tests.npl_mcp.http.http_server import Running, request, serving
 from tests.npl_mcp.web.browsing import Visitor
 
 RULES = (
@@ -36,7 +36,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     docs.mkdir()
     for name, text in FILES.items():
         (docs / name).write_text(text, encoding="utf-8")
-    with serving(folder, "--root", str(docs), "--write", "--log-calls", "on") as running:
+    with serving(folder, "--root", str(docs), "--write") as running:
         yield running
 
 
@@ -67,18 +67,6 @@ def test_a_similar_text_is_named_with_its_likeness(server: Running) -> None:
     notes = {one["file"]: one["note"] for one in rows}
     assert "the same as" in notes["rules.md"]
     assert "%" in notes["near.md"]
-
-
-def test_documents_that_no_call_used_are_listed_once_calls_are_logged(server: Running) -> None:
-    checks = Visitor(server).json("/documents/health?file=docs:")["checks"]
-    assert "unused" not in checks
-    asked = {"context": "when does the keeper light the lamp", "file": "rules.md"}
-    assert call(server, "npl_load_tailored", asked).status == 200
-    while "unused" not in Visitor(server).json("/documents/health?file=docs:")["checks"]:
-        pass
-    unused = found(server, "unused")
-    assert ("rules.md", 1) not in unused
-    assert ("long.md", 1) in unused
 
 
 def test_a_row_opens_at_its_line(server: Running) -> None:

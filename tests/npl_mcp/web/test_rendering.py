@@ -101,7 +101,6 @@ WRITING = (
     "jinja2",
     "web/markdown",
     "web/drawing",
-    "web/differences",
     "markdown_it",
 )
 """Modules whose functions take long with long texts."""

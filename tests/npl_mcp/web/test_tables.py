@@ -33,7 +33,7 @@ SORTED = {
     "sort=name": ["=evil.md", "p001.md", "p002.md"],
     "sort=-name": ["p250.md", "p249.md", "p248.md"],
     "sort=-tokens": ["p250.md", "p249.md", "p248.md"],
-    "sort=words": ["=evil.md", "p001.md", "p002.md"],
+    "sort=tokens": ["=evil.md", "p001.md", "p002.md"],
     "filter=PAGE+25&sort=name": ["p025.md", "p125.md", "p225.md"],
     "filter=page+p249": ["p249.md"],
     "filter=nothing-like-it": [],
