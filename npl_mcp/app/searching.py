@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
 from functools import partial
-from heapq import nlargest
 from itertools import chain, islice
 from typing import NamedTuple
 
@@ -16,7 +14,7 @@ from npl_index.answer.document_set import DocumentSet
 from npl_index.answer.finding import MAX_LINE, matching_line, nowhere
 from npl_index.answer.packing import MORE_POINTERS
 from npl_index.errors import NotFoundError, NPLError, OutsideRootError
-from npl_index.library.documents import DocumentRef, Found
+from npl_index.library.documents import DocumentRef
 from npl_index.markdown.sections import Span
 from npl_index.ranking.analysis import Keywords, cut_word, extract_keywords
 from npl_index.ranking.coverage import Coverage, evidence
@@ -26,9 +24,7 @@ from npl_mcp.app.document_sets import NotIndexedError
 from npl_mcp.app.progress import end_if_abandoned
 from npl_mcp.app.queries import QueryConditions, normalised, pattern_of, phrases_of, words_of
 from npl_mcp.app.waiting import limit_wait
-from npl_mcp.documents.cr_documents import FoundRequest
 from npl_mcp.stores.base.errors import StoreError
-from npl_mcp.stores.base.paging import stamp
 from npl_mcp.stores.searching import MAX_MATCHES, Match
 
 KINDS: Mapping[str, str] = {
@@ -40,11 +36,10 @@ KINDS: Mapping[str, str] = {
 }
 """The kinds of hits, each with its domain."""
 
-_CRS = DocumentRef(file="cr:*")
 _SETS = {
     "document": (DocumentRef(), DocumentRef(file="lib:*")),
     "artifact": (DocumentRef(file="artifact:*"),),
-    "cr": (_CRS,),
+    "cr": (DocumentRef(file="cr:*"),),
 }
 """The sets of documents by kind of hit."""
 
@@ -436,40 +431,11 @@ def snippet(text: str, words: Sequence[str], width: int = SNIPPET) -> str:
     return f"… {part}" if begin else part
 
 
-def _documents_or_none(app: App, ref: DocumentRef) -> Sequence[Found]:
-    """Return the locations of documents, possibly none."""
-    try:
-        return app.documents.find(ref)
-    except NPLError:
-        return ()
-
-
-def _recently_changed(
-    app: App, kind: str, found: Sequence[Found], limit: int, left_out: Container[str] = ()
-) -> Iterator[SearchHit]:
-    """Yield the most recently changed files of a set, without some paths."""
-    listed = app.documents.listed(found)
-    counted = (pair for pair in listed.there if pair[0].absolute not in left_out)
-    last = nlargest(limit, counted, key=lambda pair: pair[1].mtime_ns)
-    for (document, state), name in zip(last, app.documents.names([pair[0] for pair in last]), strict=True):
-        at = stamp(datetime.fromtimestamp(state.mtime_ns / 1e9, timezone.utc))
-        if isinstance(document, FoundRequest):
-            key = name.partition(":")[2]
-            yield SearchHit(kind, key, document.title, file=name, key=key, at=at)
-        else:
-            yield SearchHit(kind, name, "", file=name, at=at)
-
-
 def newest(app: App, kinds: Sequence[str], limit: int) -> Iterator[SearchHit]:
-    """Yield the newest entries that the caller sees.
+    """Yield the newest messages and worklog entries that the caller sees.
 
     :param limit: maximum number of entries of each kind.
     """
-    crs = _documents_or_none(app, _CRS) if "cr" in kinds else ()
-    if "document" in kinds:
-        documents = _documents_or_none(app, DocumentRef())
-        yield from _recently_changed(app, "document", documents, limit, {found.absolute for found in crs})
-    yield from _recently_changed(app, "cr", crs, limit)
     for kind, matches in app.stores.searching.newest(app.project, limit).items():
         if kind in kinds:
             yield from (_row_hit(kind, match, ()) for match in matches)

@@ -131,7 +131,7 @@ class SearchStore:
         return self._found(_ARTIFACTS, words)
 
     def newest(self, project: str, limit: int) -> dict[str, list[Match]]:
-        """Return the newest messages, worklog entries and artifacts.
+        """Return the newest messages and worklog entries.
 
         :param limit: the maximum of each kind.
         """
@@ -141,7 +141,6 @@ class SearchStore:
             return {
                 "message": _MESSAGES.newest(tx, limit),
                 "worklog": _ENTRIES.newest(tx, limit, project=project),
-                "artifact": _ARTIFACTS.newest(tx, limit),
             }
 
     def _found(self, kind: _Kind, words: Sequence[str], **given: object) -> list[Match]:

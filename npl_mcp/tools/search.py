@@ -80,12 +80,10 @@ class Newest:
     """The newest records.
 
     :param items: newest records of each kind, newest first.
-    :param kinds: kinds that the caller may search.
     :param places: roots and libraries.
     """
 
     items: tuple[SearchHit, ...]
-    kinds: tuple[str, ...]
     places: tuple[Crumb, ...]
 
 
@@ -215,14 +213,14 @@ def visible_kinds(app: App) -> tuple[str, ...]:
 def search_newest(
     app: App, limit: Annotated[int, Interval(ge=1, le=MAX_HITS), "Maximum number of each kind"] = 5
 ) -> Newest:
-    """Show the newest messages, worklog entries and artifacts.
+    """Show the newest messages and worklog entries, and the roots and libraries.
 
     :returns: the newest records.
     :raises DatabaseError: the database cannot be used.
     """
     kinds = visible_kinds(app)
     places = (Crumb(name, address) for _, name, address in places_of(app))
-    return Newest(tuple(newest(app, kinds, limit)), kinds, tuple(places) if "document" in kinds else ())
+    return Newest(tuple(newest(app, kinds, limit)), tuple(places) if "document" in kinds else ())
 
 
 TOOLS = (

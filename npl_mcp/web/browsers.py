@@ -23,9 +23,6 @@ SESSION_COOKIE = "npl_session"
 NAME_COOKIE = "npl_name"
 """The cookie with the name of a visitor without a token."""
 
-SEEN_COOKIE = "npl_seen"
-"""The cookie with two times: the end of the previous visit, and the latest request for a page."""
-
 SIGNED_IN_SECONDS = 30 * 24 * 3600
 
 STATIC = "/static/"

@@ -1,50 +1,34 @@
-"""Differences between two texts, line by line, for pages."""
+"""Differences between two texts, as lines of one column."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from difflib import SequenceMatcher
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-Row = dict[str, str]
-"""``sign`` (``=``, ``-``, ``+`` or ``…``) and ``text`` of a line."""
+from npl_mcp.stores.artifact.comparing import compare
+from npl_mcp.tools.contract.responses import as_dict
 
-LINES = 2_000
-"""Maximum lines of a compared text: the time of a comparison grows with the square of the lines."""
-
-AROUND = 3
-"""Context lines before and after each difference."""
-
-_GAP = {"sign": "…", "text": ""}
+Row = dict[str, Any]
+"""A line: its numbers ``old`` and ``new``, its ``sign`` (empty for an equal line) and its ``text``."""
 
 
-def differences(old: str, new: str) -> list[Row] | None:
-    """Return the removed and the added lines, with context lines around them.
-
-    :returns: an empty list for equal texts, ``None`` for texts above :data:`LINES`.
-    """
-    before, after = old.splitlines(), new.splitlines()
-    start = _alike(before, after)
-    stop = _alike(before[start:][::-1], after[start:][::-1])
-    left, right = before[start : len(before) - stop], after[start : len(after) - stop]
-    if max(len(left), len(right)) > LINES:
-        return None
-    if not left and not right:
-        return []
-    rows = [_GAP] if start > AROUND else []
-    rows += _rows("=", before[max(0, start - AROUND) : start])
-    for number, group in enumerate(SequenceMatcher(None, left, right).get_grouped_opcodes(AROUND)):
-        rows += [_GAP] if number else []
-        for kind, a, b, c, d in group:
-            rows += _rows("=" if kind == "equal" else "-", left[a:b])
-            rows += _rows("+", right[c:d]) if kind != "equal" else []
-    return [*rows, *_rows("=", before[len(before) - stop :][:AROUND])]
+def rows_of(hunk: Sequence[Mapping[str, Any]]) -> list[Row]:
+    """Return pairs of lines as one column: removed lines above their replacements."""
+    rows: list[Row] = []
+    added: list[Row] = []
+    for pair in hunk:
+        old, new, before, after = (pair.get(name) for name in ("old", "new", "before", "after"))
+        if old and new and after is None:
+            rows += [*added, {"old": old, "new": new, "sign": "", "text": before}]
+            added = []
+            continue
+        if old:
+            rows.append({"old": old, "new": None, "sign": "−", "text": before})
+        if new:
+            added.append({"old": None, "new": new, "sign": "+", "text": after})
+    return rows + added
 
 
-def _alike(one: Sequence[str], other: Sequence[str]) -> int:
-    """Return the number of equal lines at the beginning of both."""
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((number for number, (a, b) in pairs if a != b), min(len(one), len(other)))
-
-
-def _rows(sign: str, lines: Iterable[str]) -> list[Row]:
-    return [{"sign": sign, "text": line} for line in lines]
+def differences(old: str, new: str) -> list[list[Row]]:
+    """Return the changes between two texts, each with lines around it."""
+    return [rows_of(hunk) for hunk in as_dict(compare(old, new).hunks)]

@@ -219,10 +219,7 @@ class Site:
             return await self.shown(visit, page.template, error.form, error.status)
         if isinstance(data, Response):
             return data
-        response = await self.shown(visit, page.template, data)
-        for cookie, text in data.get("_keeps", {}).items():
-            keep(visit, response, cookie, text)
-        return response
+        return await self.shown(visit, page.template, data)
 
     async def _action(self, action: Action, visit: Visit) -> Response:
         done: str | Shown | Response

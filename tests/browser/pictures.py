@@ -24,7 +24,7 @@ CORPUS = Path(__file__).parents[2] / "corpus"
 PAGES = {
     "ask": "/ask?context=write+a+fence+with+an+example&file=npl/fences*,npl/prefix*&budget=600&form=markdown",
     "document": "/documents/npl/fences.md",
-    "session": "/sessions/quay-3",
+    "room": "/rooms/1",
     "changes": "/changes",
 }
 """Addresses by the name of the picture."""

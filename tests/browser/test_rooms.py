@@ -48,6 +48,17 @@ def send(tab: Tab, message: str) -> None:
     expect(box).to_have_value("")
 
 
+def test_a_message_is_sent_once(scripted: Tab) -> None:
+    room, _ = made(scripted)
+    page = scripted.open(f"/rooms/{room}")
+    write_as(scripted, "ben")
+    sent: list[str] = []
+    page.on("request", lambda request: sent.append(request.url) if request.method == "POST" else None)
+    send(scripted, "Yes")
+    expect(page.get_by_text("Yes", exact=True)).to_be_visible()
+    assert [url.rpartition("/")[2] for url in sent] == ["messages"]
+
+
 def test_a_person_answers(tab: Tab) -> None:
     room, _ = made(tab)
     page = tab.open(f"/rooms/{room}")

@@ -1,8 +1,7 @@
-"""Start: what waits for a person, which agents are at work, and what is new since the visit before; live."""
+"""Start: what waits for a person, and which agents are at work; live."""
 
 from __future__ import annotations
 
-import base64
 import secrets
 
 from playwright.sync_api import expect
@@ -55,18 +54,6 @@ def test_agents_at_work_and_what_they_did_last_are_live(scripted: Tab) -> None:
     )
 
 
-def test_what_is_new_since_the_visit_before_is_marked(tab: Tab) -> None:
-    page = tab.open("/")
-    expect(page.get_by_text("new since your last visit")).to_have_count(0)
-    long_ago = base64.urlsafe_b64encode(b"2020-01-01T00:00:00.000000Z 2021-01-01T00:00:00.000000Z").decode()
-    tab.context.add_cookies([{"name": "npl_seen", "value": long_ago, "url": tab.site.url}])
-    tab.open("/")
-    expect(page.get_by_text("new since your last visit").first).to_be_visible()
-    tab.check()
-    tab.open("/")
-    expect(page.get_by_text("new since your last visit").first).to_be_visible()
-
-
 def test_what_is_served_here_can_be_opened(tab: Tab) -> None:
     page = tab.open("/")
     served = page.locator("main p", has_text="Served here").get_by_role("link")
@@ -75,3 +62,18 @@ def test_what_is_served_here_can_be_opened(tab: Tab) -> None:
     for place in places:
         assert place is not None
         tab.open(place)
+
+
+def test_a_page_looks_again_when_it_is_shown_however_long_it_was_open(scripted: Tab) -> None:
+    """One listener from the beginning on, and no further one with each look."""
+    page = scripted.page
+    page.clock.install()
+    page.add_init_script(
+        "const add = document.addEventListener.bind(document); window.added = [];"
+        "document.addEventListener = (kind, ...rest) => { window.added.push(kind); add(kind, ...rest); };"
+    )
+    scripted.open("/")
+    for _ in range(3):
+        with page.expect_response(scripted.site.url + "/"):
+            page.clock.run_for(4_000)
+    assert page.evaluate("added.filter((kind) => kind === 'visibilitychange').length") == 1

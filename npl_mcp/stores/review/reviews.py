@@ -37,6 +37,9 @@ MAX_ANNOTATED = 4 * 1024 * 1024
 MAKER = "npl"
 """Author of revisions with annotated pictures."""
 
+MAX_FOLLOWED = 10
+"""Latest revisions whose comments are followed to their lines in a later one; each takes up to 1/3 s."""
+
 _NAMED = 5
 
 
@@ -236,10 +239,15 @@ def placed(artifacts: ArtifactStore, artifact_id: int, revision_id: int) -> resu
 def _carried(
     artifacts: ArtifactStore, artifact_id: int, content: bytes, remarks: Sequence[annotation.Remark]
 ) -> Iterator[annotation.Remark]:
-    """Yield comments of earlier revisions at their places in a later content."""
+    """Yield comments of earlier revisions at their places in a later content.
+
+    :param remarks: the comments, those of the latest revision first.
+    """
     new = list(_lines(content))
-    for number, of_one in groupby(remarks, lambda remark: remark.revision_num):
-        kept = kept_lines(list(_lines(artifacts.content(artifact_id, number)[1])), new)
+    revisions = groupby(remarks, lambda remark: remark.revision_num)
+    for at, (number, of_one) in enumerate(revisions):
+        old = artifacts.content(artifact_id, number)[1] if at < MAX_FOLLOWED else b""
+        kept = kept_lines(list(_lines(old)), new)
         for remark in of_one:
             if isinstance(place := remark.place, annotation.Spot):
                 yield remark

@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from npl_mcp.stores.artifact.descriptions import picture_type
 from npl_mcp.stores.base.extras import how_to_install, is_installed
+from npl_mcp.web.differences import rows_of
 from npl_mcp.web.markdown import LIMIT
 from npl_mcp.web.routing import Action, Data, Download, WebPage
 from npl_mcp.web.signing_in import inside
@@ -168,25 +169,8 @@ async def compared(visit: Visit) -> Data:
         "view": view,
         "threads": threads,
         "place": _place(visit),
-        "_rows": _rows,
+        "_rows": rows_of,
     }
-
-
-def _rows(hunk: Sequence[Mapping[str, Any]]) -> list[Data]:
-    """Return pairs of lines as one column: removed lines above their replacements."""
-    rows: list[Data] = []
-    added: list[Data] = []
-    for pair in hunk:
-        old, new, before, after = (pair.get(name) for name in ("old", "new", "before", "after"))
-        if old and new and after is None:
-            rows += [*added, {"old": old, "new": new, "sign": "", "text": before}]
-            added = []
-            continue
-        if old:
-            rows.append({"old": old, "new": None, "sign": "−", "text": before})
-        if new:
-            added.append({"old": None, "new": new, "sign": "+", "text": after})
-    return rows + added
 
 
 async def file(visit: Visit) -> Response:

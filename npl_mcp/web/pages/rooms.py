@@ -123,13 +123,13 @@ async def news(visit: Visit, since: str) -> Sequence[Row]:
     feed = await visit.call(
         "chat_get_feed", room_id=number, since=since or None, limit=SHOWN, wait=WAIT_SECONDS
     )
-    changed = await affected(visit, number, feed["items"])
+    changed = await _affected(visit, number, feed["items"])
     events = await _quoting(visit, number, [*changed, *feed["items"]])
     cursors = [*(None for _ in changed), *(str(event["id"]) for event in feed["items"])]
     return [Row((event, *shown), cursor) for event, cursor in zip(events, cursors, strict=True)]
 
 
-async def affected(visit: Visit, number: int, events: Sequence[Any]) -> list[Any]:
+async def _affected(visit: Visit, number: int, events: Sequence[Any]) -> list[Any]:
     """Return earlier events of a room, in their current state, that later events changed."""
     targets = {event["reply_to_id"] for event in events if event["event_type"] in _CHANGING}
     earlier = sorted(targets - {event["id"] for event in events})

@@ -110,9 +110,9 @@ const fresh = (wait) => {
     const parts = [...document.querySelectorAll("[data-fresh]")].map((part) => part.id);
     if (parts.length && !document.hidden && !typing) await renew(location.href, parts);
     if (!document.querySelector("[data-stream]")) fresh(4000);
-document.addEventListener("visibilitychange", () => fresh(0));
   }, wait);
 };
+document.addEventListener("visibilitychange", () => fresh(0));
 const day = (row) => row.querySelector("time")?.dateTime.slice(0, 10);
 const named = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "long", year: "numeric", timeZone: "UTC" });
 const end = document.getElementById("end");
@@ -171,9 +171,6 @@ for (const box of document.querySelectorAll(drafts)) {
 }
 document.addEventListener("input", (event) => {
   if (event.target.matches(drafts)) sessionStorage.setItem(kept(event.target), event.target.value);
-});
-document.addEventListener("keydown", (event) => {
-  if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && event.target.matches("textarea")) event.target.form?.requestSubmit();
 });
 
 // Marked forms are sent without leaving the page; after an error, the form is sent again without the script.
@@ -278,8 +275,7 @@ document.addEventListener("formdata", ({ target, formData }) => {
 document.addEventListener("input", ({ target }) => {
   if (target.type !== "range") return;
   const shown = target.form?.querySelector(`output[for="${target.id}"]`);
-  const said = "time" in target.dataset ? new Date(target.value * 1000).toISOString().slice(0, 19).replace("T", " ") : target.value;
-  if (shown) shown.textContent = said;
+  if (shown) shown.textContent = target.value;
   if (target.dataset.sets) document.getElementById(target.dataset.sets).value = target.value;
 });
 document.addEventListener("change", ({ target }) => {

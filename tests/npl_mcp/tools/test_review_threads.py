@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from npl_mcp.stores.review.reviews import MAX_FOLLOWED
 from tests.conftest import Call
 from tests.npl_mcp.tools.test_review import comment, stored
 
@@ -78,3 +79,17 @@ def test_an_open_comment_comes_along_with_its_lines(call: Call, case: str) -> No
     (one,) = found["carried"]
     assert (one.get("first"), one.get("last"), one.get("outdated")) == expected
     assert (one["location"], one["revision_num"], found["items"]) == (location, 0, [])
+
+
+def test_comments_of_the_latest_revisions_are_followed(call: Call) -> None:
+    """Those of older ones are outdated, so that a page takes no longer with many revisions."""
+    ids, made = stored(call), dict[str, int]()
+    for number in range(MAX_FOLLOWED + 2):
+        call("review_add_comment", **comment(ids, "line:1"))
+        revision = {"artifact_id": ids["artifact_id"], "filename": "text.md", "content": f"one\n{number}\n"}
+        made = call("artifact_add_revision", **revision)["data"]
+        about = {"artifact_id": ids["artifact_id"], "revision_id": made["revision_id"]}
+        ids |= call("review_create", **about, reviewer_persona="amy")["data"]
+    found = call("review_places", artifact_id=ids["artifact_id"], revision_id=made["revision_id"])["data"]
+    placed = {one["revision_num"]: one.get("first") for one in found["carried"]}
+    assert placed == {number: 1 if number > 1 else None for number in range(MAX_FOLLOWED + 2)}

@@ -119,12 +119,12 @@ def test_differences_have_no_empty_lines_between_lines() -> None:
     """Each line stands on a line of its own."""
     from npl_mcp.web.rendering import environment
 
-    rows = [{"sign": sign, "text": f"line {sign}"} for sign in "=-+="]
+    rows = [{"sign": sign, "text": f"line {sign}"} for sign in ("", "−", "+", "")]
     module = environment().get_template("change_parts.html").module
-    html = str(module.difference(rows, "same"))  # type: ignore[attr-defined]
+    html = str(module.difference([rows, rows], "same"))  # type: ignore[attr-defined]
     inside = html.partition(">")[2].rpartition("</pre>")[0]
     assert "\n\n" not in inside
-    assert "<del>- line -</del>" in inside
+    assert "<del>− line −</del>" in inside
 
 
 def test_a_page_is_asked_for_again_as_it_was(server: tuple[Running, str], tmp_path: Path) -> None:

@@ -101,6 +101,8 @@ WRITING = (
     "jinja2",
     "web/markdown",
     "web/drawing",
+    "web/differences",
+    "artifact/comparing",
     "markdown_it",
 )
 """Modules whose functions take long with long texts."""

@@ -91,7 +91,7 @@ def test_a_hidden_kind_is_not_counted(site: Site, kind: str) -> None:
     assert seen["total"] == sum(expected.values())
     assert {hit["kind"] for hit in seen["items"]} == DOMAINS.keys() - {kind}
     assert site.data(f"no-{kind}", f"/search.json?q=capstan&kind={kind}")["total"] == 0
-    assert kind not in {hit["kind"] for hit in site.data(f"no-{kind}", "/index.json")["items"]}
+    assert kind not in {act["kind"] for act in site.data(f"no-{kind}", "/index.json")["at_work"]}
 
 
 def test_hidden_folders_are_not_counted(site: Site) -> None:
