@@ -1,1 +1,1 @@
-"""Browsing of documents by people: folders, their health, relations and maps."""
+"""Browsing of documents by people: folders and their health."""
