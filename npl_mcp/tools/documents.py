@@ -95,10 +95,8 @@ class OutlineRow:
     :param level: level of the heading; 0 for the document and for a versioned section.
     :param depth: number of sections above it.
     :param start_line: number of its first line, from 1.
-    :param end_line: number of the line after its own text.
     :param tokens: tokens, subsections included.
     :param own_tokens: tokens of its own text.
-    :param words: words of its own text.
     :param traits: traits of its own text.
     """
 
@@ -109,10 +107,8 @@ class OutlineRow:
     level: int
     depth: int
     start_line: int
-    end_line: int
     tokens: int
     own_tokens: int
-    words: int
     traits: tuple[str, ...]
 
 
@@ -304,10 +300,8 @@ def _outline_rows(parsed: ParsedDocument, file: str, counts: TokenCounts) -> lis
             level=section.level,
             depth=depths[section.index],
             start_line=section.own.start + 1,
-            end_line=section.own.stop + 1,
             tokens=counts.total(tree.subtree(section.index)),
             own_tokens=counts.last(section.index),
-            words=section.own_traits.word_count,
             traits=places.held(section.own_traits),
         )
         for section in tree.sections

@@ -180,20 +180,13 @@ def _events(tx: Transaction, where: str, order: str = "event.id", **values: Any)
     )
     if order.endswith("DESC"):
         rows.reverse()
-    found, moment = reactions(tx, where, values), tx.now
-    return tuple(event(row, moment, found.get(row["id"])) for row in rows)
+    reactions, moment = _reactions(tx, where, values), tx.now
+    return tuple(
+        filled(Event, row, data=present_data(row, moment), reactions=reactions.get(row["id"])) for row in rows
+    )
 
 
-def event(row: Row, moment: str, reactions: Mapping[str, tuple[str, ...]] | None = None) -> Event:
-    """Return an event for an answer.
-
-    :param row: its columns except the position, with :data:`PRESENT`.
-    :param moment: the present time.
-    """
-    return filled(Event, row, data=present_data(row, moment), reactions=reactions)
-
-
-def reactions(
+def _reactions(
     tx: Transaction, where: str, values: Mapping[str, Any]
 ) -> dict[int, dict[str, tuple[str, ...]]]:
     """Return the personas that reacted to the events of a condition, by event and emoji.
