@@ -124,7 +124,7 @@ def test_what_changed_meanwhile_is_shown_and_nothing_is_lost(visitor: Visitor, s
     assert shown.status == 409
     assert file.read_text(encoding="utf-8") == theirs
     gone, new = ([one.text for one in shown.all(tag)] for tag in ("del", "ins"))
-    assert {"- why"} <= set(gone)
+    assert {"− why"} <= set(gone)
     assert {"+ their reason", "+ my reason"} <= set(new)
     again = shown.fields(action)
     assert again["text"] == "my reason"
