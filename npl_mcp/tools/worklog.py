@@ -257,7 +257,7 @@ def worklog_view(
     before: Whole | None = None,
     limit: int | None = None,
 ) -> viewing.WorklogView:
-    """Show the latest entries of a worklog, with the activity of each agent.
+    """Show the latest entries of a worklog, and its actions and tags.
 
     :param before: only entries before this number.
     :returns: a part of a worklog.

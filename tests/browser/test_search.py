@@ -31,14 +31,6 @@ def test_a_document_opens_at_its_section(tab: Tab) -> None:
     expect(page.get_by_role("heading", name="Impeller")).to_be_visible()
 
 
-def test_the_first_page_shows_what_is_new(tab: Tab) -> None:
-    page = tab.open("/")
-    for title in ("Documents", "Messages", "Worklogs", "Artifacts", "Change requests"):
-        expect(page.get_by_role("heading", name=title)).to_be_visible()
-    tab.follow(page.get_by_role("main").get_by_role("link", name="docs", exact=True))
-    expect(page.get_by_role("heading", name="docs", level=1)).to_be_visible()
-
-
 def test_nothing_is_said_where_nothing_fits(tab: Tab) -> None:
     """What is nowhere is named, with near words that lead on."""
     page = tab.open("/search?q=zzzxqv")
