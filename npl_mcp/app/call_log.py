@@ -8,27 +8,17 @@ from __future__ import annotations
 import logging
 import queue
 import threading
-from collections.abc import Collection, Mapping
-from dataclasses import replace
-from hashlib import blake2b
+from reprlib import Repr
 from typing import Any
-
-from cachetools import LRUCache
-from cachetools.func import ttl_cache
 
 from npl_index.answer.values import Tailored
 from npl_index.errors import NPLError
-from npl_index.library.documents import DocumentRef
-from npl_index.ranking.analysis import terms
 from npl_mcp.app.app import App
-from npl_mcp.app.call_reports import PAGES, STDIO, Call, Caller, Sink, write_line
+from npl_mcp.app.call_reports import PAGES, Call, Reports, Sink, write_line
 from npl_mcp.stores.base.paging import now
-from npl_mcp.stores.calls import CONTEXT, CallStore, LoggedCall, Offered
+from npl_mcp.stores.calls import CONTEXT, CallStore, LoggedCall, Outcome
 
 logger = logging.getLogger(__name__)
-
-UNKNOWN = "unknown"
-"""Name in the log for calls of unknown tools."""
 
 MAX_QUEUE = 5_000
 """Calls in the queue; further ones are dropped."""
@@ -39,43 +29,38 @@ MAX_BATCH = 500
 PAUSE_SECONDS = 0.5
 """Time between two transactions: each costs a write to disk, and wakes all waiting calls."""
 
-ALIKE = 0.5
-"""Share of common words above which two questions are nearly the same."""
-
-SOON = 600.0
-"""Seconds within which a nearly equal question counts as a repetition."""
-
-_MAX_OFFERS = 20
-_MAX_SIZES = 1024
-_SIZE_SECONDS = 30.0
 _MAX_TEXT = 1_000
 _CLOSE_SECONDS = 2.0
 
+_shortened = Repr()
+_shortened.maxdict, _shortened.maxstring, _shortened.maxother = 20, 200, 60
 
-def sinks(app: App) -> tuple[Sink, ...]:
-    """Return the sinks of finished calls that the settings of an application enable."""
-    return (write_line,) if app.settings.log_calls == "off" else (write_line, CallLog(app))
+
+def reports(app: App, *sinks: Sink) -> Reports:
+    """Return the recipients of finished calls that the settings of an application enable.
+
+    :param sinks: further recipients.
+    """
+    if app.settings.log_calls == "off":
+        return Reports(*sinks, write_line)
+    log = CallLog(app.stores.calls, with_contexts=app.settings.log_calls == "contexts")
+    return Reports(*sinks, write_line, log.add, close=log.close)
 
 
 class CallLog:
-    """Sink that stores finished calls.
+    """Queue of finished calls, and the thread that stores them.
 
-    :param app: application with the store and the documents.
+    :param store: store of the calls.
+    :param with_contexts: whether to store questions, and arguments of failed calls.
     """
 
-    def __init__(self, app: App) -> None:
-        self._app = app
-        self._store: CallStore = app.stores.calls
-        self._statistics = app.state.indices
-        self._with_contexts = app.settings.log_calls == "contexts"
-        self._queue: queue.Queue[tuple[LoggedCall, Caller, set[str]]] = queue.Queue(MAX_QUEUE)
+    def __init__(self, store: CallStore, *, with_contexts: bool) -> None:
+        self._store, self._with_contexts = store, with_contexts
+        self._queue: queue.Queue[LoggedCall] = queue.Queue(MAX_QUEUE)
         self._closing = threading.Event()
         self._thread: threading.Thread | None = None
-        self._hits = self._misses = 0
-        self._started = now()
-        self._asked: LRUCache[str, tuple[float, frozenset[str]]] = LRUCache(_MAX_SIZES)
 
-    def __call__(self, call: Call) -> None:
+    def add(self, call: Call) -> None:
         """Queue a call for the log, unless a page made it: pages serve people, the log is about agents."""
         if call.caller.name == PAGES:
             return
@@ -83,10 +68,7 @@ class CallLog:
             self._thread = threading.Thread(target=self._run, name="npl-call-log", daemon=True)
             self._thread.start()
         try:
-            answer, files = call.data, set[str]()
-            if isinstance(answer, Tailored):
-                files = {section.file or answer.file for section in answer.sections}
-            self._queue.put_nowait((self._logged(call), call.caller, files))
+            self._queue.put_nowait(logged(call, with_contexts=self._with_contexts))
         except queue.Full:
             logger.debug("a call is left out of the log")
 
@@ -101,124 +83,68 @@ class CallLog:
         while not self._closing.wait(PAUSE_SECONDS) or not self._queue.empty():
             batch: list[LoggedCall] = []
             while len(batch) < MAX_BATCH and not self._queue.empty():
-                logged, caller, files = self._queue.get_nowait()
-                whole = _whole_size(self._app, caller, files) if logged.taken is not None else None
-                batch.append(replace(logged, whole=whole))
+                batch.append(self._queue.get_nowait())
             if batch:
                 try:
                     self._store.add(batch)
                 except NPLError as error:
                     logger.warning("%d calls are left out of the log: %s", len(batch), error)
 
-    def _logged(self, call: Call) -> LoggedCall:
-        caller, identity = call.caller, call.caller.identity
-        owner = None if identity is None else identity.name
-        hits, misses = self._statistics.hits, self._statistics.built
-        self._hits, hits = hits, hits - self._hits
-        self._misses, misses = misses, misses - self._misses
-        return LoggedCall(
-            created_at=now(),
-            tool=call.tool if call.known else UNKNOWN,
-            domains=" ".join(call.domains),
-            who=owner or _storable(caller.name or caller.transport),
-            owner=owner,
-            error=call.code,
-            micros=round(call.seconds * 1_000_000),
-            bytes=call.size,
-            hits=hits,
-            misses=misses,
-            session=(session := _session(self._started, caller)),
-            **(self._loaded(call.arguments, call.data) if isinstance(call.data, Tailored) else {}),
-            **self._question(session, call),
-        )
 
-    def _question(self, session: str, call: Call) -> dict[str, Any]:
-        """Return the logged values of a question."""
-        answer = call.data
-        found = len(answer.sections) if isinstance(answer, Tailored) else getattr(answer, "total", None)
-        text = _asked(call)
-        if text is None or found is None:
-            return {}
-        words, (then, before) = frozenset(terms(text)), self._asked.get(session, (0.0, frozenset[str]()))
-        self._asked[session] = call.started, words
-        is_near = len(words & before) > ALIKE * len(words | before)
-        weak = getattr(answer, "weak", None)
-        return {
-            "context": _storable(text, CONTEXT) if self._with_contexts else None,
-            "found": found,
-            "outcome": "nothing" if not found else "weak" if weak else "found",
-            "again": 1 if is_near and call.started - then < SOON else None,
-        }
+def logged(call: Call, *, with_contexts: bool) -> LoggedCall:
+    """Return a finished call as the log stores it.
 
-    def _loaded(self, given: Mapping[str, object], answer: Tailored) -> dict[str, Any]:
-        """Return the logged values of loaded sections, except the size of the whole documents.
-
-        :param given: arguments of the call.
-        """
-        offers: list[tuple[Offered, str]] = [("suggestion", found.selector) for found in answer.suggestions]
-        offers += [("more", selector) for selector in answer.request_more]
-        budget = given.get("token_budget")
-        return {
-            "file": _storable(answer.file),
-            "asked": budget if isinstance(budget, int) else None,
-            "used": answer.total_tokens,
-            "taken": tuple(
-                _storable(part.selector if part.file is None else f"{part.file}: {part.selector}")
-                for part in answer.sections
-            ),
-            "wanted": tuple(map(_storable, _requested(given))),
-            "offered": tuple((kind, _storable(selector)) for kind, selector in offers[:_MAX_OFFERS]),
-        }
-
-
-def _session(started: str, caller: Caller) -> str:
-    """Return a short digest of a caller's token, process or client: plain HTTP calls share no connection.
-
-    :param started: when the server began, which serves one process over standard streams.
+    :param with_contexts: whether to include its question, and its arguments if it failed.
     """
-    named = caller.identity and caller.identity.name
-    parts = named or (started if caller.transport == STDIO else caller.transport, caller.name)
-    return blake2b(repr(parts).encode("utf-8", "replace"), digest_size=6).hexdigest()
+    answer, identity = call.data, call.caller.identity
+    private = with_contexts and (answer is not None or call.code is not None)
+    context, absent = _question(call), getattr(answer, "absent", None)
+    return LoggedCall(
+        created_at=now(),
+        tool=call.name,
+        domains=" ".join(call.domains),
+        who=_storable(call.who),
+        owner=None if identity is None else identity.name,
+        micros=round(call.seconds * 1_000_000),
+        error=call.code,
+        message=call.message and _storable(call.message),
+        arguments=_storable(_shortened.repr(call.arguments)) if private and call.code else None,
+        **(_loaded(answer) if isinstance(answer, Tailored) else {}),
+        context=_storable(context, CONTEXT) if private and context else None,
+        outcome=_outcome(answer) if context else None,
+        absent=tuple(map(_storable, absent)) if private and absent else None,
+        followed=1 if call.followed else None,
+    )
 
 
-def _asked(call: Call) -> str | None:
+def _loaded(answer: Tailored) -> dict[str, Any]:
+    """Return the values of loaded sections, in an answer about several documents each after its file."""
+    taken = (
+        part.selector if part.file is None else f"{part.file}: {part.selector}" for part in answer.sections
+    )
+    return {
+        "file": _storable(answer.file),
+        "used": answer.total_tokens,
+        "taken": tuple(map(_storable, taken)),
+    }
+
+
+def _outcome(answer: object) -> Outcome | None:
+    """Return the outcome of a question; ``None`` for another answer."""
+    if answer is None:
+        return None
+    found = len(answer.sections) if isinstance(answer, Tailored) else getattr(answer, "total", 0)
+    return "nothing" if not found else "weak" if getattr(answer, "weak", None) else "found"
+
+
+def _question(call: Call) -> str | None:
     """Return the question of a call."""
     given = call.arguments
     topics = given.get("topics")
     words = [given.get("context") or given.get("query"), *(topics if isinstance(topics, list) else [])]
-    return " ".join(one for one in words if isinstance(one, str)).strip() or None
-
-
-def _requested(given: Mapping[str, object]) -> list[str]:
-    """Return the selectors that a call requests."""
-    lists = (given.get(name) for name in ("selectors", "sections"))
-    return [str(selector) for found in lists if isinstance(found, list) for selector in found]
+    return " ".join(word for word in words if isinstance(word, str)).strip() or None
 
 
 def _storable(text: str, max_length: int = _MAX_TEXT) -> str:
     """Return the beginning of a text in a form for all databases, without NUL and lone surrogates."""
     return text[:max_length].replace("\0", "\ufffd").encode("utf-8", "replace").decode()
-
-
-def _whole_size(app: App, caller: Caller, files: Collection[str]) -> int | None:
-    """Return the tokens of documents as a caller sees them; ``None`` if one is missing.
-
-    A change may be noticed up to half a minute late.
-
-    :param app: application with the documents.
-    """
-    try:
-        seen = caller.view(app)
-        return sum(_file_tokens(seen, file) for file in files)
-    except NPLError:
-        return None
-
-
-@ttl_cache(_MAX_SIZES, _SIZE_SECONDS)
-def _file_tokens(app: App, file: str) -> int:
-    collection = app.gather(DocumentRef(file=file)).collection
-    _, counts = app.counting(collection)
-    return sum(
-        counts(number).total(range(len(indexed.tree.sections)))
-        for number, indexed in enumerate(collection.documents)
-    )

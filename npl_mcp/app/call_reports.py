@@ -6,11 +6,14 @@ import json
 import logging
 import os
 import time
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from cachetools import LRUCache
+
+from npl_index.answer.values import Tailored
 from npl_index.errors import DocumentNotFoundError, NPLError, OutsideRootError
 from npl_index.library.roots import real_path
 from npl_mcp.app.app import App
@@ -36,6 +39,12 @@ STDIO, HTTP, UNIX = "stdio", "http", "unix"
 
 PAGES = "web"
 """Client name of the web pages."""
+
+UNKNOWN = "unknown"
+"""Name in reports for calls of unknown tools."""
+
+MAX_OFFERS = 10_000
+"""Remembered selectors of the latest answers to all callers."""
 
 _MAX_NAME = 64
 
@@ -91,7 +100,7 @@ class Caller:
 
 @dataclass(slots=True)
 class Call:
-    """One call, while it runs and afterwards.
+    """One call, while it runs and afterwards; all recipients of its report get this value.
 
     :param tool: name in the call.
     :param caller: origin of the call.
@@ -99,9 +108,12 @@ class Call:
     :param known: whether a tool has this name.
     :param domains: domains that a caller must see to see the tool.
     :param code: error code of the answer.
+    :param message: its error message.
     :param data: value of the tool.
     :param size: bytes of the answer's text.
     :param seconds: duration of the call.
+    :param followed: for each selector of the call that an earlier answer offered to its caller, the field of
+        that answer.
     """
 
     tool: str
@@ -110,10 +122,37 @@ class Call:
     known: bool = False
     domains: tuple[str, ...] = ()
     code: str | None = None
+    message: str | None = None
     data: object = None
     size: int = 0
     seconds: float = 0.0
+    followed: tuple[str, ...] = ()
     started: float = field(default_factory=time.perf_counter)
+
+    @property
+    def name(self) -> str:
+        """Name of the tool, for statistics."""
+        return self.tool if self.known else UNKNOWN
+
+    @property
+    def who(self) -> str:
+        """Name of the caller, from its token or its client."""
+        identity = self.caller.identity
+        return identity.name if identity else self.caller.name or self.caller.transport
+
+    @property
+    def requested(self) -> Iterator[object]:
+        """The selectors that the call requests."""
+        for name in ("selectors", "sections"):
+            given = self.arguments.get(name)
+            yield from given if isinstance(given, list) else ()
+
+    @property
+    def offered(self) -> Iterator[tuple[str, str]]:
+        """The selectors that its answer offers, each after the field that has it."""
+        if isinstance(self.data, Tailored):
+            yield from (("suggestions", suggestion.selector) for suggestion in self.data.suggestions)
+            yield from (("request_more", selector) for selector in self.data.request_more)
 
 
 CURRENT: ContextVar[Call | None] = ContextVar("call", default=None)
@@ -161,33 +200,34 @@ def as_shown(error: NPLError) -> NPLError:
 
 
 Sink = Callable[[Call], None]
-"""Receives finished calls on the event loop; its optional method ``close`` is called at shutdown."""
+"""Receives finished calls on the event loop."""
 
 
 class Reports:
     """The recipients of reports about finished calls.
 
     :param sinks: functions that get each call, one after another.
+    :param close: function that is called at shutdown.
 
     ``in_flight`` is the number of calls that are not finished.
     """
 
-    def __init__(self, *sinks: Sink) -> None:
-        self.in_flight = 0
+    def __init__(self, *sinks: Sink, close: Callable[[], object] = lambda: None) -> None:
+        self.in_flight, self.close = 0, close
         self._sinks = sinks
+        self._offered: LRUCache[tuple[str, int], str] = LRUCache(MAX_OFFERS)
 
     def add(self, call: Call) -> None:
         """Report a call; the failure of a sink is logged and does not affect the call."""
+        keys = ((call.who, hash(selector)) for selector in call.requested if isinstance(selector, str))
+        call.followed = tuple(self._offered.pop(key) for key in keys if key in self._offered)
+        for name, selector in call.offered:
+            self._offered[call.who, hash(selector)] = name
         for sink in self._sinks:
             try:
                 sink(call)
             except Exception:
                 logger.exception("a call could not be reported")
-
-    def close(self) -> None:
-        """Close the sinks."""
-        for sink in self._sinks:
-            getattr(sink, "close", lambda: None)()
 
 
 def write_line(call: Call) -> None:

@@ -11,8 +11,8 @@ from prometheus_client.registry import Collector
 
 from npl_index.answer.values import Tailored
 from npl_mcp.app.app import App
-from npl_mcp.app.call_log import UNKNOWN, sinks
-from npl_mcp.app.call_reports import Call, Reports
+from npl_mcp.app.call_log import reports
+from npl_mcp.app.call_reports import Call
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -31,7 +31,7 @@ class Metrics(Collector):
 
     def __init__(self, app: App) -> None:
         self._app = app
-        self.reports = Reports(self.count, *sinks(app))
+        self.reports = reports(app, self.count)
         self._registry = prometheus.CollectorRegistry()
         counter = partial(prometheus.Counter, registry=self._registry)
         self._calls = counter("npl_calls", "Tool calls by tool and outcome", ("tool", "outcome"))
@@ -42,13 +42,14 @@ class Metrics(Collector):
         in_flight.set_function(lambda: self.reports.in_flight)
         self._served = counter("npl_tokens_served", "Tokens of tailored answers")
         self._suggested = counter("npl_suggestions", "Sections suggested")
+        self._followed = counter("npl_suggestions_followed", "Suggested sections requested by a later call")
         self._registry.register(self)
 
     def count(self, call: Call) -> None:
         """Count one call."""
-        tool = call.tool if call.known else UNKNOWN
-        self._calls.labels(tool, call.code or "OK").inc()
-        self._seconds.labels(tool).observe(call.seconds)
+        self._calls.labels(call.name, call.code or "OK").inc()
+        self._seconds.labels(call.name).observe(call.seconds)
+        self._followed.inc(call.followed.count("suggestions"))
         if isinstance(call.data, Tailored):
             self._suggested.inc(len(call.data.suggestions))
             self._served.inc(call.data.total_tokens)

@@ -18,7 +18,7 @@ from npl_mcp.browsing.relations import Relations, place_of
 from npl_mcp.questions.files import Question
 from npl_mcp.questions.running import Outcome, ask_one
 from npl_mcp.questions.trial import Trial
-from npl_mcp.stores.calls import CallEntry
+from npl_mcp.stores.calls import LoggedCall
 from npl_mcp.tools.calls import calls_list
 
 AGAIN = timedelta(minutes=2)
@@ -58,7 +58,7 @@ def from_calls(app: App, ref: DocumentRef | None = None) -> tuple[Proposal, ...]
     :param ref: documents to ask now.
     """
     found: dict[str, Proposal] = {}
-    following: dict[str, CallEntry] = {}
+    following: dict[str, LoggedCall] = {}
     for entry in _logged(app):  # the latest first
         after = following.get(entry.who)
         following[entry.who] = entry
@@ -80,7 +80,7 @@ def from_calls(app: App, ref: DocumentRef | None = None) -> tuple[Proposal, ...]
     return tuple(sorted(found.values(), key=lambda proposal: -proposal.calls))
 
 
-def _logged(app: App) -> Iterator[CallEntry]:
+def _logged(app: App) -> Iterator[LoggedCall]:
     for offset in range(0, _MAX_CALLS, _PAGE):
         page = calls_list(app, tool="npl_load_tailored", limit=_PAGE, offset=offset)
         yield from page.items
@@ -88,11 +88,11 @@ def _logged(app: App) -> Iterator[CallEntry]:
             return
 
 
-def _is_second(first: CallEntry, second: CallEntry) -> bool:
+def _is_second(first: LoggedCall, second: LoggedCall) -> bool:
     """Return whether a call repeats the question of the call before it in other words."""
     apart = datetime.fromisoformat(second.created_at) - datetime.fromisoformat(first.created_at)
-    followed = any(offer.followed_by is not None for offer in first.offers or ())
-    return bool(second.context) and second.context != first.context and apart <= AGAIN and not followed
+    new = bool(second.context) and second.context != first.context
+    return new and apart <= AGAIN and not second.followed
 
 
 def _selector(taken: str) -> str:

@@ -29,8 +29,8 @@ from npl_index.errors import NotFoundError, NPLError
 from npl_index.index.driver import FTS5_REMEDY, missing_search
 from npl_index.library.references import near_names
 from npl_mcp import __version__
+from npl_mcp.app import call_log
 from npl_mcp.app.app import App
-from npl_mcp.app.call_log import sinks
 from npl_mcp.app.call_reports import (
     CALLER,
     CURRENT,
@@ -137,7 +137,7 @@ class ErrorReplies(Middleware):
         body = as_dict(translate(error, context.message.name))
         text = encode(body)
         if (call := CURRENT.get()) is not None:
-            call.code, call.size = body["error_code"], size(text)
+            call.code, call.message, call.size = body["error_code"], body["error"], size(text)
         return ToolResult(
             content=[TextContent(type="text", text=text)],
             structured_content=body if self._structured else None,
@@ -231,7 +231,7 @@ def create_server(settings: Settings, app: App | None = None, reports: Reports |
     domains = domains_named(settings.domains)
     listed = shown_tools(settings, domains)
     app = app or App(settings)
-    reports = reports or Reports(*sinks(app))
+    reports = reports or call_log.reports(app)
 
     @asynccontextmanager
     async def lifespan(_: FastMCP[Any]) -> AsyncIterator[dict[str, Any]]:

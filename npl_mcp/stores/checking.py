@@ -74,6 +74,7 @@ _READERS: Mapping[tuple[str, str], Callable[[Any], bool]] = {
     ("access_token", "libraries"): _json,
     ("access_token", "pushes"): _json,
     ("tool_call", "taken"): _json,
+    ("tool_call", "absent"): _json,
     ("event", "data"): lambda value: isinstance(json_of(value, ""), dict),
     ("worklog_entry", "data"): _json,
     ("worklog_entry", "tags"): _json,

@@ -6,8 +6,8 @@ or libraries shows only the caller's own calls.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated, cast, get_args
 
 from npl_mcp.app.app import App
@@ -15,7 +15,7 @@ from npl_mcp.app.call_reports import identity
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.paging import Slice
 from npl_mcp.stores.base.values import filled
-from npl_mcp.stores.calls import KEPT_DAYS, MAX_CALLS, CallEntry, CallFilter, Chosen, Figures, Sort, Span
+from npl_mcp.stores.calls import KEPT_DAYS, MAX_CALLS, CallFilter, Chosen, LoggedCall, Sort
 from npl_mcp.tools.contract.parameters import Name
 from npl_mcp.tools.contract.spec import not_listed
 
@@ -34,33 +34,19 @@ class CallList:
     :param recording: setting of the log: ``off``, ``on`` or ``contexts``.
     :param days: days for which the log has calls.
     :param most: maximum number of calls in the log.
+    :param callers: names of all callers.
+    :param tools: names of all called tools.
     """
 
-    items: Sequence[CallEntry]
+    items: Sequence[LoggedCall]
     total: int
     limit: int
     offset: int
     recording: str
     days: int
     most: int
-
-
-@dataclass(frozen=True, slots=True)
-class CallFigures:
-    """Sums over calls.
-
-    :param total: sums over all calls.
-    :param spans: sums by hour or day.
-    :param percentiles: median and 95th percentile of microseconds (``micros``) and tokens (``used``).
-    :param callers: names of callers.
-    :param tools: names of called tools.
-    """
-
-    total: Figures
-    spans: Mapping[str, Figures]
-    percentiles: Mapping[str, tuple[int, ...]]
-    callers: tuple[str, ...]
-    tools: tuple[str, ...]
+    callers: Sequence[str]
+    tools: Sequence[str]
 
 
 def calls_list(
@@ -80,27 +66,9 @@ def calls_list(
     column = cast("Sort", checks.choice(sort.removeprefix("-"), "sort", get_args(Sort)))
     seen, part = _visible(app, who, tool, chosen), Slice.parse(limit, offset)
     page = app.stores.calls.list(seen, part, column, rising=not sort.startswith("-"))
-    return filled(CallList, page, recording=app.settings.log_calls, days=KEPT_DAYS, most=MAX_CALLS)
-
-
-def calls_figures(
-    app: App,
-    who: Who = None,
-    tool: Tool = None,
-    chosen: Annotated[Chosen | None, "Only calls of this kind"] = None,
-    span: Span = "day",
-) -> CallFigures:
-    """Sum up logged calls by day or hour.
-
-    :param span: ``hour`` or ``day``.
-    :returns: sums over calls.
-    :raises InvalidRequestError: an argument is invalid.
-    """
-    seen, calls = _visible(app, who, tool, chosen), app.stores.calls
-    spans = calls.figures(seen, span)
-    names = [field.name for field in fields(Figures)]
-    total = Figures(**{name: sum(getattr(part, name) for part in spans.values()) for name in names})
-    return CallFigures(total, spans, calls.percentiles(seen), *calls.callers(_visible(app)))
+    callers, tools = app.stores.calls.callers(_visible(app))
+    more = {"recording": app.settings.log_calls, "days": KEPT_DAYS, "most": MAX_CALLS}
+    return filled(CallList, page, **more, callers=callers, tools=tools)
 
 
 def _visible(
@@ -118,4 +86,4 @@ def _visible(
     return CallFilter(sight.domains, tool, owner, who, chosen)
 
 
-TOOLS = (*not_listed(calls_list, calls_figures),)
+TOOLS = (*not_listed(calls_list),)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from npl_mcp.app import call_log
 from npl_mcp.config.settings import Settings
 from npl_mcp.stores.base.paging import Slice
-from npl_mcp.stores.calls import CallFilter
+from npl_mcp.stores.calls import CallFilter, LoggedCall
 from npl_mcp.stores.data_folder import Stores
 from tests import engines
-from tests.conftest import calls
+from tests.conftest import calls, envelope, with_client
 
 LOAD = [("npl_load_tailored", {"file": "guide.md", "context": "how to begin"})]
 
@@ -24,18 +27,16 @@ def logged(settings: Settings, docs: Path) -> Settings:
     return replace(settings, log_calls="on")
 
 
-def rows(settings: Settings) -> list[tuple[str, str | None]]:
-    stores = engines.stores(settings.data_folder)
-    found = stores.calls.list(CallFilter(), Slice(100, 0)).items
-    stores.close()
-    return [(one.tool, one.context) for one in found]
+def rows(settings: Settings) -> list[LoggedCall]:
+    with closing(engines.stores(settings.data_folder)) as stores:
+        return list(stores.calls.list(CallFilter(), Slice(100, 0)).items)
 
 
 def test_what_is_left_is_written_when_the_server_ends(logged: Settings) -> None:
     """A context is kept by who asks for that alone."""
     assert calls(logged, LOAD)[0]["success"]
     calls(replace(logged, log_calls="contexts"), LOAD)
-    assert rows(logged) == [("npl_load_tailored", "how to begin"), ("npl_load_tailored", None)]
+    assert [call.context for call in rows(logged)] == ["how to begin", None]
 
 
 def test_no_call_waits_for_the_database(logged: Settings) -> None:
@@ -60,3 +61,58 @@ def test_calls_that_are_too_many_are_left_out(logged: Settings, monkeypatch: pyt
     monkeypatch.setattr(call_log, "PAUSE_SECONDS", 60.0)
     assert [one["success"] for one in calls(logged, LOAD * 5)] == [True] * 5
     assert len(rows(logged)) == 2
+
+
+FAILING: dict[str, tuple[str, dict[str, Any]]] = {
+    "an invalid argument": ("npl_load_tailored", {"file": "", "context": "how to begin"}),
+    "a missing file": ("npl_load_tailored", {"file": "guise.md", "context": "how to begin \0\ud800"}),
+    "a long argument": ("chat_send_message", {"room_id": 1, "message": "how to begin " * 100_000}),
+    "an unknown tool": ("npl_lode", {"context": ["how to begin"] * 1_000}),
+}
+
+
+@pytest.mark.parametrize("case", FAILING)
+def test_a_failed_call_has_its_reason(logged: Settings, case: str) -> None:
+    """Its arguments are stored shortened, and only with contexts."""
+    answer = calls(logged, [FAILING[case]])[0]
+    calls(replace(logged, log_calls="contexts"), [FAILING[case]])
+    full, bare = rows(logged)
+    for row in (full, bare):
+        assert (row.error, row.message) == (answer["error_code"], answer["error"][:1_000])
+    assert full.arguments is not None
+    assert "how to begin" in full.arguments
+    assert len(full.arguments) <= 1_000
+    assert (bare.arguments, bare.context) == (None, None)
+
+
+def test_words_that_no_section_has_are_logged(logged: Settings) -> None:
+    calls(replace(logged, log_calls="contexts"), [("npl_load_tailored", {"context": "zzyzx quokka"})])
+    (row,) = rows(logged)
+    assert (row.outcome, sorted(row.absent or ())) == ("nothing", ["quokka", "zzyzx"])
+
+
+FOLLOWING: dict[str, tuple[dict[str, Any], int | None]] = {
+    "an offered section": ({"selectors": ["OFFERED"]}, 1),
+    "under an old name": ({"sections": ["## Part", "OFFERED"]}, 1),
+    "another section": ({"selectors": ["# Siphons"]}, None),
+    "a question": ({"context": "OFFERED"}, None),
+}
+
+
+@pytest.mark.parametrize("case", FOLLOWING)
+def test_a_call_for_an_offered_section_is_marked(logged: Settings, docs: Path, case: str) -> None:
+    """Each offer counts once."""
+    parts = "".join(f"## Part {number}\n\nThe siphon lifts water.\n\n" for number in range(9))
+    (docs / "siphons.md").write_text(f"# Siphons\n\n{parts}", encoding="utf-8")
+    arguments, expected = FOLLOWING[case]
+
+    async def ask(client: Any) -> None:
+        question = {"file": "siphons.md", "context": "siphon", "token_budget": 200}
+        answer = envelope(await client.call_tool("npl_load_tailored", question))
+        offered = answer["data"]["request_more"][0]
+        following = json.loads(json.dumps(arguments).replace("OFFERED", offered))
+        for _ in range(2):
+            await client.call_tool("npl_load_tailored", {"file": "siphons.md", **following})
+
+    with_client(logged, ask)
+    assert [row.followed for row in rows(logged)] == [None, expected, None]

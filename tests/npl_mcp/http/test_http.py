@@ -309,6 +309,7 @@ def test_calls_are_counted(server: Running) -> None:
     assert more("npl_suggestions_total") == sum(
         len(one.data["data"]["suggestions"]) for one in (first, second)
     )
+    assert more("npl_suggestions_followed_total") == 1
     assert more('npl_cache_total{source="memory"}') >= 1
     assert after["npl_calls_in_flight"] == 0
 
