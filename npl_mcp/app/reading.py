@@ -1,28 +1,22 @@
 """Memory of the sections that callers have read; each later change of their text is reported once.
 
-A caller's memory holds a digest of each line, and forgets the oldest documents first. A call compares the
+A caller's memory holds a digest of each section, and forgets the oldest sections first. A call compares the
 states of a few documents, and reads only those that have changed.
 """
 
 from __future__ import annotations
 
-import os
-import re
 import threading
-from array import array
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from difflib import SequenceMatcher
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
-from zlib import crc32
 
-from cachetools import LRUCache
+from cachetools import FIFOCache, LRUCache
 
-from npl_index.answer.document_set import DocumentSet
-from npl_index.answer.values import Tailored
+from npl_index.answer.document_set import AnswerUnit, DocumentSet
 from npl_index.errors import DocumentError, NotFoundError, NPLError
 from npl_index.library.documents import Fingerprint, Found
-from npl_index.markdown.sections import SectionTree, Span
+from npl_index.markdown.sections import SectionTree, digest_of
 from npl_index.selectors.grammar import compile_selector
 from npl_index.selectors.selection import select
 
@@ -31,142 +25,114 @@ CALLER_BYTES = 64 * 1024
 """Size of one caller's memory."""
 
 LOOKS = 20
-"""Files whose state a call compares, besides those that it reads: a comparison takes some microseconds."""
+"""Documents whose state a call compares: a comparison takes some microseconds."""
 
 _ENTRY_BYTES = 200
-_PIECE = re.compile(r"\[lines=[0-9]{1,9}-[0-9]{1,9}\]$")
-
-Place = tuple[str, str]
-"""Path of a root, and of a document below it."""
 
 
-@dataclass
-class HeldDocument:
-    """A document of which a caller has read sections.
+@dataclass(frozen=True, slots=True)
+class ReadSection:
+    """A section as a caller has read it.
 
-    :param found: the document.
-    :param state: fingerprint of the document when it was read.
+    :param found: its document.
     :param names: names of the document in selectors.
-    :param sections: digests of the lines of each section, by selector.
+    :param selector: selector of the section.
+    :param state: fingerprint of the document with this text; ``None`` for a removed document.
+    :param digest: digest of the text; ``None`` for a removed section.
     """
 
     found: Found
-    state: Fingerprint
     names: tuple[str, ...]
-    sections: dict[str, array[int]] = field(default_factory=dict)
-
-    @property
-    def place(self) -> Place:
-        """Location of the document."""
-        return _place(self.found)
-
-    @property
-    def nbytes(self) -> int:
-        """Size in memory."""
-        return _ENTRY_BYTES + sum(_ENTRY_BYTES + 4 * len(lines) for lines in self.sections.values())
-
-
-@dataclass(frozen=True)
-class SectionChange:
-    """A section that has changed since a caller read it.
-
-    :param held: its document.
-    :param selector: selector of the section.
-    :param lines: digests of its current lines; empty if the section was removed.
-    """
-
-    held: HeldDocument
     selector: str
-    lines: array[int]
+    state: Fingerprint | None
+    digest: str | None
 
-    def __str__(self) -> str:
-        """Return the selector with the numbers of added and removed lines."""
-        before = self.held.sections[self.selector]
-        blocks = SequenceMatcher(None, before, self.lines, autojunk=False).get_matching_blocks()
-        same = sum(block.size for block in blocks)
-        return f"{self.selector} +{len(self.lines) - same} −{len(before) - same}"
+    @property
+    def document(self) -> tuple[str, str]:
+        """Path of the document's root, and of the document below it."""
+        return self.found.root.path, self.found.path
+
+
+def sections_of(
+    founds: Sequence[Found], documents: DocumentSet, kept: Iterable[AnswerUnit]
+) -> list[ReadSection]:
+    """Return the sections of an answer in the state that it was made from; a piece stands for its section.
+
+    :param founds: locations of the documents.
+    :param kept: units of the answer.
+    """
+    sections = []
+    for unit in kept:
+        number, index = unit.parts[0].place
+        tree, names = documents.tree(number), (documents.path(number), *documents.aliases[number])
+        selector = documents.selector((number, index), own=len(unit.parts) == 1)
+        state = documents.document(number).document.fingerprint
+        digest = _digest(tree, selector, index)
+        sections.append(ReadSection(founds[number], names, selector, state, digest))
+    return sections
 
 
 class ReadSections:
     """Memory of the sections that one caller has read; safe for several threads."""
 
-    def __init__(self, readers: Readers) -> None:
-        self._lock, self._readers, self._turn = threading.RLock(), readers, 0
-        self._held: LRUCache[Place, HeldDocument] = LRUCache(CALLER_BYTES, lambda held: held.nbytes)
+    def __init__(self) -> None:
+        self._lock, self._turn = threading.RLock(), 0
+        self._read: FIFOCache[tuple[tuple[str, str], str], ReadSection] = FIFOCache(
+            CALLER_BYTES, lambda section: _ENTRY_BYTES + len(section.selector)
+        )
 
-    def changes(self, app: Any, founds: Sequence[Found] = ()) -> list[SectionChange]:
-        """Check some documents; return the sections that have changed since the caller read them.
-
-        :param founds: documents with known states; other files are looked at in turn.
-        """
-        if not self._held:
-            return []
+    def remember(self, sections: Iterable[ReadSection]) -> None:
+        """Remember sections as the caller has read them, and forget removed ones."""
         with self._lock:
-            present = self._readers.places(founds)
-            held = list(self._held.values())
-            stored = [(one, now) for one in held if not _is_file(one) and (now := present.get(one.place))]
-            files = [(one, one.found) for one in held if _is_file(one)]
-            self._turn = (self._turn + LOOKS) % len(files) if len(files) > LOOKS else 0
-            looked = (*stored, *(*files[self._turn :], *files[: self._turn])[:LOOKS])
-            return [change for one, now in looked for change in self._changed(app, one, now)]
-
-    def _changed(self, app: Any, held: HeldDocument, now: Found) -> Iterable[SectionChange]:
-        try:
-            state = app.documents.stat(now)
-            if state == held.state:
-                return ()
-            tree: SectionTree | None = app.indexed_document(now, state).collection.documents[0].tree
-        except (DocumentError, NotFoundError):
-            state, tree = held.state, None
-        changes = [
-            SectionChange(held, selector, _lines_of(tree, selector, held)) for selector in held.sections
-        ]
-        changed = [one for one in changes if one.lines != held.sections[one.selector]]
-        held.found = now
-        if not changed:
-            held.state = state
-        return changed
-
-    def told(self, changes: Iterable[SectionChange]) -> None:
-        """Update the remembered text of sections whose changes were reported."""
-        with self._lock:
-            for one in changes:
-                if one.lines:
-                    one.held.sections[one.selector] = one.lines
+            for section in sections:
+                key = section.document, section.selector
+                if section.digest is None:
+                    self._read.pop(key, None)
                 else:
-                    one.held.sections.pop(one.selector, None)
+                    self._read[key] = section
 
-    def remember(self, app: Any, founds: Sequence[Found], documents: DocumentSet, answer: Tailored) -> None:
-        """Remember the sections of an answer.
-
-        :param founds: locations of its documents.
-        """
-        numbers = {file: number for number, file in enumerate(documents.files)}
+    def changes(self, app: Any) -> list[ReadSection]:
+        """Return the present state of sections that have changed; documents are looked at in turn."""
         with self._lock:
-            for row in answer.sections:
-                number = numbers[row.file] if row.file else 0
-                found, tree = founds[number], documents.tree(number)
-                held = self._held.pop(_place(found), None)
-                names = (documents.files[number], *documents.aliases[number])
-                if held is None:
-                    held = HeldDocument(found, app.documents.stat(found), names)
-                span = Span(row.start_line - 1, row.end_line - 1)
-                selector = _PIECE.sub("", row.selector)
-                if selector != row.selector:  # the answer has a part; the whole is compared
-                    span = next(one.whole for one in tree.sections if one.own.stop > span.start)
-                held.sections.pop(selector, None)
-                held.sections[selector] = _digests(tree, [span])
-                while held.nbytes > CALLER_BYTES:
-                    del held.sections[next(iter(held.sections))]
-                self._held[held.place] = held
+            documents = self._by_document()
+            first = self._turn if self._turn < len(documents) else 0
+            self._turn = first + LOOKS
+            looked = [*documents[first:], *documents[:first]][:LOOKS]
+            return [change for read in looked for change in self._changed(app, read)]
+
+    def _by_document(self) -> list[list[ReadSection]]:
+        """Return the sections of each document."""
+        documents: dict[tuple[str, str], list[ReadSection]] = {}
+        for section in self._read.values():
+            documents.setdefault(section.document, []).append(section)
+        return list(documents.values())
+
+    def _changed(self, app: Any, read: Sequence[ReadSection]) -> Iterator[ReadSection]:
+        """Yield the present state of the changed ones among sections of one document."""
+        found, state = read[0].found, None
+        tree: SectionTree | None = None
+        try:
+            state = app.documents.stat(found)
+            if all(section.state == state for section in read):
+                return
+            tree = app.indexed_document(found, state).collection.documents[0].tree
+        except (DocumentError, NotFoundError):
+            pass
+        for section in read:
+            digest = None if tree is None else _present_digest(tree, section)
+            present = replace(section, state=state, digest=digest)
+            if digest == section.digest:
+                self.remember([present])
+            else:
+                yield present
 
     def record_own_edit(self, app: Any, file: str, selector: str) -> None:
         """Treat the caller's own edit of a section as reported."""
         with self._lock:
-            for held in [one for one in self._held.values() if file in one.names]:
-                changes = self._changed(app, held, held.found)
-                # After a deletion, the selector is that of the section above.
-                self.told(one for one in changes if not one.lines or _related(one.selector, selector))
+            own = [read for read in self._by_document() if any(file in section.names for section in read)]
+            changes = [change for read in own for change in self._changed(app, read)]
+            # After a deletion, the selector is that of the section above.
+            self.remember(one for one in changes if one.digest is None or _related(one.selector, selector))
 
 
 class Readers:
@@ -175,46 +141,31 @@ class Readers:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._readers: LRUCache[str, ReadSections] = LRUCache(CALLERS)
-        self._places: tuple[Sequence[Found], Mapping[Place, Found]] = ((), {})
 
     def of(self, caller: str) -> ReadSections:
         """Return a caller's memory."""
         with self._lock:
-            return self._readers.setdefault(caller, ReadSections(self))
-
-    def places(self, founds: Sequence[Found]) -> Mapping[Place, Found]:
-        """Return documents by their places; those of a set are the same object as long as it is the same."""
-        known, places = self._places
-        if known is not founds:
-            places = {_place(one): one for one in founds}
-            self._places = founds, places
-        return places
-
-
-def _place(found: Found) -> Place:
-    return found.root.path, found.path
-
-
-def _is_file(held: HeldDocument) -> bool:
-    return held.found.root.path.startswith(os.sep)
+            return self._readers.setdefault(caller, ReadSections())
 
 
 def _related(one: str, other: str) -> bool:
     return one.startswith(other) or other.startswith(one)
 
 
-def _lines_of(tree: SectionTree | None, selector: str, held: HeldDocument) -> array[int]:
-    """Return the digests of the lines that a selector selects now."""
-    if tree is None:
-        return array("I")
+def _present_digest(tree: SectionTree, section: ReadSection) -> str | None:
+    """Return the digest of a section's present text; ``None`` if the section was removed."""
     try:
-        selected = select((tree,), compile_selector(selector), names=[held.names])
+        selected = select((tree,), compile_selector(section.selector), names=[section.names])
     except NPLError:
-        return array("I")
-    return _digests(tree, [tree.sections[index].own for one in selected for index in one.sections])
+        return None
+    return _digest(tree, section.selector, selected[0].head)
 
 
-def _digests(tree: SectionTree, spans: Sequence[Span]) -> array[int]:
-    """Return a digest of each line that is not blank."""
-    lines = (line for span in spans for line in tree.text(span).split("\n") if line.strip())
-    return array("I", (crc32(line.encode("utf-8", "surrogatepass")) for line in lines))
+def _digest(tree: SectionTree, selector: str, index: int) -> str:
+    """Return the digest of a section's text.
+
+    :param selector: its selector; with a depth it selects only the section's own text.
+    """
+    section = tree.sections[index]
+    span = section.whole if compile_selector(selector).depth is None else section.own
+    return digest_of(tree.text(span).encode("utf-8", "surrogatepass"))
