@@ -42,7 +42,7 @@ DOCUMENTS = DocumentSet(
     several=False,
     file="long.md",
     counts=lambda _: COUNTS,
-    counter=COUNTER,
+    count_with=lambda: COUNTER,
 )
 WARM = {
     "rank-bm25 get_scores (peer)": lambda: [

@@ -79,10 +79,10 @@ def load_tailored(
         several=len(indexed) > 1 or Path(path).is_dir(),
         file=os.fspath(path),
         counts=counts,
-        counter=counter,
+        count_with=lambda: counter,
         unreadable=unreadable,
     )
-    return write(request, documents, Form()).value
+    return write(request, documents, Form()).written.value
 
 
 def section_index(

@@ -114,7 +114,7 @@ class DocumentSet:
     :param several: whether answers name the file of each section, and the content marks the start of files.
     :param file: name of all documents in the answer.
     :param counts: returns the token counts of a document by its index in the collection.
-    :param counter: counter of other texts.
+    :param count_with: returns the counter of other texts.
     :param unreadable: reasons for requested files that are not in the collection.
     :param missing: number of requested files that are not in the collection yet.
     :param files: name of each document in answers; by default its path below its root.
@@ -125,13 +125,14 @@ class DocumentSet:
     :param tag: nonce of marks, see :func:`npl_index.answer.marks.tag_for`.
     :param wanted: index terms of the request with their weights; a large section is cut around them.
     :param clock: time limit for selecting, counting and cutting.
+    :param changed: selectors of sections to report as changed.
     """
 
     collection: Collection
     several: bool
     file: str
     counts: Callable[[int], TokenCounts]
-    counter: TokenCounter
+    count_with: Callable[[], TokenCounter]
     unreadable: tuple[str, ...] = ()
     missing: int = 0
     files: Sequence[str] = ()
@@ -141,7 +142,13 @@ class DocumentSet:
     tag: str = ""
     wanted: tuple[tuple[str, float], ...] = ()
     clock: Deadline = NO_DEADLINE
+    changed: tuple[str, ...] | None = None
     _known: dict[Hashable, object] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    @property
+    def counter(self) -> TokenCounter:
+        """The counter of other texts than sections."""
+        return self.count_with()
 
     def once(self, key: Hashable, work: Callable[[], T]) -> T:
         """Return the result of some work, cached by a key.

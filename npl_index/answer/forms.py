@@ -27,7 +27,7 @@ from typing import Any
 
 from npl_index.answer.assembling import digest, pointer, row, selector
 from npl_index.answer.document_set import AnswerUnit, DocumentSet, SectionPart
-from npl_index.answer.marks import in_mark, note
+from npl_index.answer.marks import change_marks, in_mark, note
 from npl_index.answer.values import Guide, Pointer, RankedSection, Suggestion, Tailored
 from npl_index.tokens.counting import starts_token
 from npl_index.tokens.sections import dumped, escaped_tokens
@@ -203,7 +203,7 @@ class Markdown(Form):
         self, answer: Tailored, documents: DocumentSet, kept: Sequence[AnswerUnit], guide: Guide = NO_GUIDE
     ) -> str:
         """Return the texts under their marks."""
-        pieces: list[str] = []
+        pieces = [change_marks(answer.changed or ())]
         seen: set[int] = set()
         for unit in kept:
             pieces.append(_mark(documents, unit, by_path=unit.document not in seen))

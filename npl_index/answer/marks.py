@@ -59,6 +59,11 @@ def note(text: str, tag: str) -> str:
     return f"{begin}{text}{end}" if text.endswith("\n") else f"{begin}{text} {end}"
 
 
+def change_marks(selectors: Sequence[str]) -> str:
+    """Return the marks that name sections which have changed since the caller read them."""
+    return "".join(note(f"changed since you read it: {in_mark(selector)}", "") for selector in selectors)
+
+
 def mark(path: str, tag: str) -> str:
     """Return the line before a file's text, an HTML comment; the path cannot end it.
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from npl_index.answer.assembling import Known, choose, content_of, row, selected_lines
 from npl_index.answer.document_set import AnswerUnit, DocumentSet
-from npl_index.answer.forms import Form, Json, Markdown, Prices
+from npl_index.answer.forms import Form, Json, Markdown, Prices, partial_note
 from npl_index.answer.packing import (
     BEST,
     MORE_POINTERS,
@@ -147,7 +147,7 @@ def tailor(
     :param companions: record of sections that earlier calls requested together; this call is added.
     :raises SectionNotFoundError: no selector matches.
     """
-    return write(request, documents, Json(), weights=weights, companions=companions).value
+    return write(request, documents, Json(), weights=weights, companions=companions).written.value
 
 
 def write(
@@ -157,7 +157,7 @@ def write(
     *,
     weights: Weights = DEFAULT_WEIGHTS,
     companions: Companions | None = None,
-) -> Written[Tailored]:
+) -> Answered:
     """Answer a request like :func:`tailor`, in a form.
 
     :param form: form of the text, which the budget limits.
@@ -167,7 +167,7 @@ def write(
         found = find(request, documents, weights)
         answered = answer(request, found, documents, form, companions)
     companions.record(documents.collection, found.used)
-    return answered.written
+    return answered
 
 
 class Answered(NamedTuple):
@@ -224,6 +224,7 @@ def _pack_and_write(
     not_found, unreadable = remarks(found.failures, documents.unreadable, token_budget, prices)
     made = partial(
         Tailored,
+        changed=documents.changed,
         token_counter=documents.counter.name if request.explain or not form.lean else None,
         file=documents.file,
         mark=documents.tag if documents.several and documents.tag else None,
@@ -289,8 +290,9 @@ def find(request: TailorRequest, documents: DocumentSet, weights: Weights) -> Fi
     """
     keywords = extract_keywords(request.context)
     scope = documents.scope() if request.selectors or request.exclude else None
-    selections, failures = _selected(scope, "selectors", request.selectors)
-    excluded, others_failed = _selected(scope, "exclude", request.exclude)
+    missing = documents.missing
+    selections, failures = _selected(scope, "selectors", request.selectors, missing)
+    excluded, others_failed = _selected(scope, "exclude", request.exclude, missing)
     known = selected_lines(documents, excluded)
     query = Query(keywords, request.topics)
     ranking = rank(documents.collection, query, weights=weights)
@@ -357,9 +359,12 @@ def _terms(
 
 
 def _selected(
-    scope: Scope | None, parameter: str, selectors: Sequence[Selector]
+    scope: Scope | None, parameter: str, selectors: Sequence[Selector], missing: int
 ) -> tuple[list[Selected], tuple[str, ...]]:
-    """Evaluate all selectors; failures are returned unless all fail."""
+    """Evaluate all selectors; failures are returned unless all fail.
+
+    :param missing: number of files that are not indexed yet, which may have the sections.
+    """
     selected: list[Selected] = []
     failures: list[SectionNotFoundError] = []
     for one in selectors:
@@ -370,7 +375,9 @@ def _selected(
             message = error.message if parameter == "selectors" else f"{parameter}: {error.message}"
             failures.append(SectionNotFoundError(message, near=error.near, hint=error.hint))
     if failures and not selected:
-        raise failures[0]
+        raise (
+            SectionNotFoundError(failures[0].message, hint=partial_note(missing)) if missing else failures[0]
+        )
     return selected, tuple(str(failure) for failure in failures)
 
 

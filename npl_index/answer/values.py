@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeVar
 
 T = TypeVar("T")
@@ -103,6 +103,7 @@ class RankedSection:
 class Tailored:
     """The answer.
 
+    :param changed: selectors of sections that have changed since the caller read them.
     :param content: text of the sections in document order.
     :param sections: sections of the content, most relevant first.
     :param suggestions: at most five suggested sections.
@@ -123,9 +124,9 @@ class Tailored:
     :param partial: true if the call did not wait for all files of the set.
     :param missing_files: number of files that are not indexed yet; ask again for them.
     :param ranking: all hits, best first; only with ``explain``, not counted against the budget.
-    :param changed: sections that changed since the caller read them, each with its added and removed lines.
     """
 
+    changed: tuple[str, ...] | None = field(default=None, kw_only=True)
     content: str
     sections: tuple[TailoredSection, ...]
     suggestions: tuple[Suggestion, ...]
@@ -144,7 +145,6 @@ class Tailored:
     partial: bool | None = None
     missing_files: int | None = None
     ranking: tuple[RankedSection, ...] | None = None
-    changed: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from cachetools import LRUCache, cachedmethod
 
@@ -63,21 +63,15 @@ FOR_PROGRAM: ContextVar[bool] = ContextVar("for_program", default=False)
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Gathered(IndexedSet):
-    """The documents of a request.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gathered(DocumentSet):
+    """The documents of a request, indexed.
 
-    :param several: whether the request names a set (a folder or a pattern), so that answers name files.
-    :param until: value of ``time.monotonic()`` at which the call has to give up.
-    :param files: unique name of each document in answers.
-    :param aliases: other names of each document in selectors.
+    :param founds: locations of the documents.
     :param exclude: sections of these documents that the caller already has.
     """
 
-    several: bool
-    until: float
-    files: Sequence[str]
-    aliases: Sequence[tuple[str, ...]]
+    founds: tuple[Found, ...]
     exclude: tuple[Selector, ...] = ()
 
 
@@ -111,6 +105,7 @@ class App(Files):
         visible = {name: source for name, source in sources.items() if sight.has_domain(_DOMAINS.get(name))}
         self.documents = Sources(self.library, visible)
         self._in_call = False
+        self._when_delivered: list[Callable[[], object]] = []
         self.agent = ""
         self._held: TokenCounter | None = None
         self._views: LRUCache[Path | Sight, App] = LRUCache(VIEWS)
@@ -183,8 +178,18 @@ class App(Files):
         """
         view = copy(self)
         view._in_call = True
+        view._when_delivered = []
         view.agent = self.state.process if agent is None else agent
         return view
+
+    def when_delivered(self, then: Callable[[], object]) -> None:
+        """Call a function once the answer of this call is complete, if it does not fail."""
+        self._when_delivered.append(then)
+
+    def delivered(self) -> None:
+        """Call the functions for a complete answer."""
+        for then in self._when_delivered:
+            then()
 
     def finished(self, call: Waiting[T]) -> Waiting[T] | T:
         """Wait for a call and return its result; in a call of the server, return the call itself."""
@@ -202,7 +207,7 @@ class App(Files):
             try:
                 return await answer()
             except DocumentChangedError:
-                continue
+                self._when_delivered.clear()
         return await answer()
 
     def gather(self, ref: DocumentRef) -> Gathered:
@@ -245,15 +250,34 @@ class App(Files):
                 await Long()
             until = time.monotonic() + self.settings.time_limit
             kept = IndexedSet(found, self.indexed_document(found[0], state).collection)
+        files = self.documents.names(kept.founds)
+        name = self._name_of(ref, files) if several else files[0]
+        clock = Deadline(name, until)
         aliases = self.documents.aliases(ref, kept.founds)
         if named:
             aliases = [
                 (*own, *named.get(document, ())) for document, own in zip(kept.founds, aliases, strict=True)
             ]
-        names = self.documents.names(kept.founds)
-        gathered = filled(Gathered, kept, several=several, until=until, files=names, aliases=aliases)
+        gathered = filled(
+            Gathered,
+            kept,
+            several=several,
+            file=name,
+            counts=self.counting(kept.collection, clock),
+            count_with=lambda: self.counter,
+            files=files,
+            aliases=aliases,
+            complete=several and not kept.missing and self._searches_all(ref, selectors),
+            digests=self.may_edit(ref),
+            clock=clock,
+        )
         excluded = tuple(selector for selector in exclude if self._may_be_in(gathered, selector))
         return replace(gathered, exclude=excluded) if excluded else gathered
+
+    def _name_of(self, ref: DocumentRef, files: Sequence[str]) -> str:
+        """Return the name of several documents in an answer: the requested one, else their roots."""
+        searched = ", ".join(root.label for root in self.library.searched)
+        return ref.file or ref.item or searched or ", ".join(files)
 
     def _may_be_in(self, gathered: Gathered, selector: Selector) -> bool:
         """Return whether a selector may select a section of these documents: it names no other document."""
@@ -262,6 +286,10 @@ class App(Files):
             return True
         elsewhere = () if any(name in own for own in gathered.aliases) else self.documents.find_called(name)
         return not elsewhere or not set(elsewhere).isdisjoint(gathered.founds)
+
+    def may_edit(self, ref: DocumentRef) -> bool:
+        """Return whether the settings allow edits of the files of a reference."""
+        return self.settings.write and not self.settings.unwritable and self.documents.is_file(ref)
 
     def _document_of(self, selector: Selector) -> tuple[Found, ...]:
         """Return the documents with the name in a selector."""
@@ -286,7 +314,7 @@ class App(Files):
         listed = self.documents.listed(found)
         states, gone = listed.there, tuple(f"{missing.path}: the file was removed" for missing in listed.gone)
         # The name of the only root denotes the same set as no name.
-        asked = None if ref is None or self.searches_all(ref, ()) else ref
+        asked = None if ref is None or self._searches_all(ref, ()) else ref
         # The states of a list of names are not cached: each list is requested only once or a few times.
         name = (asked, tuple(found) if ref is None else (listed.roots, listed.homes))
         kept = await self.state.sets.gather(
@@ -298,7 +326,7 @@ class App(Files):
         )
         return replace(kept, unreadable=(*kept.unreadable, *gone)) if gone else kept
 
-    def searches_all(self, ref: DocumentRef, selectors: Sequence[Selector]) -> bool:
+    def _searches_all(self, ref: DocumentRef, selectors: Sequence[Selector]) -> bool:
         """Return whether a request covers all documents that a request without a file covers."""
         if ref == DocumentRef():
             return not any(selector.document for selector in selectors)
@@ -320,47 +348,20 @@ class App(Files):
         """
         return Deadline(name, time.monotonic() + self.settings.time_limit)
 
-    def counting(
-        self, collection: Collection, clock: Deadline = NO_DEADLINE
-    ) -> tuple[TokenCounter, Callable[[int], TokenCounts]]:
-        """Return the counter, and its counts for each document of a collection."""
-        counter = self.counter
+    def counting(self, collection: Collection, clock: Deadline = NO_DEADLINE) -> Callable[[int], TokenCounts]:
+        """Return the token counts of each document of a collection."""
 
         @cache
         def counts(document: int) -> TokenCounts:
-            own = collection.documents[document]
+            own, counter = collection.documents[document], self.counter
             known = self.state.known_counts(own, counter, lambda: collection.tokens_of(document))
-            return TokenCounts(own.tree, counter, clock, known)
+            counted = TokenCounts(own.tree, counter, clock, known)
+            if len(collection.documents) == 1:
+                # A call about one file is often followed by another, which should not wait for its counts.
+                counted.count_ahead()
+            return counted
 
-        if len(collection.documents) == 1:
-            # A call about one file is often followed by another, which should not wait for its counts.
-            counts(0).count_ahead()
-        return counter, counts
-
-    def document_set(
-        self,
-        ref: DocumentRef,
-        gathered: Gathered,
-        selectors: Sequence[Selector] = (),
-        clock: Deadline = NO_DEADLINE,
-        **more: Any,
-    ) -> DocumentSet:
-        """Return the documents of a request with their names in an answer.
-
-        :param selectors: selectors of the request.
-        :param more: further fields.
-        """
-        counter, counts = self.counting(gathered.collection, clock)
-        complete = gathered.several and not gathered.missing and self.searches_all(ref, selectors)
-        more = {"counter": counter, "counts": counts, "complete": complete, "clock": clock, **more}
-        return filled(DocumentSet, gathered, **more)
-
-    def name_of(self, ref: DocumentRef, gathered: Gathered) -> str:
-        """Return the name of the documents in an answer: the name of a single one, or the requested name."""
-        if not gathered.several:
-            return gathered.files[0]
-        searched = ", ".join(root.label for root in self.library.searched)
-        return ref.file or ref.item or searched or ", ".join(gathered.files)
+        return counts
 
     def indexed_document(self, found: Found, fingerprint: Fingerprint) -> IndexedDocument:
         """Return the index of a document, from memory if the file is unchanged.

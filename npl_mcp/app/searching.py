@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, islice
 from typing import NamedTuple
@@ -301,7 +301,7 @@ def _section_hits(
             score_cutoff=0 if found.phrases else SCORE_CUTOFF,
             limit=limit,
         )
-        documents = _document_set(found, ref, gathered, ranking.coverage)
+        documents = _document_set(gathered, ranking.coverage)
         sections = [_Section(documents, hit.document, hit.section, hit.score.total) for hit in ranking.hits]
         holders = {phrase: _holders(phrase, sections, ranking.coverage) for phrase in found.phrases}
         absent = nowhere(documents, ranking.coverage)
@@ -329,16 +329,14 @@ def _section_hits(
     return _exact_first([section for _, section in best], kind, spelt, found.words)
 
 
-def _document_set(
-    found: SearchResult, ref: DocumentRef, gathered: Gathered, coverage: Coverage
-) -> DocumentSet:
+def _document_set(gathered: Gathered, coverage: Coverage) -> DocumentSet:
     """Return documents with their names in hits, the same as in pointers of a tailored load."""
     by_weight = sorted(zip(coverage.weights.tolist(), coverage.words, strict=True), reverse=True)
     rarest = by_weight[:_MAX_LINE_WORDS]
     wanted = {term: weight for weight, word in rarest for term in word.meant}
     for weight, word in rarest:
         wanted.setdefault(word.shown.lower(), weight * _EXACT_WEIGHT)
-    return found.app.document_set(ref, gathered, file="", wanted=tuple(wanted.items())[:_MAX_LINE_WORDS])
+    return replace(gathered, wanted=tuple(wanted.items())[:_MAX_LINE_WORDS])
 
 
 def _holders(phrase: str, sections: Sequence[_Section], coverage: Coverage) -> list[bool]:

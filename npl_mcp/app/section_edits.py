@@ -291,11 +291,6 @@ def own_section(app: App, file: str, selector: str) -> EditableSection:
     return EditableSection(target.label, text, section_digest(tree, index, whole=False))
 
 
-def may_edit(app: App, ref: DocumentRef) -> bool:
-    """Return whether the settings allow edits of the files of a reference."""
-    return app.settings.write and not app.settings.unwritable and app.documents.is_file(ref)
-
-
 def _single_section(selector: Selector, operation: str) -> Selector:
     """Return a selector of one section.
 

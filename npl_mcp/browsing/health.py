@@ -155,7 +155,7 @@ class _Checks:
     def __init__(self, app: App, relations: Relations) -> None:
         self._relations = relations
         collection = relations.gathered.collection
-        self._counts: Callable[[int], TokenCounts] = app.counting(collection, app.clock("the folder"))[1]
+        self._counts: Callable[[int], TokenCounts] = app.counting(collection, app.clock("the folder"))
         self._clock: Deadline = app.clock("the folder")
 
     def single(self, part: Sequence[int]) -> Iterator[Defect]:

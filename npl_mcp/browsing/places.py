@@ -93,7 +93,7 @@ def measured(app: App, gathered: Gathered) -> list[Measure]:
     collection = gathered.collection
     if len(gathered.founds) > (MAX_WHILE_INDEXING if gathered.missing else MAX_MEASURED):
         return list(map(Measure, collection.heading_counts()))
-    _, counts = app.counting(collection, app.clock("the folder"))
+    counts = app.counting(collection, app.clock("the folder"))
     result = []
     for number, parsed in enumerate(collection.documents):
         tokens = counts(number).total(range(len(parsed.tree.sections)))

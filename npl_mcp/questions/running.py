@@ -36,7 +36,6 @@ from npl_mcp.stores.base.errors import StorageError
 from npl_mcp.stores.base.folder import FILE, FOLDER, QUESTION_FOLDER, private_folder
 from npl_mcp.stores.base.paging import now
 from npl_mcp.tools.contract.responses import ENVELOPE, as_dict
-from npl_mcp.tools.npl import found_in
 
 MAX_ABOVE = 3
 """Named sections with a better rank than the right one."""
@@ -169,34 +168,34 @@ def _without_line(outcome: Outcome | None) -> Outcome | None:
 async def _asked(app: App, question: Question, ref: DocumentRef) -> Asked:
     request = TailorRequest.parse(context=question.text, default_budget=app.settings.token_budget)
     form: Form = Markdown() if app.settings.format == "markdown" else Json(*ENVELOPE)
-    async with found_in(app, ref, request) as (request, documents, _):
-        with documents.collection.reading():
-            found = find(request, documents, app.settings.weights)
-            made = answer(request, found, documents, form, Companions())
-            selected, wrong = _right(documents, question)
-            right = selected_lines(documents, [one for _, one in selected])
-            shown = [part for unit in made.packed.kept for part in unit.parts]
-            ranked = [(hit.document, hit.section) for hit in found.hits]
-            rank = next((number for number, place in enumerate(ranked, 1) if place in right), None)
-            if question.answers:
-                held = any(_overlap(part.lines, span) for part in shown for span in right.get(part.place, ()))
-                above = ranked[: min(MAX_ABOVE, rank - 1)] if rank else ranked[:MAX_ABOVE]
-            else:
-                held, above = not shown, [part.place for part in shown][:MAX_ABOVE]
-            outcome = Outcome(
-                question=question,
-                held=held,
-                rank=rank,
-                tokens=documents.counter.count(made.written.text),
-                verdict=found.evidence.verdict,
-                absent=found.evidence.absent,
-                above=tuple(documents.selector(one, own=True, by_path=True) for one in dict.fromkeys(above)),
-                wrong=wrong,
-            )
-            texts = map(made.documents.part_text, (part for part in shown if part.place in right))
-            places = ((text, documents.path(one.tree), one.head) for text, one in selected)
-            whole = "\n\n".join(map(documents.text, right))
-            return Asked(outcome, "\n\n".join(texts), whole, tuple(places))
+    documents = await app.gathered(ref, request.selectors)
+    with documents.collection.reading():
+        found = find(request, documents, app.settings.weights)
+        made = answer(request, found, documents, form, Companions())
+        selected, wrong = _right(documents, question)
+        right = selected_lines(documents, [one for _, one in selected])
+        shown = [part for unit in made.packed.kept for part in unit.parts]
+        ranked = [(hit.document, hit.section) for hit in found.hits]
+        rank = next((number for number, place in enumerate(ranked, 1) if place in right), None)
+        if question.answers:
+            held = any(_overlap(part.lines, span) for part in shown for span in right.get(part.place, ()))
+            above = ranked[: min(MAX_ABOVE, rank - 1)] if rank else ranked[:MAX_ABOVE]
+        else:
+            held, above = not shown, [part.place for part in shown][:MAX_ABOVE]
+        outcome = Outcome(
+            question=question,
+            held=held,
+            rank=rank,
+            tokens=documents.counter.count(made.written.text),
+            verdict=found.evidence.verdict,
+            absent=found.evidence.absent,
+            above=tuple(documents.selector(one, own=True, by_path=True) for one in dict.fromkeys(above)),
+            wrong=wrong,
+        )
+        texts = map(made.documents.part_text, (part for part in shown if part.place in right))
+        places = ((text, documents.path(one.tree), one.head) for text, one in selected)
+        whole = "\n\n".join(map(documents.text, right))
+        return Asked(outcome, "\n\n".join(texts), whole, tuple(places))
 
 
 def _overlap(one: Span, other: Span) -> bool:

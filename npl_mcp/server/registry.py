@@ -152,19 +152,21 @@ class BoundTool(Tool):
         if (who := identity()) is not None:
             arguments = acting(self._spec, arguments, who)
         call.arguments = arguments
-        checked = self._checked(arguments)
+        checked, app = self._checked(arguments), seen(self._app).in_call(agent())
         if request_id is None or self._spec.read_only:
-            data = await self._work(checked)
+            data = await self._work(app, checked)
         else:
             request = Request.parse(who.name if who else "", request_id, self.name, arguments)
-            data = await _once(self._app.database, request, self._work(checked))
+            data = await _once(self._app.database, request, self._work(app, checked))
         # Reports use no other values, which may be large.
         value = data.value if isinstance(data, Written) else data
         call.data = value if isinstance(value, Tailored | Hits) else None
-        return self._result(call, data, checked)
+        result = self._result(call, data, checked)
+        app.delivered()
+        return result
 
-    async def _work(self, checked: dict[str, Any]) -> Any:
-        data = self._spec(seen(self._app).in_call(agent()), **checked)
+    async def _work(self, app: App, checked: dict[str, Any]) -> Any:
+        data = self._spec(app, **checked)
         return await data if inspect.iscoroutine(data) else data
 
     def _checked(self, arguments: dict[str, Any]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ The page Ask calls these tools by name. Clients that show pages in a chat window
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Annotated
 
 from annotated_types import Ge, Le
@@ -20,7 +21,7 @@ from npl_mcp.app.waiting import limit_wait, waits
 from npl_mcp.browsing.places import HURRY
 from npl_mcp.tools.contract.responses import ENVELOPE
 from npl_mcp.tools.contract.spec import ToolSpec
-from npl_mcp.tools.npl import Count, File, Format, Item, Kind, companions, found_in, tailor_request
+from npl_mcp.tools.npl import Count, File, Format, Item, Kind, companions
 
 MAX_ROWS = 1_000
 """Rows of an answer; the page Ask shows 200."""
@@ -54,7 +55,15 @@ async def npl_audit(
     :raises NPLError: see :func:`~npl_mcp.tools.npl.npl_load_tailored`.
     """
     ref = DocumentRef(file, resource_type, item)
-    request = tailor_request(app, context, topics, selectors, token_budget, depth=depth, exclude=exclude)
+    request = TailorRequest.parse(
+        context=context,
+        topics=topics,
+        selectors=selectors,
+        exclude=exclude,
+        token_budget=token_budget,
+        depth=depth,
+        default_budget=app.settings.token_budget,
+    )
     asked = AuditRequest(tuple(open or ()), matching, section, offset, limit, matches)
     # A person sees what is ready.
     return await limit_wait(_audited(app, ref, request, asked, format), time.monotonic(), HURRY)
@@ -66,16 +75,10 @@ async def _audited(
     forms: dict[str, Form] = {"json": Json(*ENVELOPE), "markdown": Markdown()}
 
     async def answer() -> Audit:
-        async with found_in(app, ref, request) as (wanted, documents, _):
-            return audit(
-                wanted,
-                asked,
-                documents,
-                forms,
-                app.form(format),
-                weights=app.settings.weights,
-                companions=companions(app),
-            )
+        documents = await app.gathered(ref, request.selectors, request.exclude)
+        wanted, weights = replace(request, exclude=documents.exclude), app.settings.weights
+        form, known = app.form(format), companions(app)
+        return audit(wanted, asked, documents, forms, form, weights=weights, companions=known)
 
     return await app.unchanging(answer)
 
@@ -102,7 +105,13 @@ async def npl_ask(
     :raises NPLError: see :func:`~npl_mcp.tools.npl.npl_load_tailored`.
     """
     ref = DocumentRef(file)
-    request = tailor_request(app, context, topics, selectors, token_budget)
+    request = TailorRequest.parse(
+        context=context,
+        topics=topics,
+        selectors=selectors,
+        token_budget=token_budget,
+        default_budget=app.settings.token_budget,
+    )
     asked = AuditRequest(tuple(open or ()), matching, section, offset, matches=True)
     shown = await _audited(app, ref, request, asked, format)
     return Written(shown, shown.answers[shown.form].text)

@@ -18,7 +18,6 @@ from npl_index.markdown.front_matter import MAX_YAML
 from npl_index.markdown.front_matter import values as front_values
 from npl_index.markdown.links import slugs
 from npl_index.markdown.sections import SectionTree, Span
-from npl_index.markdown.state import Deadline
 from npl_index.ranking.indexing import ParsedDocument
 from npl_index.selectors.grammar import compile_selector
 from npl_index.selectors.selection import select
@@ -26,7 +25,7 @@ from npl_index.selectors.writing import qualified
 from npl_index.tokens.sections import TokenCounts
 from npl_mcp.app.app import App, Gathered
 from npl_mcp.app.document_sets import NotIndexedError
-from npl_mcp.app.section_edits import EditableSection, may_edit, own_section
+from npl_mcp.app.section_edits import EditableSection, own_section
 from npl_mcp.app.waiting import limit_wait, waits
 from npl_mcp.browsing import places
 from npl_mcp.browsing.health import CHECKS, HealthPage, examined
@@ -238,7 +237,7 @@ async def documents_look(
             folder = page(places.above(file, app.documents.find(ref)), (), error.files)
             return Look(folder=replace(folder, tokens=None))
         if not gathered.several:
-            return Look(file=_file_view(app, gathered, selector, offset, limit))
+            return Look(file=_file_view(gathered, selector, offset, limit))
         files, crumbs = places.measured(app, gathered), places.above(file, gathered.founds)
         folder = page(crumbs, tuple(places.entries(file, gathered, files)), gathered.missing)
         return Look(folder=replace(folder, unreadable=gathered.unreadable or None))
@@ -246,12 +245,11 @@ async def documents_look(
     return await app.unchanging(look)
 
 
-def _file_view(app: App, gathered: Gathered, selector: str | None, offset: int, limit: int) -> FileView:
+def _file_view(gathered: Gathered, selector: str | None, offset: int, limit: int) -> FileView:
     name = gathered.files[0]
     parsed = gathered.collection.documents[0]
     tree = parsed.tree
-    counter, counts = app.counting(gathered.collection, Deadline(name, gathered.until))
-    rows = _outline_rows(parsed, name, counts(0))
+    rows = _outline_rows(parsed, name, gathered.counts(0))
     if selector is not None:
         found = select((tree,), compile_selector(selector), names=[(name, *gathered.aliases[0])])
         offset = found[0].head
@@ -271,14 +269,14 @@ def _file_view(app: App, gathered: Gathered, selector: str | None, offset: int, 
         offset=offset,
         next=stop if stop < len(rows) else None,
         tokens=rows[0].tokens,
-        token_counter=counter.name,
+        token_counter=gathered.counter.name,
         words=top.whole_traits.word_count,
         traits=places.held(top.whole_traits),
         version=top.version,
         definitions=_definitions(tree),
         warnings=tuple(line + 1 for line in tree.doubtful_fences) or None,
         front={name: str(cell(value) or "") for name, value in fields.items()} or None,
-        editable=may_edit(app, DocumentRef(name)) or None,
+        editable=gathered.digests or None,
     )
 
 

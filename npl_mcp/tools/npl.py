@@ -5,29 +5,28 @@ The command line calls further tools by name, which are not listed.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from annotated_types import Ge
 
-from npl_index.answer.document_set import DocumentSet
-from npl_index.answer.forms import Form, Json, Markdown, partial_note
+from npl_index.answer.forms import Form, Json, Markdown
 from npl_index.answer.marks import mark, tag_for
 from npl_index.answer.overview import overview
 from npl_index.answer.suggestions import Companions
 from npl_index.answer.tailoring import TailorRequest, write
 from npl_index.answer.values import Tailored, Written
-from npl_index.errors import DocumentNotFoundError, InvalidRequestError, SectionNotFoundError
+from npl_index.errors import DocumentNotFoundError, InvalidRequestError
 from npl_index.items.loading import Loaded, LoadedItem, MissingItem, load, load_agent
-from npl_index.library.documents import DocumentRef, Found
-from npl_index.markdown.state import Deadline
+from npl_index.library.documents import DocumentRef
 from npl_index.markdown.traits import CONDITIONS, TraitFilter
 from npl_mcp.app.app import App
 from npl_mcp.app.call_reports import identity
 from npl_mcp.app.document_sets import NotIndexedError
-from npl_mcp.app.section_edits import EditedSection, Operation, may_edit, update_section
+from npl_mcp.app.reading import sections_of
+from npl_mcp.app.section_edits import EditedSection, Operation, update_section
 from npl_mcp.app.waiting import waits
 from npl_mcp.stores.base.values import filled
 from npl_mcp.tools.contract.changed import report_changes
@@ -204,9 +203,8 @@ async def npl_section_index(
 
     async def answer() -> IndexReply | Written[IndexReply]:
         gathered = await app.gathered(ref)
-        told = report_changes(app, gathered.founds, request.budget)
-        less = replace(request, budget=told.rest(request.budget))
-        return told.before(section_index(app, ref, gathered, less))
+        changed = report_changes(app, request.budget)
+        return section_index(app, ref, replace(gathered, changed=changed), request)
 
     return await app.unchanging(answer)
 
@@ -250,40 +248,32 @@ async def npl_load_tailored(
     """
     ref = DocumentRef(file, resource_type, item)
     context, named = question_in(app, context), [*(selectors or ()), *(sections or ())]
-    more = {"depth": depth, "explain": explain, "exclude": exclude}
-    request = tailor_request(app, context, topics, named, token_budget, **more)
+    request = TailorRequest.parse(
+        context=context,
+        topics=topics,
+        selectors=named,
+        exclude=exclude,
+        token_budget=token_budget,
+        depth=depth,
+        explain=explain,
+        default_budget=app.settings.token_budget,
+    )
     form: Form = Markdown() if app.form(format) == "markdown" else Json(*ENVELOPE)
     return await written(app, ref, request, form)
-
-
-def tailor_request(
-    app: App,
-    context: str | None,
-    topics: Sequence[str] | None,
-    selectors: Sequence[str] | None,
-    token_budget: int | None,
-    **more: Any,
-) -> TailorRequest:
-    """Check a request; the default budget is that of the server.
-
-    :param more: further arguments of :meth:`TailorRequest.parse`.
-    """
-    asked: dict[str, Any] = {"context": context, "topics": topics, "selectors": selectors, **more}
-    return TailorRequest.parse(**asked, token_budget=token_budget, default_budget=app.settings.token_budget)
 
 
 async def written(app: App, ref: DocumentRef, request: TailorRequest, form: Form) -> Written[Tailored]:
     """Return the answer to a request about documents, in a form."""
 
     async def answer() -> Written[Tailored]:
-        async with found_in(app, ref, request) as (wanted, documents, founds):
-            told = report_changes(app, founds, wanted.token_budget)
-            wanted = replace(wanted, token_budget=told.rest(wanted.token_budget))
-            answer = write(wanted, documents, form, weights=app.settings.weights, companions=companions(app))
-            answer = told.before(answer)
-            if app.reader is not None:
-                app.reader.remember(app, founds, documents, answer.value)
-            return answer
+        documents = await app.gathered(ref, request.selectors, request.exclude)
+        documents = replace(documents, changed=report_changes(app, request.token_budget))
+        wanted, weights = replace(request, exclude=documents.exclude), app.settings.weights
+        made = write(wanted, documents, form, weights=weights, companions=companions(app))
+        if app.reader is not None:
+            read = sections_of(documents.founds, made.documents, made.packed.kept)
+            app.when_delivered(partial(app.reader.remember, read))
+        return made.written
 
     return await app.unchanging(answer)
 
@@ -291,27 +281,6 @@ async def written(app: App, ref: DocumentRef, request: TailorRequest, form: Form
 def companions(app: App) -> Companions:
     """Return the sections that earlier calls requested together; empty if tokens separate callers."""
     return app.state.companions if identity() is None else Companions()
-
-
-@asynccontextmanager
-async def found_in(
-    app: App, ref: DocumentRef, request: TailorRequest
-) -> AsyncIterator[tuple[TailorRequest, DocumentSet, Sequence[Found]]]:
-    """Yield a request with its exclusions resolved, its documents, and their files.
-
-    :raises SectionNotFoundError: nothing is found; the hint says if files are not indexed yet.
-    """
-    gathered = await app.gathered(ref, request.selectors, request.exclude)
-    name = app.name_of(ref, gathered)
-    clock = Deadline(name, gathered.until)
-    digests = may_edit(app, ref)
-    documents = app.document_set(ref, gathered, request.selectors, clock, file=name, digests=digests)
-    try:
-        yield replace(request, exclude=gathered.exclude), documents, gathered.founds
-    except SectionNotFoundError as error:
-        if not gathered.missing:
-            raise
-        raise SectionNotFoundError(error.message, hint=partial_note(gathered.missing)) from None
 
 
 def npl_update_section(
@@ -369,7 +338,14 @@ async def content_tailored(
     :raises NPLError: see :func:`npl_load_tailored`.
     """
     ref = DocumentRef(file, resource_type, item)
-    request = tailor_request(app, context, topics, selectors, token_budget, depth=depth)
+    request = TailorRequest.parse(
+        context=context,
+        topics=topics,
+        selectors=selectors,
+        token_budget=token_budget,
+        depth=depth,
+        default_budget=app.settings.token_budget,
+    )
     return (await written(app, ref, request, Form())).value
 
 

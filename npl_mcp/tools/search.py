@@ -10,7 +10,7 @@ from typing import Annotated
 from annotated_types import Interval
 
 from npl_index.answer.forms import partial_note
-from npl_index.answer.marks import in_mark
+from npl_index.answer.marks import change_marks, in_mark
 from npl_index.answer.values import Written
 from npl_index.errors import MissingRequestError
 from npl_index.library.documents import DocumentRef
@@ -48,7 +48,7 @@ _GROUPS = {"message": "messages", "worklog": "worklogs", "artifact": "artifacts"
 class Hits:
     """A page of hits.
 
-    :param changed: sections that changed since the caller read them, each with its added and removed lines.
+    :param changed: selectors of sections that have changed since the caller read them.
     :param items: hits of documents, then of the other kinds, each best first. With several kinds, documents
         have at least half of the page, and the others share the rest evenly.
     :param total: number of all hits.
@@ -137,6 +137,7 @@ async def search(
         absent = {} if every.missing else every.absent or {}  # missing files may have the words
         items = [made() for made in islice(every.hits, page.offset, page.offset + page.limit)]
         return Hits(
+            changed=report_changes(app),
             items=tuple(sorted(items, key=lambda hit: list(KINDS).index(hit.kind))),
             total=sum(every.counts.values()),
             counts=every.counts,
@@ -150,9 +151,9 @@ async def search(
         )
 
     hits = await app.unchanging(found)
-    as_text = app.form(format) == "markdown"
-    answer = Written(hits, _hits_text(hits, words_of(text), app.counter)) if as_text else hits
-    return report_changes(app).before(answer)
+    if app.form(format) != "markdown":
+        return hits
+    return Written(hits, change_marks(hits.changed or ()) + _hits_text(hits, words_of(text), app.counter))
 
 
 def _hits_text(hits: Hits, words: Sequence[str], counter: TokenCounter) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from npl_index.answer.forms import partial_note
+from npl_index.answer.marks import change_marks
 from npl_index.answer.outline import OutlineNode, outline
 from npl_index.answer.outline_text import OutlineText, fold
 from npl_index.answer.values import Written
@@ -18,7 +19,6 @@ from npl_index.ranking.indexing import ParsedDocument
 from npl_index.selectors.writing import qualified
 from npl_index.tokens.counting import TokenCounter, count_tokens
 from npl_mcp.app.app import App, Gathered
-from npl_mcp.app.section_edits import may_edit
 from npl_mcp.tools.contract.responses import Reply, as_dict, encode
 
 _MAX_LINES = 8
@@ -30,7 +30,7 @@ _MAX_TRIES = 4
 class IndexReply:
     """The section tree of a document, or of each document of a set.
 
-    :param changed: sections that changed since the caller read them, each with its added and removed lines.
+    :param changed: selectors of sections that have changed since the caller read them.
     :param file: path of the document below its root, or the requested name of a set.
     :param path: the same as ``file``.
     :param item: requested item.
@@ -88,9 +88,7 @@ def section_index(
     app: App, ref: DocumentRef, gathered: Gathered, request: IndexRequest
 ) -> IndexReply | Written[IndexReply]:
     """Return the section tree of documents."""
-    name = app.name_of(ref, gathered)
-    clock = Deadline(name, gathered.until)
-    counter, counts = app.counting(gathered.collection, clock)
+    name, clock, counter = gathered.file, gathered.clock, gathered.counter
     depth = request.depth
     if depth is None and gathered.several and request.conditions == TraitFilter():
         depth = 0
@@ -102,12 +100,12 @@ def section_index(
         file = gathered.files[number]
         node, found = outline(
             tree,
-            counts(number),
+            gathered.counts(number),
             request.conditions,
             name=file if gathered.several else None,
             selector=partial(_selector, indexed, file),
             depth=depth,
-            digests=not gathered.several and may_edit(app, ref),
+            digests=not gathered.several and gathered.digests,
         )
         headings = gathered.collection.headings(number)
         total += headings
@@ -125,6 +123,7 @@ def section_index(
         unfolding=None if gathered.several else "a higher depth shows them",
     )
     reply = IndexReply(
+        changed=gathered.changed,
         file=name,
         path=name,
         item=ref.item,
@@ -143,8 +142,10 @@ def section_index(
     )
     if not request.as_text:
         return reply if request.budget is None else _folded(reply, request.budget, counter, clock)
-    written, nodes = replace(text, remarks=_remarks(reply)).write(request.budget, counter, clock)
-    return Written(replace(reply, sections=nodes), written)
+    marks = change_marks(reply.changed or ())
+    budget = request.budget and max(1, request.budget - counter.upper_bound(counter.count(marks)))
+    written, nodes = replace(text, remarks=_remarks(reply)).write(budget, counter, clock)
+    return Written(replace(reply, sections=nodes), marks + written)
 
 
 def _digest(app: App, ref: DocumentRef, gathered: Gathered) -> str | None:

@@ -41,7 +41,7 @@ def document_set(texts: Mapping[str, str], counter: TokenCounter | None = None) 
         several=len(texts) > 1,
         file="docs",
         counts=counts.__getitem__,
-        counter=counter,
+        count_with=lambda: counter,
     )
 
 

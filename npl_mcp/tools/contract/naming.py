@@ -44,7 +44,7 @@ def documents_named(app: App, text: str | None) -> tuple[NamedDocument, ...] | N
             gathered = app.gather(DocumentRef(file=name))
             if not gathered.several and len(found) < MAX_DOCUMENTS:
                 tree = gathered.collection.documents[0].tree
-                tokens = app.counting(gathered.collection)[1](0).total(tree.subtree(0))
+                tokens = gathered.counts(0).total(tree.subtree(0))
                 selector = document_name(gathered.files[0])
                 found[selector] = NamedDocument(selector, tokens)
     return tuple(found.values()) or None

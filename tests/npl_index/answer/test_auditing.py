@@ -41,7 +41,7 @@ def test_states_are_those_of_the_answer(documents: DocumentSet, form: str, budge
     """What is taken, and how much of it, is what the answer holds; the text is the answer's."""
     given = {"context": "oil the pump", "token_budget": budget}
     found = audited(documents, form, AuditRequest(matches=True), **given)
-    answer = write(TailorRequest.parse(**given), documents, FORMS[form])  # type: ignore[arg-type]
+    answer = write(TailorRequest.parse(**given), documents, FORMS[form]).written  # type: ignore[arg-type]
     assert found.answers[form].text == answer.text
     assert found.answers[form].tokens == documents.counter.count(answer.text)
     assert found.matches is not None
@@ -56,7 +56,7 @@ def test_states_are_those_of_the_answer(documents: DocumentSet, form: str, budge
 
 def test_ranks_and_parts_are_those_that_are_explained(documents: DocumentSet) -> None:
     request = TailorRequest.parse(context="oil the pump", topics=["pump rooms"], explain=True)
-    explained = write(request, documents, Json()).value.ranking
+    explained = write(request, documents, Json()).written.value.ranking
     found = audited(
         documents, asked=AuditRequest(matches=True), context="oil the pump", topics=["pump rooms"]
     )
@@ -129,7 +129,7 @@ def test_looking_is_not_remembered(documents: DocumentSet) -> None:
     write(request, documents, Json(), companions=companions)
     after = looked(one)
     assert after != before
-    assert after == write(one, documents, Json(), companions=companions).text
+    assert after == write(one, documents, Json(), companions=companions).written.text
 
 
 def test_a_request_that_nothing_matches_has_a_page(documents: DocumentSet) -> None:

@@ -37,7 +37,7 @@ def packed(
     units: Sequence[AnswerUnit] | None = None,
 ) -> Packed:
     """Pack all sections, the first one best."""
-    nothing = write(TailorRequest.parse(context="nothing like it"), on, form).value
+    nothing = write(TailorRequest.parse(context="nothing like it"), on, form).written.value
     numbers = range(1, len(on.tree(0).sections))
     units = units or [AnswerUnit((on.part((0, number)),), 1 - number / 100) for number in numbers]
     wanted = Material(units, most, (), frozenset({(0, 1)}), 4)

@@ -18,7 +18,7 @@ from tests.conftest import Call, Connect, with_client
 from tests.npl_mcp.http.http_server import Running, call, serving
 
 READ: dict[str, Any] = {"selectors": ["guide > ## Pruning"]}
-TOLD = "guide > ## Pruning +1 −1"
+TOLD = "guide > ## Pruning"
 
 
 def edit(docs: Path, old: str = "late winter", new: str = "early spring") -> None:
@@ -74,13 +74,12 @@ def test_other_callers_and_other_sections_are_not_told(
 
 
 def test_what_is_gone_or_moved_is_told(settings: Settings, docs: Path, call: Call) -> None:
-    """A section that is no longer there lost all its lines; blank lines and other sections do not count."""
+    """Surrounding blank lines and other sections do not count."""
     call("npl_load_tailored", **READ)
     edit(docs, "## Watering", "Moved down.\n\n\n## Watering")
     assert "changed" not in call("search", query="beans")["data"]
     edit(docs, "## Pruning", "## Cutting")
-    (line,) = call("search", query="beans")["data"]["changed"]
-    assert line.startswith("guide > ## Pruning +0 −")
+    assert call("search", query="beans")["data"]["changed"] == [TOLD]
     assert "changed" not in call("search", query="beans")["data"]
 
 
@@ -111,6 +110,38 @@ def test_a_change_is_told_within_the_budget(settings: Settings, docs: Path, call
         assert count("\n".join(lines)) <= 60
         told += lines
     assert len(told) == len(set(told)) == 12
+
+
+def test_a_section_grows_to_any_length(docs: Path, call: Call) -> None:
+    call("npl_load_tailored", **READ)
+    edit(docs, "late winter.\n", "late winter.\n" + "x\n" * 400_000)
+    assert call("search", query="beans")["data"]["changed"] == [TOLD]
+
+
+def test_a_piece_stands_for_its_section(docs: Path, call: Call) -> None:
+    """What is inserted above it moves its lines; they are not changed."""
+    words = "\n\n".join(f"The siphon lifts water over edge {number}." for number in range(200))
+    (docs / "siphons.md").write_text(f"# Siphons\n\n## Edges\n\n{words}\n\n### More\n", encoding="utf-8")
+    question = {"file": "siphons.md", "context": "siphon edge 40", "token_budget": 300}
+    (section,) = call("npl_load_tailored", **question)["data"]["sections"]
+    assert "[lines=" in section["selector"]
+    for old, new, changed in (
+        ("# Siphons\n", "# Siphons\n\nMoved down.\n", None),
+        ("edge 199", "edge 200", ["siphons > ## Edges [depth=0]"]),
+    ):
+        text = (docs / "siphons.md").read_text(encoding="utf-8")
+        (docs / "siphons.md").write_text(text.replace(old, new, 1), encoding="utf-8")
+        assert call("search", query="beans")["data"].get("changed") == changed
+
+
+def test_an_answer_that_is_refused_tells_nothing(docs: Path, connect: Connect, settings: Settings) -> None:
+    """The next one does."""
+    call = connect(replace(settings, max_body_bytes=20_000))
+    (docs / "long.md").write_text("# Long\n\n" + "Words. " * 5_000, encoding="utf-8")
+    call("npl_load_tailored", **READ)
+    edit(docs)
+    assert not call("npl_load_tailored", selectors=["long"])["success"]
+    assert call("search", query="beans")["data"]["changed"] == [TOLD]
 
 
 def test_the_setting_ends_it(settings: Settings, docs: Path, connect: Connect) -> None:
