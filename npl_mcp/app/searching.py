@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import chain, islice
 from typing import NamedTuple
 
@@ -102,10 +102,6 @@ class SearchHit:
     at: str | None = None
 
 
-Made = Callable[[], SearchHit]
-"""Function that returns a hit for an answer; it reads the text of a document."""
-
-
 @dataclass
 class SearchResult:
     """The result of a search, with its omissions.
@@ -133,7 +129,7 @@ class SearchResult:
     missing: int = 0
     not_searched: list[str] = field(default_factory=list)
     absent: dict[str, tuple[str, ...]] | None = None
-    hits: Iterable[Made] = ()
+    hits: Iterable[SearchHit] = ()
 
     def count(self, kind: str, number: int) -> None:
         """Record the number of hits of a kind."""
@@ -163,33 +159,36 @@ async def search(
     :param conditions: conditions of hits.
     """
     found = SearchResult(app, extract_keywords(query), phrases_of(query), words_of(query), conditions)
-    store = app.stores.searching
     if ref is not None:
         found.hits = _section_hits(found, "document", {ref: await app.gathered(ref)})
         return found
-    # Change requests that the caller may see are not hits of kind document as well, so they are always
-    # listed.
-    searched = [kind for kind in _SETS if kind in kinds and (not wanted or kind in wanted or kind == "cr")]
-    waits = {"document": conditions.seconds}
-    sets = {kind: await _sets(found, _SETS[kind], waits.get(kind, 1.0)) for kind in searched}
-    left_out = {found.absolute for gathered in sets.get("cr", {}).values() for found in gathered.founds}
-    finders: Mapping[str, Callable[[str], Iterable[Made]]] = {
-        "document": lambda kind: _section_hits(found, kind, sets[kind], left_out),
-        "message": lambda kind: _row_hits(found, kind, store.messages(found.words)),
-        "worklog": lambda kind: _row_hits(found, kind, store.worklog(found.words, app.project)),
+    searched = [kind for kind in kinds if not wanted or kind in wanted]
+    # Change requests that the caller may see are not hits of kind document as well.
+    crs: set[str] = set()
+    with suppress(NPLError):
+        crs = {request.absolute for request in app.documents.find(_CRS)} if "cr" in kinds else crs
+    hits: dict[str, Iterator[SearchHit]] = {}
+    for kind in searched:
+        seconds = conditions.seconds if kind == "document" else 1.0
+        sets = await _sets(found, _SETS.get(kind, ()), seconds)
         # Sections of artifacts that are Markdown, then artifacts by their names.
-        "artifact": lambda kind: chain(
-            _section_hits(found, kind, sets[kind]), _row_hits(found, kind, store.artifacts(found.words))
-        ),
-        "cr": lambda kind: _section_hits(found, kind, sets[kind]),
-    }
-    parts = {kind: finders[kind](kind) for kind in kinds if not wanted or kind in wanted}
-    found.hits = _mixed(parts)
+        sections = _section_hits(found, kind, sets, crs if kind == "document" else ())
+        hits[kind] = chain(sections, _row_hits(found, kind, _rows(found, kind)))
+    found.hits = _mixed(hits)
     return found
 
 
-def _mixed(parts: Mapping[str, Iterable[Made]]) -> Iterator[Made]:
-    left = {kind: iter(part) for kind, part in parts.items()}
+def _rows(found: SearchResult, kind: str) -> Sequence[Match]:
+    """Return the matching rows of a kind; empty for kinds without rows."""
+    store = found.app.stores.searching
+    if kind == "message":
+        return store.messages(found.words)
+    if kind == "worklog":
+        return store.worklog(found.words, found.app.project)
+    return store.artifacts(found.words) if kind == "artifact" else ()
+
+
+def _mixed(left: dict[str, Iterator[SearchHit]]) -> Iterator[SearchHit]:
     while left:
         for kind in list(left):
             taken = list(islice(left[kind], AT_A_TIME if kind == "document" else 1))
@@ -277,7 +276,7 @@ def _section_hits(
     kind: str,
     sets: Mapping[DocumentRef, Gathered],
     left_out: Collection[str] = (),
-) -> Iterator[Made]:
+) -> Iterator[SearchHit]:
     """Return the matching sections of sets of documents, best first.
 
     Sections with a quoted phrase come first; sections without any word as spelt come last.
@@ -354,16 +353,15 @@ def _terms(phrase: str) -> tuple[str, ...]:
 
 def _exact_first(
     sections: Iterable[_Section], kind: str, spelt: re.Pattern[str], words: Sequence[str]
-) -> Iterator[Made]:
+) -> Iterator[SearchHit]:
     """Yield sections with a word as spelt in the question, then the others; texts are read one by one."""
     others = []
     for section in sections:
-        made = partial(_section_hit, section, kind, words)
         if section.spells(spelt):
-            yield made
+            yield _section_hit(section, kind, words)
         else:
-            others.append(made)
-    yield from others
+            others.append(section)
+    yield from (_section_hit(section, kind, words) for section in others)
 
 
 def _section_hit(found: _Section, kind: str, words: Sequence[str]) -> SearchHit:
@@ -396,14 +394,14 @@ def _section_hit(found: _Section, kind: str, words: Sequence[str]) -> SearchHit:
     )
 
 
-def _row_hits(found: SearchResult, kind: str, matches: Sequence[Match]) -> list[Made]:
+def _row_hits(found: SearchResult, kind: str, matches: Sequence[Match]) -> Iterator[SearchHit]:
     end_if_abandoned()
     if len(matches) >= MAX_MATCHES:
         found.capped.append(kind)
     allowed = found.conditions.allow_record
     matches = [match for match in matches if allowed(f"{match.row.get('title', '')} {match.text}")]
     found.count(kind, len(matches))
-    return [partial(_row_hit, kind, match, found.words) for match in matches]
+    return (_row_hit(kind, match, found.words) for match in matches)
 
 
 def _row_hit(kind: str, match: Match, words: Sequence[str]) -> SearchHit:

@@ -135,7 +135,7 @@ async def search(
         only = None if ref == DocumentRef() else ref
         every = await find(app, text, visible_kinds(app), wanted, only, conditions)
         absent = {} if every.missing else every.absent or {}  # missing files may have the words
-        items = [made() for made in islice(every.hits, page.offset, page.offset + page.limit)]
+        items = list(islice(every.hits, page.offset, page.offset + page.limit))
         return Hits(
             changed=report_changes(app),
             items=tuple(sorted(items, key=lambda hit: list(KINDS).index(hit.kind))),
