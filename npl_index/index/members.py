@@ -153,7 +153,7 @@ class Update:
     @property
     def asked(self) -> list[FileTask]:
         """The files to read."""
-        return [task for _, task in self._asked.values()]
+        return [task for _, task in self._asked.copy().values()]
 
     @property
     def size(self) -> int:
@@ -226,7 +226,8 @@ class Update:
         :raises OvertakenError: another process replaced some of the documents.
         """
         numbers = self.numbers.copy()
-        numbers[[place for place, _ in self._asked.values()]] = 0
+        # Another thread may be writing entries.
+        numbers[[place for place, _ in self._asked.copy().values()]] = 0
         with self._database.reading():
             version, alone = self._versions()
             if dict(version) != self._seen:

@@ -174,10 +174,11 @@ class DocumentSets:
                         return self._begin(live, update, read, apart, whole)
                     changed = bool(update.asked)
                     self._index(update, read, apart)
-                    live.members = update.result()
-                    self._note_use(live.members, changed=changed)
-                    live.set = self._set_of(live.members, live, read)
-                    return live.set
+                    members = update.result()
+                    self._note_use(members, changed=changed)
+                    # An answer that finds other contents forgets both at any time.
+                    live.members, live.set = members, (current := self._set_of(members, live, read))
+                    return current
             raise AssertionError
 
     def _note_use(self, members: Members, *, changed: bool) -> None:

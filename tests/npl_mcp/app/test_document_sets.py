@@ -9,6 +9,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from contextlib import closing
@@ -321,6 +322,39 @@ def test_a_file_that_changes_while_an_answer_is_made(kept: Settings) -> None:
         _ = collection.documents[place].tree.source
     assert told(app) == fresh(kept)
     app.close()
+
+
+def test_a_set_that_is_forgotten_while_it_is_updated(kept: Settings) -> None:
+    """Answers from an earlier state find other contents, and make the server compare all files again."""
+    app = App(kept)
+    place = app.gather(DocumentRef(file=".")).files.index("part1/page001.md")
+    app.close()
+    app = App(kept)  # has none of the texts
+    before = app.gather(DocumentRef(file="."))
+    edit(kept.roots[0])
+    app.gather(DocumentRef(file="."))
+    done = threading.Event()
+
+    def look() -> None:
+        while not done.is_set():
+            with pytest.raises(UnreadableDocumentError):
+                _ = before.collection.documents[place]
+
+    readers = [threading.Thread(target=look) for _ in range(2)]
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for reader in readers:
+            reader.start()
+        for number in range(100):
+            put(kept.roots[0] / "part0" / "page000.md", f"# Page {number}\n")
+            assert app.gather(DocumentRef(file=".")).founds == before.founds
+    finally:
+        sys.setswitchinterval(usual)
+        done.set()
+        for reader in readers:
+            reader.join()
+        app.close()
 
 
 def test_what_sections_are_called_needs_no_file(kept: Settings) -> None:
