@@ -79,15 +79,15 @@ class TailorRequest:
     @classmethod
     def parse(
         cls,
-        *,
         context: str | None = None,
         topics: Sequence[str] | None = None,
         selectors: Sequence[str] | None = None,
-        exclude: Sequence[str] | None = None,
         token_budget: int | None = None,
+        default_budget: int = 0,
+        *,
+        exclude: Sequence[str] | None = None,
         depth: int | None = None,
         explain: bool = False,
-        default_budget: int = 0,
     ) -> TailorRequest:
         """Check a request and compile its selectors.
 

@@ -55,15 +55,8 @@ async def npl_audit(
     :raises NPLError: see :func:`~npl_mcp.tools.npl.npl_load_tailored`.
     """
     ref = DocumentRef(file, resource_type, item)
-    request = TailorRequest.parse(
-        context=context,
-        topics=topics,
-        selectors=selectors,
-        exclude=exclude,
-        token_budget=token_budget,
-        depth=depth,
-        default_budget=app.settings.token_budget,
-    )
+    budgets = token_budget, app.settings.token_budget
+    request = TailorRequest.parse(context, topics, selectors, *budgets, depth=depth, exclude=exclude)
     asked = AuditRequest(tuple(open or ()), matching, section, offset, limit, matches)
     # A person sees what is ready.
     return await limit_wait(_audited(app, ref, request, asked, format), time.monotonic(), HURRY)
@@ -105,13 +98,8 @@ async def npl_ask(
     :raises NPLError: see :func:`~npl_mcp.tools.npl.npl_load_tailored`.
     """
     ref = DocumentRef(file)
-    request = TailorRequest.parse(
-        context=context,
-        topics=topics,
-        selectors=selectors,
-        token_budget=token_budget,
-        default_budget=app.settings.token_budget,
-    )
+    default = app.settings.token_budget
+    request = TailorRequest.parse(context, topics, selectors, token_budget, default)
     asked = AuditRequest(tuple(open or ()), matching, section, offset, matches=True)
     shown = await _audited(app, ref, request, asked, format)
     return Written(shown, shown.answers[shown.form].text)

@@ -248,15 +248,9 @@ async def npl_load_tailored(
     """
     ref = DocumentRef(file, resource_type, item)
     context, named = question_in(app, context), [*(selectors or ()), *(sections or ())]
+    budgets = token_budget, app.settings.token_budget
     request = TailorRequest.parse(
-        context=context,
-        topics=topics,
-        selectors=named,
-        exclude=exclude,
-        token_budget=token_budget,
-        depth=depth,
-        explain=explain,
-        default_budget=app.settings.token_budget,
+        context, topics, named, *budgets, exclude=exclude, depth=depth, explain=explain
     )
     form: Form = Markdown() if app.form(format) == "markdown" else Json(*ENVELOPE)
     return await written(app, ref, request, form)
@@ -338,14 +332,8 @@ async def content_tailored(
     :raises NPLError: see :func:`npl_load_tailored`.
     """
     ref = DocumentRef(file, resource_type, item)
-    request = TailorRequest.parse(
-        context=context,
-        topics=topics,
-        selectors=selectors,
-        token_budget=token_budget,
-        depth=depth,
-        default_budget=app.settings.token_budget,
-    )
+    default = app.settings.token_budget
+    request = TailorRequest.parse(context, topics, selectors, token_budget, default, depth=depth)
     return (await written(app, ref, request, Form())).value
 
 
