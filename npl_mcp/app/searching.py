@@ -166,7 +166,7 @@ async def search(
     # Change requests that the caller may see are not hits of kind document as well.
     crs: set[str] = set()
     with suppress(NPLError):
-        crs = {request.absolute for request in app.documents.find(_CRS)} if "cr" in kinds else crs
+        crs = {cr.absolute for cr in app.documents.find(_SETS["cr"][0])} if "cr" in kinds else crs
     hits: dict[str, Iterator[SearchHit]] = {}
     for kind in searched:
         seconds = conditions.seconds if kind == "document" else 1.0
