@@ -276,8 +276,8 @@ class App(Files):
 
     def _name_of(self, ref: DocumentRef, files: Sequence[str]) -> str:
         """Return the name of several documents in an answer: the requested one, else their roots."""
-        searched = ", ".join(root.label for root in self.library.searched)
-        return ref.file or ref.item or searched or ", ".join(files)
+        named = ref.file or ref.item
+        return named or ", ".join(root.label for root in self.library.searched) or ", ".join(files)
 
     def _may_be_in(self, gathered: Gathered, selector: Selector) -> bool:
         """Return whether a selector may select a section of these documents: it names no other document."""
