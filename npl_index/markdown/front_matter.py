@@ -224,41 +224,22 @@ def _parse_yaml(source: str) -> dict[str, object]:
 
     source = with_line_feeds(source).rstrip() + "\n"
     try:
-        parsed = yaml.load(source, Loader=_strict_loader(typed=False))
+        parsed = yaml.load(source, Loader=_strict_loader())
     except yaml.YAMLError:
         return {}
     return {str(name): value for name, value in parsed.items()} if isinstance(parsed, dict) else {}
 
 
-def typed_values(source: str) -> object:
-    """Parse YAML to a value that JSON can hold; dates stay texts.
-
-    :raises ValueError: it is invalid, too deep, or uses anchors or aliases; the argument is the line, from 1.
-    """
-    import yaml
-
-    try:
-        return yaml.load(source, Loader=_strict_loader(typed=True))
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        raise ValueError(mark.line + 1 if mark else 1) from None
-
-
 @cache
-def _strict_loader(*, typed: bool) -> Any:
-    """Return the YAML loader: in Python, without anchors.
-
-    :param typed: also numbers, truth values and ``null``; otherwise every value is a text.
-    """
+def _strict_loader() -> Any:
+    """Return the YAML loader: in Python, without anchors; every value is a text."""
     import yaml
 
-    base: Any = yaml.SafeLoader if typed else yaml.BaseLoader
-
-    class StrictLoader(base):  # type: ignore[misc]
+    class StrictLoader(yaml.BaseLoader):
         depth = 0
 
         def compose_node(self, parent: Any, index: Any) -> Any:
-            event = self.peek_event()
+            event: Any = self.peek_event()  # type: ignore[no-untyped-call]
             self.depth += 1
             # With anchors and aliases a few bytes can stand for gigabytes.
             if self.depth > MAX_DEPTH or getattr(event, "anchor", None) is not None:
@@ -267,10 +248,6 @@ def _strict_loader(*, typed: bool) -> Any:
             self.depth -= 1
             return node
 
-    resolvers = base.yaml_implicit_resolvers.items()
-    StrictLoader.yaml_implicit_resolvers = {
-        first: [one for one in some if one[0] != "tag:yaml.org,2002:timestamp"] for first, some in resolvers
-    }
     return StrictLoader
 
 

@@ -31,7 +31,7 @@ from npl_mcp.app.document_sets import IndexedSet
 from npl_mcp.app.file_view import Files, lies_in, real_paths
 from npl_mcp.app.library_documents import LibraryDocuments
 from npl_mcp.app.reading import ReadSections
-from npl_mcp.app.sources import ArtifactDocuments, DocumentSource, SkillDocuments, Sources
+from npl_mcp.app.sources import ArtifactDocuments, DocumentSource, Sources
 from npl_mcp.app.state import SharedState
 from npl_mcp.app.waiting import Long, Waiting, waited
 from npl_mcp.config.settings import Settings
@@ -100,7 +100,6 @@ class App(Files):
             ArtifactDocuments.SCHEME: ArtifactDocuments(state.stores, limit, state.revisions),
             CrDocuments.SCHEME: CrDocuments(self.changes, limit),
             LibraryDocuments.SCHEME: LibraryDocuments(state.stores, limit, sight.has_library, state.listings),
-            SkillDocuments.SCHEME: SkillDocuments(self.library),
         }
         visible = {name: source for name, source in sources.items() if sight.has_domain(_DOMAINS.get(name))}
         self.documents = Sources(self.library, visible)

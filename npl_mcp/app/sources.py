@@ -28,13 +28,15 @@ from npl_index.library.catalog import Root
 from npl_index.library.documents import Document, DocumentRef, Fingerprint, Found, Library
 from npl_index.library.lazy import LazySequence
 from npl_index.library.listing import Listed
-from npl_index.library.references import MARKDOWN_SUFFIXES, has_suffix, near_names
+from npl_index.library.references import MARKDOWN_SUFFIXES, has_suffix
 from npl_index.library.roots import refuse_questions
-from npl_mcp.app import skills
 from npl_mcp.stores.artifact.artifacts import require_revision
 from npl_mcp.stores.base.database import Row
 from npl_mcp.stores.base.errors import RESTORE
 from npl_mcp.stores.data_folder import Stores
+
+REMOVED = {"skill": "give the path of the SKILL.md"}
+"""Schemes of earlier versions, each with what to write instead."""
 
 
 class DocumentSource(Protocol):
@@ -94,12 +96,11 @@ class Sources:
 
         A name without a scheme denotes a file, else a change request, else an artifact's file.
         """
-        source = self._source_of(name)
-        if source is not self._files:
+        if name.partition(":")[0] in {*self._schemes, *REMOVED}:
             with suppress(NPLError):
-                return source.find(DocumentRef(file=name))
+                return self._source_of(name).find(DocumentRef(file=name))
             return ()
-        every = (candidate.find_called(name) for candidate in (source, *self._schemes.values()))
+        every = (candidate.find_called(name) for candidate in (self._files, *self._schemes.values()))
         return next(filter(None, every), ())
 
     def is_set(self, ref: DocumentRef) -> bool:
@@ -161,7 +162,13 @@ class Sources:
         return sources[0].apart() if all(source is sources[0] for source in sources) else None
 
     def _source_of(self, name: str | None) -> DocumentSource:
+        """Return the source of a name.
+
+        :raises DocumentNotFoundError: its scheme was removed.
+        """
         scheme = (name or "").partition(":")[0]
+        if scheme in REMOVED:
+            raise DocumentNotFoundError(f"{scheme}: addresses are no longer served", hint=REMOVED[scheme])
         return self._schemes.get(scheme, self._files)
 
 
@@ -339,54 +346,6 @@ class ArtifactDocuments(StoredDocuments):
         """
         revision, data = self._stores.artifact.content(*_parse_name(found.path))
         return stored(found).document(data, revision.digest)
-
-
-class SkillDocuments(DocumentSource):
-    """Skills as documents: ``skill:NAME``, or the address of a skill, stands for all its Markdown.
-
-    :param library: library with their files.
-    """
-
-    SCHEME = skills.SCHEME
-
-    def __init__(self, library: Library) -> None:
-        self._library = library
-
-    def find(self, ref: DocumentRef) -> tuple[Found, ...]:
-        """Find the Markdown of a skill.
-
-        :raises DocumentNotFoundError: no skill has the name; ``near`` has similar names.
-        """
-        found = self._markdown_of((ref.file or "").partition(":")[2])
-        if not found:
-            near = near_names(
-                ref.file or "", (f"{self.SCHEME}:{skill.name}" for skill in skills.served(self._library))
-            )
-            raise DocumentNotFoundError(f"there is no skill {ref.file!r}", near=near)
-        return found
-
-    def find_called(self, name: str) -> tuple[Found, ...]:
-        """Find the ``SKILL.md`` of a skill with a name."""
-        return self._markdown_of(name)[:1]
-
-    def _markdown_of(self, name: str) -> tuple[Found, ...]:
-        wanted = name.removeprefix("//").removesuffix(f"/{skills.SKILL}")
-        for skill in skills.served(self._library):
-            if wanted in (skill.name, skill.place):
-                return tuple(file.found for file in skill.files if has_suffix(file.path, MARKDOWN_SUFFIXES))
-        return ()
-
-    def is_set(self, ref: DocumentRef) -> bool:
-        """Return whether a skill has several Markdown files."""
-        return len(self._markdown_of((ref.file or "").partition(":")[2])) > 1
-
-    def stat(self, found: Found) -> Fingerprint:
-        """Return the state of a file."""
-        return self._library.stat(found)
-
-    def read(self, found: Found) -> Document:
-        """Read a file."""
-        return self._library.read(found)
 
 
 class CurrentRevisions:

@@ -337,13 +337,6 @@ def corpus_folder() -> Path:
     return packaged if packaged.is_dir() else package.parent / "corpus"
 
 
-def skills_folder() -> Path:
-    """Return the folder of the skills that come with the package; see :func:`corpus_folder`."""
-    package = Path(__file__).resolve().parents[1]
-    packaged = package / "skills"
-    return packaged if packaged.is_dir() else package.parent / "plugin" / "skills"
-
-
 def _working_directory() -> Path:
     try:
         return Path.cwd()

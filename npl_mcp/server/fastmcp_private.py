@@ -64,18 +64,6 @@ async def _shorten(ctx: Any, call_next: Any) -> Any:
         raise MCPError(raised.error.code, shortened(text, MAX_REFUSAL), kept) from None
 
 
-def declare_extension(server: FastMCP[Any], identifier: str) -> None:
-    """Name an extension in the handshake of older protocol versions; the SDK removes all extensions there."""
-
-    async def declare(ctx: Any, call_next: Any) -> Any:
-        result = await call_next(ctx)
-        if ctx.method == "initialize":
-            result["capabilities"].setdefault("extensions", {})[identifier] = {}
-        return result
-
-    server._mcp_server.middleware.append(declare)
-
-
 class Sessions(StreamableHTTPSessionManager):
     """Ends the session with the longest idle time instead of refusing a new one.
 

@@ -37,7 +37,6 @@ TOOLS = [spec.name for spec in listed_tools()]
 GOOD = {"name": "npl_section_index", "arguments": {"depth": 1}}
 BAD = {"name": "npl_section_index", "arguments": {"nonsense": 1}}
 APP = "ui://npl/ask"
-SKILLS = ("sep-2640-skills-enumeration", "sep-2640-skills-manifest", "sep-2640-skills-directory")
 OUT_OF_TIME = "scenario-timeout"
 REFUSED = 5
 """The inspector's exit code for an answer that is marked as an error."""
@@ -144,24 +143,6 @@ def _reason(notes: Path, scenario: str) -> str:
     return "no reason given"
 
 
-def skills(revision: str) -> Callable[[Place], str]:
-    """Run the suite's scenarios of skills, which belong to an extension and to no revision."""
-
-    def check(place: Place) -> str:
-        script = place.installed.modules / "@modelcontextprotocol/conformance/dist/index.js"
-        passed = 0
-        for scenario in SKILLS:
-            which = ("--scenario", scenario, "--spec-version", revision, "--force")
-            done = place.run(place.installed.node, script, "server", "--url", place.url, *which)
-            found = re.search(r"Passed: (\d+)/\d+, (\d+) failed", done.out)
-            if found is None or int(found[2]):
-                raise CheckError(f"{scenario}: {done.words}")
-            passed += int(found[1])
-        return f"{passed} checks of {len(SKILLS)} scenarios"
-
-    return check
-
-
 def client(script: str, over: str, revision: str | None) -> Callable[[Place], str]:
     """Have a client list the tools and make a good and a bad call.
 
@@ -253,8 +234,6 @@ SUITES = (
     Suite(FORMER, 30, frozenset({"tools-call-sampling", "resources-subscribe", "resources-unsubscribe"})),
 )
 CHECKS: tuple[tuple[str, Callable[[Place], str]], ...] = (
-    (f"suite of skills, {FORMER}", skills(FORMER)),
-    (f"suite of skills, {REVISION}", skills(REVISION)),
     ("inspector --strict over stdio", strict("stdio")),
     (f"inspector --strict over HTTP, {FORMER}", strict("legacy")),
     (f"inspector --strict over HTTP, {REVISION}", strict("modern")),

@@ -23,8 +23,7 @@ SOURCES = (
 def expected_in_wheel() -> set[str]:
     """Return the names a wheel has, without those about itself: all files of the packages and the corpus."""
     packages = {name for package in PACKAGES for name in files_below(package)}
-    skills = {f"npl_mcp/{name.removeprefix('plugin/')}" for name in files_below("plugin/skills")}
-    return packages | skills | {f"npl_mcp/{name}" for name in files_below(CORPUS)}
+    return packages | {f"npl_mcp/{name}" for name in files_below(CORPUS)}
 
 
 def files_below(folder: str, base: Path = ROOT) -> Iterator[str]:

@@ -1,7 +1,4 @@
-"""``npl-load test`` and ``skill check``: find documents that miss a question, and skills that miss a rule.
-
-A test asks the questions of question files, and repairs documents with missed questions.
-"""
+"""``npl-load test``: ask the questions of question files, and repair documents with missed questions."""
 
 from __future__ import annotations
 
@@ -15,11 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from npl_index.errors import InvalidRequestError
 from npl_index.library.references import QUESTION_SUFFIXES, has_suffix
-from npl_mcp.app.file_view import Files
-from npl_mcp.app.skills import check, skills
 from npl_mcp.cli.commands.targets import AS_JSON
-from npl_mcp.cli.terminal.arguments import JSON, Commands, UsageError, option, repeated, switch
-from npl_mcp.cli.terminal.display import CommandResult, Display, counted, progress
+from npl_mcp.cli.terminal.arguments import Commands, UsageError, option, repeated, switch
+from npl_mcp.cli.terminal.display import Display, progress
 from npl_mcp.config.settings import Settings
 from npl_mcp.tools.contract.responses import as_dict
 
@@ -113,18 +108,3 @@ def _repair_lines(repairs: Sequence[Repair]) -> list[str]:
         lines += [f"   held: {text}" for text in repair.gained]
         lines += [f"   closer: {text}" for text in repair.closer]
     return lines
-
-
-@COMMANDS.add("skill check", option("words", "DIR", "folders with skills", nargs="*"), JSON)
-def _check(given: Namespace, _: object) -> CommandResult:
-    """Check front matter, sizes, links, names and descriptions of skills; exit with 1 on a problem."""
-    roots = tuple(Path(word).resolve() for word in given.words or ["."])
-    for root in roots:
-        if not root.is_dir():
-            given.parser.error(f"{root.name} is not a folder")
-    library = Files(replace(Settings.from_env(), roots=roots)).library
-    found = [{"file": file, "line": line, "problem": problem} for file, line, problem in check(library)]
-    lines = [f"{one['file']}:{one['line']}: {one['problem']}" for one in found]
-    count = sum(not one.is_bundled for one in skills(library))
-    text = f"{count} skill{'s' * (count != 1)}, {counted(lines)}"
-    return CommandResult(text, found, lines)

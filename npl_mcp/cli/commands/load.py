@@ -217,7 +217,6 @@ PROGRAM = Program(
     COMMANDS,
     (switch("--strict", help="exit with 1 if an item is missing (default: report it, exit with 0)"), VIA),
     (switch("--quiet", help="print the flags of the items without their text; goes before the command"),),
-    groups={"skill": "Check skills"},
     examples=_EXAMPLES,
     exits="""\
 Exit codes: 0 success, also if an item is missing (standard error names it), so that scripts for the

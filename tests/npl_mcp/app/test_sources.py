@@ -95,6 +95,8 @@ WRONG = {
     "no number": ("artifact:guide", "INVALID_PARAMETER", "artifact:12"),
     "zero": ("artifact:0", "INVALID_PARAMETER", "artifact:12"),
     "a path": ("artifact:../guide", "INVALID_PARAMETER", "artifact:12"),
+    "a scheme of earlier versions": ("skill:a", "NOT_FOUND", "give the path of the SKILL.md"),
+    "its address": ("guide.md, skill://a/SKILL.md", "NOT_FOUND", "give the path of the SKILL.md"),
     "huge": ("artifact:99999999999999999999", "INVALID_PARAMETER", "artifact:12"),
 }
 

@@ -40,7 +40,6 @@ ROWS: dict[str, tuple[int, str]] = {
     "npl-load agent --list": (0, "name description location"),
     "npl-load syntax ⟪a⟫": (0, "total categories used"),
     "npl-load test docs": (0, "outcomes problems held asked repairs"),
-    "npl-load skill check docs": (1, "file line problem"),
     "npl-load init-claude": (2, "sections summary"),
     "npl-mcp check": (0, "ok revisions problems"),
     "npl-mcp index docs": (0, "files sections indexed seconds bytes unreadable"),
@@ -83,8 +82,6 @@ def test_rows_are_printed_as_json(data: Path, capsys: pytest.CaptureFixture[str]
     Path("docs").mkdir()
     Path("docs/garden.md").write_text("# Garden\n\n## Pruning\n\nPrune apples.\n", encoding="utf-8")
     Path("docs/questions.md").write_text("## How do I prune?\n\n- garden > ## Pruning\n", encoding="utf-8")
-    Path("docs/prune").mkdir()
-    Path("docs/prune/SKILL.md").write_text("# Prune\n", encoding="utf-8")
     assert __main__.main(["token", "add", "kim"]) == 0
     assert load.main(["init-claude"]) == 1
     assert worklog.main(["log", "--agent", "a", "--action", "did", "--summary", "s"]) == 0

@@ -290,9 +290,9 @@ def test_resources_and_prompts_come_with_their_domain(settings: Settings) -> Non
 
     scaffold(settings.cwd)
     bundled = replace(settings, roots=())
-    assert with_client(bundled, ask) == [6, 4, 3 + PROMPTS]
+    assert with_client(bundled, ask) == [6, 3, 3 + PROMPTS]
     assert with_client(bundled, ask, domains=("directive",)) == [5, 1, 3]
-    assert with_client(bundled, ask, domains=("npl", "chat")) == [1, 3, PROMPTS]
+    assert with_client(bundled, ask, domains=("npl", "chat")) == [1, 2, PROMPTS]
     assert with_client(bundled, ask, domains=("chat",)) == [0, 0, 0]
 
 
