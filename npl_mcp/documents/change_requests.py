@@ -117,16 +117,16 @@ class ChangeRequests:
             _, ticket, data = self._load_request(project, key)
             outline = Outline(self._editor.read(data, ticket.key))
             if operation == "list":
-                places = outline.places.values()
                 rows = (
-                    answers.SectionRow(place.shown, len(outline.content(place.index))) for place in places
+                    answers.SectionRow(outline.shown(index), len(outline.content(index)))
+                    for index in outline.addresses
                 )
                 digest = self._editor.noted(data)
                 return answers.ChangeSections(ticket.key, ticket.title, sections=tuple(rows), digest=digest)
-            found = outline.find(wanted, ticket.key)
-            digest = self._editor.noted(data, bytes_of(outline.tree, found.index, data))
-            content = outline.content(found.index)
-            return answers.ChangeSections(ticket.key, section=found.address, content=content, digest=digest)
+            index = outline.find(wanted, ticket.key)
+            digest = self._editor.noted(data, bytes_of(outline.tree, index, data))
+            address, content = outline.addresses[index], outline.content(index)
+            return answers.ChangeSections(ticket.key, section=address, content=content, digest=digest)
         text = checks.text(_given(content, "content"), "content", MAX_SECTION_TEXT)
         how = how if operation == "update" else operation
         return self._edit_section(project, key, wanted, how, text, expect)
@@ -137,7 +137,7 @@ class ChangeRequests:
         place, ticket = self.find(project, key)
 
         def find(outline: Outline) -> int:
-            return outline.find(wanted, ticket.key, whole=how == "replace").index
+            return outline.find(wanted, ticket.key, whole=how == "replace")
 
         edit = SectionEdit(self._expected(ticket, expect), find, how, text)
 
@@ -151,7 +151,7 @@ class ChangeRequests:
         _, new = self._change(place, ticket, edited)
         return answers.ChangeSections(
             ticket.key,
-            section=edit.after.places[edit.index].address,
+            section=edit.after.addresses[edit.index],
             operation=how,
             chars=len(text.strip()),
             removed=edit.removed,

@@ -12,9 +12,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cache
-from itertools import product
+from functools import lru_cache
 
 from npl_index.errors import SectionNotFoundError
 from npl_index.library.references import near_names
@@ -31,42 +29,21 @@ _ORDINAL = re.compile(r"(.*\S) \[([0-9]{1,9})\]")
 _NUMBERING = re.compile(r"(\d+(?:\.\d+)*)[.)]?[ \t]+(?=\S)")
 _MAX_LISTED = 10
 _MAX_CANDIDATES = 20
-_MAX_FREE = 3
-"""Separators in a path up to which each is also read as part of a heading: at most eight readings."""
-
-PathHeading = tuple[int, Sequence[tuple[str, int]]]
-"""One heading of a path: the number of its ``#`` marks, 0 without marks, and its readings as name and number.
-A final ``[2]`` is the number, or part of a name with number 0.
-"""
-
-Matches = Callable[[Section, str], bool]
-"""Function that compares a section with a name."""
-
-
-@dataclass(frozen=True, slots=True)
-class SectionPath:
-    """A section and its path.
-
-    :param index: index of the section in its tree.
-    :param address: full path, unique in the file.
-    :param shown: path without the title, the common first heading.
-    """
-
-    index: int
-    address: str
-    shown: str
+_MAX_FREE = 8
+"""Separators at the end of a path that may each be part of a heading."""
 
 
 class Outline:
     """The sections of a change request with their paths.
 
     :param tree: sections of the file.
+
+    ``addresses`` are the full paths by index of the section, unique in the file.
     """
 
     def __init__(self, tree: SectionTree) -> None:
         self.tree = tree
         self._hierarchy = Hierarchy(tree)
-        self._folded = cache(lambda name: fold(heading_label(name)))
         paths: dict[int, str] = {}
         for section in tree.sections:
             if section.level:
@@ -78,18 +55,20 @@ class Outline:
         used = Counter(paths.values())
         selectors = selectors_of(tree) if len(used) < len(paths) else ()
         lead = "" if tree.title is None else paths[tree.title] + SEPARATOR
-        self.places: dict[int, SectionPath] = {}
-        for index, path in paths.items():
-            address = path if used[path] == 1 else selectors[index]
-            short = address.removeprefix(lead)
-            self.places[index] = SectionPath(index, address, address if short in used else short)
-        self._by_path = {
-            path: place for place in self.places.values() for path in (place.shown, place.address)
+        self.addresses = {
+            index: path if used[path] == 1 else selectors[index] for index, path in paths.items()
+        }
+        short = {index: address.removeprefix(lead) for index, address in self.addresses.items()}
+        self._shown = {
+            index: self.addresses[index] if path in used else path for index, path in short.items()
+        }
+        self._known = {
+            path: index for paths in (self._shown, self.addresses) for index, path in paths.items()
         }
 
     def shown(self, index: int) -> str:
-        """Return a section's path without the title."""
-        return self.places[index].shown if index in self.places else ""
+        """Return a section's path without the title, the common first heading."""
+        return self._shown.get(index, "")
 
     def content(self, index: int) -> str:
         """Return the text below a section's heading, with subsections, without blank lines around it."""
@@ -98,127 +77,97 @@ class Outline:
         text = self.tree.source[starts[section.heading_lines.stop] : starts[section.whole.stop]]
         return re.sub(r"\A(?:[ \t]*\n)+", "", text.rstrip())
 
-    def find(self, wanted: str, key: str, *, whole: bool = False) -> SectionPath:
+    def find(self, wanted: str, key: str, *, whole: bool = False) -> int:
         """Find a section: the strictest reading of the path that matches any section decides.
 
-        :param wanted: a path from a list, or the end of one; :meth:`_readings` lists the accepted forms.
+        :param wanted: a path from a list, or the end of one, read as :data:`READINGS` says.
         :param key: key of the change request, for messages.
         :param whole: whether names must be complete, because the section will be replaced.
         :raises MissingRequestError: ``wanted`` is blank.
         :raises SectionNotFoundError: no section matches, or several do; ``near`` holds valid paths.
         """
         clean = label(checks.text(wanted, "section"))
-        place = self._by_path.get(clean)
-        if place is not None:
-            return place
         for found in self._readings(clean, whole):
             if len(found) == 1:
                 return found[0]
             if found:
-                near, lines = _near_and_hint(found)
+                near, lines = self._near_and_hint(found)
                 problem = f"{len(found)} sections of {key} match {clean!r}"
                 raise SectionNotFoundError(problem, near=near, hint=f"give the path of one:{lines}")
-        near, lines = _near_and_hint(self._suggested(clean, whole))
+        near, lines = self._near_and_hint(self._suggested(clean, whole))
         hint = f"similar sections:{lines}" if near else "it has no sections"
         if whole and near:
             hint += "\nto add a new section, append it to the section above it"
         raise SectionNotFoundError(f"section {clean!r} not found in {key}", near=near, hint=hint)
 
-    def _readings(self, wanted: str, whole: bool) -> Iterator[Sequence[SectionPath]]:
-        """Yield the matches of each reading, the strictest first.
+    def _readings(self, wanted: str, whole: bool) -> Iterator[Sequence[int]]:
+        """Yield the matches of each reading, the strictest first."""
+        title = self.tree.title
+        yield [self._known[wanted]] if wanted in self._known else []
+        for is_title, readings in ((False, READINGS), (True, READINGS), (False, () if whole else PARTS)):
+            sections = [index for index in self.addresses if (index == title) == is_title]
+            for reading in readings:
+                yield self._matching(sections, wanted, reading)
 
-        The readings: exact names; names without case and markup; names without numbering as well; the same
-        three at any level; the title, late because it contains all other sections; parts of names.
-        """
-        titles: dict[int, SectionPath] = {}
-        for any_level in (False, True):
-            for matches in (self._is_same, self._is_alike, self._is_numbered):
-                found = self._matching(wanted, matches, any_level)
-                titles.update((place.index, place) for place in found if place.index == self.tree.title)
-                yield [place for place in found if place.index != self.tree.title]
-        yield list(titles.values())
-        if not whole:
-            yield self._holding(wanted)
+    def _matching(self, sections: Sequence[int], wanted: str, reading: Reading) -> list[int]:
+        """Return the sections whose paths end with some headings."""
+        parts = wanted.rsplit(SEPARATOR, _MAX_FREE)
+        return [index for index in sections if self._ends(index, parts, *reading)]
 
-    def _holding(self, wanted: str) -> Sequence[SectionPath]:
-        found = self._matching(wanted, self._holds, any_level=True)
-        return [place for place in found if place.index != self.tree.title]
+    def _ends(self, index: int, parts: Sequence[str], same: Same, any_level: bool) -> bool:
+        """Return whether the last headings of a path consist of some parts; each has one or several."""
+        section, left = self.tree.sections[index], {len(parts)}
+        while section.level and left:
+            number = self._hierarchy.number(section.index)[0]
+            lines = ((start, SEPARATOR.join(parts[start:stop])) for stop in left for start in range(stop))
+            left = {
+                start
+                for start, line in lines
+                for level, name, ordinal in _headings(line)
+                if (any_level or level in (0, section.level))
+                and ordinal in (0, number)
+                and same(name, section)
+            }
+            if 0 in left:
+                return True
+            section = self.tree.sections[section.parent or 0]
+        return False
 
-    def _matching(self, wanted: str, matches: Matches, any_level: bool) -> Sequence[SectionPath]:
-        """Return the sections that match any reading of a path, in document order."""
-        chains = [[_heading(line) for line in reversed(chain)] for chain in _chains(wanted)]
-        return [
-            place
-            for place in self.places.values()
-            if any(self._ends(place.index, chain, matches, any_level) for chain in chains)
-        ]
-
-    def _ends(
-        self, index: int | None, chain: Sequence[PathHeading], matches: Matches, any_level: bool
-    ) -> bool:
-        """Return whether a section and its ancestors match the headings of a path, the last one first."""
-        for level, names in chain:
-            section = self.tree.sections[index or 0]
-            if not section.level or not (any_level or level in (0, section.level)):
-                return False
-            numbers = [number for name, number in names if matches(section, name)]
-            if not numbers or not {0, self._hierarchy.number(section.index)[0]}.intersection(numbers):
-                return False
-            index = section.parent
-        return True
-
-    def _is_same(self, section: Section, name: str) -> bool:
-        return heading_label(name) in (heading_label(section.name), heading_label(section.heading))
-
-    def _is_alike(self, section: Section, name: str) -> bool:
-        return self._folded(name) == self._folded(section.name)
-
-    def _is_numbered(self, section: Section, name: str) -> bool:
-        """Return whether the names are equal without numbering; two different numberings do not match."""
-        (wanted, text), (number, other) = _numbering(name), _numbering(section.name)
-        same = not wanted or not number or wanted == number
-        return same and self._folded(text) == self._folded(other)
-
-    def _holds(self, section: Section, name: str) -> bool:
-        return bool(self._folded(name)) and self._folded(name) in self._folded(section.name)
-
-    def _suggested(self, wanted: str, whole: bool) -> Sequence[SectionPath]:
+    def _suggested(self, wanted: str, whole: bool) -> Sequence[int]:
         """Return sections with similar names, or all if they are few."""
-        places = list(self.places.values())
-        if len(places) <= _MAX_LISTED:
-            return places
-        held = self._holding(wanted) if whole else []
-        if held:
-            return held
-        sections = self.tree.sections
-        names = {place.index: _numbering(sections[place.index].name)[1] for place in places}
+        every, sections = list(self.addresses), self.tree.sections
+        if len(every) <= _MAX_LISTED:
+            return every
+        if whole and (holding := self._matching(every, wanted, PARTS[0])):
+            return holding
+        names = {index: _numbering(sections[index].name)[1] for index in every}
         last = wanted.rpartition(SEPARATOR)[2].lstrip("#").strip()
         near = near_names(_numbering(last)[1], names.values())
-        alike = [place for name in near for place in places if names[place.index] == name]
-        return alike or [place for place in places if sections[place.index].level <= 2][:_MAX_LISTED]
+        alike = [index for index in every if names[index] in near]
+        return alike or [index for index in every if sections[index].level <= 2][:_MAX_LISTED]
+
+    def _near_and_hint(self, sections: Sequence[int]) -> tuple[list[str], str]:
+        """Return the paths of sections, and the same paths as lines of a hint."""
+        near = [self.addresses[index] for index in sections[:_MAX_CANDIDATES]]
+        more = [f"and {len(sections) - len(near)} more"] if len(sections) > len(near) else []
+        return near, "".join(f"\n  - {line}" for line in (*near, *more))
 
 
-def _chains(wanted: str) -> Iterator[list[str]]:
-    """Yield the readings of a path: each `` / `` separates two headings or is part of one."""
-    parts = wanted.split(SEPARATOR)
-    inner = len(parts) - 1
-    every = product((True, False), repeat=inner)
-    for division in every if inner <= _MAX_FREE else ((True,) * inner, (False,) * inner):
-        chain = parts[:1]
-        for divides, part in zip(division, parts[1:], strict=True):
-            if divides:
-                chain.append(part)
-            else:
-                chain[-1] += SEPARATOR + part
-        yield chain
+@lru_cache(1024)
+def _headings(line: str) -> tuple[tuple[int, str, int], ...]:
+    """Return the readings of a heading: level, or 0 for any; name; number, or 0 for any.
 
-
-def _heading(line: str) -> PathHeading:
+    A final ``[2]`` is the number, or part of the name.
+    """
     marks = _MARKS.match(line)
     name = line[marks.end() :] if marks else line
-    numbered = _ORDINAL.fullmatch(name)
-    names = ((name, 0), *([(numbered[1], int(numbered[2]))] if numbered else ()))
-    return len(marks[1]) if marks else 0, names
+    level, numbered = len(marks[1]) if marks else 0, _ORDINAL.fullmatch(name)
+    return ((level, name, 0), *([(level, numbered[1], int(numbered[2]))] if numbered else ()))
+
+
+@lru_cache(4096)
+def _folded(name: str) -> str:
+    return fold(heading_label(name))
 
 
 def _numbering(name: str) -> tuple[str, str]:
@@ -227,8 +176,40 @@ def _numbering(name: str) -> tuple[str, str]:
     return (found[1], name[found.end() :]) if found else ("", name)
 
 
-def _near_and_hint(places: Sequence[SectionPath]) -> tuple[list[str], str]:
-    """Return the paths of sections, and the same paths as lines of a hint."""
-    near = [place.address for place in places[:_MAX_CANDIDATES]]
-    more = [f"and {len(places) - len(near)} more"] if len(places) > len(near) else []
-    return near, "".join(f"\n  - {line}" for line in (*near, *more))
+def _is_same(name: str, section: Section) -> bool:
+    return heading_label(name) in (heading_label(section.name), heading_label(section.heading))
+
+
+def _is_alike(name: str, section: Section) -> bool:
+    return _folded(name) == _folded(section.name)
+
+
+def _is_unnumbered(name: str, section: Section) -> bool:
+    (wanted, text), (number, other) = _numbering(name), _numbering(section.name)
+    return wanted in ("", number or wanted) and _folded(text) == _folded(other)
+
+
+def _is_part(name: str, section: Section) -> bool:
+    return bool(_folded(name)) and _folded(name) in _folded(section.name)
+
+
+Same = Callable[[str, Section], bool]
+"""Function that compares a name with a section's."""
+
+Reading = tuple[Same, bool]
+
+READINGS: tuple[Reading, ...] = (
+    (_is_same, False),  # the name
+    (_is_alike, False),  # without case and markup
+    (_is_unnumbered, False),  # without numbering; two different numberings do not match
+    (_is_same, True),  # the same three with other # marks
+    (_is_alike, True),
+    (_is_unnumbered, True),
+)
+"""Readings of a heading, the strictest first: the comparison, and whether its level may differ.
+
+The title is matched only if nothing else is, because it contains all other sections.
+"""
+
+PARTS: tuple[Reading, ...] = ((_is_part, True),)
+"""Readings of a part of a heading: for reading, not for replacing."""

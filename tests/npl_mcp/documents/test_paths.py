@@ -89,13 +89,13 @@ SHOWN = Outline(parse_sections(DOCUMENT.encode(), "x"))
 )
 def test_the_strictest_reading_decides(wanted: str, content: str) -> None:
     """An exact heading before names that hold it, whatever its case and number; parts only where unique."""
-    assert SHOWN.content(SHOWN.find(wanted, "X-001").index) == content
+    assert SHOWN.content(SHOWN.find(wanted, "X-001")) == content
 
 
 def test_the_title_is_meant_only_where_nothing_else_is() -> None:
     """A word of it finds no section; its whole text does."""
-    assert SHOWN.find("Goals of the import", "X-001").index == SHOWN.tree.title
-    assert SHOWN.find("# Goals of the import", "X-001").index == SHOWN.tree.title
+    assert SHOWN.find("Goals of the import", "X-001") == SHOWN.tree.title
+    assert SHOWN.find("# Goals of the import", "X-001") == SHOWN.tree.title
     with pytest.raises(SectionNotFoundError):
         SHOWN.find("import", "X-001")
 
@@ -107,7 +107,7 @@ def test_candidates_work_as_they_are(wanted: str) -> None:
     """Each leads to a section, and no two to the same."""
     with pytest.raises(SectionNotFoundError) as caught:
         SHOWN.find(wanted, "X-001")
-    found = [SHOWN.find(path, "X-001").index for path in caught.value.near]
+    found = [SHOWN.find(path, "X-001") for path in caught.value.near]
     assert len(found) == len(set(found)) > 0
     assert all(path in str(caught.value) for path in caught.value.near)
 
@@ -128,9 +128,9 @@ def test_every_path_leads_to_its_section(marks: list[tuple[int, str]]) -> None:
     """The full one and the one that lists show, however the headings are called."""
     text = "".join(f"{'#' * level} {name}\n\ntext\n\n" for level, name in marks)
     shown = Outline(parse_sections(text.encode(), "x"))
-    for place in shown.places.values():
-        assert shown.find(place.address, "X-001", whole=True) == place
-        assert shown.find(place.shown, "X-001", whole=True) == place
+    for index, address in shown.addresses.items():
+        assert shown.find(address, "X-001", whole=True) == index
+        assert shown.find(shown.shown(index), "X-001", whole=True) == index
 
 
 @pytest.mark.parametrize("wanted", ["Goals and", "caf", "Setext", "api / err", "Scope / Notes [2]"])
@@ -139,12 +139,12 @@ def test_what_will_be_replaced_is_named_whole(wanted: str) -> None:
     meant = SHOWN.find(wanted, "X-001")
     with pytest.raises(SectionNotFoundError, match="append it to the section above") as caught:
         SHOWN.find(wanted, "X-001", whole=True)
-    assert meant.address in caught.value.near
+    assert SHOWN.addresses[meant] in caught.value.near
 
 
 def test_composed_and_decomposed_letters_are_the_same() -> None:
     """Programs write an accent with its letter or behind it."""
-    assert SHOWN.find("Cafe\u0301", "X-001", whole=True).address.endswith("## Café")
+    assert SHOWN.addresses[SHOWN.find("Cafe\u0301", "X-001", whole=True)].endswith("## Café")
 
 
 def test_versioned_parts_do_not_share_paths() -> None:
@@ -152,7 +152,7 @@ def test_versioned_parts_do_not_share_paths() -> None:
     part = "npl-instructions:\n  name: p\n  version: 1\n---\n\n## A\n\n{}\n\n### B\n\n* * *\n\n"
     shown = Outline(parse_sections(("# T\n\n" + part.format("x") + part.format("y")).encode(), "x"))
     assert [
-        shown.content(shown.find(place.shown, "X-001").index)[:1] for place in [*shown.places.values()][1::2]
+        shown.content(shown.find(shown.shown(index), "X-001"))[:1] for index in [*shown.addresses][1::2]
     ] == [
         "x",
         "y",
