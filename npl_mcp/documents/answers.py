@@ -110,36 +110,6 @@ class ChangeRow(WrittenRequest):
 
 
 @dataclass(frozen=True, slots=True)
-class BoardColumn:
-    """The change requests of one status.
-
-    :param status: a defined status, or another program's value.
-    :param total: number of change requests with the status.
-    :param items: the first of them, highest number first.
-    """
-
-    status: str
-    total: int
-    items: tuple[ChangeRow, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Board:
-    """A project's change requests by status.
-
-    :param project: code of the project.
-    :param columns: defined statuses in their order, then others.
-    :param total: number of change requests that pass the filters.
-    :param values: values in use of each field to filter by.
-    """
-
-    project: str
-    columns: tuple[BoardColumn, ...]
-    total: int
-    values: Mapping[str, tuple[str, ...]]
-
-
-@dataclass(frozen=True, slots=True)
 class SectionRow:
     """A section in a list.
 

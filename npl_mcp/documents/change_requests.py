@@ -19,7 +19,7 @@ from npl_index.markdown.front_matter import with_line_feeds, with_values
 from npl_mcp.documents import answers
 from npl_mcp.documents.creating import Draft
 from npl_mcp.documents.editor import EDITS, MAX_SECTION_TEXT, Edit, Editor, Expected, SectionEdit, bytes_of
-from npl_mcp.documents.filters import Filters, values_of
+from npl_mcp.documents.filters import Filters
 from npl_mcp.documents.folders import SharedFolder, is_hidden, printable
 from npl_mcp.documents.format import (
     DATES,
@@ -253,45 +253,20 @@ class ChangeRequests:
         self, project: str | None, filters: Mapping[str, object] | None, limit: int | None, offset: int | None
     ) -> Page[answers.ChangeRow]:
         """List a project's change requests, highest number first."""
-        wanted = Slice.parse(limit, offset)
-        rows, _ = self._list_rows(self.projects.find(project), filters)
-        return wanted.cut(rows)
-
-    def board(
-        self, project: str | None, filters: Mapping[str, object] | None, limit: int | None
-    ) -> answers.Board:
-        """Return a project's change requests by status.
-
-        :param limit: maximum number of rows per status.
-        """
-        per_status = Slice.parse(limit, None).limit
-        place = self.projects.find(project)
-        rows, tickets = self._list_rows(place, filters)
-        by_status: dict[str, list[answers.ChangeRow]] = {status: [] for status in STATUSES}
-        for row in rows:
-            by_status.setdefault(row.status, []).append(row)
-        columns = (
-            answers.BoardColumn(status, len(same), tuple(same[:per_status]))
-            for status, same in by_status.items()
-        )
-        return answers.Board(place.code, tuple(columns), len(rows), values_of(tickets))
-
-    def _list_rows(
-        self, place: Project, filters: Mapping[str, object] | None
-    ) -> tuple[tuple[answers.ChangeRow, ...], Sequence[Ticket]]:
-        """Return the rows of a list, and all change requests; unreadable files pass no filter."""
+        wanted, place = Slice.parse(limit, offset), self.projects.find(project)
         chosen = Filters.parse(filters or {}, "filters")
         listing = self._listing(place)
         tickets = listing.tickets
         chosen.check(tickets, "filters")
         same = Counter(ticket.number for ticket in tickets)
         rows = [_list_row(place, ticket, same[ticket.number]) for ticket in tickets if chosen.fit(ticket)]
+        # Unreadable files pass no filter.
         for name, problem in () if filters else listing.others.items():
             if problem:
                 title, path = printable(name[: -len(SUFFIX)]), _answer_path(place, name)
                 known = (key_in(title), title, _UNREADABLE, "", "")
                 rows.append(answers.ChangeRow(*known, path=path, problem=problem))
-        return tuple(rows), tickets
+        return wanted.cut(rows)
 
     def suggest(self, project: str | None, key: str) -> answers.Suggestions:
         """Return suggestions for a change request."""

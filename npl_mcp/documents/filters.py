@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import unquote
 
@@ -15,7 +15,7 @@ from npl_mcp.documents.tickets import Ticket
 from npl_mcp.stores.base import checks
 
 KNOWN = ("status", "type", "priority", "assignee", "phaseEpic", "relatedTickets", "dependsOn", "blocks")
-_DEFINED: Mapping[str, tuple[str, ...]] = {"status": STATUSES, "type": TYPES, "priority": PRIORITIES}
+DEFINED: Mapping[str, tuple[str, ...]] = {"status": STATUSES, "type": TYPES, "priority": PRIORITIES}
 FACETS = KNOWN[:5]
 """Fields with lists of values to choose from on the board."""
 
@@ -90,9 +90,9 @@ class Filters:
         :raises InvalidRequestError: a value is unknown; the hint names the known values.
         """
         for name, values in self.wanted:
-            if name not in _DEFINED:
+            if name not in DEFINED:
                 continue
-            known = _DEFINED[name]
+            known = DEFINED[name]
             present = {_fold(ticket.text(name)): ticket.text(name) for ticket in tickets}
             unknown = values - {_fold(value) for value in known} - present.keys()
             if unknown:
@@ -114,20 +114,6 @@ class Filters:
         return bool(made) and self.since <= made and (not self.until or made[: len(self.until)] <= self.until)
 
 
-def values_of(tickets: Iterable[Ticket]) -> dict[str, tuple[str, ...]]:
-    """Return the values in use of each field of :data:`FACETS`; defined values come first, in their order."""
-    known = list(tickets)
-    return {
-        name: tuple(sorted({ticket.text(name) for ticket in known} - {""}, key=_order(name)))
-        for name in FACETS
-    }
-
-
-def _order(name: str) -> Callable[[str], tuple[int, str]]:
-    defined = _DEFINED.get(name, ())
-    return lambda value: (defined.index(value) if value in defined else len(defined), value.casefold())
-
-
 def _field_values(ticket: Ticket, name: str) -> frozenset[str]:
     """Return a field's value and the entries of a list in it, folded."""
     text = _fold(ticket.text(name))
@@ -141,7 +127,7 @@ def _fold(text: str) -> str:
 
 def _example(name: str) -> str:
     """Return an example of several values, as a JSON list."""
-    return json.dumps(_DEFINED.get(name, ("one", "other"))[:2])
+    return json.dumps(DEFINED.get(name, ("one", "other"))[:2])
 
 
 def _short_string(value: object, parameter: str) -> str:

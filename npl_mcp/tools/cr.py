@@ -233,20 +233,6 @@ def get_project_info(app: App, key: Annotated[str, "Project code"]) -> answers.P
     return app.changes.project_info(key)
 
 
-def board_crs(
-    app: App,
-    project: Project = None,
-    filters: Annotated[Annotated[dict[str, Any], Properties()] | None, "Filters of list_crs"] = None,
-    limit: Annotated[int | None, "Maximum number of rows per status"] = None,
-) -> answers.Board:
-    """Show a project's CRs by status.
-
-    :returns: a project's change requests by status.
-    :raises ProjectNotFoundError: there is no such project.
-    """
-    return app.changes.board(project, filters, limit)
-
-
 @dataclass(frozen=True, slots=True)
 class TypeList:
     """The types of change requests.
@@ -304,5 +290,5 @@ TOOLS = (
     ),
     ToolSpec(suggest_cr_improvements, title="Check CR"),
     ToolSpec(delete_cr, title="Delete CR", read_only=False, destructive=True),
-    *not_listed(board_crs, list_cr_templates, get_cr_template),
+    *not_listed(list_cr_templates, get_cr_template),
 )

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 _SESSION = "read its parts with session_get, chat_get_feed, artifact_history, review_get and worklog_read"
 
 REMOVED: Mapping[str, str] = {
+    "board_crs": "list_crs has the status of each change request",
     "calls_figures": "calls_list has the calls, and /metrics has their sums",
     "documents_links": "broken links of a folder are on its page Health",
     "session_export": _SESSION,

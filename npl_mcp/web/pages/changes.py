@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 from urllib.parse import parse_qsl
 
 from npl_mcp.documents.change_requests import ATTRIBUTES
-from npl_mcp.documents.filters import FACETS
+from npl_mcp.documents.filters import DEFINED, FACETS
 from npl_mcp.documents.format import KEY_LISTS, PRIORITIES, STATUSES, TYPES, Status, without_title
+from npl_mcp.stores.base.paging import MAX_PAGE
 from npl_mcp.tools.contract.error_codes import ErrorCode
 from npl_mcp.web.editing import TEMPLATE, form, saved
 from npl_mcp.web.routing import Action, Data, Shown, WebPage
@@ -63,18 +64,50 @@ async def changes(visit: Visit) -> Data:
     if not projects:
         return {**found, "board": None, "table": None}
     project = visit.text("project") or projects[0]["code"]
-    board = await visit.call("board_crs", project=project, filters=chosen, limit=IN_A_COLUMN)
+    every = rows = await _rows(visit, project, {})
+    if chosen:
+        rows = await _rows(visit, project, chosen)
+    board: Data = {"project": project, "columns": [], "total": len(rows), "values": _values(every)}
+    found |= {"project": project, "board": board, "table": None}
     if view == "board":
-        return {**found, "project": project, "board": board, "table": None}
-    rows: list[Data] = []
-    while len(rows) < board["total"]:
-        part = await visit.call("list_crs", project=project, filters=chosen, limit=1_000, offset=len(rows))
-        if not part["items"]:
-            break
-        rows += part["items"]
+        board["columns"] = _columns(rows)
+        return found
     table = paged(visit, rows, COLUMNS, SHOWN)
-    shown = {"board": {**board, "columns": []}, "table": table, "_table": Table(visit, COLUMNS, table)}
-    return {**found, "project": project, **shown}
+    return {**found, "table": table, "_table": Table(visit, COLUMNS, table)}
+
+
+async def _rows(visit: Visit, project: str, filters: Data) -> list[Data]:
+    """Return all change requests that pass the filters."""
+    rows: list[Data] = []
+    while True:
+        part = await visit.call(
+            "list_crs", project=project, filters=filters, limit=MAX_PAGE, offset=len(rows)
+        )
+        rows += part["items"]
+        if not part["items"] or len(rows) >= part["total"]:
+            return rows
+
+
+def _columns(rows: Sequence[Data]) -> list[Data]:
+    """Return the columns of the board: the defined statuses, then others."""
+    by_status: dict[str, list[Data]] = {status: [] for status in STATUSES}
+    for row in rows:
+        by_status.setdefault(row["status"], []).append(row)
+    return [
+        {"status": status, "total": len(same), "items": same[:IN_A_COLUMN]}
+        for status, same in by_status.items()
+    ]
+
+
+def _values(rows: Sequence[Data]) -> dict[str, list[str]]:
+    """Return the values in use of each filter; defined values come first, in their order."""
+    used = {name: {row[name] for row in rows if row["type"] and row.get(name)} for name in FACETS}
+    return {name: sorted(values, key=partial(_place, name)) for name, values in used.items()}
+
+
+def _place(name: str, value: str) -> tuple[int, str]:
+    defined = DEFINED.get(name, ())
+    return defined.index(value) if value in defined else len(defined), value.casefold()
 
 
 async def move(visit: Visit) -> str:
