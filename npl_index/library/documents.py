@@ -349,7 +349,7 @@ class Library:
             raise outside(item)
         if kind.only not in (None, item):
             return None
-        return self._first(kind.places, item, kind.suffix)
+        return self._first(self.places(kind), item, kind.suffix)
 
     def find_patch(self, kind: Kind, item: str) -> Found | None:
         """Find the patch of an item: the file whose text goes before the item's.
@@ -387,7 +387,7 @@ class Library:
         compiled = PathPattern.compile(re.split(r"[./]", pattern), parameter="items")
         return {
             name: found
-            for name, (path, found) in self._items(kind).items()
+            for name, (path, found) in self._items(kind, pattern=True).items()
             if compiled.matches(path.split("/")) or compiled.matches(name.split("."))
         }
 
@@ -398,13 +398,21 @@ class Library:
         """
         return tuple(sorted(self._items(kind)))
 
-    def _items(self, kind: Kind) -> dict[str, tuple[str, Found]]:
+    def places(self, kind: Kind, *, pattern: bool = False) -> Sequence[ItemFolder]:  # noqa: ARG002
+        """Return the places of a kind that count.
+
+        :param pattern: for a pattern, rather than for the name of an item.
+        """
+        return kind.places
+
+    def _items(self, kind: Kind, *, pattern: bool = False) -> dict[str, tuple[str, Found]]:
         """Return, for every item by name, its path below its place without the suffix, and its file."""
+        places = self.places(kind, pattern=pattern)
         if kind.only is not None:
-            single = self.find_item(kind, kind.only)
+            single = self._first(places, kind.only, kind.suffix)
             return {} if single is None else {kind.only: (kind.only, single)}
         items: dict[str, tuple[str, Found]] = {}
-        for place in kind.places:
+        for place in places:
             folder = self.roots.below(place, "")
             for below, found in self.roots.walk(folder, None, (kind.suffix,)) if folder else ():
                 path = below[: -len(kind.suffix)]

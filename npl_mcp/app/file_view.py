@@ -13,11 +13,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from npl_index.cached import cached_property
 from npl_index.library.catalog import Catalog, ItemFolder, Kind, Root, places
 from npl_index.library.documents import Library
 from npl_index.library.listing import FileListings
-from npl_index.library.patterns import has_magic
-from npl_index.library.roots import Found, real_path
+from npl_index.library.roots import real_path
 from npl_mcp.config.settings import Settings, corpus_folder
 
 
@@ -54,7 +54,7 @@ class Files:
         """The same library for whole items, where patterns match the user's own items; a new object each
         time, because it scans folders only once.
         """
-        return OwnItems(self.library, str(corpus_folder()))
+        return OwnItems(tuple(self.library.roots), self.catalog, self.settings.limits)
 
 
 class OwnItems(Library):
@@ -63,42 +63,21 @@ class OwnItems(Library):
     A name resolves to a bundled item if the user has no folder for its kind; a pattern or a list matches
     bundled items if the user has no folder for any kind. Files that this program writes itself, such as
     ``.npl/sessions``, do not count as such a folder.
-
-    :param library: library with roots, catalog and limits.
-    :param bundled: path of the folder of bundled items.
     """
 
-    def __init__(self, library: Library, bundled: str) -> None:
-        vars(self).update(vars(library), _searched=(), _or_reference=False)
-        self._bundled = bundled
-        self._own: dict[str, bool] = {}
+    @cached_property
+    def _own(self) -> frozenset[str]:
+        """The kinds with a folder of the user; agents' client folders do not count."""
+        return frozenset(
+            kind.name
+            for kind in self.catalog.kinds
+            if any(place.root.npl and self._is_own(kind, place) for place in _without_bundled(kind.places))
+        )
 
-    def find_item(self, kind: Kind, item: str) -> Found | None:
-        """Find the item of an exact name; see :meth:`Library.find_item`."""
-        return super().find_item(self._visible_kind(kind, self._has_own(kind)), item)
-
-    def find_items(self, kind: Kind, pattern: str) -> dict[str, Found]:
-        """Find one item, or all whose names match a pattern; see :meth:`Library.find_items`."""
-        hidden = has_magic(pattern) and any(map(self._has_own, self.catalog.kinds))
-        return super().find_items(self._visible_kind(kind, hidden), pattern)
-
-    def item_names(self, kind: Kind) -> tuple[str, ...]:
-        """Return the names of all items of a kind that can be loaded, sorted."""
-        return super().item_names(self._visible_kind(kind, self._has_own(kind)))
-
-    def _visible_kind(self, kind: Kind, hidden: bool) -> Kind:
-        """Return a kind, without its bundled folder if that is hidden."""
-        if not hidden:
-            return kind
-        places = tuple(place for place in kind.places if place.root.path != self._bundled)
-        return replace(kind, places=places)
-
-    def _has_own(self, kind: Kind) -> bool:
-        """Return whether the user has a folder for items of a kind; agents' client folders do not count."""
-        if kind.name not in self._own:
-            own = (place for place in kind.places if place.root.npl and place.root.path != self._bundled)
-            self._own[kind.name] = any(self._is_own(kind, place) for place in own)
-        return self._own[kind.name]
+    def places(self, kind: Kind, *, pattern: bool = False) -> Sequence[ItemFolder]:
+        """Return the places of a kind, without its bundled folder if that is hidden."""
+        hidden = bool(self._own) if pattern else kind.name in self._own
+        return _without_bundled(kind.places) if hidden else kind.places
 
     def _is_own(self, kind: Kind, place: ItemFolder) -> bool:
         # The only item directly in the NPL folder: the folder alone proves nothing.
@@ -106,6 +85,11 @@ class OwnItems(Library):
             return self.roots.below(place, f"{kind.only}{kind.suffix}") is not None
         folder = self.roots.below(place, "") if place.folder or kind.name != "agent" else None
         return folder is not None and os.path.isdir(folder)
+
+
+def _without_bundled(places: Sequence[ItemFolder]) -> Sequence[ItemFolder]:
+    bundled = str(corpus_folder())
+    return [place for place in places if place.root.path != bundled]
 
 
 def _catalog(settings: Settings) -> Catalog:

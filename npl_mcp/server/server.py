@@ -178,11 +178,11 @@ class OldNames(Middleware):
         alias = self._aliases.get(old)
         if alias is None or not sees(self._tools[old], sight()):
             return await call_next(context)
-        name, arguments = alias.rewrite(context.message.arguments or {})
         if not (self._listed and alias.listed) and old not in self._told:
             self._told.add(old)
-            logger.warning("the tool name %r is deprecated; call %r", old, name)
-        message = context.message.model_copy(update={"name": name, "arguments": arguments})
+            logger.warning("the tool name %r is deprecated; call %r", old, alias.new)
+        arguments = {**(context.message.arguments or {}), **alias.fixed}
+        message = context.message.model_copy(update={"name": alias.new, "arguments": arguments})
         return await call_next(context.copy(message=message))
 
     async def on_list_tools(
@@ -196,26 +196,9 @@ class OldNames(Middleware):
 
     def _renamed(self, tools: Sequence[Tool]) -> Iterator[Tool]:
         for tool in tools:
-            old_names = [
-                old for old, alias in self._aliases.items() if alias.listed and tool.name in alias.tools
-            ]
-            if not old_names:
-                yield tool
-            for old in old_names:
-                if self._aliases[old].new == tool.name:
-                    yield _under(tool, old, self._aliases[old])
-
-
-def _under(tool: Tool, old: str, alias: Alias) -> Tool:
-    """Return a tool under its old name, as lists contain it."""
-    changes: dict[str, Any] = {"name": old, "description": alias.description or tool.description}
-    if alias.chosen_by is not None:
-        choice = {alias.chosen_by: {"type": "string", "description": ", ".join(alias.choices)}}
-        changes["parameters"] = {
-            **tool.parameters,
-            "properties": {**choice, **tool.parameters["properties"]},
-        }
-    return tool.model_copy(update=changes)
+            aliases = self._aliases.items()
+            names = [old for old, alias in aliases if alias.listed and alias.new == tool.name]
+            yield from (tool.model_copy(update={"name": name}) for name in names or [tool.name])
 
 
 def create_server(settings: Settings, app: App | None = None, reports: Reports | None = None) -> FastMCP[Any]:
@@ -319,7 +302,7 @@ def _proposals(specs: Sequence[ToolSpec], aliases: Mapping[str, Alias], old: boo
     if old:
         for name, alias in aliases.items():
             if alias.listed:
-                names.update(dict.fromkeys(alias.tools, name))
+                names[alias.new] = name
     return names | {name: names[alias.new] for name, alias in aliases.items()}
 
 

@@ -59,7 +59,7 @@ def optional_tools(settings: Settings, domains: Iterable[str] = LISTED) -> tuple
     return tuple(
         replace(spec, listed=True)
         for spec in unlisted_tools(domains)
-        if spec.switch is not None and getattr(settings, spec.switch) and not settings.unwritable
+        if spec.switch and getattr(settings, spec.switch) and (spec.read_only or not settings.unwritable)
     )
 
 

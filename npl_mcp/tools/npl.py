@@ -18,7 +18,7 @@ from npl_index.answer.overview import overview
 from npl_index.answer.suggestions import Companions
 from npl_index.answer.tailoring import TailorRequest, write
 from npl_index.answer.values import Tailored, Written
-from npl_index.errors import DocumentNotFoundError, InvalidRequestError
+from npl_index.errors import DocumentNotFoundError
 from npl_index.items.loading import Loaded, LoadedItem, MissingItem, load, load_agent
 from npl_index.library.documents import DocumentRef
 from npl_index.markdown.traits import CONDITIONS, TraitFilter
@@ -153,6 +153,23 @@ def npl_load_style(app: App, items: Items, skip: Skip = None, format: Format = N
     return _load_items(app, "style", items, skip, format)
 
 
+def npl_load(
+    app: App,
+    items: Items,
+    resource_type: Literal["c", "m", "s"] | None = None,
+    skip: Skip = None,
+    format: Format = None,
+) -> LoadAnswer:
+    """Load whole NPL components (c), metadata (m) or style guides (s).
+
+    :param items: names of items, separated by commas; ``*`` matches any.
+    :param resource_type: kind of the items; by default components.
+    :returns: whole items with their origins.
+    :raises DocumentNotFoundError: no item was found.
+    """
+    return _load_items(app, resource_type or "c", items, skip, format)
+
+
 def npl_load_agent(
     app: App,
     agent_name: str,
@@ -196,9 +213,6 @@ async def npl_section_index(
     """
     ref = DocumentRef(file, resource_type, item)
     conditions = TraitFilter.parse(filter)
-    for name, number in (("depth", depth), ("token_budget", token_budget)):
-        if number is not None and number < 0:
-            raise InvalidRequestError(f"{name} is {number}", parameter=name, hint="use 0 or more")
     request = IndexRequest(conditions, depth, token_budget or None, app.form(format) == "markdown")
 
     async def answer() -> IndexReply | Written[IndexReply]:
@@ -370,6 +384,7 @@ TOOLS = (
     ToolSpec(npl_load_meta, title="Load Metadata"),
     ToolSpec(npl_load_style, title="Load Style Guides"),
     ToolSpec(npl_load_agent, title="Load Agent"),
+    ToolSpec(npl_load, title="Load Items", listed=False, switch="exact_names"),
     ToolSpec(
         npl_update_section,
         title="Update Section",

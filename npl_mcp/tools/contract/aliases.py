@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any
-
-from npl_index.errors import InvalidRequestError
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,42 +11,13 @@ class Alias:
     """The replacement of a former name.
 
     :param new: tool that replaces it.
-    :param chosen_by: parameter of the former name alone that chooses between several tools; ``new`` is the
-        default.
-    :param choices: tools by the values of that parameter, ``new`` among them.
-    :param description: description of the former name, if that of ``new`` does not fit.
     :param listed: whether to list this name, if the tool had several.
     :param fixed: arguments that the former name implies.
     """
 
     new: str
-    chosen_by: str | None = None
-    choices: Mapping[str, str] = field(default_factory=dict)
-    description: str | None = None
     listed: bool = True
     fixed: Mapping[str, object] = field(default_factory=dict)
-
-    @property
-    def tools(self) -> tuple[str, ...]:
-        """The tools that replace the former name."""
-        return tuple(self.choices.values()) or (self.new,)
-
-    def rewrite(self, arguments: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-        """Return the tool and its arguments for a call by the former name.
-
-        :raises InvalidRequestError: the value of ``chosen_by`` is unknown.
-        """
-        if self.chosen_by is None:
-            return self.new, {**arguments, **self.fixed}
-        hint = "use " + ", ".join(f"{value!r} ({tool})" for value, tool in self.choices.items())
-        rest = dict(arguments)
-        value = rest.pop(self.chosen_by, None)
-        if value is None:
-            return self.new, rest
-        if not isinstance(value, str) or value not in self.choices:
-            shown = repr(value[:64]) if isinstance(value, str) else "not a text"
-            raise InvalidRequestError(f"{self.chosen_by} is {shown}", parameter=self.chosen_by, hint=hint)
-        return self.choices[value], rest
 
 
 RENAMED: Mapping[str, str] = {
@@ -102,12 +70,6 @@ CHANGE_REQUESTS: Mapping[str, tuple[str, Mapping[str, object]]] = {
 """Former names of tools for change requests that were joined, with the arguments that they imply."""
 
 ALIASES: Mapping[str, Alias] = {
-    "npl_load": Alias(
-        new="npl_load_components",
-        chosen_by="resource_type",
-        choices={"c": "npl_load_components", "m": "npl_load_meta", "s": "npl_load_style"},
-        description="Load whole NPL components (c), metadata (m) or style guides (s).",
-    ),
     **{old: Alias(new) for old, new in RENAMED.items()},
     **{old: Alias(new, listed=old == olds[0]) for new, olds in DIRECTIVE.items() for old in olds},
     **{old: Alias(new, listed=False, fixed=fixed) for old, (new, fixed) in CHANGE_REQUESTS.items()},
@@ -120,5 +82,4 @@ def usable_aliases(tools: Collection[str]) -> dict[str, Alias]:
 
     :param tools: names of its tools.
     """
-    known = set(tools)
-    return {old: alias for old, alias in ALIASES.items() if known.issuperset(alias.tools)}
+    return {old: alias for old, alias in ALIASES.items() if alias.new in tools}

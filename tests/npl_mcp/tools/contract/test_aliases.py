@@ -52,6 +52,7 @@ get_notifications           chat_get_notifications
 mark_notification_read      chat_mark_read
 """
 ROWS = [tuple(line.split()) for line in MIGRATION.split("\n") if line]
+RENAMED_ROWS = [(old, new) for old, new in ROWS if old not in (new, "npl_load")]
 
 
 def listed(settings: Settings, **changes: Any) -> dict[str, dict[str, Any]]:
@@ -63,19 +64,17 @@ def listed(settings: Settings, **changes: Any) -> dict[str, dict[str, Any]]:
 
 
 def test_the_table_is_the_migration_map() -> None:
-    """All twenty-seven old names lead to their new ones; three keep their name and need no entry."""
+    """All twenty-seven old names lead to their new ones; three keep their name, ``npl_load`` is a tool."""
     assert len(ROWS) == 27
     others = {*CHANGE_REQUESTS, *(old for olds in DIRECTIVE.values() for old in olds)}
-    assert {old: alias.new for old, alias in ALIASES.items() if old not in others} == {
-        old: new for old, new in ROWS if old != new
-    }
+    assert {old: alias.new for old, alias in ALIASES.items() if old not in others} == dict(RENAMED_ROWS)
 
 
-@pytest.mark.parametrize(("old", "new"), ROWS)
+@pytest.mark.parametrize(("old", "new"), RENAMED_ROWS)
 def test_an_old_name_is_offered_where_its_tool_is(old: str, new: str) -> None:
     """With all tools every old name is offered, without its tool it is not."""
-    everything = {target for _, target in ROWS} | {"npl_load_meta", "npl_load_style"}
-    assert (old in usable_aliases(everything)) is (old != new)
+    everything = {target for _, target in ROWS}
+    assert old in usable_aliases(everything)
     assert old not in usable_aliases(everything - {new})
 
 
@@ -122,11 +121,10 @@ def test_npl_load_goes_to_the_tool_of_its_kind(settings: Settings, kind: str, to
     ["x", "C", "", ["c"], {}, 0, False],
 )
 def test_another_kind_is_refused(call: Call, kind: object) -> None:
-    """The error names the three kinds and the tools that have their place now."""
+    """The error names the three kinds."""
     answer = call("npl_load", resource_type=kind, items="syntax")
     assert answer["error_code"] == "INVALID_PARAMETER"
-    for word in ("resource_type", "'c' (npl_load_components)", "'m' (npl_load_meta)", "'s' (npl_load_style)"):
-        assert word in answer["error"]
+    assert all(word in answer["error"] for word in ("resource_type", "'c'", "'m'", "'s'"))
 
 
 @pytest.mark.parametrize("kind", [{}, {"resource_type": None}], ids=["absent", "null"])
@@ -138,8 +136,8 @@ def test_without_a_kind_components_are_loaded(call: Call, kind: dict[str, None])
 @pytest.mark.parametrize(
     ("arguments", "code", "text"),
     [
-        ({}, "MISSING_REQUIRED", "npl_load_components: items is required"),
-        ({"resource_type": "c"}, "MISSING_REQUIRED", "npl_load_components: items is required"),
+        ({}, "MISSING_REQUIRED", "items is required"),
+        ({"resource_type": "c"}, "MISSING_REQUIRED", "items is required"),
         ({"resource_type": "c", "items": "syntx"}, "NOT_FOUND", "syntax"),
         ({"resource_type": "c", "items": "syntax", "skp": "a"}, "INVALID_PARAMETER", "skip"),
     ],
@@ -155,15 +153,15 @@ def test_other_arguments_are_checked_as_those_of_the_new_name(
 
 def test_the_first_use_of_an_old_name_is_told(settings: Settings, caplog: pytest.LogCaptureFixture) -> None:
     """It names the new tool, once."""
-    request = ("npl_load", {"resource_type": "c", "items": "syntax"})
+    request = ("list_sessions", {})
     with caplog.at_level(logging.DEBUG, "npl_mcp.server.server"):
-        calls(settings, [request, request, ("npl_load_components", {"items": "syntax"})])
+        calls(settings, [request, request, ("session_list", {})])
     told = [
         (record.levelname, record.getMessage())
         for record in caplog.records
         if record.name == "npl_mcp.server.server"
     ]
-    message = "the tool name 'npl_load' is deprecated; call 'npl_load_components'"
+    message = "the tool name 'list_sessions' is deprecated; call 'session_list'"
     assert told == [("WARNING", message)]
 
 
@@ -176,23 +174,21 @@ def test_the_setting_lists_old_names_instead_of_new_ones(settings: Settings) -> 
     """Same order, descriptions and parameters; tools that are new keep their names."""
     new, old = listed(settings), listed(settings, exact_names=True)
     renamed = {alias.new: name for name, alias in usable_aliases(new).items() if alias.listed}
-    covered = {tool for alias in ALIASES.values() if alias.listed for tool in alias.tools}
-    assert list(old) == [renamed.get(name, name) for name in new if name in renamed or name not in covered]
+    assert [name for name in old if name != "npl_load"] == [renamed.get(name, name) for name in new]
     assert {"npl_load", "git_tree", "npl_section_index"} <= set(old)
-    assert covered.isdisjoint(old)
+    assert set(renamed).isdisjoint(old)
     for name, tool in old.items():
-        alias = ALIASES.get(name, Alias(name))
-        if alias.chosen_by is None:
-            assert tool == {**new[alias.new], "name": name}
+        if name != "npl_load":
+            assert tool == {**new[ALIASES.get(name, Alias(name)).new], "name": name}
 
 
 def test_npl_load_is_listed_with_its_own_parameters(settings: Settings) -> None:
-    """The kind comes first and may be left out; the others are those of the new tools."""
+    """The kind may be left out; the others are those of the new tools."""
     tools = listed(settings, exact_names=True)
     schema = tools["npl_load"]["inputSchema"]
-    assert list(schema["properties"]) == ["resource_type", "items", "skip", "format"]
+    assert list(schema["properties"]) == ["items", "resource_type", "skip", "format"]
     assert schema["required"] == ["items"]
-    assert schema["properties"]["resource_type"] == {"type": "string", "description": "c, m, s"}
+    assert schema["properties"]["resource_type"]["enum"] == ["c", "m", "s"]
     assert "style" in tools["npl_load"]["description"]
 
 
@@ -215,7 +211,7 @@ def test_both_names_are_accepted_whichever_is_listed(
     assert old.structured_content == new.structured_content == (envelope(new) if structured else None)
 
 
-@pytest.mark.parametrize(("exact", "nearest"), [(False, "npl_load_components"), (True, "npl_load")])
+@pytest.mark.parametrize(("exact", "nearest"), [(False, "npl_load_meta"), (True, "npl_load")])
 def test_a_name_like_an_old_one_gets_the_listed_name(settings: Settings, exact: bool, nearest: str) -> None:
     """Old names count as known; what is proposed is what the client can see."""
 
@@ -268,11 +264,3 @@ def test_an_old_name_may_hold_any_character(settings: Settings) -> None:
     assert old in names
     assert "npl_load_style" not in names
     assert envelope(result)["data"]["loaded_items"] == ["commit-message"]
-
-
-def test_the_parameter_that_chooses_is_dropped() -> None:
-    """The others go on as they are, and the caller's own mapping is left alone."""
-    alias = Alias("a_get", "kind", {"a": "a_get", "b/c": "b_get"})
-    arguments = {"kind": "b/c", "id": 1}
-    assert alias.rewrite(arguments) == ("b_get", {"id": 1})
-    assert arguments == {"kind": "b/c", "id": 1}
