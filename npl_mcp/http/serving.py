@@ -13,14 +13,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from npl_mcp import __version__
 from npl_mcp.cli.terminal.arguments import (
     JSON,
-    SHELL,
-    ProgramParser,
-    add,
+    Commands,
+    Program,
     add_options,
-    script,
     settings_of,
     switch,
 )
@@ -29,7 +26,7 @@ from npl_mcp.config.child_processes import inherited_environment, keep_absolute_
 from npl_mcp.config.clients import http_snippets
 from npl_mcp.config.programs import python
 from npl_mcp.config.server_state import ServerState, is_held, running_server
-from npl_mcp.config.settings import DEFAULT_PORT, HTTP, Settings, add_flags
+from npl_mcp.config.settings import DEFAULT_PORT, HTTP, SETTINGS, Settings, add_flags
 from npl_mcp.http import service
 from npl_mcp.http.service import AlreadyRunningError
 from npl_mcp.server.logs import set_up_log
@@ -44,71 +41,30 @@ _FOREGROUND = "--foreground"
 _MAIN = "from npl_mcp.http.serving import main; sys.exit(main())"
 _TOKENS = "npl-mcp token add NAME prints one that lasts; npl-mcp-server config --show-token, one for this run"
 _NEW_TOKEN = "npl-mcp token add NAME prints a new one"
-_NO_FLAGS = ("command", "flag", "foreground", "data_dir")
-"""Options that select the command or the server."""
 _APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND
 
-COMMANDS = {
-    "run": "serve until a signal comes (the default)",
-    "start": "serve in the background; return once the server answers",
-    "stop": "end the server of the data folder",
-    "status": f"show the server of the data folder; exit code {NOT_RUNNING} if none runs",
-    "open": "open the pages of the running server in a browser",
-    "config": "print what clients need to connect",
-    "completion": "print a completion script for a shell",
-}
 FORMER = {"web": "run", "unified": "run", "launcher": "start"}
 """Programs of earlier versions, such as ``npl-mcp-web``, each with its equivalent command."""
 
-EPILOG = """\
-examples:
-  npl-mcp-server start                         in the background, at http://127.0.0.1:8765/mcp
-  npl-mcp-server open                          its pages, in a browser
-  npl-mcp-server status
-  npl-mcp-server config                        for Claude Code, Cursor and others
-  npl-mcp-server stop
-  npl-mcp-server --socket ~/.npl.sock          for this user alone
-  NPL_MCP_TOKEN=... npl-mcp-server --host 0.0.0.0 --allow-host tools.example
-
-former names: npl-mcp-web and npl-mcp-unified are run, npl-mcp-launcher is start; web, unified and launcher
-are taken as commands, too.
-
-Each option can also be set in the environment; see README.md. A token that is set there does not show in the
-list of processes.
+_EXAMPLES = """\
+npl-mcp-server start                         # in the background, at http://127.0.0.1:8765/mcp
+npl-mcp-server open                          # its pages, in a browser
+npl-mcp-server status
+npl-mcp-server config                        # for Claude Code, Cursor and others
+npl-mcp-server stop
+npl-mcp-server --socket ~/.npl.sock          # for this user alone
+NPL_MCP_TOKEN=... npl-mcp-server --host 0.0.0.0 --allow-host tools.example
 """
 
+_NOTES = """\
+Each option, such as --root DIR, may also stand after a command, and has a variable of the environment; see
+SETTINGS.md. A token that is set there does not show in the list of processes.
 
-def parser() -> ProgramParser:
-    """Return the parser of the command line."""
-    result = ProgramParser(
-        prog=NAME,
-        usage=f"{NAME} [OPTION ...] [COMMAND]",
-        description="Serves Markdown documents by section, over HTTP, to MCP clients and to npl-load.",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    flags = result.add_mutually_exclusive_group()
-    for name in ("config", "status", "stop"):
-        flags.add_argument(
-            f"--{name}", dest="flag", action="store_const", const=name, help=f"the same as {name}"
-        )
-    result.add_argument(_FOREGROUND, action="store_true", help=argparse.SUPPRESS)
-    add_flags(result, HTTP)
-    add_options(result)
-    result.add_argument("--version", action="version", version=f"{NAME} {__version__}")
-    options = [option for option in result._actions if option.dest != "help"]
-    commands = result.add_subparsers(dest="command", metavar="COMMAND", prog=NAME, help="by default run")
-    for name, meaning in COMMANDS.items():
-        commands.add_parser(name, help=meaning)
-    add(commands.choices["status"], JSON)
-    add(commands.choices["config"], switch("--show-token", help="print the token"))
-    add(commands.choices["completion"], SHELL)
-    for name in FORMER:
-        commands.add_parser(name, help=f"a former name of {FORMER[name]}")
-    for inner in commands.choices.values():
-        inner.share(options)
-    return result
+Former names: npl-mcp-web and npl-mcp-unified are run, npl-mcp-launcher is start; web, unified and launcher
+are taken as commands, too.
+"""
+
+COMMANDS = Commands()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -116,41 +72,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     :returns: the exit code: 0; 1 after a failure; 2 for invalid arguments or settings; 3 without a server.
     """
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    return run_program(NAME, lambda display: _main(given, display))
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    return run_program(NAME, lambda display: _main(words, display))
 
 
-def _main(given: Sequence[str], display: Display) -> int:
+def _main(words: Sequence[str], display: Display) -> int:
     reader = parser()
-    options = reader.parse_args(given)
-    if options.command == "completion":
-        display.text(script(options.shell, reader))
+    given = reader.parse_args(words)
+    command, name = given.command, given.flag or given.command or "run"
+    if command == "completion":
+        given.run(given, display)
         return 0
-    if options.flag and options.command in COMMANDS and options.command != options.flag:
-        reader.error(f"--{options.flag} and {options.command} are two commands: write one")
-    if options.token and options.no_token:
+    if command not in (None, name, *FORMER):
+        reader.error(f"--{name} and {command} are two commands: write one")
+    if given.token and given.no_token:
         reader.error("argument --no-token: not allowed with argument --token")
-    if options.command in FORMER and not options.foreground:
-        display.note(f"{options.command} is a former name; write {NAME} {FORMER[options.command]}")
-    command = options.flag or FORMER.get(options.command, options.command) or "run"
+    if command in FORMER and not given.foreground:
+        display.note(f"{command} is a former name; write {NAME} {FORMER[command]}")
+    given.words, given.settings = words, _settings(given)
     try:
-        settings = _settings(options)
-        if command in ("run", "start"):
-            service.check(settings)
-        if command == "start" and not options.foreground:
-            return _start(settings, given, _flags(options), display)
-        if command == "stop":
-            return _stop(settings, display)
-        if command == "open":
-            return _open(settings, display)
-        if command == "status":
-            return _status(settings, display, as_json=getattr(options, "json", False))
-        if command == "config":
-            return _config(settings, getattr(options, "show_token", False), display)
-        return _run(settings, _flags(options), display)
+        code: int = COMMANDS[name].run(given, display)
     except AlreadyRunningError as error:
         display.note(str(error))
         return 1
+    return code
 
 
 def _settings(options: argparse.Namespace) -> Settings:
@@ -165,20 +110,24 @@ def _settings(options: argparse.Namespace) -> Settings:
     return replace(settings, listening=listening)
 
 
-def _flags(options: argparse.Namespace) -> str:
+def _flags(given: argparse.Namespace) -> str:
     """Return the flags of a server, with absolute paths and without the token."""
-    given = {name: value for name, value in vars(options).items() if value and name not in _NO_FLAGS}
-    given.update({"token": True} if options.token else {})
-    return json.dumps(given, default=lambda place: str(place.absolute()))
+    names = (name.replace("-", "_") for name in SETTINGS if name != "data-dir")
+    flags = {name: value for name in names if (value := getattr(given, name, None))}
+    flags |= {"token": True} if given.token else {}
+    return json.dumps(flags, default=lambda place: str(place.absolute()))
 
 
-def _run(settings: Settings, flags: str, display: Display) -> int:
-    set_up_log(settings.log_level)
+@COMMANDS.add("run")
+def _run(given: argparse.Namespace, display: Display) -> int:
+    """Serve until a signal comes (the default)."""
+    service.check(given.settings)
+    set_up_log(given.settings.log_level)
     with lasting():
         # Importing FastMCP takes most of a second; the other commands need none of it.
         from npl_mcp.http.listening import serve
 
-    serve(settings, partial(_show_running, display, "npl-mcp-server: listening on"), flags)
+    serve(given.settings, partial(_show_running, display, "npl-mcp-server: listening on"), _flags(given))
     return 0
 
 
@@ -186,7 +135,13 @@ def _place(state: ServerState) -> str:
     return " and ".join(place for place in (state.url and f"{state.url}/mcp", state.socket) if place)
 
 
-def _start(settings: Settings, given: Sequence[str], flags: str, display: Display) -> int:
+@COMMANDS.add("start")
+def _start(given: argparse.Namespace, display: Display) -> int:
+    """Serve in the background; return once the server answers."""
+    if given.foreground:
+        return _run(given, display)
+    settings, flags = given.settings, _flags(given)
+    service.check(settings)
     folder = settings.data_folder
     state = running_server(folder)
     if state is not None and service.answers(state):
@@ -195,7 +150,7 @@ def _start(settings: Settings, given: Sequence[str], flags: str, display: Displa
     with service.writing_to(folder):
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         before = log.stat().st_size if log.exists() else 0
-        child = _spawn(settings, given)
+        child = _spawn(settings, given.words)
     end = time.monotonic() + START_SECONDS
     while time.monotonic() < end:
         state = running_server(folder)
@@ -238,8 +193,10 @@ def _show_running(display: Display, word: str, state: ServerState) -> None:
         display.text(f"callers of the port need a token: {_TOKENS}\n")
 
 
-def _open(settings: Settings, display: Display) -> int:
-    state = running_server(settings.data_folder, only_own=True)
+@COMMANDS.add("open")
+def _open(given: argparse.Namespace, display: Display) -> int:
+    """Open the pages of the running server in a browser."""
+    state = running_server(given.settings.data_folder, only_own=True)
     if state is None:
         display.note("not running; start it with npl-mcp-server start")
         return NOT_RUNNING
@@ -279,9 +236,11 @@ def _without_token(given: Sequence[str]) -> list[str]:
     ]
 
 
-def _stop(settings: Settings, display: Display) -> int:
+@COMMANDS.add("stop")
+def _stop(given: argparse.Namespace, display: Display) -> int:
+    """End the server of the data folder."""
     try:
-        state = service.stop(settings.data_folder)
+        state = service.stop(given.settings.data_folder)
     except (TimeoutError, PermissionError) as error:
         display.note(str(error))
         return 1
@@ -292,7 +251,10 @@ def _stop(settings: Settings, display: Display) -> int:
     return 0
 
 
-def _status(settings: Settings, display: Display, *, as_json: bool) -> int:
+@COMMANDS.add("status", JSON)
+def _status(given: argparse.Namespace, display: Display) -> int:
+    """Show the server of the data folder; exit code 3 if none runs."""
+    settings, as_json = given.settings, getattr(given, "json", False)
     state = running_server(settings.data_folder)
     if state is None:
         none = {"state": "not running", "data_folder": str(settings.data_folder)}
@@ -324,7 +286,10 @@ def _duration(seconds: int) -> str:
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
-def _config(settings: Settings, show_token: bool, display: Display) -> int:
+@COMMANDS.add("config", switch("--show-token", help="print the token"))
+def _config(given: argparse.Namespace, display: Display) -> int:
+    """Print what clients need to connect."""
+    settings, show_token = given.settings, getattr(given, "show_token", False)
     state = running_server(settings.data_folder)
     listening = settings.listening
     if state is None:
@@ -342,6 +307,32 @@ def _config(settings: Settings, show_token: bool, display: Display) -> int:
         display.note(f"replace YOUR_TOKEN with a token: {way}")
     display.text(http_snippets(f"{base}/mcp", token if guarded else None))
     return 0
+
+
+def _options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of all commands."""
+    flags = parser.add_mutually_exclusive_group()
+    for name in ("config", "status", "stop"):
+        flags.add_argument(
+            f"--{name}", dest="flag", action="store_const", const=name, help=f"the same as {name}"
+        )
+    parser.add_argument(_FOREGROUND, action="store_true", help=argparse.SUPPRESS)
+    add_flags(parser, HTTP)
+    add_options(parser)
+
+
+for _name, _new in FORMER.items():
+    COMMANDS[_name] = replace(COMMANDS[_new], help=f"A former name of {_new}")
+PROGRAM = Program(
+    NAME,
+    f"{NAME} [OPTION ...] [COMMAND]",
+    "Serves Markdown documents by section, over HTTP, to MCP clients and to npl-load.",
+    COMMANDS,
+    settings=_options,
+    examples=_EXAMPLES,
+    exits=_NOTES,
+)
+parser = PROGRAM.parser
 
 
 if __name__ == "__main__":

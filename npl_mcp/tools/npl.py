@@ -18,7 +18,7 @@ from npl_index.answer.overview import overview
 from npl_index.answer.suggestions import Companions
 from npl_index.answer.tailoring import TailorRequest, write
 from npl_index.answer.values import Tailored, Written
-from npl_index.errors import DocumentNotFoundError
+from npl_index.errors import DocumentNotFoundError, InvalidRequestError
 from npl_index.items.loading import Loaded, LoadedItem, MissingItem, load, load_agent
 from npl_index.library.documents import DocumentRef
 from npl_index.markdown.traits import CONDITIONS, TraitFilter
@@ -213,6 +213,9 @@ async def npl_section_index(
     """
     ref = DocumentRef(file, resource_type, item)
     conditions = TraitFilter.parse(filter)
+    for name, number in (("depth", depth), ("token_budget", token_budget)):
+        if number is not None and number < 0:
+            raise InvalidRequestError(f"{name} is {number}", parameter=name, hint="use 0 or more")
     request = IndexRequest(conditions, depth, token_budget or None, app.form(format) == "markdown")
 
     async def answer() -> IndexReply | Written[IndexReply]:
