@@ -112,15 +112,11 @@ def near_names(
     return tuple(name for _, _, name in matches)
 
 
-def near_words(
-    wanted: str, words: Iterable[str], limit: int = 5, *, risky: Collection[str] = ()
-) -> tuple[str, ...]:
+def near_words(wanted: str, words: Iterable[str], limit: int = 5) -> tuple[str, ...]:
     """Return the words of a short list that a wanted word misspells, is part of, or contains, best first.
 
     Similarity alone is not enough: ``depth`` and ``path`` share three letters in order. Without
     a near word, callers show the whole list.
-
-    :param risky: words for destructive operations, which are near only to their own misspellings.
     """
     from rapidfuzz.distance import OSA
 
@@ -129,11 +125,7 @@ def near_words(
         word
         for word in dict.fromkeys(words)
         if _is_misspelt(wanted, word)
-        or (
-            word not in risky
-            and min(len(low), len(word)) >= _MIN_PART
-            and (low in word.lower() or word.lower() in low)
-        )
+        or (min(len(low), len(word)) >= _MIN_PART and (low in word.lower() or word.lower() in low))
     ]
     return tuple(sorted(near, key=lambda word: OSA.distance(low, word.lower()))[:limit])
 

@@ -11,20 +11,19 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from npl_index.errors import InvalidRequestError, UnreadableDocumentError
 from npl_index.library.documents import FileReader
 from npl_index.markdown.front_matter import with_line_feeds, with_values
 from npl_mcp.documents import answers
 from npl_mcp.documents.creating import Draft
-from npl_mcp.documents.editor import EDITS, MAX_SECTION_TEXT, Edit, Editor, Expected, SectionEdit, bytes_of
+from npl_mcp.documents.editor import MAX_SECTION_TEXT, Edit, Editor, Expected, SectionEdit, bytes_of
 from npl_mcp.documents.filters import Filters
 from npl_mcp.documents.folders import SharedFolder, is_hidden, printable
 from npl_mcp.documents.format import (
     DATES,
     DEFAULTS,
-    STATUSES,
     SUFFIX,
     ChangeKey,
     check_field,
@@ -44,9 +43,6 @@ from npl_mcp.stores.base.paging import Page, Slice
 Operation = Literal["list", "get", "update", "replace", "append", "prepend"]
 UpdateMode = Edit
 Mode = Literal["full", "attributes", "metadata"]
-MODES: tuple[str, ...] = get_args(Mode)
-OPERATIONS: tuple[str, ...] = get_args(Operation)
-_REPLACING = ("update", "replace")
 ATTRIBUTES = (
     "priority",
     "phaseEpic",
@@ -79,9 +75,8 @@ class ChangeRequests:
     def get(self, project: str | None, key: str, mode: str) -> answers.ChangeRequest:
         """Return a change request.
 
-        :param mode: one of :data:`MODES`.
+        :param mode: one of :data:`Mode`.
         """
-        checks.choice(mode, "mode", MODES)
         place, ticket, data = self._load_request(project, key)
         digest, path = self._editor.noted(data), _answer_path(place, ticket.name)
         if mode == "metadata":
@@ -104,14 +99,12 @@ class ChangeRequests:
     ) -> answers.ChangeSections:
         """List, read or change sections.
 
-        :param operation: one of :data:`OPERATIONS`.
+        :param operation: one of :data:`Operation`.
         :param section: path of the section; required except for ``list``.
         :param content: new text; required to change a section.
-        :param update_mode: kind of ``update``, one of :data:`EDITS`; by default ``replace``.
+        :param update_mode: kind of ``update``, one of :data:`UpdateMode`; by default ``replace``.
         :param expect: digest of the section or of the file; only this state is changed.
         """
-        checks.choice(operation, "operation", OPERATIONS, risky=_REPLACING)
-        how = checks.choice(update_mode or "replace", "updateMode", EDITS)
         wanted = "" if operation == "list" else _given(section, "section")
         if operation in ("list", "get"):
             _, ticket, data = self._load_request(project, key)
@@ -128,7 +121,7 @@ class ChangeRequests:
             address, content = outline.addresses[index], outline.content(index)
             return answers.ChangeSections(ticket.key, section=address, content=content, digest=digest)
         text = checks.text(_given(content, "content"), "content", MAX_SECTION_TEXT)
-        how = how if operation == "update" else operation
+        how = update_mode or "replace" if operation == "update" else operation
         return self._edit_section(project, key, wanted, how, text, expect)
 
     def _edit_section(
@@ -193,7 +186,6 @@ class ChangeRequests:
 
         :param expect: digest of the file; only this state is changed.
         """
-        checks.choice(status, "status", STATUSES)
         before, digest = self._set(project, key, {"status": status}, expect)
         change = f"{before.status} → {status}"
         return answers.ChangedStatus(before.key, before.title, status, change, digest)

@@ -14,7 +14,6 @@ from npl_index.markdown.front_matter import new_front_matter, with_line_feeds
 from npl_mcp.documents.format import (
     DATES,
     DEFAULTS,
-    TYPES,
     check_field,
     check_slug,
     check_title,
@@ -63,7 +62,6 @@ class Draft:
         :raises InvalidRequestError: a field is unknown, or its value is invalid.
         :raises MissingRequestError: there is no title.
         """
-        checks.choice(kind, "type", TYPES)
         for name in data:
             choose(name, "data", ("title", *NEW, "content", "slug"))
         title = check_title(_string_of(data, "title") or "", "data.title")

@@ -94,7 +94,7 @@ class Outline:
                 near, lines = self._near_and_hint(found)
                 problem = f"{len(found)} sections of {key} match {clean!r}"
                 raise SectionNotFoundError(problem, near=near, hint=f"give the path of one:{lines}")
-        near, lines = self._near_and_hint(self._suggested(clean, whole))
+        near, lines = self._near_and_hint(self._suggested(clean))
         hint = f"similar sections:{lines}" if near else "it has no sections"
         if whole and near:
             hint += "\nto add a new section, append it to the section above it"
@@ -133,18 +133,19 @@ class Outline:
             section = self.tree.sections[section.parent or 0]
         return False
 
-    def _suggested(self, wanted: str, whole: bool) -> Sequence[int]:
+    def _suggested(self, wanted: str) -> Sequence[int]:
         """Return sections with similar names, or all if they are few."""
         every, sections = list(self.addresses), self.tree.sections
         if len(every) <= _MAX_LISTED:
             return every
-        if whole and (holding := self._matching(every, wanted, PARTS[0])):
-            return holding
         names = {index: _numbering(sections[index].name)[1] for index in every}
         last = wanted.rpartition(SEPARATOR)[2].lstrip("#").strip()
         near = near_names(_numbering(last)[1], names.values())
-        alike = [index for index in every if names[index] in near]
-        return alike or [index for index in every if sections[index].level <= 2][:_MAX_LISTED]
+        return (
+            self._matching(every, wanted, PARTS[0])
+            or [index for index in every if names[index] in near]
+            or [index for index in every if sections[index].level <= 2][:_MAX_LISTED]
+        )
 
     def _near_and_hint(self, sections: Sequence[int]) -> tuple[list[str], str]:
         """Return the paths of sections, and the same paths as lines of a hint."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from npl_index.errors import InvalidRequestError, MissingRequestError
@@ -107,13 +107,10 @@ def whole(value: int, parameter: str, most: int = MAX_ID) -> int:
     return value
 
 
-def choice(value: str, parameter: str, options: Sequence[str], *, risky: Collection[str] = ()) -> str:
-    """Check that a value is one of some options.
-
-    :param risky: options that overwrite or remove something; see :func:`near_words`.
-    """
+def choice(value: str, parameter: str, options: Sequence[str]) -> str:
+    """Check that a value is one of some options."""
     if value not in options:
-        near = near_words(value[:64], options, limit=1, risky=risky)
+        near = near_words(value[:64], options, limit=1)
         hint = f"did you mean {near[0]!r}? it may be" if near else "it may be"
         raise invalid(parameter, f"is {value[:64]!r}", f"{hint} {', '.join(options)}")
     return value
