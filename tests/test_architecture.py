@@ -43,7 +43,7 @@ PACKAGES = {
     "npl_mcp.app": "npl_index config stores documents projects",
     "npl_mcp.browsing": "npl_index config stores documents projects app",
     "npl_mcp.tools": "npl_index config stores documents projects app browsing",
-    "npl_mcp.questions": "npl_index config stores documents projects app browsing tools",
+    "npl_mcp.questions": "npl_index config stores documents projects app tools",
     "npl_mcp.cli": "npl_index config stores app tools questions",
     "npl_mcp.web": "npl_index config stores documents app browsing tools questions",
     "npl_mcp.server": "npl_index config stores documents projects app browsing tools web",

@@ -44,7 +44,9 @@ def warn(label: str, advice: str) -> None:
 class RemovedFlag(argparse.Action):
     """A flag without effect, which writes its advice as a warning; see :func:`removed_flag`."""
 
-    def __init__(self, option_strings: Sequence[str], dest: str, advice: str, nargs: int | None) -> None:
+    def __init__(
+        self, option_strings: Sequence[str], dest: str, advice: str, nargs: int | str | None
+    ) -> None:
         suppress = argparse.SUPPRESS
         super().__init__(option_strings, dest, nargs, default=suppress, help=suppress)
         self._advice = advice

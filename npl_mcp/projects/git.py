@@ -93,6 +93,7 @@ def contents(folder: str, revision: str, wanted: Callable[[str], bool], seconds:
     :param wanted: function that returns whether to read the file of a path.
     :param seconds: time limit of git, for each of two steps.
     :raises InvalidRequestError: the folder is not in a repository, or the repository has no such revision.
+    :raises UnreadableDocumentError: the repository lacks a content.
     :raises NPLError: see :func:`visible`.
     """
     hint = "name a branch, a tag or a commit, e.g. HEAD~1 or origin/main"
@@ -115,7 +116,11 @@ def contents(folder: str, revision: str, wanted: Callable[[str], bool], seconds:
     found, at = {}, 0
     for name in ids:
         start = printed.index(b"\n", at) + 1
-        stop = start + int(printed[at:start].split()[2])
+        *_, size = printed[at:start].split()
+        if size == b"missing":
+            missing = f"the repository is damaged: it lacks the content of {name!r} in {revision}"
+            raise errors.UnreadableDocumentError(missing, hint="see git fsck")
+        stop = start + int(size)
         found[name] = printed[start:stop]
         at = stop + 1
     return found
@@ -250,6 +255,9 @@ def _refusal(complaint: str, path: str, code: int) -> errors.NPLError:
     if "not a git repository" in complaint or "must be run in a work tree" in complaint:
         hint = "name a folder of a repository's working tree"
         return errors.InvalidRequestError(f"{path!r} is not in a git repository", parameter="path", hint=hint)
+    if "promisor remote" in complaint:
+        problem = f"the clone of {path!r} was made with --filter and lacks earlier contents"
+        return errors.UnreadableDocumentError(problem, hint="fetch them with git fetch --refetch --no-filter")
     if "dubious ownership" in complaint:
         hint = "its owner can run this server, or you can add it to git's safe.directory setting"
         return errors.UnreadableDocumentError(f"{path!r} lies in a git repository of another user", hint=hint)

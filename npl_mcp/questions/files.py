@@ -20,16 +20,23 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
-from npl_index.errors import DocumentError, InvalidRequestError, NPLError, SelectorSyntaxError
+from npl_index.errors import (
+    DocumentError,
+    DocumentTooLargeError,
+    InvalidRequestError,
+    NPLError,
+    SelectorSyntaxError,
+)
 from npl_index.library.files import read_below
 from npl_index.library.references import QUESTION_SUFFIXES, has_suffix
 from npl_index.library.roots import Found, unusable
 from npl_index.markdown.headings import MAX_HEADING
 from npl_index.markdown.sections import Section, SectionTree, digest_of, parse_sections
+from npl_index.markdown.state import Deadline
 from npl_index.selectors.grammar import compile_selector
 from npl_mcp.app.app import App
 from npl_mcp.app.section_edits import check_writable, check_write
@@ -41,6 +48,18 @@ NOWHERE = "nowhere"
 
 DEFAULT_NAME = f"data folder:{QUESTION_SUFFIXES[0]}"
 """File for questions that are saved without a name."""
+
+MAX_BYTES = 256 * 1024
+"""Bytes of a question file, which has room for two thousand questions."""
+
+MAX_PROBLEMS = 50
+"""Reported problems of a file, and of all files together."""
+
+MAX_ANSWERS = 100
+"""Selectors of a question."""
+
+READ_SECONDS = 10.0
+"""Time to read all question files of a call."""
 
 _DATA = "data folder"
 
@@ -102,14 +121,38 @@ class QuestionFile:
     writable: bool = False
 
 
-def read_questions(data: bytes, name: str = "questions", *, writable: bool = False) -> QuestionFile:
-    """Read a question file; an invalid place becomes a problem."""
+def reading_time() -> Deadline:
+    """Return the deadline for reading question files from now on."""
+    return Deadline("question files", time.monotonic() + READ_SECONDS)
+
+
+def read_questions(
+    data: bytes, name: str = "questions", *, writable: bool = False, clock: Deadline | None = None
+) -> QuestionFile:
+    """Read a question file; an invalid place becomes a problem.
+
+    :param clock: deadline of the reading, by default that of one file.
+    """
     digest = digest_of(data)
     try:
-        tree = parse_sections(data, "questions")
+        questions, problems = _questions(data, clock or reading_time())
     except DocumentError as error:
-        return QuestionFile(name, (), (Problem(1, 1, error.message),), digest, writable)
-    found: dict[str, Question] = {}
+        return QuestionFile(name, (), (Problem(1, 1, str(error)),), digest, writable)
+    rest = len(problems) - MAX_PROBLEMS
+    if rest > 0:
+        problems[MAX_PROBLEMS:] = [Problem(problems[MAX_PROBLEMS].line, 1, f"{rest:,} more problems")]
+    return QuestionFile(name, questions, tuple(problems), digest, writable)
+
+
+def _questions(data: bytes, clock: Deadline) -> tuple[tuple[Question, ...], list[Problem]]:
+    """Return the questions of a file and its problems, both in order.
+
+    :raises DocumentError: the file is too large, is not text, or takes too long.
+    """
+    if len(data) > MAX_BYTES:
+        raise DocumentTooLargeError(f"the file has more than {MAX_BYTES:,} bytes", hint="split it")
+    tree = parse_sections(data, "questions", deadline=clock.moment)
+    questions: dict[str, Question] = {}
     problems: list[Problem] = []
     for section in tree.sections:
         line = section.heading_lines.start + 1
@@ -119,26 +162,28 @@ def read_questions(data: bytes, name: str = "questions", *, writable: bool = Fal
             problems.append(Problem(line, 1, "expected a question, which is a heading of level 2: ## …"))
             continue
         text, wrong = section.heading, list[Problem]()
-        answers = _answers(tree, section, wrong)
+        answers = _answers(tree, section, wrong, clock)
         if not text or len(text) >= MAX_HEADING:
             problem = f"expected a question of 1 to {MAX_HEADING - 1:,} characters"
             wrong.append(Problem(line, 1, problem))
-        elif text in found:
-            wrong.append(Problem(line, 4, f"line {found[text].line} has the same question"))
+        elif text in questions:
+            wrong.append(Problem(line, 4, f"line {questions[text].line} has the same question"))
         elif not wrong:
-            found[text] = Question(text, answers, line)
+            questions[text] = Question(text, answers, line)
         problems += wrong
-    problems.sort(key=lambda problem: problem.line)
-    return QuestionFile(name, tuple(found.values()), tuple(problems), digest, writable)
+    return tuple(questions.values()), sorted(problems, key=lambda problem: problem.line)
 
 
-def _answers(tree: SectionTree, section: Section, problems: list[Problem]) -> tuple[str, ...]:
+def _answers(
+    tree: SectionTree, section: Section, problems: list[Problem], clock: Deadline
+) -> tuple[str, ...]:
     """Return the selectors in the list below a question; empty for ``nowhere``.
 
     :param problems: list to which invalid lines are added.
     """
     items: dict[int, str] = {}
     for number in range(section.heading_lines.stop, section.own.stop):
+        clock.check()
         line = tree.line(number)
         if not line.strip() or _COMMENT.match(line):
             continue
@@ -158,6 +203,9 @@ def _answers(tree: SectionTree, section: Section, problems: list[Problem]) -> tu
             problems.append(Problem(number + 1, line.find(text) + 1, error.message))
     if not items:
         problems.append(Problem(section.heading_lines.start + 1, 1, _EXPECTED))
+    if len(items) > MAX_ANSWERS:
+        number = list(items)[MAX_ANSWERS]
+        problems.append(Problem(number + 1, 1, f"expected at most {MAX_ANSWERS} selectors below a question"))
     nowhere = [number for number, text in items.items() if text == NOWHERE]
     if nowhere and len(items) > 1:
         problem = f"{NOWHERE!r} has to be the only item below its question"
@@ -172,8 +220,10 @@ def with_question(data: bytes, question: Question | None, line: int | None = Non
     :param question: new question; ``None`` removes the old one.
     :param line: line of the question to replace or remove, from 1; ``None`` adds a question at the end.
     :raises InvalidRequestError: the line has no question, or the new question is invalid.
+    :raises DocumentError: the file cannot be read, or is too large with the question.
     """
-    tree = parse_sections(data, "questions")
+    clock = reading_time()
+    tree = parse_sections(data, "questions", deadline=clock.moment)
     start, stop = len(data.rstrip()), len(data)
     if line is not None:
         here = [part for part in tree.sections if part.level and part.heading_lines.start + 1 == line]
@@ -189,21 +239,28 @@ def with_question(data: bytes, question: Question | None, line: int | None = Non
     changed = data[:start] + (text.replace(b"\n", b"\r\n") if b"\r\n" in data else text) + data[stop:]
     if question is not None:
         wanted = (question.text, question.answers)
-        known = ((read.text, read.answers) for read in read_questions(changed).questions)
+        known = ((read.text, read.answers) for read in _questions(changed, clock)[0])
         if wanted not in known:
             hint = "write one line, and a selector for each section; no question twice"
             raise InvalidRequestError(f"{question.text[:80]!r} cannot be written as a question", hint=hint)
     return changed
 
 
-def written(questions: Iterable[Question], title: str) -> str:
-    """Return a new question file."""
-    return "\n".join([f"# {title}\n", *(question.written() for question in questions)])
-
-
 def question_files(app: App) -> tuple[QuestionFile, ...]:
     """Return the question files that a caller may see; the files of the data folder come last."""
-    return tuple(_read_file(app, name, found) for name, found in _found_files(app))
+    clock = reading_time()
+    return tuple(_read_file(app, name, found, clock) for name, found in _found_files(app))
+
+
+def problems_of(files: Iterable[QuestionFile]) -> tuple[str, ...]:
+    """Return the problems of files as lines, each with its place."""
+    lines = [
+        f"{file.name}:{problem.line}:{problem.column}: {problem.message}"
+        for file in files
+        for problem in file.problems
+    ]
+    rest = len(lines) - MAX_PROBLEMS
+    return tuple([*lines[:MAX_PROBLEMS], f"{rest:,} more lines with problems"] if rest > 1 else lines)
 
 
 def save_question(
@@ -211,7 +268,7 @@ def save_question(
 ) -> QuestionFile:
     """Add, replace or remove a question.
 
-    :param name: name of the file; a new file is created only in the data folder.
+    :param name: name of the file; only :data:`DEFAULT_NAME` may be new.
     :param question: new question; ``None`` removes the old one.
     :param line: line of the question to replace or remove; ``None`` adds a question at the end.
     :param expect: digest of the file; only this state is changed.
@@ -221,13 +278,11 @@ def save_question(
     :raises StorageError: the file cannot be written.
     """
     found = dict(_found_files(app)).get(name)
-    label, _, file = name.partition(":")
-    is_plain = has_suffix(file, QUESTION_SUFFIXES) and not file.startswith(".") and Path(file).name == file
-    if found is None and label == _DATA and is_plain and app.sight.roots is None:
-        found = _in_data(app).found(file)
+    if found is None and name == DEFAULT_NAME and app.sight.roots is None:
+        found = _in_data(app).found(QUESTION_SUFFIXES[0])
     if found is None:
         hint = f"use {DEFAULT_NAME!r}, or a name of the list"
-        raise InvalidRequestError(f"there is no question file {name!r}", parameter="name", hint=hint)
+        raise InvalidRequestError(f"there is no question file {name[:80]!r}", parameter="name", hint=hint)
 
     def edit(data: bytes) -> bytes:
         if expect is not None and digest_of(data) != expect:
@@ -235,8 +290,8 @@ def save_question(
         return with_question(data, question, line)
 
     below, _, last = found.path.rpartition("/")
-    folder = SharedFolder(found.root.path, below)
-    if label == _DATA:
+    folder = SharedFolder(found.root.path, below, MAX_BYTES)
+    if _is_in_data(app, found):
         private_folder(app.settings.data_folder)
     else:
         check_write(app)
@@ -245,11 +300,15 @@ def save_question(
         folder.change(last, name, edit)
     else:
         folder.create(last, name, edit(b""))
-    return _read_file(app, name, found)
+    return _read_file(app, name, found, reading_time())
 
 
 def _in_data(app: App) -> SharedFolder:
     return SharedFolder(os.path.realpath(app.settings.data_folder), QUESTION_FOLDER)
+
+
+def _is_in_data(app: App, found: Found) -> bool:
+    return found == _in_data(app).found(found.path.rpartition("/")[2])
 
 
 def _found_files(app: App) -> Iterator[tuple[str, Found]]:
@@ -269,13 +328,13 @@ def _found_files(app: App) -> Iterator[tuple[str, Found]]:
                 yield f"{_DATA}:{name}", folder.found(name)
 
 
-def _read_file(app: App, name: str, found: Found) -> QuestionFile:
-    writable = name.startswith(f"{_DATA}:") or _is_writable(app, found, name)
+def _read_file(app: App, name: str, found: Found, clock: Deadline) -> QuestionFile:
+    writable = _is_in_data(app, found) or _is_writable(app, found, name)
     try:
-        data = read_below(found.root.path, found.path, app.settings.limits.max_bytes)[0]
+        data = read_below(found.root.path, found.path, MAX_BYTES)[0]
     except OSError as error:
         return QuestionFile(name, (), (Problem(1, 1, str(unusable(name, error))),), writable=writable)
-    return read_questions(data, name, writable=writable)
+    return read_questions(data, name, writable=writable, clock=clock)
 
 
 def _is_writable(app: App, found: Found, name: str) -> bool:

@@ -7,8 +7,8 @@ sentences of their answers.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,10 +18,15 @@ from npl_index.errors import InvalidRequestError
 from npl_index.library.documents import DocumentRef
 from npl_mcp.app.app import App
 from npl_mcp.config.settings import Settings
-from npl_mcp.questions.files import Question, QuestionFile, question_files, read_questions, written
-from npl_mcp.questions.proposing import Proposal, draft, from_calls
-from npl_mcp.questions.repairs import Repair, propose, write_repairs
-from npl_mcp.questions.running import Asked, Difference, Outcome, answered, ask_one, compare
+from npl_mcp.questions.files import (
+    MAX_BYTES,
+    Question,
+    QuestionFile,
+    problems_of,
+    question_files,
+    read_questions,
+)
+from npl_mcp.questions.outcomes import Asked, Difference, Outcome, answered, ask_one, compare
 from npl_mcp.questions.trial import Trial
 from npl_mcp.tools.contract.responses import as_dict
 
@@ -30,6 +35,8 @@ MISSED, UNREADABLE = 1, 2
 
 MIN_SIMILARITY = 70
 """Similarity in percent of two sentences with the same meaning."""
+
+_NO_FILE = "there is no question file: create questions.md or NAME.questions.md"
 
 _MIN_WORDS = 3
 """Words of the shortest sentence."""
@@ -135,63 +142,27 @@ def _reasons(file: str, outcome: Outcome) -> Iterator[str]:
         yield f"{'above' if outcome.question.answers else 'in the answer'}: {'; '.join(outcome.above)}"
 
 
-class Testing:
-    """Questions with the documents to ask.
+def run_tests(
+    settings: Settings, paths: Sequence[str], file: str | None, revision: str | None = None
+) -> Tested:
+    """Ask the questions of question files.
 
-    :param app: application with the roots.
     :param paths: paths of question files; by default those below the roots and in the data folder.
-    :param ref: documents to ask.
+    :param file: documents to ask, in the form of the tools; by default all below the roots.
+    :param revision: git revision to compare with.
+    :raises InvalidRequestError: a question file cannot be read; or a root is not in a git repository, or the
+        repository has no such revision.
     """
-
-    def __init__(self, app: App, paths: Sequence[str], ref: DocumentRef) -> None:
-        self._app, self._ref = app, ref
-        every = question_files(app)
-        self._files = [_file_at(path) for path in paths] if paths else list(every)
-        texts = {question.text for question in self.questions}
-        known = (question for file in every for question in file.questions)
-        self._others = [question for question in known if question.text not in texts]
-
-    @property
-    def questions(self) -> list[Question]:
-        """The questions of all files."""
-        return [question for file in self._files for question in file.questions]
-
-    def test(self, revision: str | None = None) -> Tested:
-        """Ask all questions.
-
-        :param revision: git revision to compare with.
-        :raises InvalidRequestError: a root is not in a git repository, or the repository has no such
-            revision.
-        """
-        outcomes = {
-            file.name: tuple(ask_one(self._app, question, self._ref) for question in file.questions)
-            for file in self._files
-        }
-        problems = [
-            f"{file.name}:{problem.line}:{problem.column}: {problem.message}"
-            for file in self._files
-            for problem in file.problems
-        ]
-        if not self._files:
-            problems.append("there is no question file: create questions.md or NAME.questions.md")
-        differences = revision and against(self._app, self.questions, self._ref, revision)
-        return Tested(outcomes, tuple(problems), differences or (None if revision is None else ()))
-
-    def repairs(self) -> list[Repair]:
-        """Return repairs for missed questions."""
-        return list(propose(self._app, self.questions, self._ref, self._others))
-
-    def write(self, repairs: Sequence[Repair]) -> None:
-        """Write repairs; see :func:`~npl_mcp.questions.repairs.write_repairs`."""
-        write_repairs(self._app, repairs)
-
-    def draft(self) -> list[Outcome]:
-        """Return the outcomes of questions from the links among the documents."""
-        return list(draft(self._app, self._ref))
-
-    def from_calls(self) -> tuple[Proposal, ...]:
-        """Return questions from the log of calls."""
-        return from_calls(self._app, self._ref)
+    with closing(App(settings)) as app:
+        ref = DocumentRef(file=file)
+        files = [_file_at(path) for path in paths] or question_files(app)
+        questions = {file.name: file.questions for file in files}
+        outcomes = {name: tuple(ask_one(app, one, ref) for one in own) for name, own in questions.items()}
+        problems = problems_of(files) or (() if files else (_NO_FILE,))
+        differences = None
+        if revision is not None:
+            differences = against(app, [one for own in questions.values() for one in own], ref, revision)
+        return Tested(outcomes, problems, differences)
 
 
 def against(
@@ -245,33 +216,7 @@ def sentences(text: str) -> list[str]:
 
 def _file_at(path: str) -> QuestionFile:
     try:
-        return read_questions(Path(path).read_bytes(), path)
+        with Path(path).open("rb") as file:
+            return read_questions(file.read(MAX_BYTES + 1), path)
     except OSError as error:
         raise InvalidRequestError(f"{path} cannot be read: {error.strerror}") from None
-
-
-@contextmanager
-def testing(settings: Settings, paths: Sequence[str], file: str | None) -> Iterator[Testing]:
-    """Yield the questions and the documents of a command.
-
-    :param paths: paths of question files.
-    :param file: documents to ask, in the form of the tools; by default all below the roots.
-    :raises InvalidRequestError: a question file cannot be read.
-    """
-    with closing(App(settings)) as app:
-        yield Testing(app, paths, DocumentRef(file=file))
-
-
-def drafted(outcomes: Sequence[Outcome]) -> str:
-    """Return a question file of a draft."""
-    return written((outcome.question for outcome in outcomes), "Questions from links among the documents")
-
-
-def proposed(proposals: Iterable[Proposal]) -> str:
-    """Return a question file of proposals; comments give their origins."""
-    parts = ["# Questions from calls"]
-    for proposal in proposals:
-        times = f"{proposal.calls} call{'s' * (proposal.calls != 1)}"
-        head, _, rest = proposal.question.written().partition("\n\n")
-        parts.append(f"{head}\n\n<!-- {proposal.why}, {times}; check the answers -->\n{rest.rstrip()}")
-    return "\n\n".join(parts) + "\n"

@@ -32,7 +32,7 @@ def content(settings: Settings, given: Mapping[str, Any], audit: Any) -> str:
     :param given: the checked arguments of the call of ``npl_ask``.
     :param audit: the data of its answer.
     """
-    budget = given.get("token_budget")
+    budget, form = given.get("token_budget"), given.get("format") or settings.format
     default = settings.token_budget if given.get("context") or given.get("topics") else 0
     asked = AskForm(
         given.get("context") or "",
@@ -42,8 +42,8 @@ def content(settings: Settings, given: Mapping[str, Any], audit: Any) -> str:
         default if budget is None else budget,
         default,
     )
-    view = {name: given.get(name) or None for name in ("open", "matching", "section", "offset")}
-    place = address(PATH, **asked.parameters(), **view, form=audit["form"], view=given.get("view"))
+    state = {name: given.get(name) for name in ("section", "view")}
+    place = address(PATH, **asked.parameters(), **state, form=form)
     query = place.partition("?")[2].encode()
     request = Request({"type": "http", "method": "GET", "path": PATH, "query_string": query, "headers": []})
     visit = Visit(request, get_context().fastmcp, replace(settings, web="read"))
@@ -51,8 +51,6 @@ def content(settings: Settings, given: Mapping[str, Any], audit: Any) -> str:
         "ask.html",
         layout="fragment.html",
         visit=visit,
-        form=audit["form"],
         _asked=asked,
-        _files=[],
-        **audited(visit, asked, audit, visit.text("view")),
+        **audited(visit, asked, audit, form),
     )

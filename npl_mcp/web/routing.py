@@ -21,7 +21,7 @@ from starlette.convertors import IntegerConvertor, register_url_convertor
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.responses import PlainTextResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
 from npl_mcp.app.app import App
@@ -54,6 +54,9 @@ COMPRESSED = Middleware(GZipMiddleware, minimum_size=1_000, compresslevel=5)
 WAIT_SECONDS = 30
 """Maximum wait for news in one query."""
 
+ROWS = "<!-- rows -->"
+"""Place of the rows in the template of a page that sends them as they come."""
+
 AWAY_SECONDS = 1
 """Pause after a query that the database did not answer."""
 
@@ -77,6 +80,8 @@ class WebPage:
     :param template: the template for the data.
     :param domain: the domain of the required tools; visitors without these tools do not find the page.
     :param title: the title in the navigation, which leaves out pages without one.
+    :param row: the template and the macro of a row, for a page that sends its rows as they come. Its data
+        have them in ``items``, an asynchronous iterator; a failure ends them, and is then ``_problem``.
     """
 
     path: str
@@ -84,6 +89,7 @@ class WebPage:
     template: str
     domain: str | None = None
     title: str | None = None
+    row: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,11 +114,13 @@ class Action:
 
     :param path: the path in Starlette's form.
     :param run: the function that performs the action, and returns the address of the next page.
-    :param writes: whether read-only pages refuse the action.
+    :param domain: the domain of the required tools; visitors without these tools do not find the action.
+    :param writes: whether read-only pages and tokens refuse the action.
     """
 
     path: str
     run: Callable[[Visit], Awaitable[str | Shown | Response]]
+    domain: str | None
     writes: bool = True
 
 
@@ -219,11 +227,30 @@ class Site:
             return await self.shown(visit, page.template, error.form, error.status)
         if isinstance(data, Response):
             return data
+        if page.row is not None:
+            parts = self._growing(visit, page.template, page.row, data)
+            return _in_session(visit, StreamingResponse(parts, media_type="text/html"))
         return await self.shown(visit, page.template, data)
+
+    async def _growing(
+        self, visit: Visit, template: str, row: tuple[str, str], data: Data
+    ) -> AsyncIterator[str]:
+        """Yield a page up to its rows, each row as it comes, and the rest of the page."""
+        rows: list[Data] = []
+        shown = {**data, "items": rows, "_problem": None}
+        yield (await self._html(visit, template, shown)).partition(ROWS)[0]
+        try:
+            async for one in data["items"]:
+                rows.append(one)
+                yield (await in_thread(fragments, *row, [(one,)]))[0]
+        except CallError as error:
+            shown["_problem"] = error.message
+        yield (await self._html(visit, template, shown)).partition(ROWS)[2]
 
     async def _action(self, action: Action, visit: Visit) -> Response:
         done: str | Shown | Response
         fields = visit.form.multi_items()
+        _check_domain(visit, action.domain)
         if (sent_to := visit.request.scope.get(FORM_KEY)) is not None:
             done = again(visit, sent_to, fields, signs_in=True)
         elif action.writes and not visit.may_write:
@@ -269,13 +296,13 @@ class Site:
 
         :param template: the template for the data and the common parts of pages.
         """
+        html = await self._html(visit, template, data)
+        return _in_session(visit, Response(html, status, media_type="text/html"))
+
+    async def _html(self, visit: Visit, template: str, data: Data) -> str:
         pages = (page for page in self.declared if isinstance(page, WebPage) and page.title)
         menu = [page for page in pages if page.domain is None or visit.sees(page.domain)]
-        html = await in_thread(render, template, visit=visit, menu=menu, **data)
-        response = Response(html, status, media_type="text/html")
-        if not visit.cookies.get(SESSION_COOKIE):
-            response.set_cookie(SESSION_COOKIE, visit.session, secure=visit.is_secure, **_CONFINED)
-        return response
+        return await in_thread(render, template, visit=visit, menu=menu, **data)
 
     async def failed(self, visit: Visit, error: CallError, as_json: bool = False) -> Response:
         """Return a page or JSON with the reason of a failure."""
@@ -295,6 +322,8 @@ async def _data(page: WebPage, suffix: str, visit: Visit) -> Response:
     if isinstance(data, Response):
         return data
     if suffix == "json":
+        if page.row is not None:
+            data["items"] = [one async for one in data["items"]]
         return await _json(Reply(data={name: data[name] for name in data if not name.startswith("_")}))
     table: Table | None = data.get("_table")
     if table is None:
@@ -368,6 +397,13 @@ def again(
 
 _CONFINED: dict[str, Any] = {"httponly": True, "samesite": "strict"}
 """Options of cookies that no script reads and no other site makes a browser send."""
+
+
+def _in_session(visit: Visit, response: Response) -> Response:
+    """Return a response that begins the visitor's session, unless the browser has one."""
+    if not visit.cookies.get(SESSION_COOKIE):
+        response.set_cookie(SESSION_COOKIE, visit.session, secure=visit.is_secure, **_CONFINED)
+    return response
 
 
 def keep(visit: Visit, response: Response, cookie: str, text: str) -> None:

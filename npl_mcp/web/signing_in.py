@@ -54,7 +54,7 @@ async def sign_out(_: Visit) -> Response:
 
 DECLARED = (
     WebPage(SIGN_IN, sign_in_page, "sign_in.html"),
-    Action(SIGN_IN, sign_in, writes=False),
-    Action("/name", choose_name, writes=False),
-    Action("/sign-out", sign_out, writes=False),
+    Action(SIGN_IN, sign_in, None, writes=False),
+    Action("/name", choose_name, None, writes=False),
+    Action("/sign-out", sign_out, None, writes=False),
 )

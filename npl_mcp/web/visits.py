@@ -179,13 +179,7 @@ class Visit:
 
         :raises CallError: the value is not a whole number.
         """
-        text = self.text(name)
-        if not text:
-            return default
-        if not text.isascii() or not text.isdecimal() or len(text) > 15:
-            message = f"{name} is {text[:64]!r}, which is not a whole number; leave it out"
-            raise CallError(message, parameter=name)
-        return int(text)
+        return whole_number(name, self.text(name), default)
 
     def flag(self, name: str) -> bool:
         """Return whether a check box of the address is ticked."""
@@ -234,6 +228,19 @@ class Visit:
         if not answer["success"]:
             raise CallError(answer["error"], ErrorCode[answer["error_code"]], answer.get("parameter"))
         return answer["data"]
+
+
+def whole_number(name: str, text: str, default: int | None = None) -> int | None:
+    """Return a whole number of an address or a form; an empty text counts as the default.
+
+    :raises CallError: the text is not a whole number.
+    """
+    if not text:
+        return default
+    if not text.isascii() or not text.isdecimal() or len(text) > 15:
+        message = f"{name} is {text[:64]!r}, which is not a whole number; leave it out"
+        raise CallError(message, parameter=name)
+    return int(text)
 
 
 @contextmanager

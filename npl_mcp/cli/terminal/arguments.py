@@ -339,7 +339,7 @@ def script(
         for action in inner._actions:
             # Options that the help of a command hides are offered as well.
             if action.help is argparse.SUPPRESS:
-                action.help = texts.get(action.dest)
+                action.help = texts.get(action.dest, argparse.SUPPRESS)
             if action.nargs != 0 and not action.choices:
                 is_name = own & {*(action.option_strings or ("",))}
                 vars(action)["complete"] = {shell: offered} if is_name else shtab.FILE

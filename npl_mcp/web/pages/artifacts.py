@@ -261,8 +261,8 @@ DECLARED = (
     WebPage(f"{_ARTIFACT}/compare", compared, "compare.html", "artifact"),
     WebPage("/reviews/{review:id}", review, "artifact.html", "review"),
     Download(f"{_REVISION}/file", file),
-    Action(f"{_REVISION}/comments", comment),
-    Action(f"{_ARTIFACT}/state", change),
-    Action(f"{_REVISION}/verdict", finish),
-    Action("/reviews/{review:id}/comments/{comment:id}", settle),
+    Action(f"{_REVISION}/comments", comment, "review"),
+    Action(f"{_ARTIFACT}/state", change, "artifact"),
+    Action(f"{_REVISION}/verdict", finish, "review"),
+    Action("/reviews/{review:id}/comments/{comment:id}", settle, "review"),
 )

@@ -10,20 +10,14 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from typing import Any
-from zlib import crc32
-
-from starlette.responses import RedirectResponse, Response
 
 from npl_index.answer.auditing import CUT, NO_ROOM, TAKEN
 from npl_mcp.web.browsers import TOKEN_COOKIE
 from npl_mcp.web.rendering import marked, sought
 from npl_mcp.web.routing import Action, Data, WebPage
-from npl_mcp.web.visits import CallError, Visit, address
+from npl_mcp.web.visits import CallError, Visit
 
 PATH = "/ask"
-
-ROWS = 200
-"""Rows of a page in the tree."""
 
 CARDS = 20
 """Sections shown at first; all sections that the answer wants appear regardless."""
@@ -37,20 +31,14 @@ SECOND = "b_"
 RIGHT = "right"
 """The parameter of each section marked as right, with its selector; links of the page preserve it."""
 
-VIEWS = {"": "Answer", "tree": "All sections", "markdown": "Markdown", "json": "JSON"}
-"""Views of an answer, and the titles of their tabs."""
+MARKDOWN = "markdown"
+"""View with the whole text of the answer, and the form of the page's answers: clients ask for it."""
 
 QUESTION = ("context", "topics", "selectors", "file")
-"""Fields that define the question: a change in one makes another question."""
-
-STATE = ("view", "form", "matching", "open", "section", "all", RIGHT)
-"""Parameters that a form preserves as long as the question stays the same."""
+"""Fields that define the question."""
 
 WANTED = (TAKEN, CUT, NO_ROOM)
 """States of sections that are worth their tokens."""
-
-PLACES = 200
-"""Maximum names in the suggestions of the field for files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +77,6 @@ class AskForm:
         """Whether the request has no question."""
         return not (self.context or self.topics or self.selectors)
 
-    @property
-    def mark(self) -> str:
-        """A short text that identifies the question."""
-        return f"{crc32(repr((self.context, self.topics, self.selectors, self.file)).encode()):x}"
-
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of the tool call for this request."""
         given = {
@@ -115,46 +98,25 @@ def _parts(texts: Iterable[str]) -> list[str]:
     return [text.strip() for text in texts if text.strip()]
 
 
-async def ask(visit: Visit) -> Data | Response:
+async def ask(visit: Visit) -> Data:
     """Return the result of a request; with a second request, the differences between both.
 
     :raises CallError: the request is invalid; the error has the form, with the problem at its field.
     """
-    asked, view = AskForm.of(visit), visit.text("view")
-    if visit.text("was", asked.mark) != asked.mark:
-        return RedirectResponse(address(PATH, **asked.parameters()), 303)
-    form = view if view in ("json", "markdown") else visit.text("form", visit.settings.format)
-    shown: Data = {"asked": asked.arguments(), "form": form, "_asked": asked, "_files": await _places(visit)}
+    asked = AskForm.of(visit)
+    shown: Data = {"asked": asked.arguments(), "_asked": asked}
     try:
         visit.number("budget")
         if visit.flag("compare"):
-            return {**shown, **await _compared(visit, asked, form)}
+            return {**shown, **await _compared(visit, asked)}
         if asked.is_empty:
             return shown
-        audit = await visit.call(
-            "npl_audit",
-            **asked.arguments(),
-            format=form,
-            open=visit.texts("open"),
-            matching=visit.flag("matching") or None,
-            section=visit.text("section") or None,
-            offset=visit.number("offset"),
-            limit=ROWS,
-            matches=True,
-        )
+        section = visit.text("section") or None
+        audit = await visit.call("npl_audit", **asked.arguments(), format=MARKDOWN, section=section)
     except CallError as error:
         error.form = {**shown, "_problem": _problem(error, asked)}
         raise
-    files = dict.fromkeys([*shown["_files"], *(row["file"] for row in audit["matches"])])
-    return {**shown, **audited(visit, asked, audit, view), "_files": list(files)[:PLACES]}
-
-
-async def _places(visit: Visit) -> list[str]:
-    """Return the names of roots and libraries, as on the pages."""
-    if not visit.sees("search"):
-        return []
-    newest = await visit.call("search_newest", limit=1)
-    return [place["address"].removesuffix(":") for place in newest["places"]]
+    return {**shown, **audited(visit, asked, audit, MARKDOWN)}
 
 
 def _problem(error: CallError, asked: AskForm) -> Data:
@@ -172,29 +134,26 @@ def _problem(error: CallError, asked: AskForm) -> Data:
     }
 
 
-def audited(visit: Visit, asked: AskForm, audit: Any, view: str) -> Data:
+def audited(visit: Visit, asked: AskForm, audit: Any, form: str) -> Data:
     """Return the taken and the left sections of an answer, in the data of the page.
 
-    :param audit: the data of an answer of ``npl_audit`` with its matches.
-    :param view: the view, a key of :data:`VIEWS`.
+    :param audit: the data of an answer of ``npl_audit``.
+    :param form: the form of the answer.
     """
     matches, right = audit["matches"], visit.texts(RIGHT)
     wanted = sum(row["state"] in WANTED for row in matches)
     cards = matches if visit.flag("all") else matches[: max(CARDS, wanted)]
-    rows = [row for file in audit["items"] for row in file["rows"]] if view == "tree" else cards
-    shown = {row["selector"] for row in rows}
+    shown = {row["selector"] for row in cards}
     return {
         "audit": audit,
-        "copies": copies(visit, asked, audit["form"]),
+        "form": form,
+        "copies": copies(visit, asked, form),
         "right": right,
-        "_views": VIEWS,
-        "_view": view if view in VIEWS else "",
+        "_whole": visit.text("view") == MARKDOWN,
         "_cards": cards,
         "_ruler": ruler(matches, asked.budget),
-        "_state": {name: visit.texts(name) for name in STATE if name != RIGHT},
         "_marked": partial(marked, terms=sought(asked.context, asked.topics)),
         "_elsewhere": [one for one in dict.fromkeys(right) if one not in shown],
-        "_longest": _longest(audit),
     }
 
 
@@ -257,13 +216,7 @@ def _command(arguments: dict[str, Any]) -> str:
     return shlex.join(["npl-load", "tailored", *flags, *words])
 
 
-def _longest(audit: Any) -> dict[str, int]:
-    """Return the tokens of the longest section and of the longest file on a page, for the bars."""
-    rows = [row["tokens"] for file in audit["items"] for row in file["rows"]]
-    return {"section": max([1, *rows]), "file": max([1, *(file["tokens"] for file in audit["items"])])}
-
-
-async def _compared(visit: Visit, asked: AskForm, form: str) -> Data:
+async def _compared(visit: Visit, asked: AskForm) -> Data:
     """Return two requests side by side, and each section with different states."""
     given = any(name.startswith(SECOND) for name in visit.request.query_params)
     other = AskForm.of(visit, SECOND) if given else asked
@@ -271,12 +224,12 @@ async def _compared(visit: Visit, asked: AskForm, form: str) -> Data:
     for one in (asked, other):
         if one.is_empty:
             return {"other": other.arguments(), "_other": other}
-        both.append(await visit.call("npl_audit", **one.arguments(), format=form, matches=True, limit=1))
+        both.append(await visit.call("npl_audit", **one.arguments(), format=MARKDOWN))
     first, second = both
     changes = _changes(first["matches"], second["matches"])
     return {
         "other": other.arguments(),
-        "compared": [{name: one[name] for name in ("file", "answers", "states", "tokens")} for one in both],
+        "compared": [{name: one[name] for name in ("file", "answer", "states", "tokens")} for one in both],
         "changes": changes,
         "_groups": {kind: [one for one in changes if one["kind"] == kind] for kind in KINDS},
         "_kinds": KINDS,
@@ -311,4 +264,4 @@ async def keep(visit: Visit) -> str:
     return visit.here(**{RIGHT: visit.form.getlist(RIGHT)})
 
 
-DECLARED = (WebPage(PATH, ask, "ask.html", "npl", "Ask"), Action(PATH, keep, writes=False))
+DECLARED = (WebPage(PATH, ask, "ask.html", "npl", "Ask"), Action(PATH, keep, "npl", writes=False))

@@ -231,8 +231,8 @@ DECLARED = (
     WebPage("/changes", changes, "changes.html", "cr", "Changes"),
     WebPage("/changes/{key}", change, "change.html", "cr"),
     WebPage("/changes/{key}/edit", edit, TEMPLATE, "cr"),
-    Action("/board/move", move),
-    Action("/board/new", create),
-    Action("/changes/{key}/section", save_section),
-    Action("/changes/{key}/attributes", save_attributes),
+    Action("/board/move", move, "cr"),
+    Action("/board/new", create, "cr"),
+    Action("/changes/{key}/section", save_section, "cr"),
+    Action("/changes/{key}/attributes", save_attributes, "cr"),
 )

@@ -170,7 +170,7 @@ async def health(visit: Visit) -> Data:
 DECLARED = (
     WebPage("/documents", everything, "documents.html", "npl", "Documents"),
     WebPage("/documents/edit", edit, TEMPLATE, "npl"),
-    Action(ACTION, save),
+    Action(ACTION, save, "npl"),
     WebPage("/documents/health", health, "health.html", "npl"),
     WebPage("/documents/{file:path}", documents, "documents.html", "npl"),
 )

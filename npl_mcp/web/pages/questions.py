@@ -1,79 +1,46 @@
-"""Questions for the documents to answer: lists, background runs, and differences between runs."""
+"""Questions for the documents to answer: their list, their outcomes as they come, and changes of one."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import AsyncIterator, Sequence
+from functools import partial
 from zlib import crc32
 
 from npl_mcp.app.app import App
-from npl_mcp.questions.files import DEFAULT_NAME, Question, QuestionFile, question_files, save_question
-from npl_mcp.questions.running import DONE, RUNNING, Outcome, Run, compare, runs_of
+from npl_mcp.questions.files import DEFAULT_NAME, Question, problems_of, question_files, save_question
+from npl_mcp.questions.outcomes import ask_one
 from npl_mcp.tools.contract.error_codes import ErrorCode
 from npl_mcp.tools.contract.responses import as_dict
-from npl_mcp.web.drawing import plot
 from npl_mcp.web.routing import Action, Data, Shown, WebPage
 from npl_mcp.web.tables import Column, Table, paged
-from npl_mcp.web.visits import CallError, Visit, address, failing
+from npl_mcp.web.visits import CallError, Visit, address, whole_number
 
 PATH = "/questions"
 
 SHOWN = 200
 """Rows of a page."""
 
-COLUMNS = (
-    Column("question", "Question"),
-    Column("held", "Held"),
-    Column("rank", "Rank", "number"),
-    Column("tokens", "Tokens", "number"),
-    Column("verdict", "Evidence", "minor"),
-    Column("file", "File", "minor"),
-)
+_GONE = "there is no such question; it was changed or removed"
 
-Row = dict[str, Any]
+COLUMNS = (Column("question", "Question"), Column("file", "File", "minor"))
 
 
 async def questions(visit: Visit) -> Data:
-    """Return all questions with their latest outcomes, worst first, and the runs."""
-    files, runs = await visit.run(question_files), await _runs(visit)
-    last: dict[str, Outcome] = {}
-    for run in reversed(runs):
-        last |= {one.question.text: one for one in run.outcomes}
-    rows = [_row(last.get(one.text), one, file) for file in files for one in file.questions]
-    page = paged(visit, sorted(rows, key=_badness), COLUMNS, SHOWN)
-    return {
-        **page,
-        "files": [{"name": one.name, "problems": as_dict(one.problems)} for one in files],
-        "runs": [_summary(run) for run in runs],
-        "_plots": plots(runs),
-        "_table": Table(visit, COLUMNS, page),
-        "_writable": [file.name for file in files if file.writable],
-    }
+    """Return all questions."""
+    files = await visit.run(question_files)
+    rows = [{**_row(one, file.name), "writable": file.writable} for file in files for one in file.questions]
+    page = paged(visit, rows, COLUMNS, SHOWN)
+    return {**page, "problems": problems_of(files), "_table": Table(visit, COLUMNS, page)}
 
 
-def _row(outcome: Outcome | None, question: Question, file: QuestionFile | None = None) -> Row:
-    """Return a question with an outcome as a row of a table."""
-    asked = outcome and outcome.question.answers == question.answers and outcome
+def _row(question: Question, file: str) -> Data:
     return {
         "id": anchor(question.text),
         "question": question.text,
         "answers": list(question.answers),
         "line": question.line,
-        "file": file and file.name,
-        "writable": bool(file and file.writable),
-        "held": ("yes" if asked.passed else "no") if asked else None,
-        "rank": asked.rank if asked else None,
-        "tokens": asked.tokens if asked else None,
-        "verdict": asked.verdict if asked else None,
-        "absent": list(asked.absent) if asked else [],
-        "above": list(asked.above) if asked else [],
-        "wrong": list(asked.wrong) if asked else [],
+        "file": file,
     }
-
-
-def _badness(row: Mapping[str, Any]) -> tuple[int, float]:
-    """Return the sort key of a row: failures, worst rank first; then rows without a run; then the rest."""
-    return {"no": 0, None: 1, "yes": 2}[row["held"]], -(row["rank"] or (0 if row["held"] == "yes" else 1e9))
 
 
 def anchor(text: str) -> str:
@@ -81,64 +48,23 @@ def anchor(text: str) -> str:
     return f"q-{crc32(text.encode()):x}"
 
 
-async def _runs(visit: Visit) -> list[Run]:
-    """Return the visible runs: a visitor without access to all documents sees only that visitor's runs."""
-    owner = None if visit.sight.roots is None else _owner(visit)
-    return await visit.run(lambda app: runs_of(app.settings.data_folder).all(owner))
+async def run(visit: Visit) -> Data:
+    """Return the outcomes of all questions, of a file's questions, or of one."""
+    name, line = visit.text("file"), visit.number("line")
+    files = await visit.run(question_files)
+    every = ((one, file.name) for file in files if name in ("", file.name) for one in file.questions)
+    chosen = [(one, file) for one, file in every if line in (None, one.line)]
+    if not chosen and (name or line):
+        raise CallError(_GONE, ErrorCode.NOT_FOUND)
+    return {"total": len(chosen), "items": _outcomes(visit, chosen)}
 
 
-def _owner(visit: Visit) -> str:
-    return visit.identity.name if visit.identity else ""
-
-
-def _summary(run: Run) -> Data:
-    return {
-        "id": run.id,
-        "file": run.file,
-        "state": run.state,
-        "asked": len(run.outcomes),
-        "total": run.total,
-        "held": run.held,
-        "reciprocal_rank": None if run.reciprocal_rank is None else round(run.reciprocal_rank, 3),
-        "tokens": run.tokens,
-        "version": run.version,
-    }
-
-
-def plots(runs: Sequence[Run]) -> list[Data]:
-    """Return the plots over complete runs of all questions, oldest first."""
-    whole = [run for run in reversed(runs) if run.state == DONE and not run.file]
-    if not whole:
-        return []
-    labels = [run.id[:16].replace("T", " ") for run in whole]
-    held = [100 * run.held / run.total for run in whole]
-    ranks = [None if run.reciprocal_rank is None else 100 * run.reciprocal_rank for run in whole]
-    return [
-        plot("Held by the first answer", labels, [("held", held)], " %", 100),
-        plot("Mean reciprocal rank", labels, [("rank", ranks)], " %", 100),
-        plot("Tokens of an answer", labels, [("tokens", [run.tokens for run in whole])]),
-    ]
-
-
-async def run_page(visit: Visit) -> Data:
-    """Return the outcomes of a run, worst first, and the differences from another run."""
-    runs = await _runs(visit)
-    run = next((one for one in runs if one.id == visit.path("run")), None)
-    if run is None:
-        raise CallError("there is no such run", ErrorCode.NOT_FOUND)
-    others = [one for one in runs if one.id != run.id and one.state != RUNNING]
-    earlier = next((one.id for one in others if one.id < run.id and one.file == run.file), "")
-    chosen = visit.text("before", earlier)
-    before = next((one for one in others if one.id == chosen), None)
-    differences = [] if before is None else [one.as_dict() for one in compare(before.outcomes, run.outcomes)]
-    rows = [_row(one, one.question) for one in run.outcomes]
-    return {
-        "run": _summary(run),
-        "items": sorted(rows, key=_badness),
-        "before": before and _summary(before),
-        "differences": differences,
-        "_others": [_summary(one) for one in others],
-    }
+async def _outcomes(visit: Visit, chosen: Sequence[tuple[Question, str]]) -> AsyncIterator[Data]:
+    """Ask questions, and yield the rows of their outcomes."""
+    for question, file in chosen:
+        outcome = await visit.run(partial(ask_one, question=question))
+        row = {**as_dict(outcome), "rank": outcome.rank, "passed": outcome.passed}
+        yield row | _row(question, file)
 
 
 async def edit_page(visit: Visit) -> Data:
@@ -148,7 +74,7 @@ async def edit_page(visit: Visit) -> Data:
     file = next((one for one in files if one.name == name), None)
     found = next((one for one in file.questions if one.line == line), None) if file and line else None
     if line and found is None:
-        raise CallError("there is no such question; it was changed or removed", ErrorCode.NOT_FOUND)
+        raise CallError(_GONE, ErrorCode.NOT_FOUND)
     return {
         "file": name,
         "line": line,
@@ -166,13 +92,13 @@ async def save(visit: Visit) -> str | Shown:
     text = " ".join(form.get("text", "").split())
     lines = [*form.getlist("right"), *form.get("others", "").splitlines()]
     answers = tuple(dict.fromkeys(one.strip() for one in lines if one.strip()))
-    name, line = form.get("file") or DEFAULT_NAME, form.get("line", "")
+    name, line = form.get("file") or DEFAULT_NAME, whole_number("line", form.get("line", ""))
     if not (answers or form.get("nowhere") or form.get("delete")):
         return address(f"{PATH}/edit", text=text, file=name, line=line)
     question = None if form.get("delete") else Question(text, answers)
 
     def change(app: App) -> None:
-        number = int(line) if line.isdecimal() else None
+        number = line
         if number is None:
             same = (one for file in question_files(app) if file.name == name for one in file.questions)
             number = next((one.line for one in same if one.text == text), None)
@@ -187,30 +113,9 @@ async def save(visit: Visit) -> str | Shown:
     return PATH if question is None else f"{PATH}#{anchor(text)}"
 
 
-async def run(visit: Visit) -> str:
-    """Start a run of all questions, of a file's questions, or of one."""
-    name, line = visit.form.get("file", ""), visit.form.get("line", "")
-    files = await visit.run(question_files)
-    every = (one for file in files if name in ("", file.name) for one in file.questions)
-    chosen = [one for one in every if line in ("", str(one.line))]
-    label = f"{name}:{line}" if line else name
-    with failing():
-        started = runs_of(visit.settings.data_folder).start(visit.view, chosen, label, _owner(visit))
-    return address(f"{PATH}/runs/{started.id}")
-
-
-async def cancel(visit: Visit) -> str:
-    """Stop a run of the visitor."""
-    if any(one.id == visit.path("run") for one in await _runs(visit)):
-        runs_of(visit.settings.data_folder).cancel(visit.path("run"))
-    return address(f"{PATH}/runs/{visit.path('run')}")
-
-
 DECLARED = (
     WebPage(PATH, questions, "questions.html", "npl", "Questions"),
+    WebPage(f"{PATH}/run", run, "question_run.html", "npl", row=("asking.html", "outcome")),
     WebPage(f"{PATH}/edit", edit_page, "question.html", "npl"),
-    WebPage(f"{PATH}/runs/{{run}}", run_page, "question_run.html", "npl"),
-    Action(f"{PATH}/save", save),
-    Action(f"{PATH}/run", run),
-    Action(f"{PATH}/runs/{{run}}/cancel", cancel),
+    Action(f"{PATH}/save", save, "npl"),
 )

@@ -89,10 +89,7 @@ async function ask(parameters, place) {
     file: text("file"),
     token_budget: parameters.has("budget") ? Number(text("budget")) : undefined,
     format: text("form"),
-    open: parameters.has("open") ? parameters.getAll("open") : undefined,
-    matching: text("matching") === "1" || undefined,
     section: text("section"),
-    offset: Number(text("offset") ?? 0),
     view: text("view"),
   };
   const number = ++asked;

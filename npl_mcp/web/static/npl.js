@@ -252,7 +252,7 @@ document.addEventListener("click", (event) => {
   form.elements.message.focus();
 });
 
-// The states of marked boxes are kept in the address, in links to other states of the page, and in its form.
+// The states of marked boxes are kept in the address, and in links to other states of the page.
 document.addEventListener("change", ({ target: box }) => {
   if (!box.matches("[data-keep]")) return;
   const kept = (address) => {
@@ -264,11 +264,6 @@ document.addEventListener("change", ({ target: box }) => {
   };
   history.replaceState(history.state, "", kept(location.href));
   for (const link of document.links) if (link.search && link.pathname === location.pathname) link.href = kept(link.href);
-});
-document.addEventListener("formdata", ({ target, formData }) => {
-  if (!target.matches("[data-swap]")) return;
-  for (const box of document.querySelectorAll("[data-keep]")) formData.delete(box.name);
-  for (const box of document.querySelectorAll("[data-keep]:checked")) formData.append(box.name, box.value);
 });
 
 // Sliders show their value or set a field; marked forms and fields send the form on a change.
@@ -307,6 +302,7 @@ document.addEventListener("submit", (event) => {
   const given = new FormData(form, event.submitter), before = new URLSearchParams(location.search);
   if (form.dataset.swap.split(" ").some((name) => (given.get(name) ?? "").trim() !== (before.get(name) ?? "").trim())) return;
   event.preventDefault();
-  const filled = [...given].filter(([, value]) => value !== "");
-  swap(`${form.getAttribute("action")}?${new URLSearchParams(filled)}`);
+  for (const [name, value] of given) before.set(name, value);
+  for (const [name, value] of [...before]) if (value === "") before.delete(name);
+  swap(`${form.getAttribute("action")}?${before}`);
 });

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
-from npl_index.answer.auditing import BELOW, CUT, KNOWN, NO_ROOM, TAKEN, Audit, AuditRequest, audit
+from npl_index.answer.auditing import BELOW, CUT, KNOWN, NO_ROOM, TAKEN, Audit, audit
 from npl_index.answer.document_set import DocumentSet
 from npl_index.answer.forms import Form, Json, Markdown
 from npl_index.answer.suggestions import Companions
@@ -28,11 +26,9 @@ def documents() -> DocumentSet:
     return document_set(TEXTS)
 
 
-def audited(
-    documents: DocumentSet, form: str = "json", asked: AuditRequest | None = None, **given: object
-) -> Audit:
+def audited(documents: DocumentSet, form: str = "json", section: str | None = None, **given: object) -> Audit:
     request = TailorRequest.parse(**given)  # type: ignore[arg-type]
-    return audit(request, asked or AuditRequest(), documents, FORMS, form, companions=Companions())
+    return audit(request, section, documents, FORMS[form], companions=Companions())
 
 
 @pytest.mark.parametrize("form", list(FORMS))
@@ -40,11 +36,10 @@ def audited(
 def test_states_are_those_of_the_answer(documents: DocumentSet, form: str, budget: int | None) -> None:
     """What is taken, and how much of it, is what the answer holds; the text is the answer's."""
     given = {"context": "oil the pump", "token_budget": budget}
-    found = audited(documents, form, AuditRequest(matches=True), **given)
+    found = audited(documents, form, **given)
     answer = write(TailorRequest.parse(**given), documents, FORMS[form]).written  # type: ignore[arg-type]
-    assert found.answers[form].text == answer.text
-    assert found.answers[form].tokens == documents.counter.count(answer.text)
-    assert found.matches is not None
+    assert found.answer.text == answer.text
+    assert found.answer.tokens == documents.counter.count(answer.text)
     held = [row for row in found.matches if row.state in (TAKEN, CUT)]
     assert sum(row.taken_tokens or 0 for row in held) == sum(one.token_count for one in answer.value.sections)
     assert {(row.file, row.title) for row in held} == {(one.file, one.title) for one in answer.value.sections}
@@ -57,11 +52,8 @@ def test_states_are_those_of_the_answer(documents: DocumentSet, form: str, budge
 def test_ranks_and_parts_are_those_that_are_explained(documents: DocumentSet) -> None:
     request = TailorRequest.parse(context="oil the pump", topics=["pump rooms"], explain=True)
     explained = write(request, documents, Json()).written.value.ranking
-    found = audited(
-        documents, asked=AuditRequest(matches=True), context="oil the pump", topics=["pump rooms"]
-    )
+    found = audited(documents, context="oil the pump", topics=["pump rooms"])
     assert explained is not None
-    assert found.matches is not None
     ranked = sorted((row for row in found.matches if row.rank), key=lambda row: row.rank or 0)
     assert [(row.file, row.title, row.score, row.name, row.content, row.topic) for row in ranked] == [
         (hit.file, hit.title, hit.score, hit.name, hit.content, hit.topic) for hit in explained
@@ -72,43 +64,24 @@ def test_ranks_and_parts_are_those_that_are_explained(documents: DocumentSet) ->
 def test_what_selectors_ask_for_and_what_is_known(documents: DocumentSet) -> None:
     found = audited(
         documents,
-        asked=AuditRequest(matches=True),
         selectors=["boats > ## Hull"],
         exclude=["pumps > ## Oiling a pump"],
         context="oil the pump",
     )
-    states = {row.title: (row.state, row.chosen) for row in found.matches or ()}
+    states = {row.title: (row.state, row.chosen) for row in found.matches}
     assert states["Hull"] == (TAKEN, True)
     assert states["Oiling a pump"] == (KNOWN, None)
 
 
-def test_pages_together_have_every_row_once(documents: DocumentSet) -> None:
-    """Files with a match are open, others where they are asked for; a page may begin inside of a file."""
-    whole = audited(documents, asked=AuditRequest(opened=("harbour/boats.md",)), context="house")
-    assert [file.open for file in whole.items] == [True, False, True, False]
-    rows = [(file.file, row.start_line) for file in whole.items for row in file.rows]
-    assert whole.total == len(rows) + len(TEXTS)
-    for limit in (1, 2, 3, 5):
-        asked = AuditRequest(opened=("harbour/boats.md",), limit=limit)
-        pages = [
-            audited(documents, asked=replace(asked, offset=offset), context="house").items
-            for offset in range(0, whole.total, limit)
-        ]
-        assert [(file.file, row.start_line) for page in pages for file in page for row in file.rows] == rows
-        assert [file.file for page in pages for file in page if not file.continued] == list(TEXTS)
-    only = audited(documents, asked=AuditRequest(matching=True), context="house")
-    assert [file.file for file in only.items] == ["house/pump.md"]
-
-
 def test_one_section_beside_what_was_taken_of_it(documents: DocumentSet) -> None:
-    asked = AuditRequest(section="pumps > ## Oiling a pump")
-    found = audited(documents, "markdown", asked, context="oil the pump in week 31", token_budget=300)
+    section, context = "pumps > ## Oiling a pump", "oil the pump in week 31"
+    found = audited(documents, "markdown", section, context=context, token_budget=300)
     opened = found.opened
     assert opened is not None
     assert opened.section.state == CUT
     assert opened.text.count("Pump number") == 40
     (piece,) = opened.pieces
-    assert piece.text in found.answers["markdown"].text
+    assert piece.text in found.answer.text
     assert "week 31" in piece.text
     assert opened.section.start_line <= piece.start_line < piece.end_line <= opened.end_line
 
@@ -120,8 +93,8 @@ def test_looking_is_not_remembered(documents: DocumentSet) -> None:
     one = TailorRequest.parse(selectors=["boats > ## Hull"])
 
     def looked(asked: TailorRequest) -> str:
-        found = audit(asked, AuditRequest(), documents, FORMS, "json", companions=companions)
-        return found.answers["json"].text
+        found = audit(asked, None, documents, Json(), companions=companions)
+        return found.answer.text
 
     before = looked(one)
     looked(request)
@@ -132,19 +105,9 @@ def test_looking_is_not_remembered(documents: DocumentSet) -> None:
     assert after == write(one, documents, Json(), companions=companions).written.text
 
 
-def test_a_request_that_nothing_matches_has_a_page(documents: DocumentSet) -> None:
-    """Every file is there, and none is open."""
-    found = audited(documents, context="zzz")
-    assert [(file.file, file.rows) for file in found.items] == [(name, ()) for name in sorted(TEXTS)]
-    assert found.total == len(TEXTS)
-
-
 def test_matches_say_what_they_have_of_the_question(documents: DocumentSet) -> None:
     """Best first, with the headings above, the words they have and lack, and the text or one line of it."""
-    found = audited(
-        documents, asked=AuditRequest(matches=True), context="oil the zircon pump", token_budget=200
-    )
-    assert found.matches is not None
+    found = audited(documents, context="oil the zircon pump", token_budget=200)
     assert [row.rank for row in found.matches] == sorted(row.rank or 0 for row in found.matches)
     first = found.matches[0]
     assert (first.title, first.path) == ("Oiling a pump", ("Pumps",))
@@ -155,6 +118,6 @@ def test_matches_say_what_they_have_of_the_question(documents: DocumentSet) -> N
     for row in found.matches:
         pieces = row.pieces or ()
         assert bool(pieces) == bool(row.taken_tokens)
-        assert all(piece.text in found.answers["json"].text.replace("\\n", "\n") for piece in pieces)
+        assert all(piece.text in found.answer.text.replace("\\n", "\n") for piece in pieces)
         assert (row.line is None) or not pieces
     assert any(row.line for row in found.matches)

@@ -39,11 +39,8 @@ ALLOWED = {
         """(_TEMPLATES / f"{kind.lower().replace(' ', '_')}.md").read_text""": OWN
     },
     "npl_mcp/projects/directive.py": {"source.read_bytes": OWN},
-    "npl_mcp/questions/testing.py": {"Path(path).read_bytes": "the user named it on the command line"},
-    "npl_mcp/questions/trial.py": {
-        "path.read_bytes": "in a folder of its own that it just made",
-        "path.write_bytes": "likewise",
-    },
+    "npl_mcp/questions/testing.py": {"Path(path).open": "the user named it on the command line"},
+    "npl_mcp/questions/trial.py": {"path.write_bytes": "in a folder of its own that it just made"},
     "npl_mcp/tools/contract/spec.py": {"EXAMPLES.read_text": OWN},
     "npl_mcp/server/server.py": {"_ICON.read_bytes": OWN},
     "npl_mcp/cli/commands/raw_files.py": {

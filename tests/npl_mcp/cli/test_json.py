@@ -39,7 +39,7 @@ ROWS: dict[str, tuple[int, str]] = {
     ),
     "npl-load agent --list": (0, "name description location"),
     "npl-load syntax ⟪a⟫": (0, "total categories used"),
-    "npl-load test docs": (0, "outcomes problems held asked repairs"),
+    "npl-load test docs": (0, "outcomes problems held asked"),
     "npl-load init-claude": (2, "sections summary"),
     "npl-mcp check": (0, "ok revisions problems"),
     "npl-mcp index docs": (0, "files sections indexed seconds bytes unreadable"),

@@ -8,21 +8,24 @@ from pathlib import Path
 
 import pytest
 
-from npl_index.errors import InvalidRequestError, UnreadableDocumentError
+from npl_index.errors import DocumentTooLargeError, InvalidRequestError, UnreadableDocumentError
 from npl_index.library.documents import DocumentRef
 from npl_mcp.app.app import App
 from npl_mcp.config.settings import Settings
+from npl_mcp.questions import files
 from npl_mcp.questions.files import (
     DEFAULT_NAME,
+    MAX_ANSWERS,
+    MAX_BYTES,
+    MAX_PROBLEMS,
     Question,
     question_files,
     read_questions,
     save_question,
     with_question,
 )
-from npl_mcp.questions.running import Outcome, ask_one, compare
+from npl_mcp.questions.outcomes import ask_one, compare
 from npl_mcp.stores.base.errors import ConflictError, NotAllowedError
-from npl_mcp.tools.contract.responses import as_dict
 from npl_mcp.tools.npl import npl_load_tailored
 from tests.conftest import Call
 
@@ -106,6 +109,46 @@ def test_bytes_that_are_no_text_are_a_problem() -> None:
     assert (read.questions, len(read.problems)) == ((), 1)
 
 
+def test_reading_has_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On selectors, on problems and on time; what can be read until then is a question."""
+    items = "- a\n" * (MAX_ANSWERS + 1)
+    read = read_questions(f"## Many?\n\n{items}\n## Few?\n\n- a\n".encode())
+    assert [one.text for one in read.questions] == ["Few?"]
+    assert [(one.line, one.message) for one in read.problems] == [
+        (MAX_ANSWERS + 3, f"expected at most {MAX_ANSWERS} selectors below a question")
+    ]
+    read = read_questions(b"## A?\n\n- a\n\n" + b"### Deep\n" * 200)
+    assert (len(read.questions), len(read.problems)) == (1, MAX_PROBLEMS + 1)
+    assert read.problems[-1].message == "150 more problems"
+    monkeypatch.setattr(files, "READ_SECONDS", -1)
+    read = read_questions(b"## A?\n\n- a\n")
+    assert (read.questions, "longer than the limit" in read.problems[0].message) == ((), True)
+
+
+def test_a_file_does_not_grow_beyond_its_limit(app: App) -> None:
+    """The question is refused, and the file stays as it was."""
+    save_question(app, DEFAULT_NAME, Question("First?", ("a",)))
+    path = Path(app.settings.data_folder, "questions", "questions.md")
+    full = path.read_bytes() + b"<!-- -->\n" * ((MAX_BYTES - 40) // 9)
+    path.write_bytes(full)
+    with pytest.raises(DocumentTooLargeError, match="262,144"):
+        save_question(app, DEFAULT_NAME, Question("Second?", ("b" * 100,)))
+    assert path.read_bytes() == full
+
+
+def test_a_root_that_is_called_like_the_data_folder_is_not_written(
+    settings: Settings, tmp_path: Path
+) -> None:
+    """Its files have the same names, but need the permission to write."""
+    for name in ("data folder", "other"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.questions.md").write_text(QUESTIONS, encoding="utf-8")
+    application = App(replace(settings, roots=(tmp_path / "other", tmp_path / "data folder")))
+    with pytest.raises(NotAllowedError):
+        save_question(application, "data folder:a.questions.md", Question("New?", ("a",)))
+    application.close()
+
+
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_an_edit_changes_only_its_question(end: str) -> None:
     """Added at the end, replaced and removed in place; line ends stay."""
@@ -166,7 +209,6 @@ def test_an_outcome_says_where_the_right_section_is(app: App) -> None:
     assert "limits > ## Upload:" in wrong.wrong[0]
     shown = ask_one(app, Question("How large may an upload be?"))
     assert (shown.held, shown.above) == (False, ("limits.md > ## Upload size",))
-    assert Outcome.of_dict(as_dict(missed)) == missed
 
 
 def test_an_outcome_is_that_of_the_tool(app: App) -> None:
@@ -202,7 +244,7 @@ def test_questions_are_saved_in_the_data_folder(app: App) -> None:
     assert [one.text for one in second.questions] == ["What are roses?"]
     with pytest.raises(ConflictError):
         save_question(app, DEFAULT_NAME, None, 1, first.digest)
-    for name in ("data folder:../questions.md", "data folder:notes.md", "other.questions.md"):
+    for name in ("data folder:../questions.md", "data folder:b.questions.md", "other.questions.md", "a\0b"):
         with pytest.raises(InvalidRequestError):
             save_question(app, name, changed)
 
@@ -225,6 +267,6 @@ def test_a_file_that_cannot_be_read_is_listed_with_its_problem(app: App) -> None
     path = app.settings.roots[0] / "big.questions.md"
     with path.open("wb") as file:
         file.truncate(app.settings.limits.max_bytes + 1)
-    files = {one.name: one for one in question_files(app)}
-    assert files["big.questions.md"].problems[0].line == 1
-    assert len(files["Questions.md"].questions) == 2
+    read = {one.name: one for one in question_files(app)}
+    assert read["big.questions.md"].problems[0].line == 1
+    assert len(read["Questions.md"].questions) == 2

@@ -45,7 +45,7 @@ def asked(settings: Settings, tool: str, **arguments: Any) -> str:
 
 TEXTS: dict[str, Callable[[str], str]] = {
     "npl_load_tailored": lambda sent: sent,
-    "npl_audit": lambda sent: str(json.loads(sent)["data"]["answers"]["markdown"]["text"]),
+    "npl_audit": lambda sent: str(json.loads(sent)["data"]["answer"]["text"]),
     "content_tailored": lambda sent: str(json.loads(sent)["data"]["content"]),
 }
 """What a budget bounds of each tool's answer."""

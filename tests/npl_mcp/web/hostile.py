@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -100,16 +99,10 @@ def fill_text(ask: Ask, number: int, text: str, todo: int) -> None:
 
 
 def fill_questions(docs: Path) -> None:
-    """Make a question file, and a run that asked it."""
+    """Make a question file."""
     texts = [" ".join(text.split()) for text in MARKED if text.isprintable()]
     lines = "".join(f"## {text}\n\n- hostile > # {text}\n\n" for text in texts)
     (docs / "questions.md").write_text(lines, encoding="utf-8")
-    rest = {"held": False, "tokens": 9, "verdict": "weak", "absent": texts, "above": texts, "wrong": texts}
-    outcomes = [{"question": {"text": text, "answers": [text]}, **rest} for text in texts]
-    run = {"id": "r", "file": texts[0], "total": 99, "owner": "", "version": "0", "state": texts[1]}
-    folder = docs.parent / "data" / "questions"
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "runs.jsonl").write_text(json.dumps({**run, "outcomes": outcomes}) + "\n", encoding="utf-8")
 
 
 def fill_files(docs: Path) -> None:

@@ -49,13 +49,13 @@ DEFAULT = {name: value for name, value in ARGUMENTS.items() if name != "token_bu
 def test_the_page_says_what_an_agent_gets(
     server: Running, budget: str, arguments: Mapping[str, object]
 ) -> None:
-    """The data of the page hold the answer of the tool, to the byte, in both forms; as does the default's."""
-    shown = page(server, "/ask.json", {**QUESTION, "budget": budget, "form": "markdown"}).data["data"]
+    """The data of the page hold the Markdown that clients ask for, to the byte; as does the default's."""
+    shown = page(server, "/ask.json", {**QUESTION, "budget": budget}).data["data"]
     assert shown["asked"] == arguments
-    for form, answer in shown["audit"]["answers"].items():
-        plain = call(server, "npl_load_tailored", {**arguments, "format": form})
-        assert plain.body.decode() == answer["text"]
-        assert answer["tokens"] <= int(budget or 450)
+    answer = shown["audit"]["answer"]
+    plain = call(server, "npl_load_tailored", {**arguments, "format": "markdown"})
+    assert plain.body.decode() == answer["text"]
+    assert answer["tokens"] <= int(budget or 450)
     assert not [name for name in shown if name.startswith("_")]
 
 
@@ -63,7 +63,7 @@ def test_the_same_request_elsewhere(server: Running) -> None:
     """What is copied is the same call, whatever stands in it."""
     context = "it's `plums` -- $HOME"
     copies = page(server, "/ask.json", {"context": context, "nolimit": "1"}).data["data"]["copies"]
-    arguments = {"context": context, "token_budget": 0, "format": "json"}
+    arguments = {"context": context, "token_budget": 0, "format": "markdown"}
     assert json.loads(copies["tool call"]) == {"name": "npl_load_tailored", "arguments": arguments}
     assert shlex.split(copies["command line"])[-2:] == ["--", context]
     words = shlex.split(copies["curl"])
@@ -97,15 +97,12 @@ def test_what_differs_between_two_requests(server: Running) -> None:
 
 
 def test_a_question_that_nothing_answers_leads_on(server: Running) -> None:
-    """It says so, lists no files unless they are asked for, and offers the search for the same words."""
+    """It says so, and offers the search for the same words."""
     shown = Shown(page(server, "/ask", {"context": "zzz qqq", "budget": "400"}))
     links = [one.get("href", "") for one in shown.all("a")]
     assert "No section holds a word of this question." in shown.text
     assert "/search?q=zzz+qqq" in links
     assert "0 parts" not in shown.text
-    assert not [one for one in shown.all("div") if one.get("class") == "tree"]
-    every = next(link for link in links if "view=tree" in link)
-    assert "plums.md" in Shown(request(server, "GET", every)).text
 
 
 @pytest.mark.parametrize("question", ["prune the plums", "zzz"])
@@ -181,21 +178,21 @@ def test_ticks_are_kept(server: Running) -> None:
     long = server.folder / "open" / "long.md"
     plums = "".join(f"## Plum {number}\n\nA plum.\n\n" for number in range(250))
     long.write_text(f"# Long\n\n{plums}", encoding="utf-8")
-    query = {**QUESTION, "file": "long.md", "view": "tree"}
+    query = {**QUESTION, "file": "long.md"}
     try:
         shown = page(server, "/ask", query)
         assert not any(ticks(shown).values())
         right = list(ticks(shown))[1:3]
-        kept = saved(server, shown, f"/ask?{urlencode({**query, 'offset': '200'})}", right=right)
+        kept = saved(server, shown, f"/ask?{urlencode({**query, 'file': 'plums.md'})}", right=right)
         assert kept.status == 303
         address = kept.headers["location"]
         assert request(server, "GET", address.replace("/ask?", "/ask.json?")).data["data"]["right"] == right
         later = request(server, "GET", address)
         assert b"Ticked elsewhere" in later.body
-        assert [one for one, ticked in ticks(later).items() if ticked] == right
+        assert not set(right) - {one for one, ticked in ticks(later).items() if ticked}
         found = re.findall(r'href="(/ask\?[^"]*)"', later.body.decode())
         links = [parse_qs(urlsplit(html.unescape(link)).query) for link in found]
-        assert len(links) > 50
+        assert len(links) > 3
         assert all(link["right"] == right for link in links)
         first = page(server, "/ask", {**query, "right": right})
         assert b"Ticked elsewhere" not in first.body

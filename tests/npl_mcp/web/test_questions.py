@@ -1,9 +1,8 @@
-"""Questions: lists, edits, runs in the background that outlast the server, and who sees which."""
+"""Questions: their list, their outcomes as they come, edits, and who sees which."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +10,8 @@ import pytest
 
 from npl_mcp.stores.access import Sight
 from npl_mcp.stores.data_folder import Stores
-from tests.npl_mcp.http.http_server import Running, serving
-from tests.npl_mcp.web.browsing import Shown, Visitor
+from tests.npl_mcp.http.http_server import Running, connected, serving
+from tests.npl_mcp.web.browsing import Visitor
 
 PLUMS = "# Plums\n\n## Pruning\n\nPlums are pruned in July.\n\n## Picking\n\nPlums are picked in August.\n"
 LIST = """\
@@ -52,82 +51,51 @@ def rows(visitor: Visitor, path: str = "/questions") -> dict[str, Any]:
     return {one["question"]: one for one in visitor.json(path)["items"]}
 
 
-def ended(visitor: Visitor, shown: Shown) -> str:
-    """Return the address of a run once it is over."""
-    assert shown.status == 303
-    path = shown.answer.headers["location"]
-    until(lambda: visitor.json(path)["run"]["state"] != "running")
-    return path
-
-
-def until(wanted: Callable[[], bool]) -> None:
-    """Wait until something is so."""
-    end = time.monotonic() + 30
-    while not wanted():
-        assert time.monotonic() < end
-        time.sleep(0.05)
-
-
-def run(visitor: Visitor, **chosen: str) -> str:
-    fields = visitor.open("/questions").fields("/questions/run")
-    return ended(visitor, visitor.post("/questions/run", {**fields, **chosen}))
-
-
-def test_questions_are_run_and_stay_known(tmp_path: Path, docs: Path) -> None:
-    """The worst stand first, with what stood above the right section; a new server knows the run as well."""
-    with serving(tmp_path, "--root", str(docs)) as running:
-        visitor = Visitor(running)
-        assert [one["held"] for one in rows(visitor).values()] == [None, None, None]
-        path = run(visitor)
-    with serving(tmp_path, "--root", str(docs)) as running:
-        visitor = Visitor(running)
-        found = rows(visitor)
-        assert [one["held"] for one in found.values()] == ["no", "yes", "yes"]
-        bad = found["When is fruit picked?"]
-        assert bad["above"] == ["plums.md > ## Picking"]
-        assert found["When are plums pruned?"]["rank"] == 1
-        data = visitor.json(path)
-        assert (data["run"]["held"], data["run"]["total"], data["run"]["state"]) == (2, 3, "done")
-        shown = visitor.open("/questions")
-        assert "Better placed: plums.md > ## Picking" in shown.text
-        titles = [(one.text or "").strip() for one in shown.all("figcaption")]
-        assert titles == ["Held by the first answer", "Mean reciprocal rank", "Tokens of an answer"]
-
-
-def test_two_runs_are_compared(server: Running, docs: Path) -> None:
-    """What got worse comes first; a run of one question is compared with runs of the same."""
+def test_questions_are_asked_in_the_request(server: Running) -> None:
+    """All, those of a file, or one; with what stands above the right section, and with the sum."""
     visitor = Visitor(server)
-    run(visitor)
-    (docs / "plums.md").write_text(
-        PLUMS.replace("Pruning", "Cutting").replace("pruned", "cut"), encoding="utf-8"
-    )
-    second = run(visitor)
-    data = visitor.json(second)
-    first = data["differences"][0]
-    assert (first["after"]["question"]["text"], first["worse"]) == ("When are plums pruned?", True)
-    assert "worse" in visitor.open(second).text
-    assert "selects nothing" in visitor.open(second).text or "no section" in visitor.open(second).text.lower()
-    alone = run(visitor, file="questions.md", line=str(rows(visitor)["How do I brew coffee?"]["line"]))
-    assert visitor.json(alone)["run"]["total"] == 1
-    assert visitor.json(alone)["before"] is None
+    asked = rows(visitor, "/questions/run")
+    assert [one["passed"] for one in asked.values()] == [True, False, True]
+    assert asked["When is fruit picked?"]["above"] == ["plums.md > ## Picking"]
+    assert asked["When are plums pruned?"]["rank"] == 1
+    shown = visitor.open("/questions/run?file=questions.md")
+    assert "2 of 3 held" in shown.text
+    assert "Better placed: plums.md > ## Picking" in shown.text
+    line = rows(visitor)["How do I brew coffee?"]["line"]
+    assert "1 of 1 held" in visitor.open(f"/questions/run?file=questions.md&line={line}").text
+    assert visitor.open("/questions/run?file=gone.questions.md").status == 404
 
 
-def test_a_run_is_cancelled(server: Running, docs: Path) -> None:
-    many = "".join(f"## When are plums pruned in year {number}?\n\n- plums\n\n" for number in range(900))
-    (docs / "many.questions.md").write_text(many, encoding="utf-8")
+def test_each_outcome_is_sent_as_it_comes(server: Running) -> None:
+    """The page is sent in parts: its begin, a part for each question, and its end with the sum."""
+    with connected(server) as line:
+        head = f"Host: 127.0.0.1:{server.port}\r\nConnection: close\r\n"
+        line.sendall(f"GET /questions/run HTTP/1.1\r\n{head}\r\n".encode())
+        data = b""
+        while part := line.recv(65536):
+            data += part
+    header, _, body = data.partition(b"\r\n\r\n")
+    assert b"transfer-encoding: chunked" in header.lower()
+    parts = []
+    while body != b"0\r\n\r\n":
+        size, _, body = body.partition(b"\r\n")
+        parts.append(body[: int(size, 16)].decode())
+        body = body[int(size, 16) + 2 :]
+    texts = ["3 questions asked", "When are plums", "When is fruit", "How do I brew", "<b>2</b> of 3"]
+    assert [text in part for text, part in zip(texts, parts, strict=True)] == [True] * 5
+    assert parts[0].startswith("<!doctype html>")
+    assert parts[-1].rstrip().endswith("</html>")
+
+
+def test_a_failure_ends_the_outcomes(server: Running, docs: Path) -> None:
+    """It is shown where the sum is; programs get it alone."""
+    (docs / "plums.md").unlink()
+    (docs / "broken.md").write_bytes(b"# \xff\xfe\0")
     visitor = Visitor(server)
-    fields = visitor.open("/questions").fields("/questions/run")
-    started = visitor.post("/questions/run", fields)
-    path = started.answer.headers["location"]
-    assert "in progress" in visitor.post("/questions/run", fields).text
-    assert "Cancel" in visitor.open(path).text
-    visitor.submit(path, f"{path}/cancel")
-    ended(visitor, started)
-    found = visitor.json(path)["run"]
-    assert found["state"] == "cancelled"
-    assert found["asked"] < found["total"] == 903
-    assert "Cancelled after" in visitor.open(path).text
-    assert run(visitor, file="questions.md") != path
+    shown = visitor.open("/questions/run")
+    assert [one.get("role") for one in shown.all("p") if one.get("role") == "alert"]
+    assert "0 of 0 held, and the others were not asked" in shown.text
+    assert not visitor.send("GET", "/questions/run.json").data["success"]
 
 
 def test_a_question_is_changed_and_removed(server: Running, docs: Path) -> None:
@@ -170,37 +138,67 @@ def test_a_question_is_saved_with_its_ticks(server: Running, docs: Path) -> None
     assert visitor.post("/questions/save", nowhere).status == 303
     assert rows(visitor)["What is a quokka?"]["answers"] == []
     assert len((server.folder / "data" / "questions" / "questions.md").read_text("utf-8").split("## ")) == 3
-    run(visitor)
-    assert [one["question"] for one in visitor.json("/questions?filter=quokka")["items"]] == [
-        "What is a quokka?"
-    ]
+    assert list(rows(visitor, "/questions?filter=quokka")) == ["What is a quokka?"]
+    assert rows(visitor, "/questions/run")["What is a quokka?"]["passed"]
 
 
 def test_what_cannot_be_read_is_said_with_its_place(server: Running, docs: Path) -> None:
-    (docs / "odd.questions.md").write_text("## Why?\n\nBecause.\n", encoding="utf-8")
-    assert "odd.questions.md, line 3: expected a list item" in Visitor(server).open("/questions").text
+    """Within a bound, whatever the file holds."""
+    (docs / "odd.questions.md").write_text("## Why?\n\n" + "Because.\n" * 90, encoding="utf-8")
+    shown = Visitor(server).open("/questions")
+    assert "odd.questions.md:3:1: expected a list item" in shown.text
+    assert "40 more problems" in shown.text
+    assert len(shown.html) < 20_000
 
 
 def test_who_sees_some_folders_sees_their_questions(tmp_path: Path, docs: Path) -> None:
-    """And only own runs; who only reads has no buttons, and others' runs cannot be seen or cancelled."""
+    """A token that only reads tests them, and changes none."""
     shut = tmp_path / "shut"
     shut.mkdir()
     (shut / "questions.md").write_text("## Secret?\n\n- nowhere\n", encoding="utf-8")
     stores = Stores(tmp_path / "data", 1 << 20)
-    some = Sight(roots=(str(docs),))
-    tokens = {
-        "all": stores.access.add("all", Sight()),
-        "some": stores.access.add("some", some),
-        "reader": stores.access.add("reader", some, read_only=True),
-    }
+    whole = stores.access.add("all", Sight())
+    some = stores.access.add("some", Sight(roots=(str(docs),)), read_only=True)
     stores.close()
     with serving(tmp_path, "--root", str(docs), "--root", str(shut)) as running:
-        visitors = {name: Visitor(running, token) for name, token in tokens.items()}
-        assert "Secret?" in rows(visitors["all"])
-        assert "Secret?" not in rows(visitors["some"])
-        path = run(visitors["all"])
-        assert visitors["some"].open(path).status == 404
-        assert visitors["some"].json("/questions")["runs"] == []
-        own = run(visitors["some"])
-        assert visitors["some"].json(own)["run"]["total"] == 3
-        assert "Run all" not in visitors["reader"].open("/questions").text
+        assert "Secret?" in rows(Visitor(running, whole), "/questions/run")
+        visitor = Visitor(running, some)
+        assert list(rows(visitor)) == list(rows(visitor, "/questions/run"))
+        assert len(rows(visitor)) == 3
+        assert "New question" not in visitor.open("/questions").text
+
+
+def test_a_token_for_other_domains_changes_no_question(tmp_path: Path, docs: Path) -> None:
+    stores = Stores(tmp_path / "data", 1 << 20)
+    token = stores.access.add("ann", Sight(domains=frozenset({"chat"})))
+    stores.close()
+    with serving(tmp_path, "--root", str(docs), "--write") as running:
+        visitor = Visitor(running, token)
+        form = visitor.open("/rooms").fields("/sign-out")
+        for fields in ({"line": "3", "delete": "1"}, {"text": "Mine?", "nowhere": "1"}):
+            sent = {**form, "file": "questions.md", **fields}
+            assert visitor.post("/questions/save", sent).status == 404
+    assert (docs / "questions.md").read_text("utf-8") == LIST
+    assert not (tmp_path / "data" / "questions").exists()
+
+
+@pytest.mark.parametrize(
+    ("fields", "status", "words"),
+    [
+        ({"line": "9" * 5_000}, 400, "not a whole number"),
+        ({"line": "7"}, 400, "line 7 has no question"),
+        ({"file": "data folder:a\0b.questions.md"}, 400, "no question file"),
+        ({"file": "data folder:../questions.md"}, 400, "no question file"),
+        ({"file": "data folder:" + "x" * 400 + ".questions.md"}, 400, "no question file"),
+        ({"text": "x" * 5_000}, 400, "cannot be written"),
+    ],
+)
+def test_a_form_with_wrong_fields_is_refused(
+    server: Running, fields: dict[str, str], status: int, words: str
+) -> None:
+    """With the reason, and without a change."""
+    visitor = Visitor(server)
+    sent = {**visitor.open("/questions/edit").fields("/questions/save"), "text": "Why?", "others": "plums"}
+    refused = visitor.post("/questions/save", {**sent, **fields})
+    assert (refused.status, words in refused.text) == (status, True)
+    assert len(rows(visitor)) == 3

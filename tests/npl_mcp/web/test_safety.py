@@ -45,12 +45,13 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Running, dict[str, str]]]:
-    """A server with tokens: one for everything, one to read, and one without each domain."""
+    """A server with tokens: for everything, for reading, and for all domains but one and for one alone."""
     folder = tmp_path_factory.mktemp("guarded")
     docs = folder / "docs"
     docs.mkdir()
     sights = {"all": Sight(), "reader": Sight()}
     sights |= {f"no-{domain}": Sight(frozenset(LISTED) - {domain}) for domain in LISTED}
+    sights |= {f"only-{domain}": Sight(frozenset({domain})) for domain in LISTED}
     stores = Stores(folder / "data", 1_000_000, engines.address(folder / "data"))
     tokens = {
         name: stores.access.add(name, sight, read_only=name == "reader") for name, sight in sights.items()
@@ -243,6 +244,20 @@ def test_a_token_that_only_reads_sends_no_form(guarded: tuple[Running, dict[str,
     for one in FORMS:
         if one.writes:
             assert visitor.post(filled(one.path), {"form_token": token}).status == 403, one.path
+
+
+@pytest.mark.parametrize("domain", LISTED)
+def test_a_form_is_for_who_sees_its_domain(guarded: tuple[Running, dict[str, str]], domain: str) -> None:
+    """A token for one domain sends the forms of this domain, and finds no other; every form has one."""
+    visitor = Visitor(guarded[0], guarded[1][f"only-{domain}"])
+    token = visitor.open("/sign-in").fields("/sign-out")["form_token"]
+    for one in FORMS:
+        if one.domain is None:
+            assert not one.writes, one.path
+            continue
+        answer = visitor.post(filled(one.path), {"form_token": token}).answer
+        is_found = b"there is no page" not in answer.body
+        assert is_found == ({one.domain, *NEEDS.get(one.domain, ())} == {domain}), one.path
 
 
 NEXT = {

@@ -1,4 +1,4 @@
-"""``npl-load test``: questions are asked, compared with a revision, repaired, and drafted."""
+"""``npl-load test``: questions are asked, and compared with a revision."""
 
 from __future__ import annotations
 
@@ -6,15 +6,12 @@ import json
 import os
 import subprocess
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
 from npl_mcp.cli.commands.load import main
-from npl_mcp.config.settings import Settings
-from tests.conftest import Connect
 
 PAGES = {
     "limits.md": """# Limits
@@ -80,7 +77,7 @@ def run(data: Path, capsys: pytest.CaptureFixture[str]) -> Run:
         Path(name).write_text(text, encoding="utf-8")
     git("init", "--quiet")
     git("add", ".")
-    git("-c", "user.name=a", "-c", "user.email=a@b", "commit", "--quiet", "--message", "first")
+    git(*COMMIT, "--message", "first")
 
     def ended(*words: str) -> tuple[int, str, str]:
         code = main(["test", *words])
@@ -90,8 +87,16 @@ def run(data: Path, capsys: pytest.CaptureFixture[str]) -> Run:
     return ended
 
 
-def git(*words: str) -> None:
-    subprocess.run(["git", *words], check=True, env={**os.environ, "GIT_CONFIG_GLOBAL": os.devnull})
+COMMIT = ("-c", "user.name=a", "-c", "user.email=a@b", "commit", "--quiet")
+
+
+def git(*words: str, given: str = "") -> str:
+    """Run git and return what it prints."""
+    environment = {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull}
+    ended = subprocess.run(
+        ["git", *words], check=True, env=environment, input=given, capture_output=True, text=True
+    )
+    return ended.stdout.strip()
 
 
 def change(name: str, old: str, new: str) -> None:
@@ -202,66 +207,61 @@ def test_reports_for_programs(run: Run) -> None:
     assert failed == [UPLOAD]
 
 
-def test_a_repair_is_tried_shown_and_written(run: Run) -> None:
-    """Words that users say become keywords of the page; nothing else changes."""
-    Path("more.questions.md").write_text(
-        "## What is the weight limit of an attachment?\n\n- limits > ## Upload size\n", encoding="utf-8"
-    )
-    code, out, _ = run("more.questions.md", "--repair")
-    assert code == 1
-    assert "1. keywords in limits.md" in out
-    assert Path("limits.md").read_text(encoding="utf-8") == PAGES["limits.md"]
-    run("more.questions.md", "--fix", "1")
-    front, _, rest = Path("limits.md").read_text(encoding="utf-8").rpartition("---\n")
-    assert (rest, "attachment" in front) == (PAGES["limits.md"], True)
-    assert run()[0] == 0
-    assert run("more.questions.md", "--fix", "7")[0] == 0  # nothing is missed, so there is nothing to choose
+def test_problems_are_reported_within_bounds(run: Run) -> None:
+    """Whatever question files hold: a line for each of the first problems, and a number for the others."""
+    for name in ("a", "b"):
+        Path(f"{name}.questions.md").write_text("## Why?\n\n" + "- [[\n" * 3_000, encoding="utf-8")
+    Path("c.questions.md").write_text("x" * 300_000, encoding="utf-8")
+    code, out, _ = run()
+    assert code == 2
+    assert len(out) < 10_000
+    assert out.splitlines()[-1] == "53 more lines with problems"
+    code, out, _ = run("a.questions.md")
+    assert (code, "a.questions.md:53:1: 2,950 more problems" in out) == (2, True)
+    code, out, _ = run("c.questions.md")
+    assert (code, "more than 262,144 bytes" in out) == (2, True)
 
 
-def test_a_heading_is_repaired_and_keeps_its_selectors(run: Run) -> None:
-    """Keywords do not help between two sections of one page; old selectors select the longer heading."""
-    change("questions.md", "How are signing keys rotated?", "How are signing keys replaced by fresh secrets?")
-    page = "".join(
-        f"## {title}\n\nSigning keys, keys for signing and all keys. {text}\n\n"
-        for title, text in (("Replaced", "Fresh ones."), ("Rotation", "Ninety days."), ("Keys", "Secrets."))
-    )
-    Path("keys.md").write_text(f"# Keys\n\n{page}", encoding="utf-8")
-    code, out, _ = run("--fix")
-    assert code == 1
-    assert "heading in keys.md" in out
-    assert "## Rotation (signing" in Path("keys.md").read_text(encoding="utf-8")
-    assert "- keys > ## Rotation\n" in Path("questions.md").read_text(encoding="utf-8")
-    assert run()[0] == 0
+@pytest.mark.parametrize("words", ["--repair", "--fix 1,2", "--draft", "--from-calls"])
+def test_a_removed_option_is_one_warning(run: Run, words: str) -> None:
+    """It names its replacement, and the questions are asked as without it."""
+    code, out, err = run("questions.md", *words.split())
+    assert (code, out.splitlines()[0]) == (0, "questions.md: 5 of 5 held")
+    flag, *_ = words.split()
+    assert [line for line in err.splitlines() if f"{flag} has no effect: " in line] == err.splitlines()
+    assert len(err.splitlines()) == 1
 
 
-def test_a_draft_asks_the_sentences_around_links(run: Run) -> None:
-    """The sentence is the question, the linked section the answer; documents stay as they are."""
-    code, out, err = run("--draft")
-    assert code == 0
-    assert "- limits > ## Upload size" in out
-    assert "size of a snapshot is limited, see upload size for files" in out
-    assert "1 of 1 held" in err
-    assert Path("backup.md").read_text(encoding="utf-8") == PAGES["backup.md"]
+# Lines of a tree that a revision has, and words of the message that says why it cannot be asked.
+BLOB = "100644 blob {blob}\t{name}.md"
+TREES = {
+    "a name that is too long": ([BLOB.format(blob="{blob}", name="a" * 300)], "cannot be copied"),
+    "a file and a folder of one name": (
+        [BLOB.format(blob="{blob}", name="a"), "040000 tree {tree}\ta.md"],
+        "cannot be copied",
+    ),
+    "a content that is missing": (
+        [BLOB.format(blob="0" * 39 + "1", name="lost")],
+        "lacks the content of 'lost.md'",
+    ),
+}
 
 
-def test_questions_come_from_calls(
-    run: Run, settings: Settings, connect: Connect, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A call that found nothing, and one that was asked again at once."""
-    logging = replace(
-        settings,
-        log_calls="contexts",
-        roots=(Path.cwd(),),
-        data_dir=Path("kept").resolve(),
-        database_url=None,
-    )
-    call = connect(logging)
-    call("npl_load_tailored", context="ferret insurance", token_budget=450)
-    call("npl_load_tailored", context="How large may an upload be?", token_budget=450)
-    monkeypatch.setenv("NPL_MCP_DATA_DIR", str(logging.data_dir))
-    out = ""
-    for _ in range(100):  # the log is written in batches
-        out = run("--from-calls")[1]
-        if "ferret" in out:
-            break
-    assert "## ferret insurance\n\n<!-- asked again, 1 call; check the answers -->" in out
+@pytest.mark.parametrize(("lines", "words"), TREES.values(), ids=list(TREES))
+def test_a_revision_that_cannot_be_asked_ends_with_2(run: Run, lines: list[str], words: str) -> None:
+    ids = {"blob": git("rev-parse", "HEAD:keys.md"), "tree": git("rev-parse", "HEAD^{tree}")}
+    made = git("mktree", "--missing", given="".join(f"{line.format(**ids)}\n" for line in lines))
+    code, out, err = run("--against", made)
+    assert (code, out) == (2, "")
+    assert words in err
+
+
+def test_a_partial_clone_says_what_it_lacks(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its contents of before are fetched by the user: npl has git connect to nothing."""
+    change("keys.md", "ninety", "thirty")
+    git(*COMMIT, "--all", "--message", "second")
+    git("config", "uploadpack.allowFilter", "true")
+    git("clone", "--quiet", "--filter=blob:none", Path.cwd().as_uri(), "partial")
+    monkeypatch.chdir("partial")
+    code, _, err = run("--against", "HEAD~1")
+    assert (code, "made with --filter" in err) == (2, True)

@@ -1,18 +1,9 @@
-"""Outcomes of questions, and runs of questions in the background with their stored results.
-
-The answer to a question is the first answer of ``npl_load_tailored``.
-"""
+"""Outcomes of questions. The answer to a question is the first answer of ``npl_load_tailored``."""
 
 from __future__ import annotations
 
-import asyncio
-import json
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from functools import cache
-from pathlib import Path
-from statistics import fmean
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 from npl_index.answer.assembling import selected_lines
@@ -20,37 +11,19 @@ from npl_index.answer.document_set import DocumentSet
 from npl_index.answer.forms import Form, Json, Markdown
 from npl_index.answer.suggestions import Companions
 from npl_index.answer.tailoring import TailorRequest, answer, find
-from npl_index.errors import InvalidRequestError, NPLError, SectionNotFoundError
+from npl_index.errors import NPLError, SectionNotFoundError
 from npl_index.library.documents import DocumentRef
-from npl_index.library.files import Folder
 from npl_index.markdown.sections import Span
 from npl_index.selectors.grammar import compile_selector
 from npl_index.selectors.matching import Scope
 from npl_index.selectors.selection import Selected, heads_in, select_in
-from npl_mcp import __version__
 from npl_mcp.app.app import App
-from npl_mcp.app.lanes import lane
 from npl_mcp.app.waiting import waited
 from npl_mcp.questions.files import Question
-from npl_mcp.stores.base.errors import StorageError
-from npl_mcp.stores.base.folder import FILE, FOLDER, QUESTION_FOLDER, private_folder
-from npl_mcp.stores.base.paging import now
 from npl_mcp.tools.contract.responses import ENVELOPE, as_dict
 
 MAX_ABOVE = 3
 """Named sections with a better rank than the right one."""
-
-MAX_RUNS = 50
-"""Stored runs."""
-
-MAX_BYTES = 64 * 1024 * 1024
-"""Bytes of the file of runs."""
-
-RUNNING, DONE, CANCELLED = "running", "done", "cancelled"
-
-_FILE = "runs.jsonl"
-_LOCK_SECONDS = 10
-"""Time to wait for another process that writes the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +55,6 @@ class Outcome:
     def passed(self) -> bool:
         """Whether a right section is held, and all selectors of the question are valid."""
         return self.held and not self.wrong
-
-    @classmethod
-    def of_dict(cls, stored: Mapping[str, Any]) -> Outcome:
-        """Return an outcome from the result of :func:`as_dict`."""
-        asked = stored["question"]
-        question = Question(asked["text"], tuple(asked["answers"]), asked.get("line"))
-        lists = {name: tuple(stored[name]) for name in ("absent", "above", "wrong")}
-        return cls(**{"rank": None, **stored, **lists, "question": question})
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,13 +102,11 @@ class Asked(NamedTuple):
     :param outcome: the outcome.
     :param shown: parts of the right sections in the answer.
     :param right: whole right sections.
-    :param places: selector, file and section number of each right section.
     """
 
     outcome: Outcome
     shown: str
     right: str
-    places: tuple[tuple[str, str, int], ...]
 
 
 def answered(app: App, question: Question, ref: DocumentRef | None = None) -> Asked:
@@ -173,7 +136,7 @@ async def _asked(app: App, question: Question, ref: DocumentRef) -> Asked:
         found = find(request, documents, app.settings.weights)
         made = answer(request, found, documents, form, Companions())
         selected, wrong = _right(documents, question)
-        right = selected_lines(documents, [one for _, one in selected])
+        right = selected_lines(documents, selected)
         shown = [part for unit in made.packed.kept for part in unit.parts]
         ranked = [(hit.document, hit.section) for hit in found.hits]
         rank = next((number for number, place in enumerate(ranked, 1) if place in right), None)
@@ -193,23 +156,21 @@ async def _asked(app: App, question: Question, ref: DocumentRef) -> Asked:
             wrong=wrong,
         )
         texts = map(made.documents.part_text, (part for part in shown if part.place in right))
-        places = ((text, documents.path(one.tree), one.head) for text, one in selected)
-        whole = "\n\n".join(map(documents.text, right))
-        return Asked(outcome, "\n\n".join(texts), whole, tuple(places))
+        return Asked(outcome, "\n\n".join(texts), "\n\n".join(map(documents.text, right)))
 
 
 def _overlap(one: Span, other: Span) -> bool:
     return one.start < other.stop and other.start < one.stop
 
 
-def _right(documents: DocumentSet, question: Question) -> tuple[list[tuple[str, Selected]], tuple[str, ...]]:
-    """Return the right sections of a question with their selectors, and the problems of other selectors."""
+def _right(documents: DocumentSet, question: Question) -> tuple[list[Selected], tuple[str, ...]]:
+    """Return the right sections of a question, and the problems of selectors without sections."""
     scope = documents.scope()
-    selected: list[tuple[str, Selected]] = []
+    selected: list[Selected] = []
     wrong: list[str] = []
     for text in question.answers:
         try:
-            selected += ((text, one) for one in _selected(scope, text))
+            selected += _selected(scope, text)
         except NPLError as error:
             wrong.append(f"{text}: {error.message}")
     return selected, tuple(wrong)
@@ -232,132 +193,3 @@ def _selected(scope: Scope, text: str) -> tuple[Selected, ...]:
 def _extends(name: str, beginning: str) -> bool:
     longer, short = name.casefold(), beginning.casefold()
     return longer.startswith(f"{short} (") or (short[-1:] == ")" and longer.startswith(f"{short[:-1]}, "))
-
-
-@dataclass(slots=True)
-class Run:
-    """A run of questions, which are asked one after another.
-
-    :param id: time of its start; ids only grow.
-    :param file: name of the question file; empty for all files.
-    :param total: number of questions.
-    :param owner: name of the token that started it; empty without tokens.
-    :param version: version of npl.
-    :param state: ``running``, ``done``, ``cancelled``, or the reason of its failure.
-    :param outcomes: outcomes in the order of the questions.
-    """
-
-    id: str
-    file: str
-    total: int
-    owner: str = ""
-    version: str = __version__
-    state: str = RUNNING
-    outcomes: list[Outcome] = field(default_factory=list)
-
-    @property
-    def held(self) -> int:
-        """Number of questions that passed."""
-        return sum(outcome.passed for outcome in self.outcomes)
-
-    @property
-    def reciprocal_rank(self) -> float | None:
-        """Mean of 1 / rank over the questions with right sections, from 0 to 1."""
-        answerable = (outcome for outcome in self.outcomes if outcome.question.answers)
-        ranks = [1 / outcome.rank if outcome.rank else 0.0 for outcome in answerable]
-        return fmean(ranks) if ranks else None
-
-    @property
-    def tokens(self) -> int | None:
-        """Mean tokens of an answer."""
-        return round(fmean(outcome.tokens for outcome in self.outcomes)) if self.outcomes else None
-
-    @classmethod
-    def of_dict(cls, stored: dict[str, Any]) -> Run:
-        """Return a run from the result of :func:`as_dict`."""
-        return cls(**{**stored, "outcomes": [Outcome.of_dict(part) for part in stored["outcomes"]]})
-
-
-class Runs:
-    """The runs of one server: finished runs in a file of its data folder, the others in memory.
-
-    :param folder: data folder of the server.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._going: dict[str, tuple[Run, asyncio.Task[None]]] = {}
-
-    def all(self, owner: str | None = None) -> list[Run]:
-        """Return the runs, newest first.
-
-        :param owner: owner of the runs; ``None`` for all runs.
-        """
-        every = [*(run for run, _ in self._going.values()), *self._stored()]
-        by_id = {run.id: run for run in reversed(every)}
-        return [by_id[key] for key in sorted(by_id, reverse=True) if owner in (None, by_id[key].owner)]
-
-    def start(self, app: App, questions: Sequence[Question], file: str, owner: str) -> Run:
-        """Start a run; to be called on the event loop.
-
-        :param app: the caller's view of the documents.
-        :raises InvalidRequestError: a run of this owner is in progress, or there are no questions.
-        """
-        if not questions:
-            raise InvalidRequestError("there are no questions to run", hint="write some")
-        if any(run.owner == owner for run, _ in self._going.values()):
-            raise InvalidRequestError("a run is in progress", hint="wait for it or cancel it")
-        run = Run(now(), file, len(questions), owner)
-        self._going[run.id] = (run, asyncio.create_task(self._run(app, run, questions)))
-        return run
-
-    def cancel(self, id: str) -> None:
-        """Stop a run after its present question."""
-        if id in self._going:
-            self._going[id][0].state = CANCELLED
-
-    async def _run(self, app: App, run: Run, questions: Sequence[Question]) -> None:
-        try:
-            for question in questions:
-                if run.state != RUNNING:
-                    break
-                run.outcomes.append(await lane("heavy").run(ask_one, app, question))
-            run.state = DONE if run.state == RUNNING else run.state
-        except NPLError as error:
-            run.state = str(error)
-        with suppress(StorageError):
-            await lane("light").run(self._store, replace(run))
-        del self._going[run.id]
-
-    def _stored(self) -> list[Run]:
-        try:
-            with Folder.opened(self._folder, QUESTION_FOLDER) as folder:
-                lines = folder.read(_FILE, MAX_BYTES)[0].splitlines()
-        except FileNotFoundError:
-            return []
-        except OSError as error:
-            raise _refused(error) from error
-        return [Run.of_dict(json.loads(line)) for line in lines]
-
-    def _store(self, run: Run) -> None:
-        try:
-            private_folder(self._folder)
-            with (
-                Folder.opened(self._folder, QUESTION_FOLDER, make=True, mode=FOLDER) as folder,
-                folder.locked(_LOCK_SECONDS),
-            ):
-                runs = [*self._stored(), run][-MAX_RUNS:]
-                lines = (json.dumps(as_dict(stored), ensure_ascii=False) + "\n" for stored in runs)
-                folder.replace(_FILE, "".join(lines).encode("utf-8", "replace"), mode=FILE)
-        except OSError as error:
-            raise _refused(error) from error
-
-
-@cache
-def runs_of(folder: Path) -> Runs:
-    """Return the runs of a data folder."""
-    return Runs(folder)
-
-
-def _refused(error: OSError) -> StorageError:
-    return StorageError(f"the runs of questions cannot be read or written: {error.strerror or error}")
