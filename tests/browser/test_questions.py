@@ -1,4 +1,4 @@
-"""Questions: run in sight, the worst first, edited where they stand."""
+"""Questions: their outcomes come in sight, and they are edited where they stand."""
 
 from __future__ import annotations
 
@@ -27,30 +27,23 @@ def listed(site: Site) -> Iterator[Path]:
     file.unlink()
 
 
-def test_questions_are_run_and_the_worst_stands_first(tab: Tab, listed: Path) -> None:
-    """Without leaving the page the progress ends; the table then begins with what does not hold."""
-    page = tab.open(f"/questions?filter={listed.name}")
-    tab.follow(page.get_by_role("button", name="Run all"))
-    while not tab.script and page.get_by_role("progressbar").count():
-        page.reload()
-    expect(page.get_by_role("progressbar")).to_have_count(0)
-    expect(page.get_by_role("status")).to_contain_text("mean reciprocal rank")
+def test_outcomes_come_with_their_sum_above_them(tab: Tab, listed: Path) -> None:
+    """All of a file, and one; what is missed is named first, with what stood above it."""
+    page = tab.open(f"/questions/run?file={listed.name}")
+    expect(page.get_by_role("status")).to_contain_text("2 of 3 held")
+    row = page.get_by_role("row", name="When are corks soaked?")
+    expect(row).to_contain_text("Better placed: cellar/bottles.md > ## Corks")
+    expect(row.get_by_text("no", exact=True)).to_be_visible()
+    total, table = page.get_by_role("status").bounding_box(), page.locator("table").bounding_box()
+    assert total is not None
+    assert table is not None
+    assert total["y"] < table["y"]
+    page.get_by_text("Missed:").get_by_role("link").click()
+    expect(page.locator("tr:target")).to_contain_text("When are corks soaked?")
     tab.check()
     page = tab.open(f"/questions?filter={listed.name}")
-    rows = page.locator("#rows tbody tr")
-    expect(rows.nth(0)).to_contain_text("When are corks soaked?")
-    expect(rows.nth(0)).to_contain_text("Better placed: cellar/bottles.md > ## Corks")
-    expect(rows.nth(0).get_by_text("no", exact=True)).to_be_visible()
-    expect(rows.nth(2).get_by_text("yes", exact=True)).to_be_visible()
-    expect(page.get_by_role("img", name="Held by the first answer")).to_be_visible()
     tab.check()
-
-
-def test_one_question_is_run_alone(tab: Tab, listed: Path) -> None:
-    page = tab.open(f"/questions?filter={listed.name}")
-    tab.follow(page.get_by_role("button", name="Run: When are barrels turned?"))
-    while not tab.script and page.get_by_role("progressbar").count():
-        page.reload()
+    tab.follow(page.get_by_role("link", name="Test: When are barrels turned?"))
     expect(page.get_by_role("status")).to_contain_text("1 of 1 held")
 
 

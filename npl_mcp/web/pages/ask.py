@@ -143,13 +143,14 @@ def audited(visit: Visit, asked: AskForm, audit: Any, form: str) -> Data:
     matches, right = audit["matches"], visit.texts(RIGHT)
     wanted = sum(row["state"] in WANTED for row in matches)
     cards = matches if visit.flag("all") else matches[: max(CARDS, wanted)]
-    shown = {row["selector"] for row in cards}
+    whole = visit.text("view") == MARKDOWN
+    shown = set() if whole else {row["selector"] for row in cards}
     return {
         "audit": audit,
         "form": form,
         "copies": copies(visit, asked, form),
         "right": right,
-        "_whole": visit.text("view") == MARKDOWN,
+        "_whole": whole,
         "_cards": cards,
         "_ruler": ruler(matches, asked.budget),
         "_marked": partial(marked, terms=sought(asked.context, asked.topics)),
