@@ -14,6 +14,7 @@ import resource
 import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from pathlib import Path
 
 from npl_index.errors import NPLError
@@ -21,10 +22,12 @@ from npl_index.library.patterns import PathPattern
 from npl_index.markdown.front_matter import divide, values
 from npl_index.markdown.sections import parse_sections
 from npl_index.selectors.grammar import compile_selector
+from npl_mcp.app.app import App
 from npl_mcp.config.clients import configurations
 from npl_mcp.config.settings import Settings
 from npl_mcp.documents.projects import Projects
 from npl_mcp.projects.git import visible
+from npl_mcp.questions.files import problems_of, question_files
 from npl_mcp.server.arguments import from_text
 from npl_mcp.server.messages import excess
 from npl_mcp.stores.review.overlay import Mark, draw
@@ -55,6 +58,13 @@ def _sections(folder: Path) -> object:
     return len(parse_sections((folder / INPUT).read_bytes(), "x", deadline=time.monotonic() + 60).sections)
 
 
+def _questions(folder: Path) -> object:
+    settings = Settings(folder, folder, roots=(folder,), data_dir=folder / "data", cache_mode="memory")
+    with closing(App(settings)) as app:
+        files = question_files(app)
+        return len(files), problems_of(files)[-1]
+
+
 def _argument(folder: Path) -> object:
     text = (folder / INPUT).read_text()
     return excess(text.encode()) or type(from_text(text, list)).__name__
@@ -70,6 +80,7 @@ READERS: Mapping[str, Callable[[Path], object]] = {
     "client": lambda folder: [found.problem for found in configurations(folder / "home", folder)],
     "front matter": _parts_of_front_matter,
     "Markdown": _sections,
+    "questions": _questions,
     "page": lambda folder: len(markdown((folder / INPUT).read_text())) // 1_000_000,
     "JSON": _argument,
     "worklog": lambda folder: read_object((folder / INPUT).read_bytes()),

@@ -86,6 +86,15 @@ CASES: Mapping[str, tuple[str, Sequence[tuple[Content, str]]]] = {
             ("? " * 300_000, "1"),
         ],
     ),
+    "questions": (
+        "questions.md",
+        [
+            ("## q?\n\n" + "- [[\n" * 40_000, "39,951 more problems"),
+            ("## q?\n\n" + "- a > ## b\n" * 20_000, "at most 100 selectors"),
+            ("## q?\n\n- " + "> " * 120_000, "(1, "),
+            ("- [[\n" * 2_000_000, "larger than 262,144 bytes"),
+        ],
+    ),
     "page": (INPUT, [("![[]()" * 1_000_000, "0"), ("> " * 1_000_000, "0"), ("*a **b _c " * 500_000, "0")]),
     "JSON": (
         INPUT,

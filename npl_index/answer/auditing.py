@@ -51,7 +51,6 @@ class AuditedSection:
     :param selector: its selector, with the path of the file, so that it is unique in any set of documents.
     :param title: its heading; for the text before the first heading, the title in the front matter or the
         document's name.
-    :param level: level of the heading, 0 for the text before the first one.
     :param start_line: first line in the file, from 1.
     :param tokens: tokens of its text.
     :param state: its state, see the module; ``None`` without a match.
@@ -72,7 +71,6 @@ class AuditedSection:
     file: str
     selector: str
     title: str
-    level: int
     start_line: int
     tokens: int
     state: str | None = None
@@ -123,14 +121,10 @@ class AnswerAudited:
 class Audit:
     """An answer and its material.
 
-    :param file: name of the documents in the answer.
     :param answer: the answer.
     :param states: number of sections by state.
-    :param tokens: tokens of these sections by state.
     :param weights: weights of the parts of a score.
-    :param keywords: keywords of the context.
     :param documents: number of files.
-    :param token_counter: name of the token counter.
     :param matches: the matching sections: matches of selectors, then the others by rank.
     :param opened: the requested section.
     :param verdict: ``held``, ``weak`` or ``absent``; see :class:`~npl_index.ranking.coverage.Evidence`.
@@ -141,14 +135,10 @@ class Audit:
     :param missing_files: number of files that are not indexed yet; ask again for them.
     """
 
-    file: str
     answer: AnswerAudited
     states: Mapping[str, int]
-    tokens: Mapping[str, int]
     weights: Mapping[str, float]
-    keywords: tuple[str, ...]
     documents: int
-    token_counter: str
     verdict: str
     matches: tuple[AuditedSection, ...]
     absent: tuple[str, ...] | None = None
@@ -178,16 +168,11 @@ def audit(
     text = made.written.text
     view = _View(documents, found, made, _words(request, found))
     used = shares_of(weights, with_topics=bool(topic_terms(request.topics)))
-    states, tokens = view.sums()
     return Audit(
-        file=documents.file,
         answer=AnswerAudited(text, documents.counter.count(text), made.written.value.total_tokens),
-        states=states,
-        tokens=tokens,
+        states=Counter(view.states.values()),
         weights={"name": used.name, "content": used.content, "topic": used.topic},
-        keywords=found.keywords.words,
         documents=len(documents.collection.documents),
-        token_counter=documents.counter.name,
         verdict=found.evidence.verdict,
         matches=view.matches(),
         absent=found.evidence.absent or None,
@@ -219,20 +204,13 @@ class _View:
         parts = (part for unit in found.wanted.units for part in unit.parts)
         self._chosen = dict.fromkeys(part.place for part in parts if part.chosen)
         self._pieces: dict[Place, list[SectionPart]] = {}
-        self._states = dict.fromkeys(self._scores, BELOW) | dict.fromkeys(found.known, KNOWN)
+        self.states = dict.fromkeys(self._scores, BELOW) | dict.fromkeys(found.known, KNOWN)
         for unit in (*packed.dropped, *packed.rests):
-            self._states |= dict.fromkeys(unit.places, NO_ROOM)
+            self.states |= dict.fromkeys(unit.places, NO_ROOM)
         for unit in packed.kept:
             for part in unit.parts:
-                self._states[part.place] = CUT if unit.cut else TAKEN
+                self.states[part.place] = CUT if unit.cut else TAKEN
                 self._pieces.setdefault(part.place, []).append(part)
-
-    def sums(self) -> tuple[Counter[str], Counter[str]]:
-        """Return the numbers of sections by state, and their tokens by state."""
-        tokens: Counter[str] = Counter()
-        for place, state in self._states.items():
-            tokens[state] += self._tokens(place)
-        return Counter(self._states.values()), tokens
 
     def _tokens(self, place: Place) -> int:
         return self._documents.counts(place[0]).last(place[1])
@@ -240,7 +218,7 @@ class _View:
     def matches(self) -> tuple[AuditedSection, ...]:
         """Return the sections with a state, best first."""
         ranked = sorted(self._scores, key=lambda place: self._scores[place][0])
-        every = dict.fromkeys((*self._chosen, *ranked, *sorted(self._states)))
+        every = dict.fromkeys((*self._chosen, *ranked, *sorted(self.states)))
         return tuple(map(self._match, islice(every, MAX_MATCHES)))
 
     def _match(self, place: Place) -> AuditedSection:
@@ -274,10 +252,9 @@ class _View:
             file=self._documents.path(place[0]),
             selector=self._documents.selector(place, own=True, by_path=True),
             title=section.title,
-            level=section.level,
             start_line=section.own.start + 1,
             tokens=self._tokens(place),
-            state=self._states.get(place),
+            state=self.states.get(place),
             rank=rank,
             **({} if score is None else score.rounded()),
             taken_tokens=None if pieces is None else sum(part.size.last for part in pieces),

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any, TypeVar
@@ -208,8 +207,11 @@ class Visit:
         """
         token = CALLER.set(self.caller)
         try:
-            with failing():
-                return await lane("heavy").run(work, self.view)
+            return await lane("heavy").run(work, self.view)
+        except NPLError as error:
+            shown = as_shown(error)
+            parameter = error.parameter if isinstance(error, InvalidRequestError) else None
+            raise CallError(str(shown), code_of(type(shown)), parameter) from error
         finally:
             CALLER.reset(token)
 
@@ -241,17 +243,6 @@ def whole_number(name: str, text: str, default: int | None = None) -> int | None
         message = f"{name} is {text[:64]!r}, which is not a whole number; leave it out"
         raise CallError(message, parameter=name)
     return int(text)
-
-
-@contextmanager
-def failing() -> Iterator[None]:
-    """Turn expected failures into :class:`CallError`."""
-    try:
-        yield
-    except NPLError as error:
-        shown = as_shown(error)
-        parameter = error.parameter if isinstance(error, InvalidRequestError) else None
-        raise CallError(str(shown), code_of(type(shown)), parameter) from error
 
 
 def address(path: str, /, **parameters: object) -> str:
