@@ -30,7 +30,9 @@ _EDIT = removed_flag("the report names what is above the right section; edit the
     argument("--repair", **_EDIT),
     argument("--fix", **{**_EDIT, "nargs": "?"}),
     argument("--draft", **removed_flag("write the questions into questions.md", switch=True)),
-    argument("--from-calls", **removed_flag("the page Calls opens a question in Ask, which saves it", switch=True)),
+    argument(
+        "--from-calls", **removed_flag("the page Calls opens a question in Ask, which saves it", switch=True)
+    ),
     AS_JSON,
 )
 def _test(given: Namespace, display: Display) -> int:
@@ -59,5 +61,3 @@ def _test(given: Namespace, display: Display) -> int:
     if given.junit:
         display.write_file(given.junit, tested.junit())
     return tested.code
-
-
