@@ -17,11 +17,9 @@ class WorklogUser(NewsUser, Protocol):
     """A caller of worklog tools.
 
     :param agent: name under which its current session is kept; empty for the shared one of the project.
-    :param seen_roots: real paths of the only folders that it may see; ``None`` without a restriction.
     """
 
     agent: str
-    seen_roots: tuple[str, ...] | None
 
     @property
     def project(self) -> str:
@@ -40,7 +38,6 @@ class Worklogs:
     def __init__(self, data_folder: Path, project: Path, address: str | None = None) -> None:
         self.project = str(project)
         self.agent = ""
-        self.seen_roots: tuple[str, ...] | None = None
         self.database = database_of(data_folder, address, check=False)
         self.news = Changes(self.database)
 

@@ -122,8 +122,9 @@ def _import(_: argparse.Namespace, settings: Settings) -> CommandResult:
     """Import the worklogs of .npl/sessions that the database does not have."""
     with stores_of(settings) as stores:
         done = files.import_folder(stores.database, str(settings.worklog_project))
-    skipped = f"; {done.skipped_lines} lines are not entries" if done.skipped_lines else ""
-    return CommandResult(f"{done.sessions} sessions with {done.entries} entries imported{skipped}")
+    text = f"{done.sessions} sessions with {done.entries} entries imported"
+    counts = {"lines are not entries": done.skipped_lines, "unknown keys were dropped": done.dropped_keys}
+    return CommandResult("; ".join((text, *(f"{count} {what}" for what, count in counts.items() if count))))
 
 
 @COMMANDS.add(

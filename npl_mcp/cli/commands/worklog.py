@@ -50,31 +50,32 @@ def _failed(reply: Mapping[str, Any], given: Namespace, display: Display) -> int
     """Report a failed tool call and return the exit code; missing sessions as in earlier versions."""
     if reply["error_code"] != "SESSION_NOT_FOUND":
         return display.failed(reply, given.parser)
-    display.say(f"Error: {reply['error']}" if given.session_id else "No active session")
+    named = getattr(given, "session_id", None)
+    display.say(f"Error: {reply['error']}" if named else "No active session")
     return NO_SESSION
 
 
 COMMANDS = Commands(_on_session)
 
 
-@COMMANDS.add("init", option("--id", "ID", dest="session_id"), option("--task", "TEXT"), tool="worklog_open")
+@COMMANDS.add("init", option("--id", "ID", dest="session_id"), option("--task", "TEXT"), tool="worklog_init")
 def _init(given: Namespace, connection: ServerConnection, display: Display) -> None:
     """Start a session and print its id."""
-    data = connection.ask("worklog_open", session_id=given.session_id, task=given.task)
-    if not data["new"]:
+    # As in earlier versions, an existing session is named, and does not become the current one.
+    data: Mapping[str, Any] = {}
+    if given.session_id:
+        data = connection.call("worklog_status", session_id=given.session_id).get("data", {})
+    if not data or "archived_as" in data:
+        data = connection.ask("worklog_init", session_id=given.session_id, task=given.task)
+    if not data.get("new"):
         display.say(f"Session already exists: {data['session_id']}")
     display.text(f"{data['session_id']}\n")
 
 
 @COMMANDS.add("current")
-def _current(_: Namespace, connection: ServerConnection, display: Display) -> int:
+def _current(_: Namespace, connection: ServerConnection, display: Display) -> None:
     """Print the id of the current session."""
-    data = connection.ask("worklog_current")
-    if "session_id" not in data:
-        display.say("No active session")
-        return NO_SESSION
-    display.text(f"{data['session_id']}\n")
-    return 0
+    display.text(f"{connection.ask('worklog_status')['session_id']}\n")
 
 
 @COMMANDS.add(
@@ -221,27 +222,6 @@ def _close(given: Namespace, connection: ServerConnection, display: Display) -> 
     display.text(f"Session {data['session_id']} {done}\n")
 
 
-@COMMANDS.add(
-    "export",
-    option("session_id", "SESSION", nargs="?"),
-    option("folder", "FOLDER", nargs="?"),
-    tool="worklog_export",
-)
-def _export(given: Namespace, connection: ServerConnection, display: Display) -> None:
-    """Write a session to files, in .npl/sessions or FOLDER."""
-    data = connection.ask("worklog_export", session_id=given.session_id, folder=given.folder)
-    display.text(f"written to {data['folder']}\n")
-
-
-@COMMANDS.add("import")
-def _import(_: Namespace, connection: ServerConnection, display: Display) -> None:
-    """Import the sessions of .npl/sessions that the database does not have."""
-    data = connection.ask("worklog_import")
-    display.text(f"{data['sessions']} sessions with {data['entries']} entries imported\n")
-    if data["skipped_lines"]:
-        display.note(f"{data['skipped_lines']} lines are not entries")
-
-
 _EXAMPLES = """\
 npl-worklog init --task "Find calls without a retry"   # start a session for today
 npl-worklog init --id retry-audit                      # the same, with a name
@@ -253,8 +233,6 @@ npl-worklog read --agent main --since 0 --json         # everything from the beg
 npl-worklog status --session retry-audit --json
 npl-worklog list --all
 npl-worklog close --archive
-npl-worklog export retry-audit reports/retry
-npl-worklog import
 """
 
 _NAMES = 'npl-worklog list --all 2>/dev/null | sed "s/^..//; s/ .*//"'
@@ -274,7 +252,7 @@ session is closed; 69 no server answers; 70 a bug; 73 the id differs from an exi
 database or a file cannot be used; 76 the server's reply was lost: check before you retry; 77 not allowed;
 130 interrupted; 141 the output was closed.
 """,
-    completed=(_NAMES, dict.fromkeys(COMMANDS, ("--session",)) | {"export": ("",)}),
+    completed=(_NAMES, dict.fromkeys(COMMANDS, ("--session",))),
 )
 
 

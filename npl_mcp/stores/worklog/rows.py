@@ -94,9 +94,17 @@ PROCESS = "process "
 
 _ARCHIVED = re.compile(rf"{ARCHIVE}/(.+)")
 
-SESSION = """
-SELECT number, id, created, closed, archived_as, task, status, entry_count, last_entry
-FROM worklog_session"""
+_COLUMNS = "number, id, created, closed, archived_as, task, status, entry_count, last_entry"
+SESSION = f"SELECT {_COLUMNS} FROM worklog_session"
+
+# The sessions of agents, of unnamed callers and, without a name, the newest open one.
+_LATEST = f"""
+SELECT agent, {_COLUMNS} FROM worklog_current JOIN worklog_session USING (number)
+WHERE worklog_current.project = :project AND agent IN :agents
+UNION ALL SELECT '' AS agent, {_COLUMNS} FROM worklog_project JOIN worklog_session ON number = current
+WHERE worklog_project.project = :project
+UNION ALL SELECT NULL AS agent, {_COLUMNS} FROM worklog_session
+WHERE number = (SELECT max(number) FROM worklog_session WHERE project = :project AND status = 'active')"""
 
 POSITIONS = "SELECT number AS key, entry_count AS position FROM worklog_session WHERE number IN :keys"
 """The positions of sessions; see :class:`~npl_mcp.stores.changes.Topic`."""
@@ -166,12 +174,10 @@ def chosen(tx: Transaction, project: str, session_id: str | None, *agents: str) 
 
     :raises SessionNotFoundError: the session does not exist.
     """
-    if session_id is not None:
-        return find(tx, project, session_id)
-    number = current(tx, project, *agents)
-    if number is None:
+    row = current(tx, project, *agents) if session_id is None else find(tx, project, session_id)
+    if row is None:
         raise SessionNotFoundError("No active session", hint="start one with worklog init, or name one")
-    return by_number(tx, number)
+    return row
 
 
 def by_number(tx: Transaction, number: int) -> Row:
@@ -181,44 +187,31 @@ def by_number(tx: Transaction, number: int) -> Row:
     return row
 
 
-def current(tx: Transaction, project: str, agent: str = "", *others: str) -> int | None:
-    """Return the number of the current session: the agent's own, or else the newest open one.
+def current(tx: Transaction, project: str, *agents: str) -> Row | None:
+    """Return the current session; ``None`` if it is closed; see :func:`latest`."""
+    row = latest(tx, project, *agents)
+    return row if row is not None and row["status"] == "active" else None
 
-    An agent has no current session after its own was closed. A new process continues the shared session.
+
+def latest(tx: Transaction, project: str, agent: str = "", *others: str) -> Row | None:
+    """Return the session that an agent started or last wrote to, open or not; else the newest open one.
+
+    So an agent has no current session after its own was closed. A new process continues the shared session.
 
     :param agent: its name; empty for unnamed callers, who share one session.
-    :param others: names of agents whose own session applies if the agent never had one.
+    :param others: names of agents whose own open session applies if the agent never had one.
     """
-    number = own(tx, project, agent)
-    if not agent:
-        return number
-    if number is not None:
-        return number if _is_open(tx, number) else None
-    for other in (*others, *_shared(agent)):
-        number = own(tx, project, other)
-        if number is not None and _is_open(tx, number):
-            return number
-    newest = "SELECT max(number) FROM worklog_session WHERE project = :project AND status = 'active'"
-    found: int | None = tx.value(newest, project=project)
-    return found
+    names = (agent, *others, *_shared(agent))
+    rows = {row.pop("agent"): row for row in tx.all(_LATEST, project=project, agents=names)}
+    if not agent or agent in rows:
+        return rows.get(agent)
+    opened = (rows[name] for name in names if name in rows and rows[name]["status"] == "active")
+    return next(opened, rows.get(None))
 
 
 def _shared(agent: str) -> tuple[str, ...]:
     """Return the name of the shared session, if an agent uses it: a process has no other name."""
     return ("",) if not agent or agent.startswith(PROCESS) else ()
-
-
-def own(tx: Transaction, project: str, agent: str) -> int | None:
-    """Return the number of the session that an agent started or last wrote to, open or not."""
-    sql = "SELECT number FROM worklog_current WHERE project = :project AND agent = :agent"
-    if not agent:
-        sql = "SELECT current FROM worklog_project WHERE project = :project"
-    number: int | None = tx.value(sql, project=project, agent=agent)
-    return number
-
-
-def _is_open(tx: Transaction, number: int) -> bool:
-    return bool(by_number(tx, number)["status"] == "active")
 
 
 def is_used(tx: Transaction, project: str) -> bool:
@@ -289,17 +282,21 @@ def count(tx: Transaction, number: int) -> None:
 
 def start(tx: Transaction, project: str, number: int, agent: str) -> None:
     """Make an agent's started session current."""
-    for one in {agent, *_shared(agent)}:
-        set_current(tx, project, number, one)
+    set_current(tx, project, number, *{agent, *_shared(agent)})
 
 
-def set_current(tx: Transaction, project: str, number: int | None, agent: str = "") -> None:
-    """Set the current session of an agent, or set or clear the shared one of a project."""
-    if own(tx, project, agent) == number and number is not None:
-        return
-    if agent:
-        tx.upsert("worklog_current", "project, agent", project=project, agent=agent, number=number)
-    else:
+def set_current(tx: Transaction, project: str, number: int | None, *agents: str) -> None:
+    """Set the current session of agents; the empty name sets or clears the shared one of a project."""
+    names = {f"agent_{at}": agent for at, agent in enumerate(filter(None, agents))}
+    if names:
+        rows = ", ".join(f"(:project, :{name}, :number)" for name in names)
+        sql = (
+            f"INSERT INTO worklog_current (project, agent, number) VALUES {rows}"
+            " ON CONFLICT (project, agent) DO UPDATE SET number = excluded.number"
+            " WHERE worklog_current.number != excluded.number"
+        )
+        tx.run(sql, project=project, number=number, **names)
+    if "" in agents:
         tx.upsert("worklog_project", "project", project=project, current=number)
 
 
@@ -393,7 +390,7 @@ def described(
 
     :param agent: the agent for the current session; see :func:`current`.
     """
-    number, agents = current(tx, project, agent), dict[int, list[str]]()
+    here, agents = current(tx, project, agent), dict[int, list[str]]()
     sql = "SELECT session_number, agent_id FROM worklog_agent WHERE session_number IN :numbers"
     # SQLite takes some thousands of parameters, other databases fewer.
     for at in range(0, len(found), 500):
@@ -403,6 +400,6 @@ def described(
     sessions = []
     for row in found:
         names = tuple(sorted(agents.get(row["number"], ())))
-        more = {"session_id": row["id"], "agents": names, "current": row["number"] == number}
+        more = {"session_id": row["id"], "agents": names, "current": row == here}
         sessions.append(filled(WorklogSession, row, **more))
     return tuple(sessions)

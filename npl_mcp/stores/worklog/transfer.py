@@ -53,9 +53,6 @@ NPL = ".npl"
 SESSIONS = f"{NPL}/sessions"
 LOG, META, CURSORS = "worklog.jsonl", "meta.json", ".cursors"
 
-MAX_NEW_FOLDERS = 32
-"""Maximum nested folders that an export creates; many programs cannot delete a thousand."""
-
 MAX_LOG_BYTES = 256 * 1024 * 1024
 """Maximum bytes of an imported log."""
 
@@ -89,19 +86,16 @@ class Imported:
     dropped_keys: int = 0
 
 
-def export(
-    tx: Transaction, project: str, session_id: str | None, target: Path | None, agent: str = ""
-) -> Path:
+def export(tx: Transaction, project: str, session_id: str | None, target: Path | None) -> Path:
     """Write the files of a session, each under a temporary name until it is complete.
 
     :param session_id: the id of the session; by default the current session.
     :param target: the folder, created if necessary; by default the session's own below :data:`SESSIONS`.
     :returns: the folder.
-    :raises InvalidRequestError: too many parent folders are missing.
     :raises AlreadyExistsError: the folder has files of these names from another source.
     :raises StorageError: the folder is not writable.
     """
-    row = rows.chosen(tx, project, session_id, agent)
+    row = rows.chosen(tx, project, session_id)
     (session,) = rows.described(tx, project, [row])
     try:
         root, below, mode = _place(project, session, target)
@@ -131,11 +125,7 @@ def _place(project: str, session: WorklogSession, target: Path | None) -> tuple[
         return *below_root(project, f"{SESSIONS}/{name}"), FOLDER
     target = target.absolute()
     root = next(place for place in (target, *target.parents) if place.is_dir())
-    absent = target.relative_to(root)
-    if len(absent.parts) > MAX_NEW_FOLDERS:
-        problem = f"has {len(absent.parts):,} levels that do not exist"
-        raise checks.invalid("folder", problem, f"at most {MAX_NEW_FOLDERS} are made")
-    return str(root), absent.as_posix(), 0o777
+    return str(root), target.relative_to(root).as_posix(), 0o777
 
 
 def _check_free(folder: Folder, session: WorklogSession, lines: Iterator[bytes]) -> None:
@@ -168,7 +158,7 @@ def import_folder(database: Database, project: str) -> Imported:
     with database.write() as tx:
         row = rows.live(tx, project, _current_session(project))
         if row is not None and row["status"] == "active" and not rows.is_used(tx, project):
-            rows.set_current(tx, project, row["number"])
+            rows.set_current(tx, project, row["number"], "")
     return Imported(**done)
 
 

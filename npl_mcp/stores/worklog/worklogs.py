@@ -103,38 +103,20 @@ class Closed:
     entry_count: int
 
 
-def init(
-    tx: Transaction,
-    project: str,
-    session_id: str | None,
-    task: str | None,
-    agent: str = "",
-    *,
-    switch: bool = True,
-) -> Opened:
-    """Create a session and make it an agent's current one; an open session is resumed.
+def init(tx: Transaction, project: str, session_id: str | None, task: str | None, agent: str = "") -> Opened:
+    """Create a session, or resume an open one; it becomes the agent's current one.
 
     :param session_id: the id of the session; by default today's date in UTC, with the suffix ``-2`` and so on
         once that session is closed.
-    :param switch: whether an existing session with the given id becomes the current one.
+    :raises ClosedError: the session is closed.
     """
-    switch = switch or session_id is None
     wanted = session_id or rows.open_id(tx, project, tx.now[:10])
-    row = rows.live(tx, project, wanted)
-    new = row is None
+    row = before = rows.live(tx, project, wanted)
     if row is None:
         row = rows.create(tx, project, wanted, task)
-    elif switch:
-        rows.must_be_open(row)
-    if new or switch:
-        rows.start(tx, project, row["number"], agent)
-    return filled(Opened, row, session_id=row["id"], new=new)
-
-
-def current(tx: Transaction, project: str, agent: str = "") -> str | None:
-    """Return the id of the current session."""
-    number = rows.current(tx, project, agent)
-    return None if number is None else str(rows.by_number(tx, number)["id"])
+    rows.must_be_open(row)
+    rows.start(tx, project, row["number"], agent)
+    return filled(Opened, row, session_id=row["id"], new=before is None)
 
 
 def log(
@@ -147,23 +129,18 @@ def log(
     :param values: the columns of the entry except its number and its time.
     :raises ClosedError: the session is closed.
     """
-    name = values["agent_id"]
-    none = session_id is None and rows.current(tx, project, agent, name) is None
-    closed = rows.own(tx, project, agent) if none else None
-    made = none and closed is None and (bool(agent) or not rows.is_used(tx, project))
-    if closed is not None:
-        row = rows.by_number(tx, closed)
-    elif made:
-        today = tx.now[:10]
+    name, opened = values["agent_id"], None
+    row = rows.latest(tx, project, agent, name) if session_id is None else None
+    if row is None and session_id is None and (agent or not rows.is_used(tx, project)):
+        today, opened = tx.now[:10], True
         row = rows.live(tx, project, today) or rows.create(tx, project, today, None)
-    else:
-        row = rows.chosen(tx, project, session_id, agent, name)
+    row = row or rows.chosen(tx, project, session_id)
     rows.must_be_open(row)
-    if made:
+    if opened:
         rows.start(tx, project, row["number"], agent)
-    for one in {name, agent} if agent else ():
-        rows.set_current(tx, project, row["number"], one)
-    return Logged(row["id"], rows.append(tx, row["number"], tx.now, values), tx.now, made or None)
+    if agent:
+        rows.set_current(tx, project, row["number"], *{name, agent})
+    return Logged(row["id"], rows.append(tx, row["number"], tx.now, values), tx.now, opened)
 
 
 def read(
@@ -246,8 +223,8 @@ def close(tx: Transaction, project: str, session_id: str | None, agent: str = ""
     tx.run(sql, closed=tx.now, number=number)
     if archive:
         rows.archive(tx, project, number)
-    if rows.own(tx, project, "") == number:
-        rows.set_current(tx, project, None)
+    if (shared := rows.latest(tx, project)) is not None and shared["number"] == number:
+        rows.set_current(tx, project, None, "")
     row = rows.by_number(tx, number)
     return filled(Closed, row, session_id=row["id"])
 

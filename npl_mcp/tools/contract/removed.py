@@ -13,5 +13,11 @@ REMOVED: Mapping[str, str] = {
     "session_export": _SESSION,
     "session_news": _SESSION,
     "session_timeline": _SESSION,
+    "worklog_open": "worklog_init starts or resumes a session",
+    "worklog_current": "worklog_status without session_id describes the current session",
+    "worklog_export": "the command npl-mcp worklog export writes the files of a session",
+    "worklog_import": "the command npl-mcp worklog import takes in the files of .npl/sessions",
+    "worklog_view": "worklog_read with since and peek=true returns any entries",
+    "worklog_news": "worklog_read with since, peek=true and wait waits for entries",
 }
 """What to do instead, by the name of the removed tool, as a sentence without a full stop."""

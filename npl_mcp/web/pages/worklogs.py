@@ -1,16 +1,15 @@
-"""Worklogs: entries by agent, action and tag, live."""
+"""Worklogs: entries by number, live."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from npl_mcp.web.routing import WAIT_SECONDS, Data, Row, Stream, WebPage
 from npl_mcp.web.visits import Visit, address
 
 SHOWN = 100
 """Entries on a page."""
-
-_FILTERS = ("who", "action", "tag")
 
 
 async def worklogs(visit: Visit) -> Data:
@@ -22,33 +21,35 @@ async def worklogs(visit: Visit) -> Data:
 
 
 async def worklog(visit: Visit) -> Data:
-    """Return the latest entries of a worklog, or those around or before an entry."""
+    """Return the latest entries of a worklog, or those around or after an entry."""
     name = visit.path("worklog")
-    chosen = _chosen(visit)
+    session = await visit.call("worklog_status", session_id=name)
+    latest = max(0, session["entry_count"] - SHOWN)
     entry = visit.number("entry")
-    before = visit.number("before") or (None if entry is None else entry + SHOWN // 2)
-    found = await visit.call("worklog_view", session_id=name, before=before, limit=SHOWN, **chosen)
+    since = visit.number("since", latest) if entry is None else entry - SHOWN // 2
+    read = await _read(visit, name, since=min(latest, max(0, since or 0)), limit=SHOWN)
+    items = read["items"]
     return {
-        **found,
+        "session": session,
         "name": name,
-        "chosen": {one: chosen.get(one, "") for one in _FILTERS},
-        "_news": address(
-            "/worklog-news", worklog=name, since=found["items"][-1]["seq"] if found["items"] else 0, **chosen
-        ),
+        "items": items,
+        "earlier": read["offset"],
+        "later": read["remaining"],
+        "_back": max(0, read["offset"] - SHOWN),
+        "_news": address("/worklog-news", worklog=name, since=items[-1]["seq"] if items else 0),
     }
-
-
-def _chosen(visit: Visit) -> dict[str, str]:
-    return {name: visit.text(name) for name in _FILTERS if visit.text(name)}
 
 
 async def news(visit: Visit, since: str) -> Sequence[Row]:
     """Return the entries after an entry."""
     name = visit.text("worklog")
-    entries = await visit.call(
-        "worklog_news", session_id=name, since=since or 0, wait=WAIT_SECONDS, **_chosen(visit)
-    )
-    return [Row((entry, name), str(entry["seq"])) for entry in entries]
+    read = await _read(visit, name, since=since or 0, wait=WAIT_SECONDS)
+    return [Row((entry, name), str(entry["seq"])) for entry in read["items"]]
+
+
+async def _read(visit: Visit, name: str, **given: Any) -> Any:
+    """Read entries without moving a cursor."""
+    return await visit.call("worklog_read", session_id=name, agent_id=visit.who or "page", peek=True, **given)
 
 
 DECLARED = (

@@ -531,7 +531,6 @@ def test_who_may_only_read_is_not_shown_what_writes(site: Site) -> None:
         ("session_create", {}),
         ("create_session", {}),
         ("chat_send_message", {"room_id": 1, "message": "x"}),
-        ("worklog_export", {}),
         ("delete_cr", {"key": "DOC-001"}),
         ("worklog_read", {}),
         ("npl_update_section", {**EDIT, "file": "docs.md"}),
@@ -602,19 +601,6 @@ def test_nobody_completes_the_review_of_somebody_else(site: Site) -> None:
     assert site.data("alice", "review_complete", review_id=review)["status"] == "completed"
     shown = tools_of(site, "bob")["review_complete"][0]["inputSchema"]["properties"]
     assert list(shown) == ["review_id", "overall_comment"]
-
-
-def test_a_worklog_is_written_where_its_writer_sees(site: Site) -> None:
-    """Whoever sees all folders chooses one below the working directory; others choose of theirs."""
-    export = {"session_id": "w", "folder": "reports"}
-    refused = site.call("docs", "worklog_export", **export)
-    assert (refused.status, refused.data["error_code"]) == (404, "NOT_FOUND")
-    assert not (site.server.folder / "work" / "reports").exists()
-    assert site.code("alice", "worklog_export", **export) == "OK"
-    here = {"NPL_Cwd": str(site.docs)}
-    assert site.call("docs", "worklog_init", here, session_id="own").status == 200
-    assert site.call("docs", "worklog_export", here, folder="reports").status == 200
-    assert (site.docs / "reports" / "worklog.jsonl").exists()
 
 
 def test_a_filter_by_persona_claims_nothing(site: Site) -> None:

@@ -194,9 +194,8 @@ async def work(data: Path, project: Path, task: str) -> None:
         await review_the_plan(do, room, plan)
         await do_the_work(do, room, plan)
         await look_back(do, session, room, plan)
-        await client.call_tool("worklog_export", {"session_id": f"archive/release-{task}"})
-    log = project / ".npl" / "sessions" / "archive" / f"release-{task}" / "worklog.jsonl"
-    assert len(log.read_text(encoding="utf-8").splitlines()) == 4
+        log = await do("worklog_read", session_id=f"archive/release-{task}", agent_id="clerk", since=0)
+    assert len(log["items"]) == 4
 
 
 def test_a_team_works_on_two_tasks_at_once(tmp_path: Path) -> None:

@@ -268,7 +268,7 @@ def test_chosen_domains_are_listed_and_no_others(settings: Settings, text: str) 
 def test_what_is_not_chosen_cannot_be_called(settings: Settings) -> None:
     """Neither by its name, nor by a former one, nor through the tool that calls; nor is it proposed."""
     for told in (replace(settings, domains=("npl",)), small(settings, domains=("npl",))):
-        for name in ("session_list", "list_sessions", "worklog_import", "directive/files.list"):
+        for name in ("session_list", "list_sessions", "worklog_status", "directive/files.list"):
             answers = calls(told, [(name, {}), ("call_tool", {"name": name})])
             assert [answer["error_code"] for answer in answers] == ["NOT_FOUND", "NOT_FOUND"]
             assert "session" not in answers[0]["error"].replace(name, "")

@@ -10,11 +10,12 @@ from npl_index.errors import DocumentNotFoundError, InvalidRequestError
 from npl_mcp.app.app import App
 from npl_mcp.app.file_view import Files
 from npl_mcp.config.settings import Settings
+from npl_mcp.stores.worklog.transfer import export
+from npl_mcp.stores.worklog.worklogs import init
 from npl_mcp.tools import items, survey
 from npl_mcp.tools.items import items_agent, items_load, items_raw
 from npl_mcp.tools.npl import npl_load_components
 from npl_mcp.tools.survey import survey_agents, survey_notation, survey_versions
-from npl_mcp.tools.worklog import worklog_export, worklog_init
 
 
 @pytest.fixture
@@ -139,8 +140,9 @@ def test_tool_and_command_line_load_the_same(settings: Settings, work: str, want
         put(settings, path, b"# Own\n")
     before = both(settings, wanted)
     app = App(settings)
-    worklog_init(app)
-    worklog_export(app)
+    with app.database.write() as tx:
+        init(tx, app.project, "s1", None)
+        export(tx, app.project, "s1", None)
     app.close()
     assert (settings.cwd / ".npl" / "sessions").is_dir()
     assert both(settings, wanted) == before

@@ -507,25 +507,8 @@ def test_no_path_is_too_deep_for_an_answer(here: Call, repository: Path, case: s
     """Whatever a path has too much of, the answer is an error about the path."""
     (repository / "one").symlink_to("two")
     (repository / "two").symlink_to("one")
-    here("worklog_init", session_id="s")
-    for tool in ("git_tree", "git_tree_depth", "dump_files", "worklog_export"):
-        answer = here(tool, **{"folder" if tool == "worklog_export" else "path": DEEP[case]})
+    for tool in ("git_tree", "git_tree_depth", "dump_files"):
+        answer = here(tool, path=DEEP[case])
         assert answer.get("error_code") not in ("INTERNAL_ERROR", "DATABASE_ERROR")
         assert len(json.dumps(answer)) < 20_000
     assert not (repository / "a" / "a").exists()
-
-
-@pytest.mark.parametrize("name", [".git/hooks", ".claude", "a/../.Git", ".npl/.git", "linked/new"])
-def test_nothing_is_exported_to_a_hidden_folder(here: Call, repository: Path, name: str) -> None:
-    """Programs keep what they obey in such folders; a link to one is one."""
-    (repository / "linked").symlink_to(repository / ".git")
-    here("worklog_init", session_id="s")
-    assert here("worklog_export", folder=name)["error_code"] == "PERMISSION_DENIED"
-    assert list(repository.glob(".[!n]*/**/worklog.jsonl")) == []
-
-
-@pytest.mark.parametrize("name", ["\0", "a\0b", "\ud800", "a\nb", "", " "])
-def test_no_folder_has_a_name_that_none_can_have(here: Call, name: str) -> None:
-    """NUL, half of a surrogate pair, line breaks and nothing at all."""
-    here("worklog_init", session_id="s")
-    assert here("worklog_export", folder=name)["error_code"] in ("INVALID_PARAMETER", "MISSING_REQUIRED")

@@ -209,10 +209,9 @@ def test_entries_never_go_into_a_session_closed_today(settings: Settings) -> Non
     assert read["entry_count"] == 1
 
 
-@pytest.mark.parametrize("tool", ["worklog_init", "worklog_open"])
-def test_a_day_can_have_several_sessions(settings: Settings, tool: str) -> None:
+def test_a_day_can_have_several_sessions(settings: Settings) -> None:
     """Once a day's session is closed the next one is made; an open one is resumed, and the answer says so."""
-    init, close = (tool, {}), ("worklog_close", {})
+    init, close = ("worklog_init", {}), ("worklog_close", {})
     first, _, second, again, _, third, _, other, back = data(
         settings, init, close, init, init, close, init, LOG, ("worklog_init", {"session_id": "other"}), init
     )
@@ -226,7 +225,7 @@ def test_a_day_can_have_several_sessions(settings: Settings, tool: str) -> None:
         (f"{today}-3", False),
     ]
     assert other["session_id"] == "other"
-    current, log = data(settings, ("worklog_current", {}), LOG)
+    current, log = data(settings, ("worklog_status", {}), LOG)
     assert current["session_id"] == log["session_id"] == f"{today}-3"
 
 
@@ -331,15 +330,12 @@ def test_a_wrong_id_gets_near_names(settings: Settings) -> None:
     assert answer["error"] == "Session not found: retry-adit; near: retry-audit"
 
 
-def test_only_an_export_makes_a_folder(settings: Settings) -> None:
+def test_a_worklog_makes_no_folder(settings: Settings) -> None:
     """What agents do with a worklog leaves the project as it is."""
-    read, export = ("worklog_read", {"agent_id": "b-1"}), ("worklog_export", {"session_id": "archive/s1"})
+    read = ("worklog_read", {"agent_id": "b-1"})
     assert calls(settings, [read])[0]["error_code"] == "SESSION_NOT_FOUND"
     data(settings, INIT, LOG, read, ("worklog_close", {"archive": True}))
     assert list(settings.cwd.iterdir()) == []
-    (exported,) = data(settings, export)
-    assert exported == {"folder": ".npl/sessions/archive/s1"}
-    assert (settings.cwd / exported["folder"] / "worklog.jsonl").is_file()
 
 
 def test_servers_of_different_folders_share_a_project(settings: Settings, tmp_path: Path) -> None:

@@ -123,7 +123,7 @@ def test_nothing_of_a_page_is_written_on_the_event_loop(tmp_path: Path) -> None:
         file = {"name": "n", "artifact_type": "t", "filename": "a.md", "content": "# A\n", "session_id": "s"}
         for tool, given in (
             ("session_create", {"session_id": "s"}),
-            ("worklog_open", {"session_id": "s"}),
+            ("worklog_init", {"session_id": "s"}),
             ("worklog_log", {"session_id": "s", **entry}),
             ("artifact_create", file),
         ):

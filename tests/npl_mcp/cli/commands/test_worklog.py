@@ -142,23 +142,6 @@ def test_a_long_worklog_is_read_page_by_page(
     assert [one["seq"] for one in found] == [1, 2, 3, 4, 5]
 
 
-def test_export_and_import(run: Run, project: Path) -> None:
-    """Files go where they are wanted; a log from elsewhere is taken in once."""
-    run("init", "--id", "n")
-    run(*entry("a", "1"))
-    assert list(project.iterdir()) == []
-    assert run("export", "n", "out/n").out == "written to out/n\n"
-    line = json.loads((project / "out" / "n" / "worklog.jsonl").read_text(encoding="utf-8"))
-    assert (line["seq"], line["summary"]) == (1, "1")
-    log = project / ".npl" / "sessions" / "n" / "worklog.jsonl"
-    assert run("export").out == "written to .npl/sessions/n\n"
-    assert log.exists()
-    (project / "out" / "n").rename(project / ".npl" / "sessions" / "other")
-    assert run("import") == Ended(0, "1 sessions with 1 entries imported\n", "")
-    assert run("import").out == "0 sessions with 0 entries imported\n"
-    assert "other" in run("list").out
-
-
 @pytest.mark.parametrize(
     ("words", "problem"),
     [

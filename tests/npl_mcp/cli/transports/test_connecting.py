@@ -104,9 +104,11 @@ def url(theatre: Stage) -> str:
 
 Told = list[str]
 
+NO_SESSION = {"success": True, "data": {"sessions": []}}
+
 
 def call_once(
-    transport: str | None, told: Told, tool: str = "worklog_current", **arguments: object
+    transport: str | None, told: Told, tool: str = "worklog_sessions", **arguments: object
 ) -> dict[str, Any]:
     connection = connect(transport, told.append)
     try:
@@ -118,13 +120,13 @@ def call_once(
 def test_without_a_server_tools_run_here(data: Path) -> None:
     """Nothing is said about it; a state file that a server left behind makes no difference."""
     told: Told = []
-    assert call_once(None, told) == {"success": True, "data": {}}
+    assert call_once(None, told) == NO_SESSION
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     leave_state(data, url=f"http://127.0.0.1:{port}")
-    assert call_once(None, told) == {"success": True, "data": {}}
+    assert call_once(None, told) == NO_SESSION
     leave_state(data, url=None, socket=str(data / "gone.sock"))
-    assert call_once(None, told) == {"success": True, "data": {}}
+    assert call_once(None, told) == NO_SESSION
     assert told == []
 
 
@@ -264,7 +266,7 @@ def test_a_server_that_fails(
     assert problem in failure["error"]
     assert exit_code(failure) == (76 if sent else 69)
     assert told == []
-    assert call_once("auto", told) == {"success": True, "data": {}}
+    assert call_once("auto", told) == NO_SESSION
     assert len(told) == 1
     assert problem in told[0]
     assert told[0].endswith("ran without a server")
@@ -286,10 +288,10 @@ def test_another_machine_is_not_replaced_for_what_changes_something(
     with socket.create_server(("127.0.0.2", 0)) as free:
         monkeypatch.setenv("NPL_MCP_URL", f"http://127.0.0.2:{free.getsockname()[1]}")
     told: Told = []
-    refused = call_once(None, told, "worklog_open")
+    refused = call_once(None, told, "worklog_init")
     assert (refused["error_code"], told) == ("UNAVAILABLE", [])
     assert "npl-mcp-server start" in refused["error"]
-    assert call_once(None, told) == {"success": True, "data": {}}
+    assert call_once(None, told) == NO_SESSION
     assert len(told) == 1
 
 
@@ -299,7 +301,7 @@ def test_a_note_is_made_once(data: Path, stage: Callable[[Play], Stage]) -> None
     told: Told = []
     connection = connect(None, told.append)
     for _ in range(3):
-        assert connection.call("worklog_current")["success"]
+        assert connection.call("worklog_sessions")["success"]
     connection.close()
     assert len(told) == 1
 
@@ -331,7 +333,7 @@ def test_a_folder_that_no_header_can_hold(
     play_server(data, url=url(stage(playing(message(HEALTHY), message(DONE)))))
     told: Told = []
     assert "control characters" in call_once("http", told)["error"]
-    assert call_once(None, told) == {"success": True, "data": {}}
+    assert call_once(None, told) == NO_SESSION
 
 
 @pytest.mark.parametrize(

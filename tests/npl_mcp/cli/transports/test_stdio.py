@@ -21,7 +21,7 @@ def test_over_standard_streams(data: Path, capsys: pytest.CaptureFixture[str]) -
     """A command starts a server, calls its tool and ends it."""
     assert worklog.main(["init", "--id", "n", "--via", "stdio"]) == 0
     assert capsys.readouterr().out == "n\n"
-    assert InProcess(Settings.from_env()).call("worklog_current", {})["data"] == {"session_id": "n"}
+    assert InProcess(Settings.from_env()).call("worklog_status", {})["data"]["session_id"] == "n"
 
 
 ANSWERING = """

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from npl_mcp.stores.base.database import Database
-from npl_mcp.stores.base.errors import AlreadyExistsError, StorageError
+from npl_mcp.stores.base.errors import AlreadyExistsError, SessionNotFoundError, StorageError
 from npl_mcp.stores.worklog.rows import Entry
 from npl_mcp.stores.worklog.transfer import MAX_LINE, Imported, cursor_name, line_of, parse_line
 from tests import engines
@@ -284,7 +284,8 @@ def test_a_folder_can_be_taken_in_again(store: Worklogs, project: Path) -> None:
     folder.mkdir()
     (folder / "worklog.jsonl").write_text(written(1, "one") + "\n")
     assert store.import_folder(str(project)) == Imported(sessions=1, entries=1)
-    assert store.current(str(project)).session_id is None
+    with pytest.raises(SessionNotFoundError):
+        store.status(str(project))
 
 
 def test_a_folder_is_taken_in_once_by_many(project: Path, tmp_path: Path) -> None:

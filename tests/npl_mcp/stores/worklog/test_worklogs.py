@@ -121,27 +121,15 @@ def test_cursors_belong_to_a_session(store: Worklogs, project: str) -> None:
     assert seqs(store, project, "r", session_id="s1") == []
 
 
-def test_making_a_session_again_can_leave_the_current_one(store: Worklogs, project: str) -> None:
-    """As the predecessor did: it is there, nothing changes, also when it is closed."""
-    store.init(project, "s1")
-    store.init(project, "s2")
-    assert not store.open(project, "s1").new
-    assert store.current(project).session_id == "s2"
-    store.close(project, session_id="s1")
-    assert not store.open(project, "s1").new
-    with pytest.raises(ClosedError, match="Session s1 is closed"):
-        store.init(project, "s1")
-    assert store.current(project).session_id == "s2"
-
-
 def test_closing_another_session_leaves_the_current_one(store: Worklogs, project: str) -> None:
     """Only the current session's end leaves a project without one."""
     store.init(project, "s1")
     store.init(project, "s2")
     store.close(project, session_id="s1")
-    assert store.current(project).session_id == "s2"
+    assert store.status(project).session_id == "s2"
     store.close(project)
-    assert store.current(project).session_id is None
+    with pytest.raises(SessionNotFoundError, match="No active session"):
+        store.status(project)
 
 
 def test_a_closed_session_can_still_be_archived(store: Worklogs, project: str) -> None:

@@ -27,9 +27,7 @@ class Worklogs:
         names = list(inspect.signature(spec.function).parameters)[1:]
 
         def call(project: object, *given: object, **named: object) -> Any:
-            app = SimpleNamespace(
-                database=self.database, project=str(project), agent="", seen_roots=None, finished=waited
-            )
+            app = SimpleNamespace(database=self.database, project=str(project), agent="", finished=waited)
             return spec(app, **dict(zip(names, given, strict=False)), **named)
 
         return call
