@@ -126,7 +126,7 @@ def main() -> None:
         starts(folder, postgres)
         (folder / "docs").mkdir()
         scale_corpus.write(folder / "docs", files)
-        stores = Stores(folder / "own", 1_000_000, postgres.address())
+        stores = Stores(folder / "own", postgres.address())
         Libraries(stores.library, Limits()).push(folder / "docs", "docs")
         stores.close()
         with replicas(folder, postgres.address()) as servers:

@@ -76,15 +76,14 @@ def database(folder: Path) -> Database:
     return database_of(folder, address(folder))
 
 
-def stores(folder: Path, max_artifact_bytes: int = 16_000_000) -> Stores:
+def stores(folder: Path) -> Stores:
     """Return the stores of a data folder."""
-    return Stores(folder, max_artifact_bytes, address(folder))
+    return Stores(folder, address(folder))
 
 
 def files(folder: Path) -> Path:
-    """Return where the files of artifacts lie in a data folder."""
-    name = ARTIFACT_FOLDER if SERVER is None else f"{ARTIFACT_FOLDER}-{database(folder).engine.name}"
-    return folder / name
+    """Return where the files of artifacts lie in a data folder; with a server there are none."""
+    return folder / ARTIFACT_FOLDER
 
 
 def execute(folder: Path, statement: str) -> None:

@@ -67,7 +67,7 @@ def check(stores: Stores) -> Report:
 
 
 def _copy(stores: Stores, folder: Path) -> Report:
-    with closing(Stores(folder, 0)) as copied:
+    with closing(Stores(folder)) as copied:
         if not stores.database.copy(folder / DATABASE_FILE):
             copy_stores(stores, copied)
         return check(copied)

@@ -30,7 +30,8 @@ from npl_index.library.lazy import LazySequence
 from npl_index.library.listing import Listed
 from npl_index.library.references import MARKDOWN_SUFFIXES, has_suffix
 from npl_index.library.roots import refuse_questions
-from npl_mcp.stores.artifact.artifacts import require_revision
+from npl_mcp.stores.artifact.artifacts import content, require_revision
+from npl_mcp.stores.artifact.contents import many
 from npl_mcp.stores.base.database import Row
 from npl_mcp.stores.base.errors import RESTORE
 from npl_mcp.stores.data_folder import Stores
@@ -337,15 +338,15 @@ class ArtifactDocuments(StoredDocuments):
     def texts(self, founds: Sequence[Found]) -> Mapping[str, bytes]:
         """Return the contents of revisions by digest."""
         with self._stores.database.read() as tx:
-            return self._stores.artifact.contents.many(tx, [_revision(found).row for found in founds])
+            return many(tx, [_revision(found).row for found in founds])
 
     def read(self, found: Found) -> Document:
         """Read a revision; selectors call it by its file name.
 
         :raises StorageError: its file cannot be read.
         """
-        revision, data = self._stores.artifact.content(*_parse_name(found.path))
-        return stored(found).document(data, revision.digest)
+        row, data = self._stores.database.reading(content, *_parse_name(found.path))
+        return stored(found).document(data, row["digest"])
 
 
 class CurrentRevisions:

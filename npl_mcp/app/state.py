@@ -42,7 +42,7 @@ class SharedState:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.stores = Stores(settings.data_folder, settings.max_artifact_bytes, settings.database_url)
+        self.stores = Stores(settings.data_folder, settings.database_url)
         self.listings, self.revisions = Listings(), CurrentRevisions()
         self.references = cached(
             LRUCache(_MAX_LINKS, lambda found: min(1 + len(found), _MAX_LINKS)),

@@ -97,7 +97,7 @@ def has_tokens(settings: Settings) -> bool:
 
     :raises DatabaseError: the database cannot be read.
     """
-    with closing(Stores(settings.data_folder, settings.max_artifact_bytes, settings.database_url)) as stores:
+    with closing(Stores(settings.data_folder, settings.database_url)) as stores:
         return stores.access.known() is not None
 
 

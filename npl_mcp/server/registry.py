@@ -37,7 +37,7 @@ from npl_mcp.app.waiting import Awaited, Long, Patience, Waiting, step
 from npl_mcp.server.arguments import MAX_ENTRIES, strict
 from npl_mcp.stores.base.database import Database, Transaction
 from npl_mcp.stores.requests import PARAMETER, Request
-from npl_mcp.tools.access import REPLICA, acting, actors, as_seen, domains_needed
+from npl_mcp.tools.access import acting, actors, as_seen, domains_needed
 from npl_mcp.tools.contract.error_codes import invalid_arguments
 from npl_mcp.tools.contract.markdown import as_markdown
 from npl_mcp.tools.contract.parameters import unlisted
@@ -325,7 +325,7 @@ def _reply_schema(function: Callable[..., object]) -> dict[str, Any]:
         part["required"] = [
             name
             for name in part.get("required", ())
-            if {"type": "null"} not in part["properties"][name].get("anyOf", ()) and name not in REPLICA
+            if {"type": "null"} not in part["properties"][name].get("anyOf", ())
         ]
     return schema
 

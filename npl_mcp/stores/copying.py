@@ -11,6 +11,7 @@ from functools import partial
 from graphlib import TopologicalSorter
 from itertools import zip_longest
 
+from npl_mcp.stores.artifact.contents import fetch
 from npl_mcp.stores.base.database import Transaction
 from npl_mcp.stores.base.engine import StoreTable, pages
 from npl_mcp.stores.base.errors import AlreadyExistsError, DatabaseError
@@ -41,7 +42,7 @@ def copy_stores(source: Stores, target: Stores) -> tuple[int, int]:
                 target.database.engine.set_last_number(there, table, number)
             _compare(here, there, table)
         while (row := there.one(_NEXT_REVISION, last=last)) is not None:
-            target.artifact.contents.fetch(there, row)
+            fetch(there, row)
             revisions, last = revisions + 1, row["id"]
         return rows, revisions
 

@@ -6,7 +6,6 @@ from contextlib import suppress
 from pathlib import Path
 
 from npl_mcp.stores.access import AccessStore
-from npl_mcp.stores.artifact.artifacts import ArtifactStore
 from npl_mcp.stores.base.folder import ARTIFACT_FOLDER, private_folder
 from npl_mcp.stores.base.opening import database_of
 from npl_mcp.stores.calls import CallStore
@@ -19,19 +18,19 @@ class Stores:
     """All stores of a data folder; each is opened on first use.
 
     :param folder: the data folder.
-    :param max_artifact_bytes: maximum size of an artifact.
     :param address: the address of a database that replaces the one in the folder.
     """
 
-    def __init__(self, folder: Path, max_artifact_bytes: int, address: str | None = None) -> None:
+    def __init__(self, folder: Path, address: str | None = None) -> None:
         self.folder = folder
+        # The files of artifacts; without them where servers share the database.
+        self.artifact_folder = folder / ARTIFACT_FOLDER if address is None else None
         self.database = database_of(folder, address)
         self.changes = Changes(self.database)
         # SQLite: calls are served while the check of a large file continues. PostgreSQL needs no check, and
         # each connection costs it memory.
         self._unchecked = database_of(folder, None, check=False) if address is None else self.database
         self.access = AccessStore(self._unchecked)
-        self.artifact = ArtifactStore(self.database, folder / ARTIFACT_FOLDER, max_artifact_bytes)
         self.library = LibraryStore(self.database)
         self.searching = SearchStore(self.database)
         self.calls = CallStore(self.database)

@@ -116,16 +116,12 @@ def acting(spec: ToolSpec, arguments: dict[str, Any], identity: Identity) -> dic
     return arguments
 
 
-REPLICA = frozenset({"file_path", "meta_path"})
-"""Fields that name places of one replica."""
-
-
 def as_seen(body: Any, spec: ToolSpec, sight: Sight, settings: Settings) -> Any:
-    """Return an answer without fields of hidden domains, and of a single replica."""
+    """Return an answer without fields of hidden domains, and without the address of a single replica."""
     fields = FIELDS.get(domain_of(spec) or "", {})
     hidden = {name for name, domain in fields.items() if not sees_domain(domain, sight)}
-    if settings.database_url is not None:
-        hidden |= REPLICA | ({"web_url"} if settings.own_url else set())
+    if settings.database_url is not None and settings.own_url:
+        hidden.add("web_url")
     return _without(body, hidden) if hidden else body
 
 

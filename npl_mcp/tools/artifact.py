@@ -16,7 +16,9 @@ from npl_mcp.app.app import App
 from npl_mcp.stores.artifact import artifacts as store
 from npl_mcp.stores.artifact import descriptions
 from npl_mcp.stores.artifact.comparing import Comparison, compare, cut_line
+from npl_mcp.stores.artifact.files import written
 from npl_mcp.stores.base import checks
+from npl_mcp.stores.base.database import Row
 from npl_mcp.stores.base.paging import MAX_PAGE, Page, Slice
 from npl_mcp.stores.base.values import filled
 from npl_mcp.stores.review.annotation import count_lines, split_lines
@@ -39,7 +41,7 @@ class RevisionContent(store.RevisionOrigin):
     """
 
     filename: str
-    file_path: str
+    file_path: str | None
     metadata: str
     content: str | None
     file_content: str | None
@@ -95,7 +97,7 @@ def artifact_create(
     created_by: Name | None = None,
     purpose: Purpose | None = None,
     session_id: Name | None = None,
-) -> store.Stored:
+) -> store.StoredRevision:
     """Store a file as a new artifact.
 
     :param name: name of the artifact, unique.
@@ -111,7 +113,7 @@ def artifact_create(
     draft = descriptions.RevisionDraft(
         data, filename, created_by, store.FIRST_PURPOSE if purpose is None else purpose
     )
-    return app.stores.artifact.create(name, artifact_type, draft, session_id)
+    return _stored(app, app.database.writing(store.create, name, artifact_type, draft, session_id), data)
 
 
 def artifact_add_revision(
@@ -124,7 +126,7 @@ def artifact_add_revision(
     purpose: Purpose | None = None,
     notes: Text | None = None,
     expect: Annotated[Whole | None, Unlisted] = None,
-) -> store.Stored:
+) -> store.StoredRevision:
     """Add a new current revision to an artifact.
 
     :param content: the file as text.
@@ -140,7 +142,11 @@ def artifact_add_revision(
     """
     data = descriptions.given_content(content, file_content_base64, app.settings.max_artifact_bytes)
     draft = descriptions.RevisionDraft(data, filename, created_by, purpose or "", notes)
-    return app.stores.artifact.add_revision(artifact_id, draft, expect=expect)
+    return _stored(app, app.database.writing(store.add_revision, artifact_id, draft, expect=expect), data)
+
+
+def _stored(app: App, row: Row, data: bytes) -> store.StoredRevision:
+    return filled(store.StoredRevision, row | written(app.stores.artifact_folder, row, data))
 
 
 def artifact_get(
@@ -157,10 +163,12 @@ def artifact_get(
     :raises ArtifactNotFoundError: there is no such artifact.
     :raises RecordNotFoundError: it has no such revision.
     """
-    found, content = app.stores.artifact.content(artifact_id, revision)
+    row, content = app.database.reading(store.content, artifact_id, revision)
     plain = descriptions.as_text(content) if text else None
     encoded = base64.b64encode(content).decode("ascii") if plain is None else None
-    return filled(RevisionContent, found, content=plain, file_content=encoded)
+    row |= written(app.stores.artifact_folder, row, content)
+    metadata = descriptions.description(row)
+    return filled(RevisionContent, row, metadata=metadata, content=plain, file_content=encoded)
 
 
 def artifact_list(
@@ -210,7 +218,7 @@ def artifact_look(
     :raises RecordNotFoundError: it has no such revision.
     """
     page = Slice.parse(limit, offset, MAX_PAGE)
-    found, content = app.stores.artifact.content(artifact_id, revision)
+    found, content = app.database.reading(store.content, artifact_id, revision)
     whole = descriptions.as_text(content)
     shown = None if whole is None else islice(split_lines(whole), page.offset, page.offset + page.limit)
     return filled(
@@ -238,14 +246,14 @@ def artifact_compare(
     """
     texts: list[str] = []
     for name, number in (("old", old), ("new", new)):
-        revision, content = app.stores.artifact.content(artifact_id, number)
+        row, content = app.database.reading(store.content, artifact_id, number)
         text = descriptions.as_text(content)
         if text is None:
             raise InvalidRequestError(
                 f"revision {number} is not text", parameter=name, hint="only texts can be compared"
             )
         texts.append(text)
-    return Compared(artifact_id, revision.artifact_name, old, new, compare(*texts))
+    return Compared(artifact_id, row["artifact_name"], old, new, compare(*texts))
 
 
 TOOLS = (

@@ -6,9 +6,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 from npl_mcp.app.app import App
+from npl_mcp.stores.artifact.files import written
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.paging import Page, Slice
 from npl_mcp.stores.review import results
@@ -58,7 +60,7 @@ def review_add_comment(
     :raises ClosedError: the review is complete.
     """
     place = parse_place(location)
-    return store.comment(app.stores.artifact, review_id, place, comment, persona, reply_to)
+    return store.comment(app.database, review_id, place, comment, persona, reply_to)
 
 
 def review_add_annotation(
@@ -73,7 +75,7 @@ def review_add_annotation(
     :raises InvalidRequestError: the pixel lies outside the image.
     :raises ClosedError: the review is complete.
     """
-    return store.comment(app.stores.artifact, review_id, Spot(x, y), comment, persona)
+    return store.comment(app.database, review_id, Spot(x, y), comment, persona)
 
 
 def review_list(
@@ -117,7 +119,12 @@ def review_generate_annotated(
     :raises RecordNotFoundError: it has no such revision.
     :raises StoreError: the file is neither text nor a PNG or JPEG.
     """
-    return store.annotated(app.stores.artifact, artifact_id, revision_id)
+    most = app.settings.max_artifact_bytes
+    result, stored = store.annotated(app.database, artifact_id, revision_id, most)
+    if stored is None or result.image is None:
+        return result
+    paths = written(app.stores.artifact_folder, stored, result.image.data)
+    return replace(result, file_path=paths["file_path"])
 
 
 def review_complete(
@@ -155,7 +162,7 @@ def review_places(app: App, artifact_id: RowId, revision_id: RowId) -> results.P
     :raises ArtifactNotFoundError: there is no such artifact.
     :raises RecordNotFoundError: it has no such revision.
     """
-    return store.placed(app.stores.artifact, artifact_id, revision_id)
+    return store.placed(app.database, artifact_id, revision_id)
 
 
 TOOLS = (

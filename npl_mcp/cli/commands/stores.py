@@ -38,7 +38,7 @@ def stores_of(settings: Settings) -> closing[Stores]:
 
     :raises DatabaseError: the address of the database is invalid.
     """
-    return closing(Stores(settings.data_folder, settings.max_artifact_bytes, settings.database_url))
+    return closing(Stores(settings.data_folder, settings.database_url))
 
 
 @COMMANDS.add("backup", argument("folder", type=path, help="a new folder; use it with --data-dir"))
@@ -89,14 +89,14 @@ def _copy(given: argparse.Namespace, settings: Settings) -> CommandResult:
 
 def _stores_at(name: str, place: str, settings: Settings) -> closing[Stores]:
     if place.startswith(_POSTGRES):
-        return closing(Stores(settings.data_folder, settings.max_artifact_bytes, place))
+        return closing(Stores(settings.data_folder, place))
     if "://" in place:  # the message must not repeat a password
         raise InvalidRequestError(f"{name} is not an address of PostgreSQL", hint=f"name {PLACES}")
     try:
         folder = path(place)
     except argparse.ArgumentTypeError as error:
         raise InvalidRequestError(f"{name}: {error}") from None
-    return closing(Stores(folder, settings.max_artifact_bytes))
+    return closing(Stores(folder))
 
 
 def _location(stores: Stores) -> tuple[Path, str]:

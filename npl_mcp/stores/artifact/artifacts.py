@@ -1,21 +1,20 @@
 """Artifacts: files with revisions, numbered from 0; the highest is the current one.
 
-The database has a row for each revision, and :mod:`.contents` keeps its bytes. Errors are those of
-:mod:`npl_mcp.stores.base.errors`, and ``InvalidRequestError`` for arguments.
+The functions run in the caller's transaction. Errors are those of :mod:`npl_mcp.stores.base.errors`, and
+``InvalidRequestError`` for arguments.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from npl_mcp.stores import session
-from npl_mcp.stores.artifact.contents import Contents
-from npl_mcp.stores.artifact.descriptions import RevisionDraft, check_size, description
+from npl_mcp.stores.artifact import contents
+from npl_mcp.stores.artifact.descriptions import RevisionDraft
 from npl_mcp.stores.base import errors
-from npl_mcp.stores.base.database import Database, Row, Transaction, digest_of
+from npl_mcp.stores.base.database import Row, Transaction, digest_of
 from npl_mcp.stores.base.paging import Page, Slice
-from npl_mcp.stores.base.values import columns, filled
+from npl_mcp.stores.base.values import columns
 from npl_mcp.stores.session import ArtifactEntry as ArtifactEntry
 
 FIRST_PURPOSE = "Initial version"
@@ -45,15 +44,15 @@ class RevisionName:
 
 
 @dataclass(frozen=True, slots=True)
-class Stored(RevisionName):
+class StoredRevision(RevisionName):
     """A stored revision.
 
     :param file_path: absolute path of its file; absent on a shared database.
     :param meta_path: absolute path of its description; absent on a shared database.
     """
 
-    file_path: str
-    meta_path: str
+    file_path: str | None
+    meta_path: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,26 +67,6 @@ class RevisionOrigin(RevisionName):
     created_by: str | None
     created_at: str
     purpose: str
-
-
-@dataclass(frozen=True, slots=True)
-class Revision(RevisionOrigin):
-    """A revision of an artifact.
-
-    :param notes: notes on the revision.
-    :param filename: name of its file, as given.
-    :param size: bytes of its content.
-    :param digest: BLAKE2b of its content, 16 bytes, in hex.
-    :param file_path: absolute path of its file; absent on a shared database.
-    :param metadata: text of its description.
-    """
-
-    notes: str | None
-    filename: str
-    size: int
-    digest: str
-    file_path: str
-    metadata: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,11 +145,9 @@ def require_revision(tx: Transaction, artifact_id: int, revision_num: int | None
 
 def _revision(tx: Transaction, artifact: Row, revision_num: int | None) -> Row:
     last = artifact["revision_count"] - 1
-    sql = (
-        "SELECT id, artifact_id, revision_num, created_at, created_by, filename, size, digest, purpose, notes"
-        " FROM revision WHERE artifact_id = :artifact AND revision_num = :number"
-    )
-    row = tx.one(sql, artifact=artifact["id"], number=last if revision_num is None else revision_num)
+    number = last if revision_num is None else revision_num
+    sql = f"SELECT {_COLUMNS} FROM revision WHERE artifact_id = :artifact AND revision_num = :number"
+    row = tx.one(sql, artifact=artifact["id"], number=number)
     if row is None:
         problem = f"artifact {artifact['id']} has no revision {revision_num}"
         hint = f"it has 0 to {last}" if last else "it has only revision 0"
@@ -178,93 +155,66 @@ def _revision(tx: Transaction, artifact: Row, revision_num: int | None) -> Row:
     return row
 
 
-class ArtifactStore:
-    """The revisions of artifacts with their contents.
+def create(tx: Transaction, name: str, kind: str, draft: RevisionDraft, session_id: str | None = None) -> Row:
+    """Create an artifact; return its revision 0 with the names of the artifact.
 
-    :param database: the database that stores their rows.
-    :param folder: the folder of the copies of their files.
-    :param max_bytes: maximum size of a content.
+    :param kind: the artifact's type.
+    :param session_id: the id of a session to link it to.
     """
+    number = None if session_id is None else session.require(tx, session_id)
+    row = _store(tx, _insert(tx, name, kind), draft)
+    if number is not None:
+        session.link_artifact(tx, number, row["artifact_id"])
+    return row
 
-    def __init__(self, database: Database, folder: Path, max_bytes: int) -> None:
-        self.database = database
-        # Each database has its own numbering.
-        name = database.engine.name
-        self.contents = Contents(folder.with_name(f"{folder.name}-{name}") if name else folder)
-        self._max_bytes = max_bytes
 
-    def create(self, name: str, kind: str, draft: RevisionDraft, session_id: str | None = None) -> Stored:
-        """Create an artifact with its revision 0.
+def add_revision(
+    tx: Transaction,
+    artifact_id: int,
+    draft: RevisionDraft,
+    *,
+    once: bool = False,
+    expect: int | None = None,
+) -> Row:
+    """Add a revision, which becomes the current one; return it with the names of the artifact.
 
-        :param kind: the artifact's type.
-        :param session_id: the id of a session to link it to.
-        """
-        with self.database.write() as tx:
-            number = None if session_id is None else session.require(tx, session_id)
-            stored = self._store(tx, _insert(tx, name, kind), draft)
-            if number is not None:
-                session.link_artifact(tx, number, stored.artifact_id)
-        return self._copied(stored, tx.now, draft)
+    :param expect: the number of the current one.
+    :param once: whether to return the existing revision, and add nothing, if the same author stored the same
+        content before.
+    """
+    artifact = require_open(tx, artifact_id)
+    current = artifact["revision_count"] - 1
+    if expect not in (None, current):
+        problem = f"artifact {artifact_id} is at revision {current}, not {expect}"
+        hint = f"read revision {current}, then send expect={current}"
+        raise errors.ConflictError(problem, hint=hint)
+    digest = digest_of(draft.content)
+    same = tx.one(_SAME, owner=artifact_id, digest=digest, by=draft.created_by) if once else None
+    return _store(tx, artifact, draft) if same is None else _named(artifact, same)
 
-    def add_revision(
-        self, artifact_id: int, draft: RevisionDraft, *, once: bool = False, expect: int | None = None
-    ) -> Stored:
-        """Add a revision; it becomes the current one.
 
-        :param expect: the number of the current one.
-        :param once: whether to return the existing revision, and add nothing, if the same author stored the
-            same content before.
-        """
-        with self.database.write() as tx:
-            artifact = require_open(tx, artifact_id)
-            current = artifact["revision_count"] - 1
-            if expect not in (None, current):
-                problem = f"artifact {artifact_id} is at revision {current}, not {expect}"
-                hint = f"read revision {current}, then send expect={current}"
-                raise errors.ConflictError(problem, hint=hint)
-            digest = digest_of(draft.content)
-            same = tx.one(_SAME, owner=artifact_id, digest=digest, by=draft.created_by) if once else None
-            if same is not None:
-                return self._stored(artifact, **same)
-            stored = self._store(tx, artifact, draft)
-        return self._copied(stored, tx.now, draft)
+def content(tx: Transaction, artifact_id: int, revision_num: int | None = None) -> tuple[Row, bytes]:
+    """Return a revision with the names of its artifact, and its bytes.
 
-    def content(self, artifact_id: int, revision_num: int | None = None) -> tuple[Revision, bytes]:
-        """Return a revision and its bytes.
+    :param revision_num: the number of the revision; ``None`` for the highest.
+    """
+    artifact = require(tx, artifact_id)
+    row = _revision(tx, artifact, revision_num)
+    return _named(artifact, row), contents.fetch(tx, row)
 
-        :param revision_num: the number of the revision; ``None`` for the highest.
-        """
-        with self.database.read() as tx:
-            artifact = require(tx, artifact_id)
-            row = _revision(tx, artifact, revision_num)
-            content, metadata = self.contents.read(tx, artifact, row)
-        file = str(self.contents.paths(artifact_id, row["revision_num"], row["filename"])[0])
-        names = {
-            "artifact_name": artifact["name"],
-            "artifact_type": artifact["type"],
-            "revision_id": row["id"],
-        }
-        return filled(Revision, row, **names, file_path=file, metadata=metadata), content
 
-    def _store(self, tx: Transaction, artifact: Row, draft: RevisionDraft) -> Stored:
-        check_size(len(draft.content), self._max_bytes)
-        owner, number = artifact["id"], artifact["revision_count"]
-        tx.run("UPDATE artifact SET revision_count = :count WHERE id = :id", count=number + 1, id=owner)
-        about = {name: getattr(draft, name) for name in ("created_by", "filename", "purpose", "notes")}
-        about |= {"size": len(draft.content), "digest": self.contents.put(tx, draft.content)}
-        key = {"artifact_id": owner, "revision_num": number, "created_at": tx.now}
-        row = tx.insert("revision", "id, revision_num, filename", **key, **about)
-        return self._stored(artifact, **row)
+def _store(tx: Transaction, artifact: Row, draft: RevisionDraft) -> Row:
+    owner, number = artifact["id"], artifact["revision_count"]
+    tx.run("UPDATE artifact SET revision_count = :count WHERE id = :id", count=number + 1, id=owner)
+    about = {name: getattr(draft, name) for name in ("created_by", "filename", "purpose", "notes")}
+    about |= {"size": len(draft.content), "digest": contents.put(tx, draft.content)}
+    key = {"artifact_id": owner, "revision_num": number, "created_at": tx.now}
+    return _named(artifact, tx.insert("revision", _COLUMNS, **key, **about))
 
-    def _copied(self, stored: Stored, moment: str, draft: RevisionDraft) -> Stored:
-        """Copy a committed revision to its files."""
-        meta = description(stored.artifact_name, stored.revision_num, moment, draft)
-        self.contents.copy((Path(stored.file_path), Path(stored.meta_path)), draft.content, meta)
-        return stored
 
-    def _stored(self, artifact: Row, id: int, revision_num: int, filename: str) -> Stored:
-        paths = map(str, self.contents.paths(artifact["id"], revision_num, filename))
-        return Stored(artifact["id"], artifact["name"], artifact["type"], id, revision_num, *paths)
+def _named(artifact: Row, revision: Row) -> Row:
+    names = {"artifact_name": artifact["name"], "artifact_type": artifact["type"]}
+    return {**revision, **names, "revision_id": revision["id"]}
 
 
 def archive(tx: Transaction, artifact_id: int, archived: bool) -> ArchivedArtifact:
@@ -300,8 +250,10 @@ def history(tx: Transaction, artifact_id: int, part: Slice) -> Page[RevisionEntr
 _TOTALS = {False: "artifact", True: "archived-artifact"}
 """Names of the totals of artifacts, open and archived."""
 
-_SAME = """
-SELECT id, revision_num, filename FROM revision
+_COLUMNS = "id, artifact_id, revision_num, created_at, created_by, filename, size, digest, purpose, notes"
+
+_SAME = f"""
+SELECT {_COLUMNS} FROM revision
 WHERE artifact_id = :owner AND digest = :digest AND created_by = :by ORDER BY id LIMIT 1
 """
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from npl_index.errors import InvalidRequestError
 from npl_mcp.stores.base import checks
+from npl_mcp.stores.base.engine import Row
 from npl_mcp.stores.base.errors import TooLargeError
 
 _MAX_LINE = 1024 * 1024
@@ -73,10 +74,10 @@ def given_content(content: str | None, file_content_base64: str | None, most: in
     """Return the content of a file, given as text or in base64.
 
     :param content: the text, stored in UTF-8.
-    :param most: the maximum bytes of decoded base64.
+    :param most: the maximum bytes of the content.
     :raises MissingRequestError: both are missing, or the given one is empty.
     :raises InvalidRequestError: both are given, or the given one is not valid.
-    :raises TooLargeError: base64 encodes too many bytes.
+    :raises TooLargeError: it has more bytes.
     """
     if content is not None and file_content_base64 is not None:
         problem = "and file_content_base64 are both given"
@@ -86,9 +87,11 @@ def given_content(content: str | None, file_content_base64: str | None, most: in
     if not content:
         raise checks.missing("content", "is empty", "give the text, or the file in file_content_base64")
     try:
-        return content.encode()
+        data = content.encode()
     except UnicodeEncodeError:
         raise checks.invalid("content", "contains a lone surrogate") from None
+    check_size(len(data), most)
+    return data
 
 
 _PICTURES = (
@@ -145,25 +148,23 @@ def _fit_for_filename(sign: str) -> bool:
     return sign in _FILENAME_SIGNS or unicodedata.category(sign)[0] in "LMN"
 
 
-def description(artifact_name: str, number: int, moment: str, draft: RevisionDraft) -> bytes:
-    """Write a revision's ``.meta.md``: front matter with its keys in order, then the notes.
+def description(row: Row) -> str:
+    """Return a revision's ``.meta.md``: front matter with its keys in order, then the notes.
 
-    :param number: the number of the revision.
-    :param moment: the time of its creation.
+    :param row: the revision with the names of its artifact.
     """
     import yaml  # only writing needs it
 
     fields = {
-        "artifact_name": artifact_name,
-        "created_at": moment,
-        "created_by": draft.created_by or "unknown",
-        "filename": draft.filename,
-        "purpose": draft.purpose,
-        "revision": number,
+        "artifact_name": row["artifact_name"],
+        "created_at": row["created_at"],
+        "created_by": row["created_by"] or "unknown",
+        "filename": row["filename"],
+        "purpose": row["purpose"],
+        "revision": row["revision_num"],
     }
     # The C library, if available, writes in a tenth of the time. Every value is kept on one line, so that
     # none can look like the end of the front matter.
     dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
     front = yaml.dump(fields, Dumper=dumper, allow_unicode=True, width=_MAX_LINE)
-    notes = f"# Notes\n\n{draft.notes}\n" if draft.notes else ""
-    return f"---\n{front}---\n\n{notes}".encode()
+    return f"---\n{front}---\n\n" + (f"# Notes\n\n{row['notes']}\n" if row["notes"] else "")

@@ -14,11 +14,18 @@ from typing import Any
 
 from npl_index.errors import InvalidRequestError
 from npl_index.selectors.grammar import Selector
-from npl_mcp.stores.artifact.artifacts import ArtifactStore, Revision, Stored, require, require_open
+from npl_mcp.stores.artifact import artifacts
+from npl_mcp.stores.artifact.artifacts import require, require_open
 from npl_mcp.stores.artifact.comparing import kept_lines
-from npl_mcp.stores.artifact.descriptions import RevisionDraft, as_text, check_filename, picture_type
+from npl_mcp.stores.artifact.descriptions import (
+    RevisionDraft,
+    as_text,
+    check_filename,
+    check_size,
+    picture_type,
+)
 from npl_mcp.stores.base import checks, errors
-from npl_mcp.stores.base.database import Row, Transaction, damaged
+from npl_mcp.stores.base.database import Database, Row, Transaction, damaged
 from npl_mcp.stores.base.extras import is_installed
 from npl_mcp.stores.base.paging import MAX_PAGE, Page, Slice
 from npl_mcp.stores.base.values import Picture, columns, conditions, filled
@@ -57,7 +64,7 @@ def create(tx: Transaction, artifact_id: int, revision_id: int, reviewer_persona
 
 
 def comment(
-    artifacts: ArtifactStore,
+    database: Database,
     review_id: int,
     meant: annotation.LineRange | annotation.Spot | Selector,
     comment: str,
@@ -66,27 +73,28 @@ def comment(
 ) -> results.NewComment:
     """Add a comment to a place.
 
-    :param artifacts: the store of the files.
     :param meant: lines, a spot, or the selector of a section; its lines are resolved once.
     :param reply_to: the id of the answered comment, on the same artifact.
     :raises RecordNotFoundError: the answered comment does not exist.
     :raises SectionNotFoundError: the selector selects nothing.
     :raises ClosedError: the review is complete.
     """
-    with artifacts.database.read() as tx:
+    with database.read() as tx:
         review = _open(tx, review_id)
-    revision, content = artifacts.content(review["artifact_id"], review["revision_num"])
+        revision, content = artifacts.content(tx, review["artifact_id"], review["revision_num"])
     if not isinstance(meant, annotation.Spot) and as_text(content) is None:
         problem = "the file is not text and has no lines"
         raise InvalidRequestError(problem, parameter="location", hint="write @x:<n>,y:<n>")
     selector = meant.text if isinstance(meant, Selector) else None
     place = (
-        annotation.section_lines(content, revision.filename, meant) if isinstance(meant, Selector) else meant
+        annotation.section_lines(content, revision["filename"], meant)
+        if isinstance(meant, Selector)
+        else meant
     )
     _check_place(place, content)
     said: dict[str, Any] = {"review_id": review_id, "location": str(place), "selector": selector}
     said |= {"comment": comment, "persona": persona}
-    with artifacts.database.write() as tx:
+    with database.write() as tx:
         _open(tx, review_id)
         if reply_to is not None:
             reply_to = _thread(tx, reply_to, review["artifact_id"])["id"]
@@ -181,16 +189,18 @@ def complete(
     return results.Completion(review_id, "completed", review["overall_comment"], review["verdict"])
 
 
-def annotated(artifacts: ArtifactStore, artifact_id: int, revision_id: int) -> results.AnnotatedRevision:
-    """Return a copy of a revision with the comments of all its reviews.
+def annotated(
+    database: Database, artifact_id: int, revision_id: int, most: int
+) -> tuple[results.AnnotatedRevision, Row | None]:
+    """Return a copy of a revision with the comments of all its reviews, and the stored copy of a picture.
 
     A text gets footnotes. A picture gets marks and a legend, and is stored as a new revision unless an equal
     one exists.
 
-    :param artifacts: the store of the files.
+    :param most: the maximum bytes of a stored picture.
     """
-    with artifacts.database.read() as tx:
-        row = _revision(tx, artifact_id, revision_id)
+    with database.read() as tx:
+        number = _revision(tx, artifact_id, revision_id)["revision_num"]
         reviews = tx.all(_REVIEWS, revision=revision_id)
         size = tx.value(_REMARKS_SIZE, revision=revision_id)
         if size > MAX_ANNOTATED:
@@ -198,37 +208,40 @@ def annotated(artifacts: ArtifactStore, artifact_id: int, revision_id: int) -> r
             hint = "read them page by page with review_get"
             raise errors.StoreError(f"{problem} {MAX_ANNOTATED:,}", hint=hint)
         remarks = [_remark(found) for found in tx.all(_REMARKS, revision=revision_id, most=checks.MAX_ID)]
-    revision, content = artifacts.content(artifact_id, row["revision_num"])
+        revision, content = artifacts.content(tx, artifact_id, number)
     text = as_text(content)
     marks = annotation.labels(remarks, text or "")
-    image, stored = (None, None) if text is not None else _drawn(artifacts, revision, content, marks)
+    image, stored = None, None
+    if text is None:
+        draft = _drawn(revision, content, marks)
+        check_size(len(draft.content), most)
+        stored = database.writing(artifacts.add_revision, artifact_id, draft, once=True)
+        image = Picture(draft.content, str(picture_type(content)))
     about = [(found["reviewer_persona"], found["overall_comment"]) for found in reviews]
-    return filled(
+    result = filled(
         results.AnnotatedRevision,
         revision,
         annotated_content=None if text is None else annotation.annotate(text, marks),
         image=image,
-        annotated_revision_id=stored.revision_id if stored else None,
-        annotated_revision_num=stored.revision_num if stored else None,
-        file_path=stored.file_path if stored else None,
+        annotated_revision_id=stored and stored["id"],
+        annotated_revision_num=stored and stored["revision_num"],
+        file_path=None,
         reviewer_files=annotation.reviewer_files(about, marks),
         total_comments=len(remarks),
         reviewers=tuple(dict.fromkeys(reviewer for reviewer, _ in about)),
     )
+    return result, stored
 
 
-def placed(artifacts: ArtifactStore, artifact_id: int, revision_id: int) -> results.Places:
-    """Return the comments on a revision, each with its place.
-
-    :param artifacts: the store of the files.
-    """
-    with artifacts.database.read() as tx:
+def placed(database: Database, artifact_id: int, revision_id: int) -> results.Places:
+    """Return the comments on a revision, each with its place."""
+    with database.read() as tx:
         number = _revision(tx, artifact_id, revision_id)["revision_num"]
         total = tx.value(_REMARKS_COUNT, revision=revision_id)
         items = tuple(map(_remark, tx.some(_REMARKS, revision=revision_id, most=MAX_PAGE)))
         earlier = tx.all(_EARLIER, artifact=artifact_id, number=number, most=MAX_PAGE)
-    content = artifacts.content(artifact_id, number)[1]
-    carried = tuple(_carried(artifacts, artifact_id, content, list(map(_remark, earlier))))
+        content = artifacts.content(tx, artifact_id, number)[1]
+    carried = tuple(_carried(database, artifact_id, content, list(map(_remark, earlier))))
     size: tuple[int | None, int | None] = (None, None)
     if picture_format(content) is not None:
         with suppress(errors.StoreError):  # damaged or too large; the browser may still show it
@@ -237,7 +250,7 @@ def placed(artifacts: ArtifactStore, artifact_id: int, revision_id: int) -> resu
 
 
 def _carried(
-    artifacts: ArtifactStore, artifact_id: int, content: bytes, remarks: Sequence[annotation.Remark]
+    database: Database, artifact_id: int, content: bytes, remarks: Sequence[annotation.Remark]
 ) -> Iterator[annotation.Remark]:
     """Yield comments of earlier revisions at their places in a later content.
 
@@ -246,7 +259,8 @@ def _carried(
     new = list(_lines(content))
     revisions = groupby(remarks, lambda remark: remark.revision_num)
     for at, (number, of_one) in enumerate(revisions):
-        old = artifacts.content(artifact_id, number)[1] if at < MAX_FOLLOWED else b""
+        followed = at < MAX_FOLLOWED
+        old = database.reading(artifacts.content, artifact_id, number)[1] if followed else b""
         kept = kept_lines(list(_lines(old)), new)
         for remark in of_one:
             if isinstance(place := remark.place, annotation.Spot):
@@ -261,29 +275,25 @@ def _lines(content: bytes) -> Iterator[str]:
     return (line.rstrip("\r\n") for line in annotation.split_lines(as_text(content) or ""))
 
 
-def _drawn(
-    artifacts: ArtifactStore, revision: Revision, content: bytes, labelled: annotation.Marks
-) -> tuple[Picture, Stored]:
-    """Return a picture with marks and a legend, and its stored revision."""
+def _drawn(revision: Row, content: bytes, labelled: annotation.Marks) -> RevisionDraft:
+    """Return a picture with marks and a legend."""
     if picture_format(content) is None:
         hint = "text in UTF-8, PNG and JPEG can"
-        raise errors.StoreError(f"{revision.filename!r} cannot be annotated", hint=hint)
+        raise errors.StoreError(f"{revision['filename']!r} cannot be annotated", hint=hint)
     marks = [
         Mark(label.rpartition("-")[2], remark.x, remark.y, remark.persona, remark.comment)
         for label, remark in labelled
         if remark.x is not None and remark.y is not None
     ]
     said = "\n".join(f"{mark.number}. {mark.persona}: {mark.comment}" for mark in marks)
-    name = PurePath(revision.filename)
-    draft = RevisionDraft(
+    name = PurePath(revision["filename"])
+    return RevisionDraft(
         content=draw(content, marks),
         filename=check_filename(f"{name.stem[:80]}-annotated{name.suffix}"),
         created_by=MAKER,
-        purpose=f"Annotated copy of revision {revision.revision_num}",
+        purpose=f"Annotated copy of revision {revision['revision_num']}",
         notes=said[: checks.TEXT] or None,
     )
-    stored = artifacts.add_revision(revision.artifact_id, draft, once=True)
-    return Picture(draft.content, str(picture_type(content))), stored
 
 
 _COUNT = "SELECT count(*) FROM review_comment WHERE review_id = :review"

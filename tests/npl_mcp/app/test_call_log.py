@@ -41,7 +41,7 @@ def test_what_is_left_is_written_when_the_server_ends(logged: Settings) -> None:
 
 def test_no_call_waits_for_the_database(logged: Settings) -> None:
     """Somebody else writes all the time; calls are answered meanwhile."""
-    stores = Stores(logged.data_folder, 1_000, logged.database_url)
+    stores = Stores(logged.data_folder, logged.database_url)
     stores.database.open()
     with stores.database.write():
         assert [one["success"] for one in calls(logged, LOAD * 3)] == [True] * 3

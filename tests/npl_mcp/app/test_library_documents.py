@@ -33,7 +33,7 @@ def push(settings: Settings, docs: Path) -> Push:
     """Push a folder, by default that of the documents, and return the number of the revision."""
 
     def work(folder: Path = docs, name: str = "docs") -> int:
-        stores = Stores(settings.data_folder, settings.max_artifact_bytes)
+        stores = Stores(settings.data_folder)
         try:
             return Libraries(stores.library, settings.limits).push(folder, name).push.number
         finally:

@@ -275,7 +275,7 @@ def test_what_only_this_machine_or_holders_of_the_token_can_call_starts(
 def test_tokens_of_single_callers_are_enough(settings: Settings) -> None:
     """A server with them is closed to all others, also once the last one is revoked."""
     public = Listening(host="0.0.0.0")
-    stores = Stores(settings.data_folder, settings.max_artifact_bytes)
+    stores = Stores(settings.data_folder)
     stores.access.add("alice")
     stores.access.revoke("alice")
     stores.close()

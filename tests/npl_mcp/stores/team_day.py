@@ -130,7 +130,7 @@ def gathered(folder: Path) -> Iterator[tuple[Team, Server, Stores, Callable[[int
     :returns: the team, PostgreSQL, the stores without a server, and a function that starts a replica.
     """
     with serving() as postgres, ExitStack() as stack:
-        stores = Stores(folder / "own", 1, postgres.address())
+        stores = Stores(folder / "own", postgres.address())
         stack.callback(stores.close)
         tokens = {f"a{number}": stores.access.add(f"a{number}") for number in range(AGENTS)}
 

@@ -271,49 +271,19 @@ def test_a_content_that_finds_no_room_leaves_nothing(app: App, place: Path, tool
     assert examine(place)["stray or changed contents"] == []
 
 
+@pytest.mark.engine("sqlite")
 def test_a_folder_of_artifacts_that_is_read_only_is_no_reason_to_refuse(
     app: App, place: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Its files are copies; a warning says that there is none, and the next reading makes it."""
+    """A warning says that there is no file, and no answer names one; a later one does."""
     with read_only(place, f"data/{engines.files(place / 'data').name}"):
         answers = [ask(app, tool, **arguments) for tool, arguments in WRITES if tool.startswith("artifact_")]
         newest = ask(app, "artifact_get", artifact_id=1)["data"]
-        assert (newest["content"], Path(newest["file_path"]).exists()) == ("# Plan 2\n", False)
+        assert (newest["content"], "file_path" in newest) == ("# Plan 2\n", False)
     assert [body["success"] for body in answers] == [True] * 2
     assert "an artifact has no file here" in caplog.text
     newest = ask(app, "artifact_get", artifact_id=1)["data"]
     assert Path(newest["file_path"]).read_text() == newest["content"]
-
-
-def remove(path: Path) -> None:
-    path.unlink()
-
-
-def change(path: Path) -> None:
-    path.write_bytes(b"# Plot\n")
-
-
-def lengthen(path: Path) -> None:
-    path.write_bytes(path.read_bytes() + b"more")
-
-
-def put_a_link(path: Path) -> None:
-    path.rename(path.with_suffix(".moved"))
-    path.symlink_to(path.with_suffix(".moved"))
-
-
-@pytest.mark.parametrize("harm", [remove, change, lengthen, put_a_link])
-def test_a_file_changed_behind_our_back_is_never_handed_out(
-    app: App, place: Path, harm: Callable[[Path], None]
-) -> None:
-    """It is a copy, which is made again."""
-    assert ask(app, "artifact_add_revision", artifact_id=1, **file(b"# Plan 2\n"))["success"]
-    path = engines.files(place / "data") / "1" / "revision-0-plan.md"
-    before = path.read_bytes()
-    harm(path)
-    body = ask(app, "artifact_get", artifact_id=1, revision=0)
-    assert body["data"]["content"].encode() == path.read_bytes() == before
-    assert not path.is_symlink()
 
 
 GONE: dict[str, Callable[[Path], object]] = {

@@ -497,11 +497,10 @@ class Everything(RuleBasedStateMachine):
             self.check(tool, limit=3, offset=offset, **arguments)
 
     def check_files(self) -> None:
-        """Each revision has its two files, and nothing else lies about."""
+        """Each revision whose path was named has its two files, and nothing else lies about."""
         artifacts = engines.files(self.root / "data")
         files = [path for path in artifacts.rglob("*") if path.is_file()]
-        # Where contents are in the database, the folder has copies of what this process saw.
-        assert len(files) == 2 * self.model.revisions
+        assert len(files) == (2 * self.model.revisions if engines.ENGINE == "sqlite" else 0)
         assert list(self.work.iterdir()) == []
 
 

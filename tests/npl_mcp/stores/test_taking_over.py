@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from npl_mcp.app.maintenance import back_up, check
-from npl_mcp.stores.artifact.artifacts import history
+from npl_mcp.stores.artifact.artifacts import add_revision, content, history
 from npl_mcp.stores.artifact.descriptions import RevisionDraft
 from npl_mcp.stores.base.database import HEAD
 from npl_mcp.stores.base.engine import CallDeadline
@@ -33,18 +33,6 @@ WRITTEN = (
     "INSERT INTO revision (artifact_id, revision_num, created_at, filename, size, digest, purpose)"
     " VALUES (1, :number, '2026-01-31T12:00:00.000000Z', 'a.txt', :size, :digest, 'p')"
 )
-
-
-DESCRIBED = b"""---
-artifact_name: plan
-created_at: '2026-01-31T12:00:00.000000Z'
-created_by: unknown
-filename: a.txt
-purpose: p
-revision: 1
----
-
-"""
 
 
 def content_of(number: int) -> bytes:
@@ -85,19 +73,19 @@ def file_of(data: Path, number: int) -> Path:
 
 
 def test_contents_are_read_without_the_files_that_held_them(data: Path) -> None:
-    """The files may go; a reading makes them again."""
-    opened = Stores(data, BYTES)
+    """The files may go."""
+    opened = Stores(data)
     opened.start()
     shutil.rmtree(data / "artifacts")
     for number in range(REVISIONS):
-        revision, content = opened.artifact.content(1, number)
-        assert content == Path(revision.file_path).read_bytes() == content_of(number)
-    assert opened.artifact.add_revision(1, RevisionDraft(b"new", "b.txt")).revision_num == REVISIONS
+        assert opened.database.reading(content, 1, number)[1] == content_of(number)
+    added = opened.database.writing(add_revision, 1, RevisionDraft(b"new", "b.txt"))
+    assert added["revision_num"] == REVISIONS
     assert check(opened).problems == ()
     back_up(opened, data.with_name("copy"))
     opened.close()
-    copied = Stores(data.with_name("copy"), BYTES)
-    assert copied.artifact.content(1, 0)[1] == content_of(0)
+    copied = Stores(data.with_name("copy"))
+    assert copied.database.reading(content, 1, 0)[1] == content_of(0)
     copied.close()
 
 
@@ -114,31 +102,25 @@ HARMS: dict[str, Callable[[Path], object]] = {
 def test_a_file_that_is_not_what_was_stored_is_reported_and_the_others_are_taken(
     data: Path, harm: str
 ) -> None:
-    """By the check, and by a reading; put back into its place, the file is given again."""
-    file = file_of(data, 1)
-    before = file.read_bytes()
-    HARMS[harm](file)
-    opened = Stores(data, BYTES)
+    """By the check, and by a reading."""
+    HARMS[harm](file_of(data, 1))
+    opened = Stores(data)
     opened.start()
     said = "the content of revision 1 of artifact 1 is not the one that was stored"
     assert check(opened).problems == (said,)
     with pytest.raises(DatabaseError, match=said):
-        opened.artifact.content(1, 1)
-    assert [opened.artifact.content(1, number)[1] for number in (0, 2)] == [content_of(0)] * 2
-    file.unlink(missing_ok=True)
-    file.write_bytes(before)
-    (file.parent / "revision-1.meta.md").write_bytes(DESCRIBED)
-    assert opened.artifact.content(1, 1)[1] == before
+        opened.database.reading(content, 1, 1)
+    assert [opened.database.reading(content, 1, number)[1] for number in (0, 2)] == [content_of(0)] * 2
     opened.close()
 
 
 def test_one_sound_file_of_a_content_is_enough(data: Path) -> None:
     """Two revisions hold the same; the file of the first is gone."""
     file_of(data, 0).unlink()
-    opened = Stores(data, BYTES)
+    opened = Stores(data)
     opened.start()
     assert check(opened).problems == ()
-    assert opened.artifact.content(1, 0)[1] == content_of(0)
+    assert opened.database.reading(content, 1, 0)[1] == content_of(0)
     opened.close()
 
 
@@ -146,10 +128,10 @@ def test_one_sound_file_of_a_content_is_enough(data: Path) -> None:
 def test_a_damaged_row_keeps_no_data_folder_from_being_opened(data: Path, column: str) -> None:
     """What it holds is no text; the check names it, and the other revisions are there."""
     engines.execute(data, f"UPDATE revision SET {column} = CAST(x'7b22ff' AS TEXT) WHERE revision_num = 1")
-    opened = Stores(data, BYTES)
+    opened = Stores(data)
     opened.start()
     assert check(opened).problems
-    assert opened.artifact.content(1, 0)[1] == content_of(0)
+    assert opened.database.reading(content, 1, 0)[1] == content_of(0)
     opened.close()
 
 
@@ -170,7 +152,7 @@ import sys
 from pathlib import Path
 from npl_mcp.stores.data_folder import Stores
 
-stores = Stores(Path(sys.argv[1]), 0)
+stores = Stores(Path(sys.argv[1]))
 print("ready", flush=True)
 sys.stdin.readline()
 stores.start()
@@ -198,7 +180,7 @@ def test_a_kill_leaves_the_former_state_or_the_new_one(data: Path) -> None:
             ended = process.stdout.read() == b"done\n"
         states.append(is_whole(folder))
         assert states[-1] or not ended
-        opened = Stores(folder, 0)
+        opened = Stores(folder)
         opened.start()
         assert check(opened).problems == ()
         opened.close()
@@ -207,7 +189,7 @@ def test_a_kill_leaves_the_former_state_or_the_new_one(data: Path) -> None:
 
 def test_a_disk_that_is_full_leaves_the_former_state(data: Path) -> None:
     """With room again the folder is opened."""
-    opened = Stores(data, 0)
+    opened = Stores(data)
     with largest_file(1_000_000), pytest.raises(DatabaseError):
         opened.start()
     assert not is_whole(data)
@@ -218,7 +200,7 @@ def test_a_disk_that_is_full_leaves_the_former_state(data: Path) -> None:
 
 def test_a_program_of_the_version_before_adds_no_revision_without_its_content(data: Path) -> None:
     """It has the database open and knows nothing of contents."""
-    opened = Stores(data, 0)
+    opened = Stores(data)
     opened.start()
     with pytest.raises(DatabaseError, match="contradicts"), opened.database.write() as tx:
         tx.run(WRITTEN, number=REVISIONS, size=1, digest="d")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -49,26 +50,27 @@ def kept_files(settings: Settings) -> list[str]:
 
 
 def copy_of(settings: Settings, stored: dict[str, Any], filename: str = "plan.md") -> Path:
-    """Return the path of a revision's file, which answers name unless servers share the database."""
+    """Return the path of a revision's file, which answers name."""
     folder = engines.files(settings.data_folder) / str(stored["artifact_id"])
     path = folder / f"revision-{stored['revision_num']}-{filename}"
-    assert stored.get("file_path") == (str(path) if engines.ENGINE == "sqlite" else None)
+    assert stored["file_path"] == str(path)
     return path
 
 
+@pytest.mark.engine("sqlite")
 def test_an_artifact_begins_with_revision_0(settings: Settings) -> None:
     """The answer tells where the two files are; they hold the content and its description."""
     data = calls(settings, [create("A plan", b"hello", filename="plan v1.md", created_by="amy")])[0]["data"]
     folder = engines.files(settings.data_folder) / "1"
     file, meta = copy_of(settings, data, "plan v1.md"), folder / "revision-0.meta.md"
-    paths = {"file_path": str(file), "meta_path": str(meta)} if engines.ENGINE == "sqlite" else {}
     assert data == {
         "artifact_id": 1,
         "artifact_name": "A plan",
         "artifact_type": "document",
         "revision_id": 1,
         "revision_num": 0,
-        **paths,
+        "file_path": str(file),
+        "meta_path": str(meta),
     }
     assert file.read_bytes() == b"hello"
     assert kept_files(settings) == ["1/revision-0-plan v1.md", "1/revision-0.meta.md"]
@@ -341,6 +343,7 @@ def test_filenames_cannot_leave_the_store(settings: Settings) -> None:
 RIGHT_FILENAMES = ("plan v1 (2).md", ".env", "堆肥.md", "हिन्दी.txt", "e\u0301.md", "a+b@c-d_e", "x" * 120)
 
 
+@pytest.mark.engine("sqlite")
 def test_ordinary_filenames_are_kept(settings: Settings) -> None:
     """Letters of any language, digits and a few signs; the file is found under its name."""
     made = calls(settings, [create(name, filename=name) for name in RIGHT_FILENAMES])
@@ -351,6 +354,7 @@ def test_ordinary_filenames_are_kept(settings: Settings) -> None:
 NAMES = ("../../x", "/etc/passwd", "a\\b", "..", "x" * 200)
 
 
+@pytest.mark.engine("sqlite")
 def test_names_never_become_paths(settings: Settings) -> None:
     """An artifact may be called anything; its folder is its number."""
     made = calls(settings, [create(name) for name in NAMES])
@@ -358,9 +362,10 @@ def test_names_never_become_paths(settings: Settings) -> None:
     assert {path.split("/")[0] for path in kept_files(settings)} == {"1", "2", "3", "4", "5"}
 
 
+@pytest.mark.engine("sqlite")
 @pytest.mark.parametrize("harm", ["gone", "changed", "longer", "link", "no description"])
 def test_a_file_that_is_not_what_was_stored_is_made_again(settings: Settings, harm: str) -> None:
-    """It is a copy; what it was changed to is not given, and what it leads to is not changed."""
+    """What it was changed to is not given, and what it leads to is not changed."""
     made = calls(settings, [create(), revise()])
     file = copy_of(settings, made[1]["data"])
     meta = file.with_name("revision-1.meta.md")
@@ -384,15 +389,16 @@ def test_a_file_that_is_not_what_was_stored_is_made_again(settings: Settings, ha
     assert not file.is_symlink()
 
 
+@pytest.mark.engine("sqlite")
 def test_a_folder_that_is_a_link_is_not_followed(settings: Settings) -> None:
-    """Nothing is written where it leads; contents are given without their files."""
+    """Nothing is written where it leads; contents are given, and no answer names their files."""
     calls(settings, [create()])
     folder, elsewhere = engines.files(settings.data_folder) / "1", settings.cwd / "elsewhere"
     folder.rename(elsewhere)
     folder.symlink_to(elsewhere)
     before = {path: path.read_bytes() for path in elsewhere.iterdir()}
     added, got, other = calls(settings, [revise(), get(), create("other")])
-    assert added["success"]
+    assert {"file_path", "meta_path"}.isdisjoint({*added["data"], *got["data"]})
     assert base64.b64decode(got["data"]["file_content"]) == b"two\n"
     assert copy_of(settings, other["data"]).read_bytes() == b"one\n"
     assert {path: path.read_bytes() for path in elsewhere.iterdir()} == before
@@ -517,3 +523,26 @@ def test_a_revision_is_added_to_the_one_it_was_made_from(settings: Settings) -> 
     assert "expect=1" in refused["error"]
     wrong = calls(settings, [revise(expect=-1)])[0]
     assert (wrong["error_code"], wrong["parameter"]) == ("INVALID_PARAMETER", "expect")
+
+
+@pytest.mark.engine("sqlite")
+def test_only_an_answer_with_its_path_writes_a_file(settings: Settings) -> None:
+    """Lists, views, comparisons, reviews and searches read the database alone."""
+    calls(settings, [create(), revise()])
+    shutil.rmtree(engines.files(settings.data_folder))
+    review = {"review_id": 1, "location": "line:1", "comment": "why?", "persona": "bob"}
+    requests: list[Request] = [
+        ("artifact_list", {}),
+        history(),
+        ("artifact_look", {"artifact_id": 1}),
+        ("artifact_compare", {"artifact_id": 1, "old": 0, "new": 1}),
+        ("review_create", {"artifact_id": 1, "revision_id": 1, "reviewer_persona": "bob"}),
+        ("review_add_comment", review),
+        ("review_places", {"artifact_id": 1, "revision_id": 1}),
+        ("review_generate_annotated", {"artifact_id": 1, "revision_id": 1}),
+        ("search", {"query": "one", "kinds": "artifact"}),
+    ]
+    assert all(answer["success"] for answer in calls(settings, requests))
+    assert kept_files(settings) == []
+    (got,) = calls(settings, [get(0)])
+    assert copy_of(settings, got["data"]).read_bytes() == b"one\n"

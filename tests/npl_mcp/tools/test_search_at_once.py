@@ -13,12 +13,12 @@ import pytest
 from fastmcp import Client
 
 from npl_index.index.entries import MAX_BATCH_FILES as FILES
+from npl_mcp.app import sources
 from npl_mcp.app.app import App
 from npl_mcp.app.call_reports import Caller
 from npl_mcp.app.document_sets import BACKGROUND_BYTES
 from npl_mcp.config.settings import Settings
 from npl_mcp.server.server import create_server
-from npl_mcp.stores.artifact.contents import Contents
 from npl_mcp.stores.searching import SearchStore
 from npl_mcp.tools.artifact import artifact_add_revision, artifact_archive, artifact_create
 from npl_mcp.tools.chat import chat_create_room, chat_send_message
@@ -194,7 +194,7 @@ def test_artifacts_are_read_in_the_background(
 ) -> None:
     """A search is answered before they are, and says so; later ones find all of them."""
     count = large(settings)
-    monkeypatch.setattr(Contents, "many", gate.holding(Contents.many))
+    monkeypatch.setattr(sources, "many", gate.holding(sources.many))
 
     async def run() -> list[dict[str, Any]]:
         with anyio.fail_after(SECONDS):
@@ -292,7 +292,6 @@ def test_an_artifact_that_is_damaged_later_hides_no_other(stored: Settings) -> N
         for number in range(FEW):
             artifact(app, f"page{number}", f"# Page {number}\n\nThe capstan.\n")
         assert search(app, query="capstan", kinds="artifact").total == FEW + 1
-    (engines.files(stored.data_folder) / "1" / "revision-0-plan.md").write_bytes(b"x")
     engines.execute(stored.data_folder, f"UPDATE content SET data = CAST('x' AS {engines.BLOB})")
     with opened(stored) as app:
         assert search(app, query="capstan", kinds="artifact").total == FEW + 1

@@ -206,7 +206,7 @@ def test_who_sees_less_is_shown_less(tmp_path: Path) -> None:
     for name in ("open", "shut"):
         (tmp_path / name).mkdir()
         (tmp_path / name / f"{name}.md").write_text(f"# {name}\n\nPlums of {name}.\n", encoding="utf-8")
-    stores = Stores(tmp_path / "data", 1 << 20)
+    stores = Stores(tmp_path / "data")
     token = stores.access.add("ann", Sight(roots=(str(tmp_path / "open"),)), read_only=True)
     other = stores.access.add("ben", Sight(domains=frozenset({"chat"})))
     stores.close()

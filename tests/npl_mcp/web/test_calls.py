@@ -37,7 +37,7 @@ def docs(folder: Path) -> Path:
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Running, dict[str, str]]]:
     folder = tmp_path_factory.mktemp("calls")
     root = docs(folder)
-    stores = Stores(folder / "data", 1_000_000, engines.address(folder / "data"))
+    stores = Stores(folder / "data", engines.address(folder / "data"))
     sights = {**WHO, "docs": Sight(roots=(str(root),))}
     tokens = {name: stores.access.add(name, sight) for name, sight in sights.items()}
     stores.close()

@@ -46,7 +46,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         "docs": Sight(roots=(str(folder / "docs"),), libraries=()),
         "none": Sight(frozenset({"chat"})),
     }
-    stores = Stores(folder / "data", 1_000_000)
+    stores = Stores(folder / "data")
     try:
         tokens = {name: stores.access.add(name, sight) for name, sight in sights.items()}
         files = {"deep/snow.md": b"# Snow\n", "frost.md": GUIDE}

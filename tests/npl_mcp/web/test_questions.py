@@ -156,7 +156,7 @@ def test_who_sees_some_folders_sees_their_questions(tmp_path: Path, docs: Path) 
     shut = tmp_path / "shut"
     shut.mkdir()
     (shut / "questions.md").write_text("## Secret?\n\n- nowhere\n", encoding="utf-8")
-    stores = Stores(tmp_path / "data", 1 << 20)
+    stores = Stores(tmp_path / "data")
     whole = stores.access.add("all", Sight())
     some = stores.access.add("some", Sight(roots=(str(docs),)), read_only=True)
     stores.close()
@@ -169,7 +169,7 @@ def test_who_sees_some_folders_sees_their_questions(tmp_path: Path, docs: Path) 
 
 
 def test_a_token_for_other_domains_changes_no_question(tmp_path: Path, docs: Path) -> None:
-    stores = Stores(tmp_path / "data", 1 << 20)
+    stores = Stores(tmp_path / "data")
     token = stores.access.add("ann", Sight(domains=frozenset({"chat"})))
     stores.close()
     with serving(tmp_path, "--root", str(docs), "--write") as running:

@@ -52,7 +52,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Running,
     sights = {"all": Sight(), "reader": Sight()}
     sights |= {f"no-{domain}": Sight(frozenset(LISTED) - {domain}) for domain in LISTED}
     sights |= {f"only-{domain}": Sight(frozenset({domain})) for domain in LISTED}
-    stores = Stores(folder / "data", 1_000_000, engines.address(folder / "data"))
+    stores = Stores(folder / "data", engines.address(folder / "data"))
     tokens = {
         name: stores.access.add(name, sight, read_only=name == "reader") for name, sight in sights.items()
     }

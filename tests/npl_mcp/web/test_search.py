@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from npl_mcp.stores.access import Sight
+from npl_mcp.stores.artifact.artifacts import create
 from npl_mcp.stores.artifact.descriptions import RevisionDraft
 from npl_mcp.stores.data_folder import Stores
 from npl_mcp.tools.domains import LISTED
@@ -54,7 +55,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         **{f"no-{kind}": Sight(frozenset(LISTED) - {domain}) for kind, domain in DOMAINS.items()},
         "no-search": Sight(frozenset(LISTED) - {"search"}),
     }
-    stores = Stores(folder / "data", 1_000_000)
+    stores = Stores(folder / "data")
     try:
         tokens = {name: stores.access.add(name, sight) for name, sight in sights.items()}
         roots = ("--root", str(folder / "docs"), "--root", str(folder / "more"))
@@ -69,7 +70,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
                 ("artifact_create", {"name": "a", "artifact_type": "document", **text}),
             ):
                 assert call(server, tool, arguments, **made.headers("all")).status == 200
-            stores.artifact.create("b", "document", RevisionDraft(b"# B\n", "b.md"))
+            stores.database.writing(create, "b", "document", RevisionDraft(b"# B\n", "b.md"))
             engines.execute(folder / "data", "UPDATE revision SET digest = '00' WHERE artifact_id = 2")
             yield made
     finally:

@@ -144,7 +144,7 @@ def test_settings_that_cannot_be_read_are_a_finding(run: Run) -> None:
 def test_the_database_is_looked_at_and_not_changed(run: Run, tmp_path: Path) -> None:
     """Its schema is shown; that of a later version is a problem."""
     data = tmp_path / "data"
-    stores = Stores(data, 1, engines.address(data))
+    stores = Stores(data, engines.address(data))
     stores.database.open()
     assert findings(run("doctor", "--json", **engines.environment(data)))["database"]["state"] == "ok"
     with stores.database.write() as tx:

@@ -365,7 +365,7 @@ def test_authors_who_push_at_once_lose_nothing(data: Path, authors: tuple[Path, 
 
     def work(number: int) -> None:
         folder, section = authors[number], (b"Early", b"Dark")[number]
-        with closing(Stores(data, 16_000_000)) as stores:
+        with closing(Stores(data)) as stores:
             libraries = Libraries(stores.library, Limits())
             for turn in range(12):
                 text = (folder / "guide.md").read_bytes()
@@ -374,7 +374,7 @@ def test_authors_who_push_at_once_lose_nothing(data: Path, authors: tuple[Path, 
 
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(work, range(2)))
-    with closing(Stores(data, 16_000_000)) as stores:
+    with closing(Stores(data)) as stores:
         libraries = Libraries(stores.library, Limits())
         for author in authors:
             libraries.pull(LibraryRef("docs"), author)
@@ -390,7 +390,7 @@ def test_a_token_pushes_through_a_server(
     write(docs, {**ODD, **{f"many/{number}.md": b"# %d\n" % number for number in range(1_200)}})
     place = tmp_path / "served"
     place.mkdir()
-    with closing(Stores(place / "data", 16_000_000)) as stores:
+    with closing(Stores(place / "data")) as stores:
         tokens = {"ann": stores.access.add("ann", pushes=("docs",)), "eve": stores.access.add("eve")}
     with serving(place) as server:
         monkeypatch.setenv("NPL_MCP_URL", server.state.url or "")
@@ -410,5 +410,5 @@ def test_a_token_pushes_through_a_server(
         monkeypatch.setenv("NPL_MCP_TOKEN", tokens["eve"])
         assert run("pull", "docs@1", "older")[0] == 0
         assert "may not push library docs" in run("push", "older", "--name", "docs")[2]
-    with closing(Stores(place / "data", 16_000_000)) as stores:
+    with closing(Stores(place / "data")) as stores:
         assert [one.created_by for one in stores.library.log("docs")] == ["ann"] * 3

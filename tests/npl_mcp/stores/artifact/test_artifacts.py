@@ -12,29 +12,27 @@ from pathlib import Path
 
 import pytest
 
-from npl_mcp.stores.artifact.artifacts import history, listed
+from npl_mcp.stores.artifact.artifacts import add_revision, content, create, history, listed
 from npl_mcp.stores.artifact.descriptions import RevisionDraft
-from npl_mcp.stores.base.errors import TooLargeError
 from npl_mcp.stores.base.paging import Slice
 from npl_mcp.stores.data_folder import Stores
 from tests import engines
 
-LARGEST = 16_000_000
-
 WRITER = """
 import sys
 from pathlib import Path
+from npl_mcp.stores.artifact.artifacts import add_revision, create
 from npl_mcp.stores.artifact.descriptions import RevisionDraft
 from tests import engines
 
-stores = engines.stores(Path(sys.argv[1]), 16_000_000)
+stores = engines.stores(Path(sys.argv[1]))
 print("ready", flush=True)
 for number in range(int(sys.argv[3])):
     content = f"{sys.argv[2]} {number} ".encode() * 5_000
-    made = stores.artifact.create(f"{sys.argv[2]}-{number}", "data", RevisionDraft(content, "a.bin"))
-    print(made.artifact_id, 0, flush=True)
-    made = stores.artifact.add_revision(1, RevisionDraft(content, "b.bin", f"{sys.argv[2]} {number}"))
-    print(1, made.revision_num, flush=True)
+    draft = RevisionDraft(content, "a.bin", f"{sys.argv[2]} {number}")
+    made = stores.database.writing(create, f"{sys.argv[2]}-{number}", "data", draft)
+    print(made["artifact_id"], 0, flush=True)
+    print(1, stores.database.writing(add_revision, 1, draft)["revision_num"], flush=True)
 stores.close()
 """
 
@@ -42,8 +40,8 @@ stores.close()
 @pytest.fixture
 def stores(tmp_path: Path) -> Iterator[Stores]:
     """Stores of a folder in which artifact 1 has revision 0."""
-    stores = engines.stores(tmp_path / "data", LARGEST)
-    stores.artifact.create("shared", "data", RevisionDraft(b"0", "a.bin"))
+    stores = engines.stores(tmp_path / "data")
+    stores.database.writing(create, "shared", "data", RevisionDraft(b"0", "a.bin"))
     yield stores
     stores.close()
 
@@ -73,8 +71,7 @@ def readable(stores: Stores) -> set[tuple[int, int]]:
     with stores.database.read() as tx:
         rows = tx.all("SELECT artifact_id, revision_num FROM revision")
     for row in rows:
-        revision, content = stores.artifact.content(row["artifact_id"], row["revision_num"])
-        assert Path(revision.file_path).read_bytes() == content
+        stores.database.reading(content, row["artifact_id"], row["revision_num"])
     return {(row["artifact_id"], row["revision_num"]) for row in rows}
 
 
@@ -95,8 +92,8 @@ def test_several_processes_number_their_revisions_one_after_the_other(stores: St
     numbers = sorted(number for each in told for artifact, number in each if artifact == 1)
     assert numbers == list(range(1, 16))
     for number in numbers:
-        revision, content = stores.artifact.content(1, number)
-        assert content == f"{revision.created_by} ".encode() * 5_000
+        row, data = stores.database.reading(content, 1, number)
+        assert data == f"{row['created_by']} ".encode() * 5_000
     assert readable(stores) == set.union({(1, 0)}, *told)
     with stores.database.read() as tx:
         assert listed(tx, Slice(50, 0)).total == 16
@@ -118,15 +115,5 @@ def test_killed_writers_leave_rows_and_contents_together(stores: Stores, tmp_pat
         told = set().union(*(acknowledged(writer) for writer in writers))
     assert readable(stores) >= told
     assert stores.database.check() == []
-    added = stores.artifact.add_revision(1, RevisionDraft(b"next", "a.bin"))
-    assert added.revision_num == revisions(stores) - 1
-
-
-def test_contents_made_here_are_capped_too(tmp_path: Path) -> None:
-    """The limit holds for whoever calls the store, not only for what arrives in base64."""
-    stores = engines.stores(tmp_path / "data", 3)
-    stores.artifact.create("shared", "data", RevisionDraft(b"123", "a.bin"))
-    with pytest.raises(TooLargeError):
-        stores.artifact.add_revision(1, RevisionDraft(b"1234", "a.bin"))
-    assert revisions(stores) == 1
-    stores.close()
+    added = stores.database.writing(add_revision, 1, RevisionDraft(b"next", "a.bin"))
+    assert added["revision_num"] == revisions(stores) - 1

@@ -20,7 +20,7 @@ Texts = dict[str, bytes]
 
 @pytest.fixture
 def stores(tmp_path: Path) -> Iterator[Stores]:
-    stores = Stores(tmp_path / "data", 1)
+    stores = Stores(tmp_path / "data")
     yield stores
     stores.close()
 
@@ -107,7 +107,7 @@ def test_a_path_lies_below_the_library(library: LibraryStore, path: str) -> None
 
 def test_another_history_is_not_taken_for_this_one(stores: Stores, tmp_path: Path) -> None:
     """A backup that was put back has the same numbers and other files."""
-    other = Stores(tmp_path / "other", 1)
+    other = Stores(tmp_path / "other")
     for number in range(1, 4):
         push(stores.library, {"a.md": b"%d" % number})
         push(other.library, {"a.md": b"other %d" % number})
