@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from hashlib import blake2b
 from pathlib import Path
@@ -27,9 +27,9 @@ from npl_mcp.stores.base.engine import (
     BusyError,
     CallDeadline,
     Commits,
-    Connections,
     Engine,
     MigratedError,
+    Pool,
     RefusedError,
     Schema,
 )
@@ -237,7 +237,8 @@ class Database:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self._lock = threading.Lock()
-        self._kinds: tuple[Connections, Connections] | None = None
+        self._pools: tuple[Pool, Pool] | None = None
+        self._schema: str | None = None
         self._mark: object = None
         self._found: str | None = None
 
@@ -354,68 +355,84 @@ class Database:
     def alone(self, which: int) -> Iterator[Transaction]:
         """Begin a separate transaction: 0 for one that may write, 1 for one that reads."""
         deadline = CallDeadline()
-        kind = self._opened(deadline)[which]
+        pools = self._opened(deadline)
         try:
             with self.engine.translated(), ExitStack() as begun:
                 try:
-                    raw, moment = begun.enter_context(kind.transaction(deadline))
+                    raw, moment = begun.enter_context(self._transaction(pools[which], which, deadline))
                 except MigratedError:
-                    self.close()
-                    raw, moment = begun.enter_context(self._opened(deadline)[which].transaction(deadline))
+                    self._close(pools)
+                    pools = self._opened(deadline)
+                    raw, moment = begun.enter_context(self._transaction(pools[which], which, deadline))
                 yield Transaction(raw, self.engine, moment)
         except (BusyError, RefusedError):
             raise
         except DatabaseError:
             # Some errors, such as a removed log, persist on a connection; the next call opens new ones.
-            self.close()
+            self._close(pools)
             raise
 
-    def _opened(self, deadline: CallDeadline) -> tuple[Connections, Connections]:
-        kinds = self._kinds
-        if kinds is None or self._mark != self.engine.mark():
+    @contextmanager
+    def _transaction(self, pool: Pool, which: int, deadline: CallDeadline) -> Iterator[tuple[Any, str]]:
+        """Begin a transaction; return the driver's connection and the beginning of the transaction."""
+        engine, read_only = self.engine, which == 1
+        raw = pool.take(deadline)
+        try:
+            yield raw, engine.begin(raw, deadline, read_only=read_only, schema=self._schema)
+            engine.commit(raw, read_only=read_only)
+        except BaseException:
+            # Some errors, such as a full disk, have already rolled it back.
+            if not engine.is_idle(raw):
+                with suppress(engine.operational):
+                    raw.execute("ROLLBACK")
+            raise
+        finally:
+            pool.put_back(raw)
+
+    def _opened(self, deadline: CallDeadline) -> tuple[Pool, Pool]:
+        pools = self._pools
+        if pools is None or self._mark != self.engine.mark():
             # Opening may wait for other programs, and this wait counts towards the caller's deadline.
             if not self._lock.acquire(timeout=deadline.seconds):
                 raise BusyError("the database cannot be used: it is being opened; try again")
             try:
-                kinds = self._kinds
-                if kinds is None or self._mark != self.engine.mark():
+                pools = self._pools
+                if pools is None or self._mark != self.engine.mark():
                     self._dispose()
                     with self.engine.translated():
-                        kinds = self._open(deadline)
+                        pools = self._open(deadline)
                     self._mark = self.engine.mark()
-                    self._kinds = kinds
+                    self._pools = pools
             finally:
                 self._lock.release()
-        return kinds
+        return pools
+
+    def _close(self, pools: tuple[Pool, Pool]) -> None:
+        """Close the connections of some pools, unless the database was opened again since."""
+        with self._lock:
+            if self._pools is pools:
+                self._dispose()
 
     def _dispose(self) -> None:
-        for kind in self._kinds or ():
-            kind.close()
-        self._kinds = None
+        for pool in self._pools or ():
+            pool.close()
+        self._pools = None
 
-    def _open(self, deadline: CallDeadline) -> tuple[Connections, Connections]:
+    def _open(self, deadline: CallDeadline) -> tuple[Pool, Pool]:
         engine = self.engine
         lost = engine.prepare()
-        writer = Connections(engine, 1, read_only=False)
-        readers = Connections(engine, READERS, read_only=True)
-        writer.others, readers.others = readers, writer
-        try:
-            with readers.transaction(deadline) as (raw, _):
-                found = engine.schema(raw)
-                self._found = None if found is None else found.number
-                if found is not None:
-                    engine.check_content(raw)
-            if found is None and lost is not None:
-                raise lost
-            if found is None or not _usable(found):
-                migrate(engine, deadline, OLDEST)
-                deadline.renew()
-            readers.schema = writer.schema = HEAD if found is None else max(HEAD, found.number)
-        except BaseException:
-            writer.close()
-            readers.close()
-            raise
-        return writer, readers
+        with closing(engine.connect(deadline, read_only=True)) as raw:
+            found = engine.schema(raw)
+            self._found = None if found is None else found.number
+            if found is not None:
+                engine.check_content(raw)
+        if found is None and lost is not None:
+            raise lost
+        if found is None or not _usable(found):
+            migrate(engine, deadline, OLDEST)
+            deadline.renew()
+        self._schema = HEAD if found is None else max(HEAD, found.number)
+        return engine.pool(1, read_only=False), engine.pool(READERS, read_only=True)
 
 
 def _usable(found: Schema) -> bool:

@@ -7,28 +7,19 @@ begins and ends transactions, translates errors of its driver, and creates and c
 from __future__ import annotations
 
 import re
-import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from npl_mcp.stores.base.errors import DatabaseError
 
 BUSY_MILLISECONDS = 10_000
-"""Milliseconds of a call's wait for its turn in this process and for other programs, together."""
+"""Maximum milliseconds that a call waits for its turn, for a connection and for locks, together."""
 
 READERS = 4
-
-SCARCE_SECONDS = 10
-"""Seconds for which a process keeps no idle connections after its server ran out of them."""
-
-PASSED_SECONDS = 0.5
-"""Seconds for which a process reuses scarce connections; then another process may take one."""
-
-_RETRY_SECONDS = 0.1
 
 Row = dict[str, Any]
 
@@ -176,6 +167,25 @@ class Reason(NamedTuple):
     kind: Callable[..., DatabaseError] = DatabaseError
 
 
+class Pool(Protocol):
+    """Connections of one kind to one database, each for one caller at a time."""
+
+    def take(self, deadline: CallDeadline) -> Any:
+        """Return a connection outside a transaction.
+
+        :raises BusyError: there is none before the deadline.
+        """
+
+    def put_back(self, raw: Any) -> None:
+        """Take back a connection; one that is not sound is closed."""
+
+    def close(self) -> None:
+        """Close the connections; one in use is closed when it comes back."""
+
+
+TOO_MANY_CALLS = "the database cannot be used: too many calls wait for it; try again"
+
+
 class Engine(ABC):
     """One database and its driver; construction opens nothing.
 
@@ -187,12 +197,6 @@ class Engine(ABC):
 
     name: str = ""
     """Identifier of this database, for a part of a file's name."""
-
-    idle_seconds: float | None = None
-    """Seconds for which an unused connection stays open; ``None``: as long as the database."""
-
-    full: tuple[float, FullError] | None = None
-    """Time of the last failure to get a connection, by the monotonic clock, and its error."""
 
     @abstractmethod
     def driver(self) -> Any:
@@ -211,11 +215,6 @@ class Engine(ABC):
         """Return whether files exist that only the database describes."""
         return False
 
-    def scarcity(self) -> FullError | None:
-        """Return the server's recent error about its lack of free connections, if any."""
-        at, error = self.full or (0.0, None)
-        return error if time.monotonic() - at < SCARCE_SECONDS else None
-
     def mark(self) -> object:
         """Return the identity of the database's file; after a change, connections must be reopened."""
         return None
@@ -231,9 +230,12 @@ class Engine(ABC):
     def connect(self, deadline: CallDeadline, *, read_only: bool) -> Any:
         """Open a connection."""
 
-    def is_alive(self, raw: Any) -> bool:  # noqa: ARG002
-        """Return whether an idle connection can be handed out, as far as known without a query."""
-        return True
+    @abstractmethod
+    def pool(self, most: int, *, read_only: bool) -> Pool:
+        """Return connections that stay open between transactions.
+
+        :param most: the maximum number of connections.
+        """
 
     @abstractmethod
     def is_idle(self, raw: Any) -> bool:
@@ -349,130 +351,3 @@ class Engine(ABC):
         :returns: whether there is a copy: only some engines support it.
         """
         return False
-
-
-class Connections:
-    """The connections of one kind to one database, each for one caller at a time.
-
-    :param engine: the engine that opens them.
-    :param most: the maximum number of open connections.
-    :param read_only: whether the connections are read-only.
-
-    ``schema`` is the parameter of :meth:`Engine.begin`; ``others`` are the connections of the other kind.
-    """
-
-    def __init__(self, engine: Engine, most: int, *, read_only: bool) -> None:
-        self._engine, self._read_only = engine, read_only
-        self.schema: str | None = None
-        self.others: Connections | None = None
-        self._turns = threading.Semaphore(most)
-        self._lock = threading.Condition()
-        self._idle: list[Any] = []
-        self._waiting = 0
-        self._trims = False
-        self._closed = False
-
-    @contextmanager
-    def transaction(self, deadline: CallDeadline) -> Iterator[tuple[Any, str]]:
-        """Begin a transaction; it is committed at the end, or rolled back on any error.
-
-        :returns: the driver's connection, and the beginning of the transaction.
-        :raises BusyError: the call got no turn, or no lock, before the deadline.
-        """
-        engine = self._engine
-        with self._connection(deadline) as raw:
-            try:
-                yield raw, engine.begin(raw, deadline, read_only=self._read_only, schema=self.schema)
-                engine.commit(raw, read_only=self._read_only)
-            except BaseException:
-                # Some errors, such as a full disk, have already rolled it back.
-                if not engine.is_idle(raw):
-                    with suppress(engine.operational):
-                        raw.execute("ROLLBACK")
-                raise
-
-    def close(self, *, keeps_open: bool = False) -> None:
-        """Close the connections; connections in use are closed after their callers' transactions.
-
-        :param keeps_open: whether to close only the currently idle ones.
-        """
-        with self._lock:
-            self._closed |= not keeps_open
-            idle, self._idle = self._idle, []
-        for raw, _ in idle:
-            raw.close()
-
-    @contextmanager
-    def _connection(self, deadline: CallDeadline) -> Iterator[Any]:
-        if not self._turns.acquire(timeout=deadline.seconds):
-            busy = BusyError("the database cannot be used: too many calls wait for it; try again")
-            raise self._engine.scarcity() or busy
-        try:
-            raw, since = self._idle_one() or self._opened(deadline)
-            try:
-                yield raw
-            finally:
-                self._put_back(raw, since)
-        finally:
-            self._turns.release()
-
-    def _idle_one(self) -> tuple[Any, float] | None:
-        while True:
-            with self._lock:
-                found = self._idle.pop() if self._idle else None
-            if found is None or self._engine.is_alive(found[0]):
-                return found
-            found[0].close()
-
-    def _opened(self, deadline: CallDeadline) -> tuple[Any, float]:
-        """Open a connection; wait for a free connection of the server, until the deadline.
-
-        :returns: the connection, and the time of its opening, by the monotonic clock.
-        """
-        while True:
-            try:
-                return self._engine.connect(deadline, read_only=self._read_only), time.monotonic()
-            except FullError as error:
-                self._engine.full = time.monotonic(), error
-                if self.others is not None:
-                    self.others.close(keeps_open=True)
-                if not deadline.seconds:
-                    raise
-                with self._lock:
-                    self._waiting += 1
-                    self._lock.wait(min(_RETRY_SECONDS, deadline.seconds))
-                    self._waiting -= 1
-                if (passed := self._idle_one()) is not None:
-                    return passed
-
-    def _put_back(self, raw: Any, since: float) -> None:
-        if self._engine.is_idle(raw):
-            with self._lock:
-                # An idle connection would be missed by other processes that share the server.
-                passes = self._waiting and time.monotonic() - since < PASSED_SECONDS
-                if not self._closed and (passes or self._engine.scarcity() is None):
-                    self._idle.append((raw, since))
-                    self._used = time.monotonic()
-                    self._lock.notify()
-                    self._trim_later()
-                    return
-        raw.close()
-
-    def _trim_later(self) -> None:
-        """Close the unused connections after a while: another process may wait for them."""
-        if self._engine.idle_seconds is not None and not self._trims:
-            self._trims = True
-            timer = threading.Timer(self._engine.idle_seconds, self._trim)
-            timer.daemon = True
-            timer.start()
-
-    def _trim(self) -> None:
-        with self._lock:
-            self._trims = False
-            # The last used connection is at the end: a busy process keeps one, and closes the others.
-            keeps = time.monotonic() - self._used < (self._engine.idle_seconds or 0)
-            idle, self._idle = self._idle, self._idle[-1:] if keeps else []
-            for raw, _ in idle[: len(idle) - len(self._idle)]:
-                raw.close()
-            if self._idle:
-                self._trim_later()

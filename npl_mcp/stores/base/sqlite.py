@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import re
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
@@ -159,6 +160,10 @@ class SqliteEngine(engine.Engine):
             raw.close()
             raise
         return raw
+
+    def pool(self, most: int, *, read_only: bool) -> engine.Pool:
+        """Return connections that stay open between transactions."""
+        return _Pool(self, most, read_only)
 
     def is_idle(self, raw: Any) -> bool:
         """Return whether a connection is outside a transaction."""
@@ -356,6 +361,40 @@ _PRAGMAS = (
     f"cache_size = -{CACHE_KIBIBYTES}",
     "temp_store = MEMORY",
 )
+
+
+class _Pool:
+    def __init__(self, engine: SqliteEngine, most: int, read_only: bool) -> None:
+        self._engine, self._read_only = engine, read_only
+        self._turns = threading.Semaphore(most)
+        self._lock = threading.Lock()
+        self._idle: list[Any] | None = []
+
+    def take(self, deadline: engine.CallDeadline) -> Any:
+        if not self._turns.acquire(timeout=deadline.seconds):
+            raise engine.BusyError(engine.TOO_MANY_CALLS)
+        with self._lock:
+            if self._idle:
+                return self._idle.pop()
+        try:
+            return self._engine.connect(deadline, read_only=self._read_only)
+        except BaseException:
+            self._turns.release()
+            raise
+
+    def put_back(self, raw: Any) -> None:
+        with self._lock:
+            if self._idle is None or not self._engine.is_idle(raw):
+                raw.close()
+            else:
+                self._idle.append(raw)
+        self._turns.release()
+
+    def close(self) -> None:
+        with self._lock:
+            idle, self._idle = self._idle, None
+        for raw in idle or ():
+            raw.close()
 
 
 class _SqliteCommits(engine.Commits):

@@ -43,6 +43,7 @@ def open_to_others(folder: Path) -> list[str]:
     ]
 
 
+@pytest.mark.engine("sqlite")
 def test_what_is_made_is_private(place: Path) -> None:
     """Folder, database, log, artifacts and notes, whatever the umask; a backup as well."""
     use(place)
@@ -52,6 +53,7 @@ def test_what_is_made_is_private(place: Path) -> None:
     assert open_to_others(place / "copy") == []
 
 
+@pytest.mark.engine("sqlite")
 def test_what_was_left_open_is_closed_at_the_start(place: Path) -> None:
     """By a server that is not asked anything yet."""
     use(place)

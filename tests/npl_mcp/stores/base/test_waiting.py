@@ -121,9 +121,11 @@ def test_opening_is_waited_for_no_longer_than_a_call_may(
         one.result()
 
 
-def test_a_refused_row_closes_no_connection(database: Database, tmp_path: Path) -> None:
+def test_a_refused_row_closes_no_connection(tmp_path: Path) -> None:
     """The connections are sound, so the next call need not open the database again."""
-    opened = database._kinds
-    with pytest.raises(DatabaseError, match="contradicts"), database.write() as tx:
-        tx.run("INSERT INTO total (name, value) VALUES ('a', 'many')")
-    assert database._kinds is opened
+    with closing(engines.database(tmp_path)) as database:
+        database.open()
+        opened = database._pools
+        with pytest.raises(DatabaseError, match="contradicts"), database.write() as tx:
+            tx.run("INSERT INTO total (name, value) VALUES ('a', 'many')")
+        assert database._pools is opened
