@@ -28,10 +28,7 @@ def check_rows(database: Database) -> Iterator[str]:
             yield from _changed(database, found)
         else:
             yield from _unreadable(found)
-    for what, sql in _COUNTS.items():
-        with database.read() as tx:
-            for row in tx.all(f"SELECT * FROM ({sql}) AS kept_and_counted WHERE kept != counted"):
-                yield f"{what} {row['id']} counts {row['kept']}, but there are {row['counted']}"
+    yield from miscounted(database)
 
 
 def _changed(database: Database, found: TableRow) -> Iterator[str]:
@@ -83,17 +80,53 @@ _READERS: Mapping[tuple[str, str], Callable[[Any], bool]] = {
     ("revision", "filename"): lambda value: check_filename(value) == value,
 }
 
-# Lists rely on these counts.
-_COUNTS = {
-    "room": """
-        SELECT id, event_count AS kept, (SELECT count(*) FROM event WHERE room_id = room.id) AS counted
-        FROM room""",
-    "artifact": """
-        SELECT id, revision_count AS kept,
-            (SELECT count(*) FROM revision WHERE artifact_id = artifact.id) AS counted
-        FROM artifact""",
-    "worklog": """
-        SELECT number AS id, entry_count AS kept,
-            (SELECT count(*) FROM worklog_entry WHERE session_number = number) AS counted
-        FROM worklog_session WHERE project NOT LIKE 'importing:%'""",
-}
+_AGENT = "session_number || ' ' || agent_id"
+
+_COUNTERS = (
+    ("events of room", "room", "id", "event_count", "event", "room_id"),
+    ("members of room", "room", "id", "member_count", "member", "room_id"),
+    ("revisions of artifact", "artifact", "id", "revision_count", "revision", "artifact_id"),
+    ("rooms of session number", "session", "number", "room_count", "room", "session_number"),
+    (
+        "artifacts of session number",
+        "session",
+        "number",
+        "artifact_count",
+        "session_artifact",
+        "session_number",
+    ),
+    ("entries of worklog", "worklog_session", "number", "entry_count", "worklog_entry", "session_number"),
+    ("entries of agent", "worklog_agent", _AGENT, "entry_count", "worklog_entry", _AGENT),
+    ("notifications of", "mailbox", "persona", "total", "notification", "persona"),
+    ("unread ones of", "mailbox", "persona", "unread", "notification WHERE read_at IS NULL", "persona"),
+)
+"""Stored numbers of rows, on which lists rely: meaning, table, key and column, then the counted rows and their
+reference to the key."""
+
+_STATE = "CASE WHEN archived_at IS NULL THEN '' ELSE 'archived-' END"
+
+_TOTALS = f"""
+SELECT name, sum(value) AS kept, sum(number) AS counted FROM (
+    SELECT name, value, 0 AS number FROM total
+    UNION ALL SELECT {_STATE} || 'artifact', 0, count(*) FROM artifact GROUP BY 1
+    UNION ALL SELECT {_STATE} || 'room', 0, count(*) FROM room GROUP BY 1
+    UNION ALL SELECT {_STATE} || 'room:' || persona, 0, count(*)
+        FROM member JOIN room ON room.id = room_id GROUP BY 1
+    UNION ALL SELECT 'session', 0, count(*) FROM session
+    UNION ALL SELECT 'session:' || status, 0, count(*) FROM session GROUP BY 1
+) AS numbers GROUP BY name"""
+
+
+def miscounted(database: Database) -> Iterator[str]:
+    """Compare every stored number with the rows; return one line for each that differs."""
+    statements = {"total": _TOTALS}
+    for what, table, key, column, counted, owner in _COUNTERS:
+        found = f"SELECT {owner} AS owner, count(*) AS found FROM {counted} GROUP BY {owner}"
+        statements[what] = (
+            f"SELECT {key} AS name, {column} AS kept, coalesce(found, 0) AS counted"
+            f" FROM {table} LEFT JOIN ({found}) AS counts ON owner = {key}"
+        )
+    for what, sql in statements.items():
+        with database.read() as tx:
+            for row in tx.all(f"SELECT * FROM ({sql}) AS compared WHERE kept != counted"):
+                yield f"{what} {row['name']} counts {row['kept']}, but there are {row['counted']}"

@@ -91,7 +91,7 @@ class StoreTable(NamedTuple):
 
 def page_of(table: str) -> int:
     """Return the number of rows of a page in a check; contents are long."""
-    return 1 if table in ("content", "library_content", "library_index_part") else 500
+    return 1 if table in ("content", "library_content") else 500
 
 
 def pages(read: Callable[[], AbstractContextManager[Any]], table: StoreTable) -> Iterator[list[Row]]:

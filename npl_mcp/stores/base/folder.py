@@ -13,10 +13,9 @@ FOLDER, FILE = 0o700, 0o600
 
 DATABASE_FILE = "npl.db"
 ARTIFACT_FOLDER = "artifacts"
-LABEL_FOLDER = "labels"  # of earlier versions
 QUESTION_FOLDER = "questions"
 
-OURS = (DATABASE_FILE, ARTIFACT_FOLDER, LABEL_FOLDER, QUESTION_FOLDER, "index-cache.db", "server.")
+OURS = (DATABASE_FILE, ARTIFACT_FOLDER, QUESTION_FOLDER, "index-cache.db", "server.")
 """Prefixes of the names that npl uses in a data folder; other files of the user are left alone."""
 
 _OTHERS = 0o077

@@ -471,7 +471,7 @@ _PARTS = re.compile(r"'[^']*'|::|:(?P<name>[a-z_][a-z0-9_]*)|%")
 @lru_cache(1_024)  # more than the number of statements
 def _translated(sql: str, lists: tuple[str, ...]) -> str:
     for name in lists:
-        sql = sql.replace(f"IN :{name}", f"= ANY(:{name})")
+        sql = re.sub(rf"IN :{name}\b", f"= ANY(:{name})", sql)
 
     def written(found: re.Match[str]) -> str:
         name = found["name"]

@@ -187,7 +187,7 @@ class SqliteEngine(engine.Engine):
         given = dict(values)
         for name in lists:
             parts = {f"{name}_{at}": value for at, value in enumerate(given.pop(name))}
-            sql = sql.replace(f"IN :{name}", f"IN ({', '.join(f':{part}' for part in parts)})")
+            sql = re.sub(rf"IN :{name}\b", f"IN ({', '.join(f':{part}' for part in parts)})", sql)
             given |= parts
         return sql, given
 

@@ -54,43 +54,51 @@ class Spot:
 
 
 @dataclass(frozen=True, slots=True)
-class Remark:
-    """A comment of a review with its place.
+class Comment:
+    """A comment of a review.
 
     :param id: id of the comment.
-    :param review_id: id of the review.
-    :param reviewer_persona: persona of the review.
+    :param location: ``line:<n>``, ``line:<first>-<last>`` or ``@x:<n>,y:<n>``.
+    :param comment: text of the comment.
     :param persona: author.
     :param created_at: time of its creation, UTC, ISO 8601.
-    :param comment: text of the comment.
-    :param location: place in the stored form.
     :param selector: selector of the commented section, if the comment has one.
+    :param reply_to: id of the comment that it answers.
+    :param resolved_at: time when its thread was resolved, UTC, ISO 8601.
+    :param resolved_by: persona that resolved the thread.
+    """
+
+    id: int
+    location: str
+    comment: str
+    persona: str
+    created_at: str
+    selector: str | None
+    reply_to: int | None
+    resolved_at: str | None
+    resolved_by: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Remark(Comment):
+    """A comment of a review with its place.
+
+    :param review_id: id of the review.
+    :param reviewer_persona: persona of the review.
     :param first: first line of a comment on lines, from 1.
     :param last: last line of a comment on lines.
     :param x: column of a comment on a pixel.
     :param y: row of a comment on a pixel.
-    :param reply_to: id of the comment that it answers.
-    :param resolved_at: time when its thread was resolved.
-    :param resolved_by: persona that resolved the thread.
     :param revision_num: number of the revision of a comment on an earlier revision.
     :param outdated: true if its lines were removed since then.
     """
 
-    id: int
     review_id: int
     reviewer_persona: str
-    persona: str
-    created_at: str
-    comment: str
-    location: str
-    selector: str | None
     first: int | None
     last: int | None
     x: int | None
     y: int | None
-    reply_to: int | None = None
-    resolved_at: str | None = None
-    resolved_by: str | None = None
     revision_num: int | None = None
     outdated: bool | None = None
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from npl_mcp.stores.base.values import Picture
-from npl_mcp.stores.review.annotation import Remark
+from npl_mcp.stores.review.annotation import Comment, Remark
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,32 +47,6 @@ class NewComment:
     comment: str
     persona: str
     selector: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Comment:
-    """A comment of a review.
-
-    :param id: id of the comment.
-    :param location: ``line:<n>``, ``line:<first>-<last>`` or ``@x:<n>,y:<n>``.
-    :param comment: text of the comment.
-    :param persona: author.
-    :param created_at: time of its creation, UTC, ISO 8601.
-    :param selector: selector of the commented section, if the comment has one.
-    :param reply_to: id of the comment that it answers.
-    :param resolved_at: time when its thread was resolved, UTC, ISO 8601.
-    :param resolved_by: persona that resolved the thread.
-    """
-
-    id: int
-    location: str
-    comment: str
-    persona: str
-    created_at: str
-    selector: str | None
-    reply_to: int | None
-    resolved_at: str | None
-    resolved_by: str | None
 
 
 @dataclass(frozen=True, slots=True)

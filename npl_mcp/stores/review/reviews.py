@@ -134,7 +134,7 @@ def listed(
 def get(tx: Transaction, review_id: int, part: Slice) -> results.ReviewContent:
     """Return a review with a page of its comments, oldest first."""
     review = _review(tx, review_id)
-    page = tx.page(results.Comment, _COMMENTS, tx.value(_COUNT, review=review_id), part, review=review_id)
+    page = tx.page(annotation.Comment, _COMMENTS, tx.value(_COUNT, review=review_id), part, review=review_id)
     return results.ReviewContent(
         **review, items=page.items, total=page.total, limit=page.limit, offset=page.offset
     )
@@ -316,7 +316,7 @@ WHERE {where} ORDER BY review.id DESC LIMIT :limit OFFSET :offset
 """
 
 _COMMENTS = f"""
-SELECT {columns(results.Comment)} FROM review_comment
+SELECT {columns(annotation.Comment)} FROM review_comment
 WHERE review_id = :review ORDER BY id LIMIT :limit OFFSET :offset
 """
 

@@ -169,7 +169,7 @@ def spend(folder: Path, seconds: float, seed: int) -> dict[str, Any]:
             problems += missed(found, agent.name, agent.seen)
         with stores.database.read() as tx:
             problems += [f"damaged: {one}" for one in stores.database.check()]
-            problems += [f"miscounted: {one}" for one in miscounted(tx)]
+            problems += [f"miscounted: {one}" for one in miscounted(stores.database)]
             newest = moment_of(tx.value("SELECT max(created_at) FROM tool_call"))
             ahead = (newest - moment_of(tx.now)).total_seconds() / 60
         if clocks != list(CLOCKS) or round(ahead) != max(CLOCKS):

@@ -12,7 +12,8 @@ from typing import Any
 
 from npl_mcp.app.app import App
 from npl_mcp.config.settings import Settings
-from npl_mcp.stores.base.database import Transaction
+from npl_mcp.stores import checking
+from npl_mcp.stores.base.database import Database, Transaction
 from npl_mcp.tools.domains import listed_tools
 from tests import engines
 
@@ -162,59 +163,19 @@ LOOK_UP: dict[str, tuple[str, str | None]] = {
     ),
 }
 
-# Each gives what is counted, the count that is kept, and what counting the rows gives.
-COUNTS = {
-    "totals": """
-        SELECT coalesce(total.name, counted.name) AS name, coalesce(value, 0) AS kept,
-            coalesce(number, 0) AS counted
-        FROM (SELECT 'artifact' AS name, count(*) AS number FROM artifact
-            UNION ALL SELECT 'session', count(*) FROM session
-            UNION ALL SELECT 'session:' || status, count(*) FROM session GROUP BY status
-            UNION ALL SELECT 'room', count(*) FROM room
-            UNION ALL SELECT 'room:' || persona, count(*) FROM member GROUP BY persona) AS counted
-        FULL JOIN total ON total.name = counted.name""",
+# Each gives what is counted, the count that is kept, and how many numbers up to it are used.
+NUMBERED = {
     "events": """
         SELECT room.id, event_count AS kept, count(position) AS counted FROM room
         LEFT JOIN event ON event.room_id = room.id AND position BETWEEN 1 AND event_count GROUP BY room.id""",
-    "all events": """
-        SELECT 0 AS id, count(*) AS kept, (SELECT sum(event_count) FROM room) AS counted FROM event""",
     "revisions": """
         SELECT artifact.id, revision_count AS kept, count(revision_num) AS counted FROM artifact
         LEFT JOIN revision ON artifact_id = artifact.id AND revision_num BETWEEN 0 AND revision_count - 1
         GROUP BY artifact.id""",
-    "all revisions": """
-        SELECT 0 AS id, count(*) AS kept, (SELECT sum(revision_count) FROM artifact) AS counted
-        FROM revision""",
     "entries": """
         SELECT number, entry_count AS kept, count(seq) AS counted FROM worklog_session
         LEFT JOIN worklog_entry ON session_number = number AND seq BETWEEN 1 AND entry_count
         GROUP BY number""",
-    "all entries": """
-        SELECT 0 AS id, count(*) AS kept, (SELECT sum(entry_count) FROM worklog_session) AS counted
-        FROM worklog_entry""",
-    "entries of agents": """
-        SELECT agent_id, entry_count AS kept, (SELECT count(*) FROM worklog_entry
-            WHERE session_number = agent.session_number AND agent_id = agent.agent_id) AS counted
-        FROM worklog_agent AS agent""",
-    "members": """
-        SELECT id, member_count AS kept, (SELECT count(*) FROM member WHERE room_id = room.id) AS counted
-        FROM room""",
-    "mailboxes": """
-        SELECT mailbox.persona, total AS kept, count(id) AS counted
-        FROM mailbox LEFT JOIN notification ON notification.persona = mailbox.persona
-        GROUP BY mailbox.persona""",
-    "unread": """
-        SELECT mailbox.persona, unread AS kept, count(id) - count(read_at) AS counted
-        FROM mailbox LEFT JOIN notification ON notification.persona = mailbox.persona
-        GROUP BY mailbox.persona""",
-    "rooms of sessions": """
-        SELECT id, room_count AS kept,
-            (SELECT count(*) FROM room WHERE session_number = number) AS counted
-        FROM session""",
-    "artifacts of sessions": """
-        SELECT id, artifact_count AS kept,
-            (SELECT count(*) FROM session_artifact WHERE session_number = number) AS counted
-        FROM session""",
 }
 
 
@@ -225,10 +186,10 @@ def examine(place: Path, acknowledged: Iterable[Acknowledged] = ()) -> Examinati
     """
     app = App(settings_in(place))
     try:
-        found = {"damaged": app.stores.database.check()}
-        with app.stores.database.read() as tx:
+        database = app.stores.database
+        found = {"damaged": database.check(), "miscounted": miscounted(database)}
+        with database.read() as tx:
             found["lost"] = [json.dumps(said) for said in acknowledged if not _is_there(tx, said)]
-            found["miscounted"] = miscounted(tx)
             found["stray or changed contents"] = _odd_contents(tx)
     finally:
         app.close()
@@ -243,14 +204,16 @@ def _is_there(tx: Transaction, said: Acknowledged) -> bool:
     return found is not None and said["digest"] in (found, digest(str(found)))
 
 
-def miscounted(tx: Transaction) -> list[str]:
-    """Return the counts of a database that differ from what is counted."""
-    return [
-        f"{name} of {what}: {kept}, but {counted}"
-        for name, sql in COUNTS.items()
-        for what, kept, counted in (row.values() for row in tx.all(sql))
-        if kept != (counted or 0)
-    ]
+def miscounted(database: Database) -> list[str]:
+    """Return the counts of a database that differ from what is counted, and the gaps of its numbers."""
+    with database.read() as tx:
+        gaps = [
+            f"{name} of {what}: {kept}, but {counted}"
+            for name, sql in NUMBERED.items()
+            for what, kept, counted in (row.values() for row in tx.all(sql))
+            if kept != counted
+        ]
+    return [*checking.miscounted(database), *gaps]
 
 
 def _odd_contents(tx: Transaction) -> list[str]:

@@ -50,6 +50,16 @@ def test_the_folder_and_the_tables_are_made_when_first_needed(database: Database
     assert database.check() == []
 
 
+def test_a_list_fills_its_own_parameter_only(database: Database) -> None:
+    """Another may have a name that begins like it."""
+    for name in "abcd":
+        add(database, name)
+    sql = "SELECT name FROM total WHERE name IN :names OR name IN :names_too ORDER BY name"
+    with database.read() as tx:
+        found = [row["name"] for row in tx.all(sql, names=["a"], names_too=["b", "d"])]
+    assert found == ["a", "b", "d"]
+
+
 def test_processes_that_open_a_new_database_at_once_agree(database: Database, tmp_path: Path) -> None:
     """One makes the tables, the others find them."""
     code = (
