@@ -176,7 +176,7 @@ def turns(work: Callable[[], object]) -> int:
     return count
 
 
-REMARK = Remark(1, 1, "alice", "alice", "", "Why?", "line:1", None, 1, 1, None, None)
+REMARK = Remark(1, "line:1", "Why?", "alice", "", None, None, None, None, 1, "alice", 1, 1, None, None)
 
 
 @pytest.mark.thorough

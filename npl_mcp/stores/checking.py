@@ -100,8 +100,8 @@ _COUNTERS = (
     ("notifications of", "mailbox", "persona", "total", "notification", "persona"),
     ("unread ones of", "mailbox", "persona", "unread", "notification WHERE read_at IS NULL", "persona"),
 )
-"""Stored numbers of rows, on which lists rely: meaning, table, key and column, then the counted rows and their
-reference to the key."""
+"""Stored numbers of rows, on which lists rely: meaning, table, key, column, counted rows, and the column of
+those with the key."""
 
 _STATE = "CASE WHEN archived_at IS NULL THEN '' ELSE 'archived-' END"
 

@@ -105,29 +105,6 @@ def test_a_description_is_front_matter_and_notes(settings: Settings) -> None:
     assert second["metadata"].endswith("---\n\n# Notes\n\nFirst line\n---\nlast: line\n")
 
 
-def test_the_highest_revision_is_the_current_one(settings: Settings) -> None:
-    """Without a number it is given; each other is there under its number, byte for byte."""
-    answers = calls(
-        settings,
-        [
-            create(content=b"\x00\xff\r\n", created_by="amy"),
-            revise(b"two", created_by="bob", purpose="Shorter"),
-            get(),
-            get(0),
-            get(1),
-        ],
-    )
-    added, current, first, second = (answer["data"] for answer in answers[1:])
-    assert (added["revision_num"], added["revision_id"], added["artifact_name"]) == (1, 2, "plan")
-    assert current == second
-    assert base64.b64decode(first["file_content"]) == b"\x00\xff\r\n"
-    assert (first["revision_num"], first["created_by"], first["purpose"]) == (0, "amy", "Initial version")
-    assert base64.b64decode(second["file_content"]) == b"two"
-    assert (second["revision_num"], second["created_by"], second["purpose"]) == (1, "bob", "Shorter")
-    assert (second["artifact_id"], second["artifact_name"], second["revision_id"]) == (1, "plan", 2)
-    assert (second["artifact_type"], second.get("file_path")) == ("document", added.get("file_path"))
-
-
 def test_ten_revisions_at_once_are_ten_revisions(settings: Settings) -> None:
     """The predecessor kept one of ten, with the bytes of another."""
     contents = {f"by {number}\n".encode() * (number + 1) for number in range(10)}
@@ -153,55 +130,6 @@ def test_ten_revisions_at_once_are_ten_revisions(settings: Settings) -> None:
     stored = with_client(settings, work)
     assert sorted(stored) == list(range(1, 11))
     assert set(stored.values()) == contents
-
-
-def test_lists_are_pages_newest_first(settings: Settings) -> None:
-    """Artifacts made at once keep one order, and pages together are the whole."""
-
-    async def work(client: Client[Any]) -> list[dict[str, Any]]:
-        async def ask(request: Request) -> dict[str, Any]:
-            data: dict[str, Any] = envelope(await client.call_tool(*request))["data"]
-            return data
-
-        async with anyio.create_task_group() as group:
-            for number in range(12):
-                group.start_soon(ask, create(f"n{number}"))
-        await ask(revise(artifact_id=12))
-        return [
-            await ask(("artifact_list", arguments))
-            for arguments in ({}, {"limit": 5}, {"limit": 5, "offset": 5}, {"limit": 5, "offset": 10})
-        ]
-
-    whole, *pages = with_client(settings, work)
-    assert [item["id"] for item in whole["items"]] == list(range(12, 0, -1))
-    assert sorted(item["name"] for item in whole["items"]) == sorted(f"n{number}" for number in range(12))
-    assert [item for page in pages for item in page["items"]] == whole["items"]
-    assert [(page["total"], page["limit"]) for page in (whole, *pages)] == [(12, 50)] + [(12, 5)] * 3
-    newest, before = whole["items"][:2]
-    assert (newest["current_revision"], newest["current_revision_id"]) == (1, 13)
-    assert (before["current_revision"], before["type"]) == (0, "document")
-
-
-def test_a_history_has_all_revisions_newest_first(settings: Settings) -> None:
-    """With purpose and notes, in pages."""
-    answers = calls(
-        settings,
-        [
-            create("other"),
-            create(created_by="amy"),
-            *(revise(artifact_id=2, purpose=f"p{number}", notes=f"n{number}") for number in (1, 2, 3)),
-            history(artifact_id=2),
-            history(artifact_id=2, limit=2, offset=1),
-        ],
-    )
-    whole, part = answers[-2]["data"], answers[-1]["data"]
-    assert [item["revision_num"] for item in whole["items"]] == [3, 2, 1, 0]
-    assert [item["id"] for item in whole["items"]] == [5, 4, 3, 2]
-    assert [item.get("notes") for item in whole["items"]] == ["n3", "n2", "n1", None]
-    assert [item["purpose"] for item in whole["items"]] == ["p3", "p2", "p1", "Initial version"]
-    assert whole["items"][3]["created_by"] == "amy"
-    assert part["items"] == whole["items"][1:3]
-    assert (part["total"], part["limit"], part["offset"]) == (4, 2, 1)
 
 
 def test_an_artifact_can_belong_to_sessions(settings: Settings) -> None:

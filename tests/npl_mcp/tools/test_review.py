@@ -66,31 +66,6 @@ def test_a_review_says_what_it_is_about(call: Call) -> None:
     }
 
 
-def test_comments_come_back_in_the_order_they_were_made(call: Call) -> None:
-    """By number, also within one instant."""
-    ids = stored(call)
-    texts = [f"comment {number}" for number in range(12)]
-    for text in texts:
-        call("review_add_comment", **comment(ids, comment=text))
-    call("review_add_annotation", review_id=ids["review_id"], x=3, y=4, comment="spot", persona="guest")
-    data = call("review_get", review_id=ids["review_id"])["data"]
-    assert [one["comment"] for one in data["items"]] == [*texts, "spot"]
-    assert data["items"][-1]["location"] == "@x:3,y:4"
-    assert (data["artifact_name"], data["artifact_type"], data["revision_num"]) == ("text.md", "document", 0)
-
-
-def test_comments_come_in_pages(call: Call) -> None:
-    """Items, total, limit and offset, beside the name that earlier versions gave the items."""
-    ids = stored(call)
-    for number in range(5):
-        call("review_add_comment", **comment(ids, comment=f"comment {number}"))
-    page = call("review_get", review_id=ids["review_id"], limit=2, offset=3)["data"]
-    assert [one["comment"] for one in page["items"]] == ["comment 3", "comment 4"]
-    assert (page["total"], page["limit"], page["offset"]) == (5, 2, 3)
-    default = call("review_get", review_id=ids["review_id"])["data"]
-    assert (len(default["items"]), default["limit"], default["offset"]) == (5, 50, 0)
-
-
 def test_a_copy_takes_comments_up_to_a_size(call: Call) -> None:
     """More than anybody reads in one piece are read page by page."""
     ids = stored(call)
@@ -372,36 +347,3 @@ def test_a_picture_has_no_sections(call: Call) -> None:
     ids = stored(call, picture(), "shot.png")
     answer = call("review_add_comment", **comment(ids, "## Steps"))
     assert (answer["error_code"], "@x" in answer["error"]) == ("INVALID_PARAMETER", True)
-
-
-def test_reviews_are_listed_newest_first(call: Call) -> None:
-    """All, or those of an artifact, a reviewer or a state."""
-    ids = stored(call)
-    call("review_add_comment", **comment(ids))
-    call("review_create", **on(ids), reviewer_persona="amy")
-    call("review_complete", review_id=2)
-    stored(call, filename="other.md")
-    for arguments, expected in (
-        ({}, [3, 2, 1]),
-        ({"artifact_id": 1}, [2, 1]),
-        ({"reviewer_persona": "bob"}, [3, 1]),
-        ({"status": "completed"}, [2]),
-        ({"artifact_id": 2, "status": "completed"}, []),
-    ):
-        page = call("review_list", **arguments)["data"]
-        assert ([one["id"] for one in page["items"]], page["total"]) == (expected, len(expected))
-    page = call("review_list", limit=1, offset=2)["data"]
-    assert page["total"] == 3
-    assert page["items"] == [
-        {
-            "id": 1,
-            **on(ids),
-            "revision_num": 0,
-            "reviewer_persona": "bob",
-            "created_at": page["items"][0]["created_at"],
-            "status": "in_progress",
-            "comment_count": 1,
-        }
-    ]
-    assert call("review_list", artifact_id=9)["error_code"] == "ARTIFACT_NOT_FOUND"
-    assert call("review_list", status="open")["error_code"] == "INVALID_PARAMETER"

@@ -6,12 +6,10 @@ import re
 from dataclasses import replace
 from typing import Any
 
-import anyio
 import pytest
-from fastmcp import Client
 
 from npl_mcp.config.settings import Settings
-from tests.conftest import Call, calls, envelope, with_client
+from tests.conftest import Call, calls
 
 STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
 
@@ -100,50 +98,6 @@ def test_a_session_shows_its_rooms_and_artifacts(settings: Settings) -> None:
     ]
     assert shown == [(3, "two", 0, 1), (1, "one", 1, 2)]
     assert data["artifacts"][1]["current_revision_id"] == answers[4]["data"]["revision_id"]
-
-
-def test_lists_are_pages_newest_first(settings: Settings) -> None:
-    """Sessions made at once keep one order, and pages together are the whole."""
-
-    async def work(client: Client[Any]) -> list[dict[str, Any]]:
-        async def make(number: int) -> None:
-            envelope(await client.call_tool("session_create", {"session_id": f"s{number}"}))
-
-        async with anyio.create_task_group() as group:
-            for number in range(25):
-                group.start_soon(make, number)
-        pages: list[dict[str, Any]] = []
-        for arguments in ({}, {"limit": 25}, {"limit": 10, "offset": 10}, {"limit": 5, "offset": 24}):
-            pages.append(envelope(await client.call_tool("session_list", arguments))["data"])
-        return pages
-
-    default, whole, middle, last = with_client(settings, work)
-    order = [item["id"] for item in whole["items"]]
-    assert sorted(order) == sorted(f"s{number}" for number in range(25))
-    assert [item["created_at"] for item in whole["items"]] == sorted(
-        (item["created_at"] for item in whole["items"]), reverse=True
-    )
-    assert (default["total"], default["limit"], default["offset"]) == (25, 20, 0)
-    assert [item["id"] for item in default["items"]] == order[:20]
-    assert [item["id"] for item in middle["items"]] == order[10:20]
-    assert [item["id"] for item in last["items"]] == order[24:]
-
-
-def test_a_status_moves_a_session_from_one_list_to_another(settings: Settings) -> None:
-    """Totals by status follow, and a repeated update counts nothing twice."""
-    requests: list[tuple[str, dict[str, Any]]] = [
-        ("session_create", {"session_id": f"s{number}"}) for number in range(3)
-    ]
-    requests += [("session_update", {"session_id": "s1", "status": "completed"})] * 2
-    requests += [("session_update", {"session_id": "s2", "status": "archived"})]
-    requests += [("session_update", {"session_id": "s2", "status": "active"})]
-    requests += [("session_list", {"status": status}) for status in ("active", "completed", "archived")]
-    requests += [("session_list", {})]
-    *_, active, completed, archived, every = (answer["data"] for answer in calls(settings, requests))
-    assert [item["id"] for item in active["items"]] == ["s2", "s0"]
-    assert [item["id"] for item in completed["items"]] == ["s1"]
-    assert [page["total"] for page in (active, completed, archived, every)] == [2, 1, 0, 3]
-    assert archived["items"] == []
 
 
 def test_an_update_changes_what_is_given_and_the_time(settings: Settings) -> None:

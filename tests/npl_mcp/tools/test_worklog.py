@@ -239,15 +239,6 @@ def test_a_number_that_was_closed_before_is_not_used_again(settings: Settings) -
     assert made["session_id"] == f"{today}-3"
 
 
-def test_reading_has_the_form_of_a_page(settings: Settings) -> None:
-    """Items, total, limit and offset; no list is sent twice."""
-    logs = [LOG] * 5
-    *_, page = data(settings, INIT, *logs, ("worklog_read", {"agent_id": "r", "since": 1, "limit": 2}))
-    assert [one["seq"] for one in page["items"]] == [2, 3]
-    assert (page["total"], page["limit"], page["offset"]) == (5, 2, 1)
-    assert (page["remaining"], "entries" in page) == (2, False)
-
-
 def test_an_id_can_be_archived_twice(settings: Settings) -> None:
     """Each archived session keeps its entries under a name of its own."""
     *_, first, _, _, second = data(

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from npl_index.errors import InvalidRequestError
-from npl_mcp.stores.base.errors import AlreadyExistsError, ClosedError, SessionNotFoundError
+from npl_mcp.stores.base.errors import AlreadyExistsError, SessionNotFoundError
 from tests import engines
 from tests.npl_mcp.stores.worklog.worklogs import Worklogs
 
@@ -80,18 +80,6 @@ def test_numbers_are_never_lost_repeated_or_reordered(store: Worklogs, project: 
     assert (status.entry_count, len(status.agents)) == (total, PROCESSES * THREADS)
 
 
-def test_a_page_never_skips_entries(store: Worklogs, project: str) -> None:
-    """Reading in pages gives everything once, also when more is logged in between."""
-    store.init(project, "s1")
-    for number in range(5):
-        store.log(project, "a", "found", str(number))
-    first = store.read(project, "r", limit=2)
-    assert ([entry.seq for entry in first.items], first.cursor, first.remaining) == ([1, 2], 2, 3)
-    store.log(project, "a", "found", "late")
-    assert seqs(store, project, "r", limit=3) == [3, 4, 5]
-    assert seqs(store, project, "r") == [6]
-
-
 def test_two_readers_of_one_agent_share_the_entries(store: Worklogs, project: str) -> None:
     """What one read took, no other read at the same time gets too."""
     store.init(project, "s1")
@@ -111,16 +99,6 @@ def test_two_readers_of_one_agent_share_the_entries(store: Worklogs, project: st
     assert sorted(taken) == list(range(1, 61))
 
 
-def test_cursors_belong_to_a_session(store: Worklogs, project: str) -> None:
-    """The same agent reads two sessions independently."""
-    for session in ("s1", "s2"):
-        store.init(project, session)
-        store.log(project, "a", "found", "x")
-    assert seqs(store, project, "r", session_id="s1") == [1]
-    assert seqs(store, project, "r", session_id="s2") == [1]
-    assert seqs(store, project, "r", session_id="s1") == []
-
-
 def test_closing_another_session_leaves_the_current_one(store: Worklogs, project: str) -> None:
     """Only the current session's end leaves a project without one."""
     store.init(project, "s1")
@@ -130,18 +108,6 @@ def test_closing_another_session_leaves_the_current_one(store: Worklogs, project
     store.close(project)
     with pytest.raises(SessionNotFoundError, match="No active session"):
         store.status(project)
-
-
-def test_a_closed_session_can_still_be_archived(store: Worklogs, project: str) -> None:
-    """The time it was closed at stays; a second archiving changes nothing."""
-    store.init(project, "s1")
-    closed = store.close(project)
-    archived = store.close(project, session_id="s1", archive=True)
-    assert (closed.archived_as, archived.archived_as) == (None, "s1")
-    assert archived.closed == closed.closed
-    assert store.close(project, session_id="s1", archive=True) == archived
-    with pytest.raises(ClosedError, match="Session s1 is archived"):
-        store.log(project, "a", "found", "x", session_id="s1")
 
 
 def test_the_list_has_archived_sessions_one_by_one(store: Worklogs, project: str) -> None:
