@@ -20,7 +20,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager
 from functools import cache, lru_cache
 from hashlib import blake2b
-from importlib import import_module
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -28,6 +27,7 @@ from npl_mcp.stores.base import engine
 from npl_mcp.stores.base.engine import Reason
 from npl_mcp.stores.base.errors import DatabaseError
 from npl_mcp.stores.base.extras import how_to_install
+from npl_mcp.stores.base.postgres_pool import PostgresPool
 
 WRITERS = 0x4E504C44  # "NPLD"
 """Key of the writers' advisory lock; its scope is one database."""
@@ -48,9 +48,6 @@ look up the outcome: by then the server has committed or given up."""
 DOUBT_SECONDS = 5
 """Seconds of silence after which the connection with notifications of commits is tested."""
 
-UNUSED_SECONDS = 1.0
-"""Seconds after which one of the unused connections is closed, since another process may need it."""
-
 LONG_SECONDS = 60
 """Maximum seconds of a statement that reads or changes all rows, in a check or a migration."""
 
@@ -68,19 +65,20 @@ _RETRY_SECONDS = 0.1
 
 
 @cache
-def driver(module: str = "psycopg") -> Any:
-    """Return the driver, psycopg 3, or its module of pools.
+def driver() -> Any:
+    """Return the driver, psycopg 3.
 
     :raises DatabaseError: the driver is not installed.
     """
     try:
-        found = import_module(module)
+        import psycopg
+        import psycopg_pool  # noqa: F401 - both come with the extra
     except ImportError:
         problem = "NPL_DATABASE_URL needs a driver that is not installed"
         raise DatabaseError(problem, hint=how_to_install("postgres")) from None
     # The driver also raises the errors of its warnings, which would reveal user and database.
     logging.getLogger("psycopg").setLevel(logging.ERROR)
-    return found
+    return psycopg
 
 
 @cache
@@ -224,7 +222,7 @@ class PostgresEngine(engine.Engine):
 
     def pool(self, most: int, *, read_only: bool) -> engine.Pool:  # noqa: ARG002
         """Return connections that stay open between transactions."""
-        return _Pool(self, most)
+        return PostgresPool(self, most)
 
     def is_alive(self, raw: Any, seconds: float = 0) -> bool:
         """Return whether the server is silent; on an idle connection it only announces its end."""
@@ -371,46 +369,6 @@ class PostgresEngine(engine.Engine):
     def commits(self) -> engine.Commits:
         """Return a watcher of commits."""
         return _Commits(self)
-
-
-class _Pool:
-    """Connections that a thread of psycopg's pool opens."""
-
-    def __init__(self, owner: PostgresEngine, most: int) -> None:
-        self._engine = owner
-        self._module = driver("psycopg_pool")
-        self._pool = self._module.ConnectionPool(
-            connection_class=self,
-            min_size=0,
-            max_size=most,
-            open=True,
-            max_idle=UNUSED_SECONDS,
-            reconnect_timeout=engine.BUSY_MILLISECONDS / 1000,
-            num_workers=1,
-        )
-
-    def connect(self, _conninfo: str) -> Any:
-        """Open a connection for the pool."""
-        return self._engine.connect(engine.CallDeadline(), read_only=False)
-
-    def take(self, deadline: engine.CallDeadline) -> Any:
-        while True:
-            try:
-                raw = self._pool.getconn(deadline.seconds)
-            except self._module.PoolTimeout:
-                raise self._engine.failure or engine.BusyError(engine.TOO_MANY_CALLS) from None
-            if self._engine.is_alive(raw):
-                return raw
-            raw.close()
-            self._pool.putconn(raw)
-
-    def put_back(self, raw: Any) -> None:
-        if not self._engine.is_idle(raw):
-            raw.close()
-        self._pool.putconn(raw)
-
-    def close(self) -> None:
-        self._pool.close(timeout=0)
 
 
 class _Commits(engine.Commits):
