@@ -374,7 +374,8 @@ def test_text_comes_and_goes_as_it_is(settings: Settings) -> None:
     made, got, coded, revised, newest = calls(
         settings, [plain(TEXT), first, get(0), revision, ("artifact_get", {"artifact_id": 1})]
     )
-    assert copy_of(settings, made["data"]).read_bytes() == TEXT.encode()
+    if engines.ENGINE == "sqlite":
+        assert copy_of(settings, made["data"]).read_bytes() == TEXT.encode()
     assert (got["data"]["content"], "file_content" in got["data"]) == (TEXT, False)
     assert (coded["data"]["file_content"], "content" in coded["data"]) == (encoded(TEXT.encode()), False)
     assert (revised["data"]["revision_num"], newest["data"]["content"]) == (1, "new")
