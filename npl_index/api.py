@@ -82,7 +82,7 @@ def load_tailored(
         count_with=lambda: counter,
         unreadable=unreadable,
     )
-    return write(request, documents, Form()).written.value
+    return write(request, documents, Form()).value
 
 
 def section_index(

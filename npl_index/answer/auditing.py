@@ -13,8 +13,10 @@ from itertools import islice
 from npl_index.answer.document_set import DocumentSet, SectionPart
 from npl_index.answer.finding import matching_line
 from npl_index.answer.forms import Form
+from npl_index.answer.packing import Findings
 from npl_index.answer.suggestions import Companions, Place
-from npl_index.answer.tailoring import Answered, Findings, TailorRequest, answer, find
+from npl_index.answer.tailoring import TailorRequest, answer, find
+from npl_index.answer.units import Packed
 from npl_index.choices import Weights
 from npl_index.ranking.analysis import Word, extract_keywords, terms
 from npl_index.ranking.scoring import DEFAULT_WEIGHTS, shares_of, topic_terms
@@ -164,12 +166,12 @@ def audit(
     :raises SectionNotFoundError: a selector matches nothing.
     """
     found = find(request, documents, weights)
-    made = answer(request, found, documents, form, companions)
-    text = made.written.text
-    view = _View(documents, found, made, _words(request, found))
+    made = answer(request, found, form, companions)
+    tokens = documents.counter.count(made.text)
+    view = _View(found, made.packed, _words(request, found))
     used = shares_of(weights, with_topics=bool(topic_terms(request.topics)))
     return Audit(
-        answer=AnswerAudited(text, documents.counter.count(text), made.written.value.total_tokens),
+        answer=AnswerAudited(made.text, tokens, made.value.total_tokens),
         states=Counter(view.states.values()),
         weights={"name": used.name, "content": used.content, "topic": used.topic},
         documents=len(documents.collection.documents),
@@ -193,15 +195,10 @@ def _words(request: TailorRequest, found: Findings) -> tuple[Word, ...]:
 class _View:
     """The documents with the states of their sections in an answer."""
 
-    def __init__(
-        self, documents: DocumentSet, found: Findings, made: Answered, words: tuple[Word, ...]
-    ) -> None:
-        self._documents = documents
-        self._shown = made.documents
-        self._words = words
+    def __init__(self, found: Findings, packed: Packed, words: tuple[Word, ...]) -> None:
+        self._documents, self._words = found.documents, words
         self._scores = {hit.place: (rank, hit.score) for rank, hit in enumerate(found.hits, 1)}
-        packed = made.packed
-        parts = (part for unit in found.wanted.units for part in unit.parts)
+        parts = (part for unit in found.units for part in unit.parts)
         self._chosen = dict.fromkeys(part.place for part in parts if part.chosen)
         self._pieces: dict[Place, list[SectionPart]] = {}
         self.states = dict.fromkeys(self._scores, BELOW) | dict.fromkeys(found.known, KNOWN)
@@ -228,7 +225,7 @@ class _View:
         text = "\n".join((self._documents.path(place[0]), *path, self._documents.text(place)))
         own = frozenset(terms(text, keep_stop_words=True))
         held = [word.shown for word in self._words if own.issuperset(word.meant)]
-        line = None if pieces else matching_line(self._shown, self._documents.part(place))
+        line = None if pieces else matching_line(self._documents, self._documents.part(place))
         return replace(
             self._section(place),
             path=path,
@@ -241,7 +238,8 @@ class _View:
     def _pieces_of(self, place: Place) -> tuple[Piece, ...]:
         pieces = sorted(self._pieces.get(place, ()), key=lambda part: part.lines.start)
         return tuple(
-            Piece(part.lines.start + 1, part.lines.stop + 1, self._shown.part_text(part)) for part in pieces
+            Piece(part.lines.start + 1, part.lines.stop + 1, self._documents.part_text(part))
+            for part in pieces
         )
 
     def _section(self, place: Place) -> AuditedSection:

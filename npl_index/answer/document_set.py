@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
 from npl_index.answer.frames import Fences, framed
-from npl_index.answer.marks import mark, tag_for
+from npl_index.answer.marks import tag_for
 from npl_index.answer.suggestions import Place
 from npl_index.cached import cached_property
 from npl_index.library.lazy import LazySequence
@@ -122,7 +122,6 @@ class DocumentSet:
     :param complete: whether selectors without a document's name are looked up in these documents alone, so
         that a heading of only one of them needs no document.
     :param digests: whether answers include the digest of each section, because sections are editable.
-    :param tag: nonce of marks, see :func:`npl_index.answer.marks.tag_for`.
     :param wanted: index terms of the request with their weights; a large section is cut around them.
     :param clock: time limit for selecting, counting and cutting.
     :param changed: selectors of sections to report as changed.
@@ -139,7 +138,6 @@ class DocumentSet:
     aliases: Sequence[Sequence[str]] = ()
     complete: bool = False
     digests: bool = False
-    tag: str = ""
     wanted: tuple[tuple[str, float], ...] = ()
     clock: Deadline = NO_DEADLINE
     changed: tuple[str, ...] | None = None
@@ -319,15 +317,11 @@ class DocumentSet:
             section = parent
             yield document, section
 
-    def mark(self, document: int) -> str:
-        """Return the mark of the file whose text follows."""
-        return mark(self.path(document), self.tag)
-
-    def tagged(self, units: Iterable[AnswerUnit]) -> DocumentSet:
-        """Return the same documents with marks that no line of some units' sections can imitate."""
+    def tag(self, units: Iterable[AnswerUnit]) -> str:
+        """Return the nonce of marks that no line of some units' sections can imitate."""
         places = dict.fromkeys(part.place for unit in units for part in unit.parts)
         trees = ((self.tree(document), section) for document, section in places)
-        return replace(self, tag=tag_for([tree.text(tree.sections[one].own) for tree, one in trees]))
+        return tag_for([tree.text(tree.sections[one].own) for tree, one in trees])
 
 
 def _step(section: Section) -> str:

@@ -4,7 +4,7 @@
 for models: the unchanged passages, each under one mark with the headings above it, and a last mark with
 pointers to the next sections::
 
-    <!-- guide.md ## Trees > ### Pruning .92 -->
+    <!-- packed.md ## Trees > ### Pruning .92 -->
     ### Pruning
 
     Prune fruit trees in late winter.
@@ -20,20 +20,18 @@ its escaped line end, and no sign follows a letter.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Iterator
+from copy import copy
 from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Any
 
-from npl_index.answer.assembling import digest, pointer, row, selector
 from npl_index.answer.document_set import AnswerUnit, DocumentSet, SectionPart
-from npl_index.answer.marks import change_marks, in_mark, note
-from npl_index.answer.values import Guide, Pointer, RankedSection, Suggestion, Tailored
+from npl_index.answer.marks import change_marks, in_mark, mark, note
+from npl_index.answer.units import Packed, digest, row, selector
+from npl_index.answer.values import Pointer, RankedSection, Suggestion, Tailored
 from npl_index.tokens.counting import starts_token
 from npl_index.tokens.sections import dumped, escaped_tokens
-
-NO_GUIDE = Guide()
-
 
 # All forms have the same parameters.
 # ruff: noqa: ARG002
@@ -44,7 +42,13 @@ class Form:
 
     This form has only the content and the marks of files. Other parts cost nothing, because they are shown
     elsewhere, such as on a command line.
+
+    :ivar documents: documents of one answer, see :meth:`on`.
+    :ivar tag: nonce of its marks, see :func:`~npl_index.answer.marks.tag_for`.
     """
+
+    documents: DocumentSet
+    tag = ""
 
     lean = False
     """Whether the answer omits facts that its reader can infer."""
@@ -52,15 +56,25 @@ class Form:
     shows_lines = False
     """Whether pointers show their matching lines."""
 
-    def text(self, documents: DocumentSet, part: SectionPart) -> int:
+    def on(self, documents: DocumentSet, tag: str = "") -> Form:
+        """Return the form of one answer."""
+        form = copy(self)
+        form.documents, form.tag = documents, tag
+        return form
+
+    def mark(self, document: int) -> str:
+        """Return the mark of the file whose text follows; empty for a single document."""
+        return mark(self.documents.path(document), self.tag) if self.documents.several else ""
+
+    def text(self, part: SectionPart) -> int:
         """Return the cost of a part's text with a blank line after it."""
         return max(part.size)
 
-    def entry(self, documents: DocumentSet, document: int) -> int:
+    def entry(self, document: int) -> int:
         """Return the additional cost of a document's first unit: the mark of the file."""
-        return documents.counter.count(documents.mark(document) + "\n") if documents.several else 0
+        return self.documents.counter.count(self.mark(document) + "\n") if self.documents.several else 0
 
-    def row(self, documents: DocumentSet, unit: AnswerUnit) -> str:
+    def row(self, unit: AnswerUnit) -> str:
         """Return the description of a unit."""
         return ""
 
@@ -76,21 +90,16 @@ class Form:
         """Return a keyword or a suggestion."""
         return ""
 
-    def frame(self, nothing: Tailored, documents: DocumentSet, held: tuple[str, ...]) -> str:
+    def frame(self, nothing: Tailored, held: tuple[str, ...]) -> str:
         """Return an answer without sections, with the text between its parts.
 
         :param nothing: the answer.
-        :param held: see :class:`~npl_index.answer.values.Guide`.
+        :param held: see :class:`~npl_index.answer.units.Packed`.
         """
         return ""
 
-    def write(
-        self, answer: Tailored, documents: DocumentSet, kept: Sequence[AnswerUnit], guide: Guide = NO_GUIDE
-    ) -> str:
-        """Return the whole answer.
-
-        :param guide: remarks for a model.
-        """
+    def write(self, answer: Tailored, packed: Packed) -> str:
+        """Return the whole answer."""
         return answer.content
 
 
@@ -106,8 +115,9 @@ class Json(Form):
     def __init__(self, before: str = "", after: str = "") -> None:
         self._before, self._after = before, after
 
-    def text(self, documents: DocumentSet, part: SectionPart) -> int:
+    def text(self, part: SectionPart) -> int:
         """Count the escaped text, once for each section."""
+        documents = self.documents
         if documents.is_whole(part):
             return documents.counts(part.document).escaped(part.section)
         return documents.once(
@@ -115,13 +125,13 @@ class Json(Form):
             lambda: escaped_tokens(documents.part_text(part), documents.counter),
         )
 
-    def entry(self, documents: DocumentSet, document: int) -> int:
+    def entry(self, document: int) -> int:
         """Count the mark of the file."""
-        return escaped_tokens(documents.mark(document), documents.counter) if documents.several else 0
+        return escaped_tokens(self.mark(document), self.documents.counter) if self.documents.several else 0
 
-    def row(self, documents: DocumentSet, unit: AnswerUnit) -> str:
+    def row(self, unit: AnswerUnit) -> str:
         """Return the row."""
-        return self.named(row(documents, unit, lean=self.lean))
+        return self.named(row(self.documents, unit, lean=self.lean))
 
     def pointer(self, pointer: Pointer) -> str:
         """Return the selector as a string."""
@@ -135,13 +145,11 @@ class Json(Form):
         """Return a string, or the fields of a suggestion."""
         return self.named(one)
 
-    def frame(self, nothing: Tailored, documents: DocumentSet, held: tuple[str, ...]) -> str:
+    def frame(self, nothing: Tailored, held: tuple[str, ...]) -> str:
         """Return the empty fields."""
-        return self.write(nothing, documents, ())
+        return self.write(nothing, Packed())
 
-    def write(
-        self, answer: Tailored, documents: DocumentSet, kept: Sequence[AnswerUnit], guide: Guide = NO_GUIDE
-    ) -> str:
+    def write(self, answer: Tailored, packed: Packed) -> str:
         """Return the fields; lone surrogates, which are invalid in UTF-8, become U+FFFD."""
         text = f"{self._before}{dumped(_fields(answer))}{self._after}"
         if text.isascii():
@@ -172,20 +180,23 @@ class Markdown(Form):
     lean = True
     shows_lines = True
 
-    def text(self, documents: DocumentSet, part: SectionPart) -> int:
+    def text(self, part: SectionPart) -> int:
         """Return the count of the text with a blank line after it, from the document's counts."""
         # Its first character may continue the last token of the mark before it.
-        return part.size.followed + (0 if starts_token(documents.part_text(part)) else 2)
+        return part.size.followed + (0 if starts_token(self.documents.part_text(part)) else 2)
 
-    def entry(self, documents: DocumentSet, document: int) -> int:
+    def entry(self, document: int) -> int:
         """Count the path, which the first mark of a document has instead of a shorter name."""
+        documents = self.documents
         longer = documents.counter.count(documents.name(document, by_path=True)) + 2
         shorter = 0 if documents.complete else documents.counter.count(documents.name(document))
         return max(0, longer - shorter)
 
-    def row(self, documents: DocumentSet, unit: AnswerUnit) -> str:
-        """Return the mark."""
-        return _mark(documents, unit)
+    def row(self, unit: AnswerUnit, *, by_path: bool = False) -> str:
+        """Return the mark of a unit, with the headings above it."""
+        place = in_mark(selector(self.documents, unit, above=True, by_path=by_path))
+        shown = digest(self.documents, unit)
+        return note(f"{place} {_score(unit.score)}{f' ={shown}' if shown else ''}", self.tag)
 
     def pointer(self, pointer: Pointer) -> str:
         """Return the line of a pointer."""
@@ -195,37 +206,28 @@ class Markdown(Form):
         """Return the line of a remark."""
         return f"{in_mark(text)}\n"
 
-    def frame(self, nothing: Tailored, documents: DocumentSet, held: tuple[str, ...]) -> str:
+    def frame(self, nothing: Tailored, held: tuple[str, ...]) -> str:
         """Return the last mark without its pointers."""
-        return self.write(nothing, documents, (), Guide((), held)) + note("more:", documents.tag)
+        return self.write(nothing, Packed(held=held)) + note("more:", self.tag)
 
-    def write(
-        self, answer: Tailored, documents: DocumentSet, kept: Sequence[AnswerUnit], guide: Guide = NO_GUIDE
-    ) -> str:
+    def write(self, answer: Tailored, packed: Packed) -> str:
         """Return the texts under their marks."""
         pieces = [change_marks(answer.changed or ())]
         seen: set[int] = set()
-        for unit in kept:
-            pieces.append(_mark(documents, unit, by_path=unit.document not in seen))
+        for unit in packed.kept:
+            pieces.append(self.row(unit, by_path=unit.document not in seen))
             seen.add(unit.document)
             for part in unit.parts:
-                pieces += (documents.part_text(part), "\n")
-        notes = [*map(_pointer, guide.pointers), *_notes(answer, guide)]
-        if guide.pointers or answer.absent or answer.weak:
-            head = "more:\n" if guide.pointers else "\n"
-            pieces.append(note(head + "\n".join(notes), documents.tag))
+                pieces += (self.documents.part_text(part), "\n")
+        notes = [*map(_pointer, packed.pointers), *_notes(answer, packed)]
+        if packed.pointers or answer.absent or answer.weak:
+            head = "more:\n" if packed.pointers else "\n"
+            pieces.append(note(head + "\n".join(notes), self.tag))
         elif notes:
-            pieces.append(note("; ".join(notes), documents.tag))
+            pieces.append(note("; ".join(notes), self.tag))
         if answer.ranking is not None:
-            pieces += [note(f"ranking {_ranked(hit)}", documents.tag) for hit in answer.ranking]
+            pieces += [note(f"ranking {_ranked(hit)}", self.tag) for hit in answer.ranking]
         return "".join(pieces)
-
-
-def _mark(documents: DocumentSet, unit: AnswerUnit, *, by_path: bool = False) -> str:
-    """Return the mark of a unit, with the headings above it."""
-    place = in_mark(selector(documents, unit, above=True, by_path=by_path))
-    shown = digest(documents, unit)
-    return note(f"{place} {_score(unit.score)}{f' ={shown}' if shown else ''}", documents.tag)
 
 
 def _pointer(pointer: Pointer) -> str:
@@ -234,11 +236,11 @@ def _pointer(pointer: Pointer) -> str:
     return f"{_selector_in_quotes(pointer.selector)} {pointer.tokens}{number}{line}"
 
 
-def _notes(answer: Tailored, guide: Guide) -> Iterator[str]:
+def _notes(answer: Tailored, packed: Packed) -> Iterator[str]:
     """Yield the remarks after the pointers."""
     if answer.missing_files is not None:
         yield partial_note(answer.missing_files)
-    if not (answer.content or answer.absent or guide.pointers):
+    if not (answer.content or answer.absent or packed.pointers):
         yield "no text fits" if answer.truncated else "no text"
     if answer.excluded_tokens is not None:
         yield f"{answer.excluded_tokens} tokens excluded"
@@ -247,7 +249,7 @@ def _notes(answer: Tailored, guide: Guide) -> Iterator[str]:
     if answer.absent:
         yield f"no section has: {', '.join(map(in_mark, answer.absent))}"
     if answer.weak:
-        yield f"weak: best has {', '.join(map(in_mark, guide.held))}"
+        yield f"weak: best has {', '.join(map(in_mark, packed.held))}"
 
 
 def partial_note(missing: int) -> str:
@@ -268,46 +270,3 @@ def _selector_in_quotes(selector: str) -> str:
 def _score(score: float) -> str:
     """Return a score to two places, without the leading zero."""
     return f"{score:.2f}".removeprefix("0").removesuffix(".00") or "0"
-
-
-class Prices:
-    """Costs of the parts of one answer in its form, in tokens as sent; costs add up.
-
-    :param free: there is no budget, so nothing is counted.
-    """
-
-    def __init__(self, documents: DocumentSet, form: Form, *, free: bool = False) -> None:
-        self.documents, self.form, self._free = documents, form, free
-
-    def text(self, unit: AnswerUnit) -> int:
-        """Return the cost of a unit's text."""
-        return 0 if self._free else sum(self.form.text(self.documents, part) for part in unit.parts)
-
-    def row(self, unit: AnswerUnit) -> int:
-        """Return the cost of its description."""
-        return self._tokens(("row", unit), lambda: self.form.row(self.documents, unit))
-
-    def entry(self, document: int) -> int:
-        """Return the additional cost of a document's first unit."""
-        return 0 if self._free else self.form.entry(self.documents, document)
-
-    def trace(self, unit: AnswerUnit) -> int:
-        """Return the cost of naming a unit."""
-        return 0 if self._free else self.pointer(pointer(self.documents, unit))
-
-    def pointer(self, pointer: Pointer) -> int:
-        """Return the cost of a pointer."""
-        return self._tokens(("pointer", pointer), lambda: self.form.pointer(pointer))
-
-    def named(self, text: str) -> int:
-        """Return the cost of a remark."""
-        return self._tokens(("named", text), lambda: self.form.named(text))
-
-    def further(self, one: str | Suggestion) -> int:
-        """Return the cost of a keyword or a suggestion."""
-        return self._tokens(("further", one), lambda: self.form.further(one))
-
-    def _tokens(self, part: Hashable, written: Callable[[], str]) -> int:
-        if self._free:
-            return 0
-        return self.documents.once(part, lambda: self.documents.counter.count(written()))

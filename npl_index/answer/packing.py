@@ -12,18 +12,21 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import accumulate
-from typing import NamedTuple
 
-from npl_index.answer.assembling import joined, left_out, pointer, selector, split
 from npl_index.answer.cutting import cut, rest_of
-from npl_index.answer.document_set import AnswerUnit, SectionPart
+from npl_index.answer.document_set import AnswerUnit, DocumentSet, SectionPart
 from npl_index.answer.finding import matching_line
-from npl_index.answer.forms import Prices
+from npl_index.answer.ledger import MAX_TOKENS, Ledger
 from npl_index.answer.suggestions import Place
-from npl_index.answer.values import Pointer, Suggestion, Tailored
+from npl_index.answer.units import Further, Known, Packed, joined, left_out, pointer, selector, split
+from npl_index.answer.values import Pointer, Tailored
 from npl_index.markdown.sections import Span
+from npl_index.ranking.analysis import Keywords
+from npl_index.ranking.coverage import Evidence
+from npl_index.ranking.scoring import Hit
 
 BEST = 3
 """Number of best hits that are in every answer, at least by name."""
@@ -36,9 +39,6 @@ sections."""
 
 MAX_LINES = 2
 """Maximum pointers with a matching line; with the verdict *absent*, a line would look like an answer."""
-
-MAX_TOKENS = 10**9
-"""More tokens than any answer has; a larger budget is reduced to this, so that it fits a float."""
 
 POINTER_DIVISOR = 4
 """Divisor of the remaining tokens for the limit of pointers, except for those to the best hits."""
@@ -59,25 +59,38 @@ MAX_FAILED_CUTS = 5
 """Maximum failed cuts before the first kept unit: each try takes as long as the rest of the packing."""
 
 
-Further = Sequence[str | Suggestion]
-"""Further parts of an answer: keywords, best first, then suggestions."""
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """The findings for a request, and the material of its answer.
 
-
-class Material(NamedTuple):
-    """The material of an answer.
-
+    :param documents: the documents, with the terms of the request.
     :param units: wanted units, best first.
-    :param most: maximum tokens of one unit, ``None`` for no limit.
     :param others: units to name only, best first.
     :param best: sections of the best hits.
+    :param most: maximum tokens of one unit, ``None`` for no limit.
     :param pointers: maximum of optional pointers.
+    :param keywords: keywords of the context.
+    :param hits: hits of the ranking, best first.
+    :param evidence: verdict on the question.
+    :param known: excluded lines.
+    :param excluded_tokens: tokens of wanted text that is excluded; ``None`` without ``exclude``.
+    :param failures: reasons for selectors without a match.
+    :param used: sections of selectors, which the caller certainly uses.
     """
 
+    documents: DocumentSet
     units: Sequence[AnswerUnit]
-    most: int | None
     others: Sequence[AnswerUnit]
     best: frozenset[Place]
+    most: int | None
     pointers: int
+    keywords: Keywords
+    hits: Sequence[Hit]
+    evidence: Evidence
+    known: Known
+    excluded_tokens: int | None
+    failures: tuple[str, ...]
+    used: Sequence[Place]
 
     @property
     def chosen(self) -> bool:
@@ -89,44 +102,17 @@ class Material(NamedTuple):
         return not self.best.isdisjoint(unit.places)
 
 
-class Packed(NamedTuple):
-    """Kept and dropped parts of an answer.
-
-    :param kept: units of the answer, best first.
-    :param dropped: units without room, best first.
-    :param rests: remaining parts of cut units.
-    :param pointers: pointers to sections outside the answer, best first.
-    :param further: keywords and suggestions.
-    """
-
-    kept: Sequence[AnswerUnit]
-    dropped: Sequence[AnswerUnit]
-    rests: Sequence[AnswerUnit]
-    pointers: tuple[Pointer, ...]
-    further: Further
-
-    @property
-    def truncated(self) -> bool:
-        """Whether a wanted unit is dropped or cut."""
-        return bool(self.dropped or self.rests)
-
-
-def remarks(
-    failures: Sequence[str], unreadable: Sequence[str], token_budget: int | None, prices: Prices
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the remarks on failed selectors and on omitted files: the first of each, and a count.
-
-    :param failures: reasons for selectors without a match.
-    :param unreadable: reasons for omitted files.
-    :param token_budget: budget of the whole answer; ``None`` for no limit.
-    """
-    left = MAX_TOKENS if token_budget is None else token_budget // REMARK_DIVISOR
+def remarks(found: Findings, ledger: Ledger) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the remarks on failed selectors and on omitted files: the first of each, and a count."""
+    left = MAX_TOKENS if ledger.budget is None else ledger.budget // REMARK_DIVISOR
+    unreadable = found.documents.unreadable
     said: list[tuple[str, ...]] = []
     for texts, most, what, state in (
-        (failures, len(failures), "selector", "found nothing"),
+        (found.failures, len(found.failures), "selector", "found nothing"),
         (unreadable, MAX_FILES, "file", "left out"),
     ):
-        spent = list(accumulate(map(prices.named, texts[:most]), initial=0))
+        costs = (ledger.cost(ledger.form.named, text) for text in texts[:most])
+        spent = list(accumulate(costs, initial=0))
         number = sum(total <= left for total in spent) - 1
         left -= spent[number]
         others, more = len(texts) - number, " more" if number else ""
@@ -139,45 +125,25 @@ class Packing:
     """Choice of the parts of an answer, which use up the remaining tokens in order.
 
     :param further: keywords and suggestions.
-    :param prices: costs of the parts.
+    :param ledger: remaining tokens, without those for pointers to remaining parts and to dropped units.
     :param nothing: the answer without its parts.
-    :param token_budget: budget of the whole answer; ``None`` for no limit.
-    :param held: see :class:`~npl_index.answer.values.Guide`.
-    :ivar left: remaining tokens, without those for pointers to remaining parts and to dropped units.
     :ivar owed: number of dropped units that are better than a kept one.
     """
 
-    def __init__(
-        self,
-        wanted: Material,
-        further: Further,
-        prices: Prices,
-        nothing: Tailored,
-        token_budget: int | None,
-        held: tuple[str, ...],
-    ) -> None:
-        self._wanted, self._further = wanted, further
-        self._documents, self._form, self._prices = prices.documents, prices.form, prices
-        self._nothing, self._held, self._budget = nothing, held, token_budget
+    def __init__(self, found: Findings, further: Further, ledger: Ledger, nothing: Tailored) -> None:
+        self._found, self._further, self._ledger = found, further, ledger
+        self._documents, self._form, self._nothing = found.documents, ledger.form, nothing
         self.kept: list[AnswerUnit] = []
         self.dropped: list[AnswerUnit] = []
         self.rests: list[AnswerUnit] = []
         self.owed = self._traces = self._failed = self._paid_for = 0
-        self._entered: set[int] = set()
         self._names_all = True
-        self._limit, self._left = 0, MAX_TOKENS
+        self._open()
         self._least_names = self._names = 0
-        if token_budget is not None:
-            token_budget = min(token_budget, MAX_TOKENS)
-            bound = self._documents.counter.upper_bound
-            self._limit = token_budget * token_budget // max(1, bound(token_budget))
-            while bound(self._limit) > token_budget:
-                self._limit -= 1
-            # With the longest possible number, and some content.
-            self._left = self._without_frame(replace(nothing, content="…", total_tokens=token_budget))
-            self._pay_further(max(0, self._left) // FURTHER_DIVISOR)
+        if ledger.budget is not None and not self._fits():
+            self._pay_further(max(0, ledger.left) // FURTHER_DIVISOR)
             self._least_names, self._names = self._reserved()
-        self._most = self._left if wanted.most is None else wanted.most
+        self._most = ledger.left if found.most is None else found.most
 
     def packed(self, *, brief: bool) -> Packed:
         """Return the chosen parts.
@@ -188,18 +154,34 @@ class Packing:
         pointers = self._pointers()
         if not pointers and (self.dropped or self.rests):
             # An answer must name a dropped part.
-            self.kept, self.dropped, self.rests, self.owed = [], list(self._wanted.units), [], 0
+            self.kept, self.dropped, self.rests, self.owed = [], list(self._found.units), [], 0
+            self._open()
             pointers = self._pointers()
         further = self._further
-        if self._budget is not None:
+        if self._ledger.budget is not None:
             if self._names_all and not (self.dropped or self.rests or brief):
-                self._pay_further(self._left)  # no text is missing
+                self._pay_further(self._ledger.left)  # no text is missing
             further = further[: self._paid_for]
-        return Packed(self.kept, self.dropped, self.rests, pointers, further)
+        held = self._found.evidence.held
+        return Packed(self.kept, self.dropped, self.rests, pointers, further, held)
 
-    def _without_frame(self, nothing: Tailored) -> int:
-        frame = self._form.frame(nothing, self._documents, self._held)
-        return self._limit - self._documents.counter.count(frame)
+    def _open(self, content: str = "…") -> None:
+        """Begin with all tokens.
+
+        :param content: some content, or none.
+        """
+        self._paid_for, tokens = 0, (self._ledger.budget or 0) if content else 0
+        nothing = replace(self._nothing, content=content, total_tokens=min(tokens, MAX_TOKENS))
+        self._ledger.open(nothing, self._found.evidence.held)
+
+    def _fits(self) -> bool:
+        """Return whether all parts fit, so that no tokens need to be reserved."""
+        units, ledger = self._found.units, self._ledger
+        if self._found.most is not None or sum(unit.tokens for unit in units) > ledger.left:
+            return False
+        costs = sum(ledger.row(unit) + ledger.text(unit) for unit in units)
+        costs += sum(map(ledger.trace, self._found.others))
+        return costs + sum(ledger.cost(self._form.further, one) for one in self._further) <= ledger.left
 
     def _reserved(self) -> tuple[int, int]:
         """Return the tokens to reserve for pointers: for those to the best hits, and for all.
@@ -207,17 +189,17 @@ class Packing:
         A piece of the best unit may use the difference, and as a last resort all, unless a selector matches
         it.
         """
-        wanted, trace = self._wanted, self._prices.trace
+        wanted, trace = self._found, self._ledger.trace
         named = [*wanted.units[1:MAX_CHOSEN_NAMED], *wanted.others]
         best = self._widest() if wanted.chosen else list(filter(wanted.holds_best, named))
         costs = accumulate(map(trace, named[: wanted.pointers]), initial=0)
-        most = max(0, self._left) // POINTER_DIVISOR
+        most = max(0, self._ledger.left) // POINTER_DIVISOR
         least = sum(map(trace, best))
         return least, max(least, *(total for total in costs if total <= most))
 
     def _widest(self) -> list[AnswerUnit]:
         """Return the longest possible range over selected sections, which names dropped ones."""
-        first = self._wanted.units[0]
+        first = self._found.units[0]
         if len(first.parts) < 2:
             return []
         steps = self._documents.collection.documents[first.document].steps
@@ -226,8 +208,8 @@ class Packing:
 
     def _take_all(self) -> None:
         """Keep the passages that fit."""
-        is_open = self._left > 0
-        waiting = deque(self._wanted.units)
+        is_open = self._ledger.left > 0
+        waiting = deque(self._found.units)
         while waiting:
             unit = waiting.popleft()
             if not is_open:
@@ -236,16 +218,16 @@ class Packing:
                 if len(unit.parts) > 1:
                     waiting.extendleft(reversed(split(self._documents, unit)))
                 elif not self._take_piece(unit):
-                    is_open = not self.kept and self._left > 0
-        self._left += self._traces
+                    is_open = not self.kept and self._ledger.left > 0
+        self._ledger.left += self._traces
 
     def _take(self, unit: AnswerUnit) -> bool:
         """Keep a unit whole if it fits."""
-        room = self._left - self._names
+        room = self._ledger.left - self._names
         if unit.tokens >= room or (unit.tokens > self._most and not unit.parts[0].chosen):
             return False
-        cost = self._row_and_entry(unit)
-        if cost + unit.tokens > room or cost + (text := self._prices.text(unit)) > room:
+        cost = self._ledger.row(unit)
+        if cost + unit.tokens > room or cost + (text := self._ledger.text(unit)) > room:
             return False
         self._keep(unit, cost + text)
         return True
@@ -256,8 +238,8 @@ class Packing:
         # A piece and its remaining parts are named by their lines.
         lines = Span(part.lines.start, max(part.lines.start, part.lines.stop - 1))
         like = AnswerUnit((part.shortened(lines, part.size),), unit.score, cut=True)
-        cost, trace = self._row_and_entry(like), self._prices.trace(like)
-        room = self._left - cost - trace
+        cost, trace = self._ledger.row(like), self._ledger.trace(like)
+        room = self._ledger.left - cost - trace
         pieces = None
         if not self.kept or room - self._names > MIN_ROWS * cost:
             pieces = self._cut(part, room - self._names)
@@ -273,7 +255,7 @@ class Packing:
             self._set_aside(unit)
             return False
         piece, *rest = (AnswerUnit((one,), unit.score, cut=len(pieces) > 1) for one in pieces)
-        self._keep(piece, self._row_and_entry(piece) + self._prices.text(piece))
+        self._keep(piece, self._ledger.row(piece) + self._ledger.text(piece))
         self.rests += sorted(rest, key=lambda one: one.tokens, reverse=True)
         for one in rest:
             self._set_aside(one)
@@ -291,10 +273,7 @@ class Packing:
         if limit <= 0:
             return None
 
-        def price(piece: SectionPart) -> int:
-            return self._form.text(self._documents, piece)
-
-        pieces = cut(self._documents, part, limit, price, or_beginning=at_any_cost)
+        pieces = cut(self._documents, part, limit, self._form.text, or_beginning=at_any_cost)
         if pieces is not None:
             return pieces if len(pieces) > 1 else (part,)
         heading = self._documents.tree(part.document).sections[part.section].heading_lines
@@ -304,21 +283,16 @@ class Packing:
         lines = Span(part.lines.start, heading.stop)
         first = self._documents.part(part.place, chosen=part.chosen, lines=lines)
         rest = tuple(rest_of(self._documents, part, first))
-        return (first, *rest) if rest and price(first) <= limit else None
+        return (first, *rest) if rest and self._form.text(first) <= limit else None
 
     def _set_aside(self, unit: AnswerUnit) -> None:
-        trace = self._prices.trace(unit)
-        self._left -= trace
+        trace = self._ledger.trace(unit)
+        self._ledger.left -= trace
         self._traces += trace
-
-    def _row_and_entry(self, unit: AnswerUnit) -> int:
-        entry = 0 if unit.document in self._entered else self._prices.entry(unit.document)
-        return entry + self._prices.row(unit)
 
     def _keep(self, unit: AnswerUnit, cost: int) -> None:
         self.kept.append(unit)
-        self._entered.add(unit.document)
-        self._left -= cost
+        self._ledger.keep(unit, cost)
         self.owed = len(self.dropped)
 
     def _pointers(self) -> tuple[Pointer, ...]:
@@ -328,7 +302,7 @@ class Packing:
         of cut units, and the best hits; then others follow while there is room. The first pointers show their
         matching lines, unless there is no text.
         """
-        wanted = self._wanted
+        wanted = self._found
         dropped = left_out(self._documents, self.dropped)
         owed = {part for unit in (*self.dropped[: self.owed], *self.rests) for part in unit.parts}
         if wanted.chosen:
@@ -347,7 +321,7 @@ class Packing:
             one = pointer(self._documents, unit)
             if named and unit is named[0][0]:
                 continue
-            if self._pay(self._prices.pointer(one)):
+            if self._ledger.pay(self._ledger.cost(self._form.pointer, one)):
                 named.append((unit, one))
                 continue
             self._names_all = False
@@ -360,10 +334,10 @@ class Packing:
 
     def _with_ranges(self, units: list[AnswerUnit]) -> list[AnswerUnit]:
         """Return units to name: as many single ones as fit, and the others joined."""
-        room = self._left - sum(map(self._prices.trace, self.rests))
+        room = self._ledger.left - sum(map(self._ledger.trace, self.rests))
         for alone in (min(len(units), MAX_CHOSEN_NAMED), *range(POINTERS, -1, -1)):
             named = [*units[:alone], *joined(self._documents, units[alone:])]
-            if sum(map(self._prices.trace, named)) <= room:
+            if sum(map(self._ledger.trace, named)) <= room:
                 break
         return named
 
@@ -371,11 +345,12 @@ class Packing:
         """Return the pointer to a unit, or to its document if there is no room."""
         names = selector(self._documents, unit), self._documents.name(unit.document)
         every = [Pointer(name, unit.tokens) for name in names]
-        one = next((one for one in every if self._prices.pointer(one) <= self._left), None)
+        cost, ledger = partial(self._ledger.cost, self._form.pointer), self._ledger
+        one = next((one for one in every if cost(one) <= ledger.left), None)
         if one is None:
-            self._left, self._paid_for = self._without_frame(self._nothing), 0
-            one = next((one for one in every if self._prices.pointer(one) <= self._left), every[0])
-        self._left -= self._prices.pointer(one)
+            self._open(content="")
+            one = next((one for one in every if cost(one) <= ledger.left), every[0])
+        ledger.left -= cost(one)
         return one
 
     def _with_line(self, unit: AnswerUnit, one: Pointer) -> Pointer:
@@ -383,21 +358,15 @@ class Packing:
             return one
         line = matching_line(self._documents, unit.parts[0])
         full = one if line is None else one._replace(line=line[1])
-        return full if self._pay(self._prices.pointer(full) - self._prices.pointer(one)) else one
+        cost, write = self._ledger.cost, self._form.pointer
+        return full if self._ledger.pay(cost(write, full) - cost(write, one)) else one
 
     def _pay_further(self, most: int) -> None:
         """Take tokens for keywords and then for suggestions, up to a maximum."""
         for one in self._further[self._paid_for :]:
-            cost = self._prices.further(one)
+            cost = self._ledger.cost(self._form.further, one)
             if cost > most:
                 break
             most -= cost
-            self._left -= cost
+            self._ledger.left -= cost
             self._paid_for += 1
-
-    def _pay(self, cost: int) -> bool:
-        """Take tokens, if enough remain."""
-        if cost > self._left:
-            return False
-        self._left -= cost
-        return True

@@ -5,24 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import accumulate, islice
-from typing import NamedTuple
+from itertools import islice
 
-from npl_index.answer.assembling import Known, choose, content_of, row, selected_lines
 from npl_index.answer.document_set import AnswerUnit, DocumentSet
-from npl_index.answer.forms import Form, Json, Markdown, Prices, partial_note
-from npl_index.answer.packing import (
-    BEST,
-    MORE_POINTERS,
-    POINTERS,
-    Further,
-    Material,
-    Packed,
-    Packing,
-    remarks,
-)
+from npl_index.answer.forms import Form, Json, Markdown, partial_note
+from npl_index.answer.ledger import Ledger
+from npl_index.answer.packing import BEST, MORE_POINTERS, POINTERS, Findings, Packing, remarks
 from npl_index.answer.suggestions import Companions, Place, suggest
-from npl_index.answer.values import Guide, RankedSection, Suggestion, Tailored, Written
+from npl_index.answer.units import Further, Known, Packed, choose, content_of, row, selected_lines
+from npl_index.answer.values import RankedSection, Suggestion, Tailored, Written
 from npl_index.choices import Weights
 from npl_index.errors import InvalidRequestError, MissingRequestError, SectionNotFoundError
 from npl_index.ranking.analysis import Keywords, extract_keywords, terms
@@ -40,9 +31,6 @@ MAX_TOPIC_LENGTH = 200
 MAX_SELECTORS = 64
 MAX_EXCLUDED = 256
 """Maximum topics, characters of a topic, selectors, and selectors of excluded sections."""
-
-MAX_EXCESS = 1.1
-"""Maximum ratio of a sum of counts to the budget for a second, exact count: sums are upper bounds."""
 
 MAX_KEYWORDS = 8
 MAX_RELATED = 8
@@ -147,7 +135,19 @@ def tailor(
     :param companions: record of sections that earlier calls requested together; this call is added.
     :raises SectionNotFoundError: no selector matches.
     """
-    return write(request, documents, Json(), weights=weights, companions=companions).written.value
+    return write(request, documents, Json(), weights=weights, companions=companions).value
+
+
+@dataclass(frozen=True, slots=True)
+class Answered(Written[Tailored]):
+    """An answer with its parts.
+
+    :param documents: its documents.
+    :param packed: kept and dropped parts.
+    """
+
+    documents: DocumentSet
+    packed: Packed
 
 
 def write(
@@ -165,69 +165,28 @@ def write(
     companions = companions or Companions()
     with documents.collection.reading():
         found = find(request, documents, weights)
-        answered = answer(request, found, documents, form, companions)
+        answered = answer(request, found, form, companions)
     companions.record(documents.collection, found.used)
     return answered
 
 
-class Answered(NamedTuple):
-    """An answer and its material.
-
-    :param documents: the documents with their marks.
-    :param packed: kept and dropped parts.
-    :param guide: remarks for a model.
-    """
-
-    documents: DocumentSet
-    packed: Packed
-    guide: Guide
-    written: Written[Tailored]
-
-
 def answer(
-    request: TailorRequest, found: Findings, documents: DocumentSet, form: Form, companions: Companions
+    request: TailorRequest, found: Findings, form: Form, companions: Companions, tag: str = ""
 ) -> Answered:
     """Pack and write the findings of a request.
 
     :param form: form of the text, which the budget limits.
+    :param tag: nonce of marks, see :func:`~npl_index.answer.marks.tag_for`.
     """
-    documents = replace(documents, wanted=_terms(request, found.keywords, documents.collection))
-    further = _further(found, documents, companions)
-    token_budget = request.token_budget
-    if token_budget is not None and found.wanted.most is None:
-        totals = accumulate(one.tokens for one in found.wanted.units)
-        if all(total <= token_budget for total in totals):
-            whole = _pack_and_write(replace(request, token_budget=None), found, documents, form, further)
-            if _fits(whole, form, token_budget):
-                return whole
-    return _pack_and_write(request, found, documents, form, further)
-
-
-def _fits(answered: Answered, form: Form, token_budget: int) -> bool:
-    """Return whether an answer is within a budget; its text is counted exactly only near the limit."""
-    documents, kept, count = answered.documents, answered.packed.kept, answered.documents.counter.count
-    whole = replace(answered.written.value, ranking=None)
-    prices = Prices(documents, form)
-    tokens = count(form.write(replace(whole, content="…", sections=()), documents, (), answered.guide))
-    tokens += sum(prices.row(unit) + prices.text(unit) for unit in kept)
-    tokens += sum(map(prices.entry, {unit.document for unit in kept}))
-    if token_budget < documents.counter.upper_bound(tokens) <= MAX_EXCESS * token_budget:
-        tokens = count(form.write(whole, documents, kept, answered.guide))
-    return documents.counter.upper_bound(tokens) <= token_budget
-
-
-def _pack_and_write(
-    request: TailorRequest, found: Findings, documents: DocumentSet, form: Form, further: Further
-) -> Answered:
-    token_budget, evidence = request.token_budget, found.evidence
-    prices = Prices(documents, form, free=token_budget is None)
-    not_found, unreadable = remarks(found.failures, documents.unreadable, token_budget, prices)
+    documents, evidence, form = found.documents, found.evidence, form.on(found.documents, tag)
+    ledger = Ledger(form, request.token_budget)
+    not_found, unreadable = remarks(found, ledger)
     made = partial(
         Tailored,
         changed=documents.changed,
         token_counter=documents.counter.name if request.explain or not form.lean else None,
         file=documents.file,
-        mark=documents.tag if documents.several and documents.tag else None,
+        mark=tag if documents.several and tag else None,
         absent=evidence.absent or None,
         weak=True if evidence.verdict == "weak" else None,
         excluded_tokens=found.excluded_tokens,
@@ -237,13 +196,12 @@ def _pack_and_write(
         missing_files=documents.missing or None,
     )
     nothing = made("", (), (), True, (), (), 0)
-    packing = Packing(found.wanted, further, prices, nothing, token_budget, evidence.held)
-    packed = packing.packed(brief=request.brief)
+    packed = Packing(found, _further(found, companions), ledger, nothing).packed(brief=request.brief)
     marked = documents.several or isinstance(form, Markdown)
-    if marked and not documents.tag and documents.tagged(packed.kept).tag:
+    if marked and not tag and documents.tag(packed.kept):
         # With these marks, different units may fit; no text of the wanted units may imitate them.
-        return _pack_and_write(request, found, documents.tagged(found.wanted.units), form, further)
-    content, total = content_of(documents, packed.kept)
+        return answer(request, found, form, companions, documents.tag(found.units))
+    content, total = content_of(documents, packed.kept, form.mark)
     value = made(
         content=content,
         sections=tuple(row(documents, unit, lean=form.lean) for unit in packed.kept),
@@ -254,33 +212,7 @@ def _pack_and_write(
         total_tokens=total,
         ranking=tuple(_ranked(documents, hit) for hit in found.hits) if request.explain else None,
     )
-    guide = Guide(packed.pointers, evidence.held)
-    text = form.write(value, documents, packed.kept, guide)
-    return Answered(documents, packed, guide, Written(value, text))
-
-
-@dataclass(frozen=True, slots=True)
-class Findings:
-    """The findings for a request.
-
-    :param keywords: keywords of the context.
-    :param hits: hits of the ranking, best first.
-    :param wanted: material of the answer.
-    :param evidence: verdict on the question.
-    :param known: excluded lines.
-    :param excluded_tokens: tokens of wanted text that is excluded; ``None`` without ``exclude``.
-    :param failures: reasons for selectors without a match.
-    :param used: sections of selectors, which the caller certainly uses.
-    """
-
-    keywords: Keywords
-    hits: Sequence[Hit]
-    wanted: Material
-    evidence: Evidence
-    known: Known
-    excluded_tokens: int | None
-    failures: tuple[str, ...]
-    used: Sequence[Place]
+    return Answered(value, form.write(value, packed), documents, packed)
 
 
 def find(request: TailorRequest, documents: DocumentSet, weights: Weights) -> Findings:
@@ -289,6 +221,7 @@ def find(request: TailorRequest, documents: DocumentSet, weights: Weights) -> Fi
     :raises SectionNotFoundError: no selector matches.
     """
     keywords = extract_keywords(request.context)
+    documents = replace(documents, wanted=_terms(request, keywords, documents.collection))
     scope = documents.scope() if request.selectors or request.exclude else None
     missing = documents.missing
     selections, failures = _selected(scope, "selectors", request.selectors, missing)
@@ -315,14 +248,19 @@ def find(request: TailorRequest, documents: DocumentSet, weights: Weights) -> Fi
     others = tuple(islice(_others(documents, ranking.hits if ranked else (), units, known), pointers))
     best = frozenset(hit.place for hit in ranking.hits[:BEST]) - known.keys()
     return Findings(
-        keywords,
-        ranking.hits,
-        Material(units, most, others, best, pointers),
-        said,
-        known,
-        excluded_tokens if request.exclude else None,
-        (*failures, *others_failed),
-        [(one.tree, one.head) for one in (*selections, *excluded)] if selections else (),
+        documents=documents,
+        units=units,
+        others=others,
+        best=best,
+        most=most,
+        pointers=pointers,
+        keywords=keywords,
+        hits=ranking.hits,
+        evidence=said,
+        known=known,
+        excluded_tokens=excluded_tokens if request.exclude else None,
+        failures=(*failures, *others_failed),
+        used=[(one.tree, one.head) for one in (*selections, *excluded)] if selections else (),
     )
 
 
@@ -392,10 +330,11 @@ def _ranked(documents: DocumentSet, hit: Hit) -> RankedSection:
     )
 
 
-def _further(found: Findings, documents: DocumentSet, companions: Companions) -> Further:
+def _further(found: Findings, companions: Companions) -> Further:
     """Return keywords and suggestions, which depend on the wanted sections, not on the budget."""
-    wanted = [place for unit in found.wanted.units for place in unit.places]
-    pointed = [place for unit in found.wanted.others for place in unit.places]
+    documents = found.documents
+    wanted = [place for unit in found.units for place in unit.places]
+    pointed = [place for unit in found.others for place in unit.places]
     taken = {*wanted, *found.known, *pointed}
     taken |= {above for place in taken for above in documents.ancestors(place)}
     places = [place for hit in found.hits if (place := hit.place) not in taken]

@@ -52,17 +52,6 @@ class Pointer(NamedTuple):
     sections: int | None = None
 
 
-class Guide(NamedTuple):
-    """Remarks for a model after the passages.
-
-    :param pointers: pointers to the sections of ``request_more``.
-    :param held: words of the question in the best section, if these are too few.
-    """
-
-    pointers: tuple[Pointer, ...] = ()
-    held: tuple[str, ...] = ()
-
-
 @dataclass(frozen=True, slots=True)
 class Suggestion:
     """A suggested section.

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
-from npl_index.answer.assembling import selected_lines
 from npl_index.answer.document_set import DocumentSet
 from npl_index.answer.forms import Form, Json, Markdown
 from npl_index.answer.suggestions import Companions
 from npl_index.answer.tailoring import TailorRequest, answer, find
+from npl_index.answer.units import selected_lines
 from npl_index.errors import NPLError, SectionNotFoundError
 from npl_index.library.documents import DocumentRef
 from npl_index.markdown.sections import Span
@@ -134,7 +134,7 @@ async def _asked(app: App, question: Question, ref: DocumentRef) -> Asked:
     documents = await app.gathered(ref, request.selectors)
     with documents.collection.reading():
         found = find(request, documents, app.settings.weights)
-        made = answer(request, found, documents, form, Companions())
+        made = answer(request, found, form, Companions())
         selected, wrong = _right(documents, question)
         right = selected_lines(documents, selected)
         shown = [part for unit in made.packed.kept for part in unit.parts]
@@ -149,7 +149,7 @@ async def _asked(app: App, question: Question, ref: DocumentRef) -> Asked:
             question=question,
             held=held,
             rank=rank,
-            tokens=documents.counter.count(made.written.text),
+            tokens=documents.counter.count(made.text),
             verdict=found.evidence.verdict,
             absent=found.evidence.absent,
             above=tuple(documents.selector(one, own=True, by_path=True) for one in dict.fromkeys(above)),

@@ -284,7 +284,7 @@ async def written(app: App, ref: DocumentRef, request: TailorRequest, form: Form
         if app.reader is not None:
             read = sections_of(documents.founds, made.documents, made.packed.kept)
             app.when_delivered(partial(app.reader.remember, read))
-        return made.written
+        return made
 
     return await app.unchanging(answer)
 

@@ -37,7 +37,7 @@ def test_states_are_those_of_the_answer(documents: DocumentSet, form: str, budge
     """What is taken, and how much of it, is what the answer holds; the text is the answer's."""
     given = {"context": "oil the pump", "token_budget": budget}
     found = audited(documents, form, **given)
-    answer = write(TailorRequest.parse(**given), documents, FORMS[form]).written  # type: ignore[arg-type]
+    answer = write(TailorRequest.parse(**given), documents, FORMS[form])  # type: ignore[arg-type]
     assert found.answer.text == answer.text
     assert found.answer.tokens == documents.counter.count(answer.text)
     held = [row for row in found.matches if row.state in (TAKEN, CUT)]
@@ -51,7 +51,7 @@ def test_states_are_those_of_the_answer(documents: DocumentSet, form: str, budge
 
 def test_ranks_and_parts_are_those_that_are_explained(documents: DocumentSet) -> None:
     request = TailorRequest.parse(context="oil the pump", topics=["pump rooms"], explain=True)
-    explained = write(request, documents, Json()).written.value.ranking
+    explained = write(request, documents, Json()).value.ranking
     found = audited(documents, context="oil the pump", topics=["pump rooms"])
     assert explained is not None
     ranked = sorted((row for row in found.matches if row.rank), key=lambda row: row.rank or 0)
@@ -102,7 +102,7 @@ def test_looking_is_not_remembered(documents: DocumentSet) -> None:
     write(request, documents, Json(), companions=companions)
     after = looked(one)
     assert after != before
-    assert after == write(one, documents, Json(), companions=companions).written.text
+    assert after == write(one, documents, Json(), companions=companions).text
 
 
 def test_matches_say_what_they_have_of_the_question(documents: DocumentSet) -> None:

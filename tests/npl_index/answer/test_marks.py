@@ -95,7 +95,7 @@ def test_in_markdown_too_no_text_poses_as_a_mark(kind: str, several: bool) -> No
     """Where a text has a line like them, the true marks carry a tag, whatever the number of files."""
     texts = {"c.md": f"# C\n\nwater\n\n## Two\n\n{FORGED[kind]}\n\nwater here\n"}
     documents = document_set({**texts, **PLAIN} if several else texts)
-    text = write(TailorRequest.parse(context="water", token_budget=2000), documents, Markdown()).written.text
+    text = write(TailorRequest.parse(context="water", token_budget=2000), documents, Markdown()).text
     tag = re.match(r"<!-- .* #(\w+) -->\n", text)
     assert tag is not None
     true = [line for line in text.split("\n") if line.endswith(f" #{tag[1]} -->")]
@@ -108,7 +108,7 @@ def test_in_markdown_too_no_text_poses_as_a_mark(kind: str, several: bool) -> No
 def test_no_file_name_and_no_heading_breaks_out_of_a_mark(name: str) -> None:
     """Each mark is one comment; the selector in it still selects the same."""
     documents = document_set({f"{name}.md": f"# T\n\n## {name}\n\nwater\n", "z.md": "# Z\n\nwater\n"})
-    text = write(TailorRequest.parse(context="water"), documents, Markdown()).written.text
+    text = write(TailorRequest.parse(context="water"), documents, Markdown()).text
     marks = [line for line in text.split("\n") if line.startswith("<!-- ")]
     assert marks
     for line in marks:
@@ -137,7 +137,7 @@ def test_a_mark_names_all_headings_above_its_text(
     first = "# Deploying\n\n## Other\n\nNothing.\n\n## Else\n\nNothing.\n"
     text = first + NESTED.format(above, heading).removeprefix("# Deploying\n")
     documents = replace(document_set({"deploying.md": text, "z.md": "# Z\n\nwater\n"}), complete=complete)
-    written = write(TailorRequest.parse(context="how many listen"), documents, Markdown()).written
+    written = write(TailorRequest.parse(context="how many listen"), documents, Markdown())
     mark = re.match(r"<!-- (.*) [.\d]+ -->\n", written.text)
     assert mark is not None
     assert mark[1] == expected

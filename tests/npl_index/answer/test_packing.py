@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from npl_index.answer.document_set import AnswerUnit, DocumentSet
-from npl_index.answer.forms import Form, Json, Markdown, Prices
-from npl_index.answer.packing import Material, Packed, Packing
-from npl_index.answer.tailoring import TailorRequest, write
+from npl_index.answer.forms import Form, Json, Markdown
+from npl_index.answer.ledger import Ledger
+from npl_index.answer.packing import Packing
+from npl_index.answer.tailoring import TailorRequest, find, write
+from npl_index.answer.units import Packed
+from npl_index.ranking.scoring import DEFAULT_WEIGHTS
 from tests.npl_index.conftest import document_set
 
 WORD = "water "
@@ -37,12 +41,12 @@ def packed(
     units: Sequence[AnswerUnit] | None = None,
 ) -> Packed:
     """Pack all sections, the first one best."""
-    nothing = write(TailorRequest.parse(context="nothing like it"), on, form).written.value
+    asked = TailorRequest.parse(context="nothing like it")
     numbers = range(1, len(on.tree(0).sections))
     units = units or [AnswerUnit((on.part((0, number)),), 1 - number / 100) for number in numbers]
-    wanted = Material(units, most, (), frozenset({(0, 1)}), 4)
-    prices = Prices(on, form, free=token_budget is None)
-    return Packing(wanted, (), prices, nothing, token_budget, ()).packed(brief=True)
+    found = replace(find(asked, on, DEFAULT_WEIGHTS), units=units, most=most, best=frozenset({(0, 1)}))
+    nothing = write(asked, on, form).value
+    return Packing(found, (), Ledger(form.on(on), token_budget), nothing).packed(brief=True)
 
 
 def numbers(units: Sequence[AnswerUnit]) -> list[int]:

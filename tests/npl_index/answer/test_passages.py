@@ -126,7 +126,7 @@ def page(block: str) -> DocumentSet:
 
 def asked(documents: DocumentSet, form: Form, budget: int) -> Written[Tailored]:
     request = TailorRequest.parse(context=f"what does {NEEDLE} do to the pump", token_budget=budget)
-    written = write(request, documents, form).written
+    written = write(request, documents, form)
     assert documents.counter.count(written.text) <= budget
     return written
 
@@ -151,7 +151,7 @@ def test_the_selector_of_a_piece_brings_it_again(name: str) -> None:
     documents = page(KINDS[name][0])
     value = asked(documents, Markdown(), 300).value
     (selector,) = (row.selector for row in value.sections if "lines=" in row.selector)
-    again = write(TailorRequest.parse(selectors=[selector]), documents, Json()).written.value
+    again = write(TailorRequest.parse(selectors=[selector]), documents, Json()).value
     assert again.content.strip() in value.content
 
 

@@ -39,7 +39,7 @@ def test_what_happens_between_answer_and_memory_is_a_change(
     reader.remember(sections_of(documents.founds, made.documents, made.packed.kept))
     changes = reader.changes(app)
     assert [change.digest is not None for change in changes] == expected
-    assert {change.selector for change in changes} <= {row.selector for row in made.written.value.sections}
+    assert {change.selector for change in changes} <= {row.selector for row in made.value.sections}
     reader.remember(changes)
     assert reader.changes(app) == []
     app.close()

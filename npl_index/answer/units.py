@@ -1,12 +1,13 @@
-"""Content of an answer from chosen sections, and the descriptions of these sections."""
+"""Units of an answer: chosen sections, their content and their descriptions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from npl_index.answer.document_set import AnswerUnit, DocumentSet, SectionPart
 from npl_index.answer.suggestions import Place
-from npl_index.answer.values import Pointer, TailoredSection
+from npl_index.answer.values import Pointer, Suggestion, TailoredSection
 from npl_index.markdown.sections import Span, section_digest
 from npl_index.ranking.scoring import Hit
 from npl_index.selectors.selection import Selected
@@ -14,6 +15,33 @@ from npl_index.tokens.counting import starts_token
 
 Known = Mapping[Place, Sequence[Span]]
 """Excluded lines, by section."""
+
+Further = Sequence[str | Suggestion]
+"""Further parts of an answer: keywords, best first, then suggestions."""
+
+
+class Packed(NamedTuple):
+    """Kept and dropped parts of an answer.
+
+    :param kept: units of the answer, best first.
+    :param dropped: units without room, best first.
+    :param rests: remaining parts of cut units.
+    :param pointers: pointers to sections outside the answer, best first.
+    :param further: keywords and suggestions.
+    :param held: words of the question in the best section, if these are too few.
+    """
+
+    kept: Sequence[AnswerUnit] = ()
+    dropped: Sequence[AnswerUnit] = ()
+    rests: Sequence[AnswerUnit] = ()
+    pointers: tuple[Pointer, ...] = ()
+    further: Further = ()
+    held: tuple[str, ...] = ()
+
+    @property
+    def truncated(self) -> bool:
+        """Whether a wanted unit is dropped or cut."""
+        return bool(self.dropped or self.rests)
 
 
 def choose(
@@ -114,9 +142,12 @@ def split(documents: DocumentSet, unit: AnswerUnit) -> list[AnswerUnit]:
     ]
 
 
-def content_of(documents: DocumentSet, kept: Iterable[AnswerUnit]) -> tuple[str, int]:
+def content_of(
+    documents: DocumentSet, kept: Iterable[AnswerUnit], mark: Callable[[int], str]
+) -> tuple[str, int]:
     """Join units in document order, with a blank line between them.
 
+    :param mark: returns the mark of a document.
     :returns: the content and its number of tokens.
     """
     pieces: list[str] = []
@@ -128,7 +159,7 @@ def content_of(documents: DocumentSet, kept: Iterable[AnswerUnit]) -> tuple[str,
     ):
         if documents.several and part.document != document:
             document = part.document
-            pieces.append(documents.mark(document))
+            pieces.append(mark(document))
             tokens += documents.counter.count(pieces[-1] + "\n")
         text = documents.part_text(part)
         exact = exact and (not pieces or starts_token(text))

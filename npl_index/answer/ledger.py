@@ -1,0 +1,74 @@
+"""The tokens of one answer: its budget, and what each part costs as sent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+
+from npl_index.answer.document_set import AnswerUnit
+from npl_index.answer.forms import Form
+from npl_index.answer.units import pointer
+from npl_index.answer.values import Tailored
+
+MAX_TOKENS = 10**9
+"""More tokens than any answer has; a larger budget is reduced to this, so that it fits a float."""
+
+
+class Ledger:
+    """Remaining tokens of an answer. The costs of its parts add up.
+
+    :param form: form of the answer.
+    :param budget: tokens of the whole answer; ``None`` for no limit: then nothing is counted.
+    :ivar left: remaining tokens.
+    """
+
+    def __init__(self, form: Form, budget: int | None) -> None:
+        self.form, self.budget = form, budget
+        self.left = MAX_TOKENS
+        self._counter, self._entered = form.documents.counter, set[int]()
+
+    def open(self, nothing: Tailored, held: tuple[str, ...]) -> None:
+        """Begin with the budget without the cost of an answer that has no parts.
+
+        :param nothing: the answer without its parts.
+        :param held: see :class:`~npl_index.answer.units.Packed`.
+        """
+        if self.budget is not None:
+            bound, budget = self._counter.upper_bound, min(self.budget, MAX_TOKENS)
+            limit = budget * budget // max(1, bound(budget))
+            while bound(limit) > budget:
+                limit -= 1
+            self.left = limit - self._counter.count(self.form.frame(nothing, held))
+
+    def cost(self, write: Callable[..., str], *parts: Hashable) -> int:
+        """Return the cost of a part that a method of the form writes."""
+        if self.budget is None:
+            return 0
+        count = self._counter.count
+        return self.form.documents.once((write, *parts), lambda: count(write(*parts)))
+
+    def text(self, unit: AnswerUnit) -> int:
+        """Return the cost of a unit's text."""
+        return 0 if self.budget is None else sum(map(self.form.text, unit.parts))
+
+    def row(self, unit: AnswerUnit) -> int:
+        """Return the cost of a unit's description, with that of its document if it is the first of it."""
+        if self.budget is None:
+            return 0
+        entry = 0 if unit.document in self._entered else self.form.entry(unit.document)
+        return entry + self.cost(self.form.row, unit)
+
+    def trace(self, unit: AnswerUnit) -> int:
+        """Return the cost of naming a unit."""
+        return 0 if self.budget is None else self.cost(self.form.pointer, pointer(self.form.documents, unit))
+
+    def keep(self, unit: AnswerUnit, cost: int) -> None:
+        """Pay for a unit."""
+        self._entered.add(unit.document)
+        self.left -= cost
+
+    def pay(self, cost: int) -> bool:
+        """Pay, if enough tokens remain."""
+        if cost > self.left:
+            return False
+        self.left -= cost
+        return True
