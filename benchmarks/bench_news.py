@@ -19,11 +19,12 @@ from itertools import count, islice
 from pathlib import Path
 from statistics import median
 
+from npl_mcp.app.libraries import Libraries
+
 from benchmarks import scale_corpus
 from benchmarks.common import CONTEXTS, percentile, settings
 from benchmarks.team import Caller, callers, replicas
 from npl_mcp.app.app import App
-from npl_mcp.app.libraries import Libraries
 from tests.postgres_server import serving
 
 REPLICAS = 3

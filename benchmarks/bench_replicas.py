@@ -16,11 +16,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psycopg
+from npl_mcp.app.libraries import Libraries
 
 from benchmarks import scale_corpus
 from benchmarks.common import CONTEXTS
 from npl_index.library.roots import Limits
-from npl_mcp.app.libraries import Libraries
 from npl_mcp.stores.data_folder import Stores
 from tests.npl_mcp.http.http_server import Running, call, request
 from tests.postgres_server import Server, serving

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from npl_index.errors import NPLError
 from npl_mcp import __version__
-from npl_mcp.cli.commands import installation, library, stores, token
+from npl_mcp.cli.commands import installation, stores, token
 from npl_mcp.cli.terminal.arguments import JSON, Commands, Program, add_options, argument, settings_of
 from npl_mcp.cli.terminal.display import USAGE, CommandResult, Display, progress, run_program
 from npl_mcp.config.child_processes import find_program
@@ -28,7 +28,7 @@ from npl_mcp.server.startup import lasting
 NAME = "npl-mcp"
 
 COMMANDS = Commands()
-for _module in (stores, installation, token, library):
+for _module in (stores, installation, token):
     COMMANDS.update(_module.COMMANDS)
 
 _FOLDERS = ("--root", "--data-dir", "--project")
@@ -143,7 +143,7 @@ PROGRAM = Program(
     groups={
         "worklog": "import or export .npl/sessions of this folder",
         "token": "manage the tokens and permissions of a shared server's callers",
-        "library": "store Markdown in the database, for all its servers",
+        "library": "export the libraries of earlier versions",
         "config": "show the settings and their sources",
         "directive": "set up directive/ with templates",
     },

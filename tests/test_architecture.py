@@ -55,7 +55,7 @@ PACKAGES = {
 ROOMS = {
     "npl_mcp.stores": (
         "base access calls requests changes session artifact chat review worklog"
-        " library searching checking data_folder copying"
+        " libraries searching checking data_folder copying"
     ),
     "npl_mcp.cli": "terminal transports commands",
 }

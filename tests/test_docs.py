@@ -208,7 +208,7 @@ def test_the_commands_of_the_readme_are_those_of_the_programs(capsys: pytest.Cap
         helped(load.main, capsys, *words) for words in ([], ["c"], ["tailored"], ["edit"], ["map"], ["test"])
     ]
     lines += [helped(worklog.main, capsys, *words) for words in ([], ["init"], ["log"], ["read"])]
-    lines += [helped(main, capsys, *words) for words in (["library", "push"], ["token", "add"])]
+    lines += [helped(main, capsys, *words) for words in (["library", "export"], ["token", "add"])]
     lines.append(helped(serving.main, capsys, "config"))
     shown = flags(README.replace(demonstrated(), "") + GUIDE + SETTINGS)
     assert shown <= known.union(*map(flags, lines))

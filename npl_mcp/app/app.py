@@ -29,7 +29,6 @@ from npl_index.tokens.counting import TokenCounter
 from npl_index.tokens.sections import TokenCounts
 from npl_mcp.app.document_sets import IndexedSet
 from npl_mcp.app.file_view import Files, lies_in, real_paths
-from npl_mcp.app.library_documents import LibraryDocuments
 from npl_mcp.app.reading import ReadSections
 from npl_mcp.app.sources import ArtifactDocuments, DocumentSource, Sources
 from npl_mcp.app.state import SharedState
@@ -99,7 +98,6 @@ class App(Files):
         sources: dict[str, DocumentSource] = {
             ArtifactDocuments.SCHEME: ArtifactDocuments(state.stores, limit, state.revisions),
             CrDocuments.SCHEME: CrDocuments(self.changes, limit),
-            LibraryDocuments.SCHEME: LibraryDocuments(state.stores, limit, sight.has_library, state.listings),
         }
         visible = {name: source for name, source in sources.items() if sight.has_domain(_DOMAINS.get(name))}
         self.documents = Sources(self.library, visible)

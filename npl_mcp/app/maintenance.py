@@ -13,7 +13,6 @@ from npl_mcp.stores.base.folder import DATABASE_FILE
 from npl_mcp.stores.checking import check_rows
 from npl_mcp.stores.copying import copy_stores
 from npl_mcp.stores.data_folder import Stores
-from npl_mcp.stores.library.libraries import LibraryStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +60,7 @@ def check(stores: Stores) -> Report:
     :raises DatabaseError: the database cannot be read at all.
     """
     database = stores.database
-    problems = (*database.check(), *check_rows(database), *LibraryStore(database).check())
+    problems = (*database.check(), *check_rows(database))
     with database.read() as tx:
         return Report(tx.value("SELECT count(*) FROM revision"), problems)
 

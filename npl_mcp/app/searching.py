@@ -37,11 +37,11 @@ KINDS: Mapping[str, str] = {
 """The kinds of hits, each with its domain."""
 
 _SETS = {
-    "document": (DocumentRef(), DocumentRef(file="lib:*")),
-    "artifact": (DocumentRef(file="artifact:*"),),
-    "cr": (DocumentRef(file="cr:*"),),
+    "document": DocumentRef(),
+    "artifact": DocumentRef(file="artifact:*"),
+    "cr": DocumentRef(file="cr:*"),
 }
-"""The sets of documents by kind of hit."""
+"""The set of documents of each kind of hit, if it has one."""
 
 AT_A_TIME = 4
 """Hits in documents per hit of another kind: at least half a page, and no kind is hidden."""
@@ -160,19 +160,21 @@ async def search(
     """
     found = SearchResult(app, extract_keywords(query), phrases_of(query), words_of(query), conditions)
     if ref is not None:
-        found.hits = _section_hits(found, "document", {ref: await app.gathered(ref)})
+        found.hits = _section_hits(found, "document", ref, await app.gathered(ref))
         return found
     searched = [kind for kind in kinds if not wanted or kind in wanted]
     # Change requests that the caller may see are not hits of kind document as well.
     crs: set[str] = set()
     with suppress(NPLError):
-        crs = {cr.absolute for cr in app.documents.find(_SETS["cr"][0])} if "cr" in kinds else crs
+        crs = {cr.absolute for cr in app.documents.find(_SETS["cr"])} if "cr" in kinds else crs
     hits: dict[str, Iterator[SearchHit]] = {}
     for kind in searched:
         seconds = conditions.seconds if kind == "document" else 1.0
-        sets = await _sets(found, _SETS.get(kind, ()), seconds)
+        sections: Iterator[SearchHit] = iter(())
+        if kind in _SETS and (gathered := await _set_of(found, _SETS[kind], seconds)) is not None:
+            left_out = crs if kind == "document" else ()
+            sections = _section_hits(found, kind, _SETS[kind], gathered, left_out)
         # Sections of artifacts that are Markdown, then artifacts by their names.
-        sections = _section_hits(found, kind, sets, crs if kind == "document" else ())
         hits[kind] = chain(sections, _row_hits(found, kind, _rows(found, kind)))
     found.hits = _mixed(hits)
     return found
@@ -197,27 +199,21 @@ def _mixed(left: dict[str, Iterator[SearchHit]]) -> Iterator[SearchHit]:
                 del left[kind]
 
 
-async def _sets(
-    found: SearchResult, refs: Iterable[DocumentRef], seconds: float
-) -> dict[DocumentRef, Gathered]:
-    """Return the readable sets of documents.
+async def _set_of(found: SearchResult, ref: DocumentRef, seconds: float) -> Gathered | None:
+    """Return a set of documents; ``None`` if it cannot be read.
 
-    :param seconds: time limit for each set that is being indexed.
+    :param seconds: time limit if it is being indexed.
     """
-    sets = {}
-    for ref in refs:
-        end_if_abandoned()
-        try:
-            gathered = await limit_wait(found.app.gathered(ref), time.monotonic(), seconds)
-        except (NotFoundError, OutsideRootError):
-            pass  # the caller sees no documents of this set
-        except NotIndexedError as error:
-            found.missing += error.files
-        except NPLError as error:
-            found.not_searched.append(f"{ref.file or 'documents'}: {error.message}")
-        else:
-            sets[ref] = gathered
-    return sets
+    end_if_abandoned()
+    try:
+        return await limit_wait(found.app.gathered(ref), time.monotonic(), seconds)
+    except (NotFoundError, OutsideRootError):
+        pass  # the caller sees no documents of this set
+    except NotIndexedError as error:
+        found.missing += error.files
+    except NPLError as error:
+        found.not_searched.append(f"{ref.file or 'documents'}: {error.message}")
+    return None
 
 
 class _Section(NamedTuple):
@@ -274,58 +270,56 @@ class _Section(NamedTuple):
 def _section_hits(
     found: SearchResult,
     kind: str,
-    sets: Mapping[DocumentRef, Gathered],
+    ref: DocumentRef,
+    gathered: Gathered,
     left_out: Collection[str] = (),
 ) -> Iterator[SearchHit]:
-    """Return the matching sections of sets of documents, best first.
+    """Return the matching sections of a set of documents, best first.
 
     Sections with a quoted phrase come first; sections without any word as spelt come last.
 
     :param left_out: paths of excluded documents.
     """
-    best: list[tuple[int, _Section]] = []
     together = tuple(map(_terms, found.phrases))
     spelt = pattern_of([word.shown for word in found.keywords.written])
     names = all(word.identifier for word in found.keywords.written)
-    for ref, gathered in sets.items():
-        end_if_abandoned()
-        found.missing += gathered.missing
-        if bad := gathered.unreadable:
-            found.not_searched.append(f"{len(bad):,} of {ref.file or 'the documents'}, such as {bad[0]}")
-        limit = len(gathered.collection) + 1 if found.phrases else LIMIT
-        ranking = rank(
-            gathered.collection,
-            Query(found.keywords, together=together),
-            weights=found.app.settings.weights,
-            score_cutoff=0 if found.phrases else SCORE_CUTOFF,
-            limit=limit,
-        )
-        documents = _document_set(gathered, ranking.coverage)
-        sections = [_Section(documents, hit.document, hit.section, hit.score.total) for hit in ranking.hits]
-        holders = {phrase: _holders(phrase, sections, ranking.coverage) for phrase in found.phrases}
-        absent = nowhere(documents, ranking.coverage)
-        unheld = {f'"{cut_word(phrase)}"': () for phrase, some in holders.items() if not any(some)}
-        found.lacks(absent | unheld)
-        kept = [
-            (sum(some[number] for some in holders.values()), section)
-            for number, section in enumerate(sections)
-            if gathered.founds[section.document].absolute not in left_out
-            # A document without text before its first heading is found by its sections.
-            and (section.section or gathered.collection.size_of(section.document, 0))
-            # If the question has only identifiers, a match of their parts alone does not count.
-            and (not names or ranking.hits[number].score.content)
-            and section.meets(found.conditions)
-        ]
-        if not any(map(any, holders.values())) and evidence(ranking.coverage).verdict == "absent":
-            # A section with a word or two of such a question is a chance match, if another word is nowhere.
-            few = kept[:MORE_POINTERS]
-            kept = [pair for pair in few if pair[1].spells(spelt)] or ([] if absent or unheld else few)
-        elif len(sections) >= limit:
-            found.capped.append(kind)
-        found.count(kind, len(kept))
-        best += kept
-    best.sort(key=lambda pair: (-pair[0], -pair[1].score))
-    return _exact_first([section for _, section in best], kind, spelt, found.words)
+    end_if_abandoned()
+    found.missing += gathered.missing
+    if bad := gathered.unreadable:
+        found.not_searched.append(f"{len(bad):,} of {ref.file or 'the documents'}, such as {bad[0]}")
+    limit = len(gathered.collection) + 1 if found.phrases else LIMIT
+    ranking = rank(
+        gathered.collection,
+        Query(found.keywords, together=together),
+        weights=found.app.settings.weights,
+        score_cutoff=0 if found.phrases else SCORE_CUTOFF,
+        limit=limit,
+    )
+    documents = _document_set(gathered, ranking.coverage)
+    sections = [_Section(documents, hit.document, hit.section, hit.score.total) for hit in ranking.hits]
+    holders = {phrase: _holders(phrase, sections, ranking.coverage) for phrase in found.phrases}
+    absent = nowhere(documents, ranking.coverage)
+    unheld = {f'"{cut_word(phrase)}"': () for phrase, some in holders.items() if not any(some)}
+    found.lacks(absent | unheld)
+    kept = [
+        (sum(some[number] for some in holders.values()), section)
+        for number, section in enumerate(sections)
+        if gathered.founds[section.document].absolute not in left_out
+        # A document without text before its first heading is found by its sections.
+        and (section.section or gathered.collection.size_of(section.document, 0))
+        # If the question has only identifiers, a match of their parts alone does not count.
+        and (not names or ranking.hits[number].score.content)
+        and section.meets(found.conditions)
+    ]
+    if not any(map(any, holders.values())) and evidence(ranking.coverage).verdict == "absent":
+        # A section with a word or two of such a question is a chance match, if another word is nowhere.
+        few = kept[:MORE_POINTERS]
+        kept = [pair for pair in few if pair[1].spells(spelt)] or ([] if absent or unheld else few)
+    elif len(sections) >= limit:
+        found.capped.append(kind)
+    found.count(kind, len(kept))
+    kept.sort(key=lambda pair: (-pair[0], -pair[1].score))
+    return _exact_first([section for _, section in kept], kind, spelt, found.words)
 
 
 def _document_set(gathered: Gathered, coverage: Coverage) -> DocumentSet:

@@ -24,6 +24,7 @@ from npl_index.selectors.writing import narrowed, qualified, steps_of
 from npl_index.tokens.sections import trimmed_text
 from npl_mcp.app.app import App
 from npl_mcp.app.file_view import lies_in, npl_folders, real_paths
+from npl_mcp.app.removed import refuse_removed
 from npl_mcp.documents.editor import MAX_SECTION_TEXT, Expected, SectionEdit, bytes_of
 from npl_mcp.documents.folders import SharedFolder, is_hidden
 from npl_mcp.stores.base import checks
@@ -38,7 +39,6 @@ _HOW_TO_WRITE = "start the server with --write, NPL_WRITE=1, or write = true in 
 _ELSEWHERE: Mapping[str, str] = {
     "cr": "manage_cr_sections changes change requests, create_cr makes them",
     "artifact": "artifact_add_revision changes artifacts, artifact_create makes them",
-    "lib": "change the files of the library, and push them: npl-mcp library push",
 }
 
 
@@ -194,6 +194,7 @@ class Target:
         Links to folders are followed, as in reading, while they stay below the root.
         """
         clean = os.path.normpath(DocumentRef(file=file).file or "")
+        refuse_removed(clean)
         _check_scheme(clean.partition(":")[0], file)
         refuse_questions(clean, file)
         if not has_suffix(clean, MARKDOWN_SUFFIXES):
@@ -303,7 +304,7 @@ def _single_section(selector: Selector, operation: str) -> Selector:
 
 
 def _check_scheme(scheme: str, label: str) -> None:
-    """Check that a scheme is not that of change requests, artifacts or libraries.
+    """Check that a scheme is not that of change requests or artifacts.
 
     :raises NotAllowedError: the documents need another tool, which the hint names.
     """

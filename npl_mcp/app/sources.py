@@ -1,4 +1,4 @@
-"""Sources of documents: files below the search roots, libraries, artifacts, change requests.
+"""Sources of documents: files below the search roots, artifacts, change requests.
 
 A name such as ``artifact:12`` has a scheme. The source of each scheme has the interface of the library of
 files, so all documents are treated alike.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import threading
-from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -30,14 +29,12 @@ from npl_index.library.lazy import LazySequence
 from npl_index.library.listing import Listed
 from npl_index.library.references import MARKDOWN_SUFFIXES, has_suffix
 from npl_index.library.roots import refuse_questions
+from npl_mcp.app.removed import refuse_removed
 from npl_mcp.stores.artifact.artifacts import content, require_revision
 from npl_mcp.stores.artifact.contents import many
 from npl_mcp.stores.base.database import Row
 from npl_mcp.stores.base.errors import RESTORE
 from npl_mcp.stores.data_folder import Stores
-
-REMOVED = {"skill": "give the path of the SKILL.md"}
-"""Schemes of earlier versions, each with what to write instead."""
 
 
 class DocumentSource(Protocol):
@@ -97,11 +94,12 @@ class Sources:
 
         A name without a scheme denotes a file, else a change request, else an artifact's file.
         """
-        if name.partition(":")[0] in {*self._schemes, *REMOVED}:
+        source = self._source_of(name)
+        if source is not self._files:
             with suppress(NPLError):
-                return self._source_of(name).find(DocumentRef(file=name))
+                return source.find(DocumentRef(file=name))
             return ()
-        every = (candidate.find_called(name) for candidate in (self._files, *self._schemes.values()))
+        every = (candidate.find_called(name) for candidate in (source, *self._schemes.values()))
         return next(filter(None, every), ())
 
     def is_set(self, ref: DocumentRef) -> bool:
@@ -167,10 +165,9 @@ class Sources:
 
         :raises DocumentNotFoundError: its scheme was removed.
         """
-        scheme = (name or "").partition(":")[0]
-        if scheme in REMOVED:
-            raise DocumentNotFoundError(f"{scheme}: addresses are no longer served", hint=REMOVED[scheme])
-        return self._schemes.get(scheme, self._files)
+        refuse_removed(name)
+        scheme, colon, _ = (name or "").partition(":")
+        return self._schemes.get(scheme, self._files) if colon else self._files
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,71 +194,16 @@ class LoadedDocuments:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredFound(Found):
-    """A document of the database.
-
-    :param filed: path or name of its file; selectors call it by that name.
-    :param digest: digest of its content.
-    :param state: fingerprint, unique for both.
-    """
-
-    filed: str = field(kw_only=True)
-    digest: str = field(kw_only=True)
-    state: Fingerprint = field(kw_only=True, compare=False)
-
-    def document(self, data: bytes, digest: str) -> Document:
-        """Return the document with a content."""
-        return Document(
-            name=PurePosixPath(self.filed).stem,
-            path=self.path,
-            root=self.root.label,
-            fingerprint=self.state,
-            data=data,
-            digest=digest,
-            npl=False,
-            filed=self.filed,
-        )
-
-
-class StoredDocuments(DocumentSource):
-    """Documents of the database. Other processes receive their texts, so they need no database."""
-
-    def stat(self, found: Found) -> Fingerprint:
-        """Return the state in which a document was found."""
-        return stored(found).state
-
-    def apart(self) -> StoredDocuments:
-        """Return this object."""
-        return self
-
-    def sent(self, founds: Sequence[Found]) -> LoadedDocuments:
-        """Return a reader of documents for another process."""
-        every, texts = list(map(stored, founds)), self.texts(founds)
-        present = [found for found in every if found.digest in texts]
-        return LoadedDocuments({one.path: one.document(texts[one.digest], one.digest) for one in present})
-
-    @abstractmethod
-    def texts(self, founds: Sequence[Found]) -> Mapping[str, bytes]:
-        """Return the contents of documents by digest, from one query; damaged ones are missing."""
-
-
-def stored(found: Found) -> StoredFound:
-    """Return a document of the database as such."""
-    assert isinstance(found, StoredFound)
-    return found
-
-
-@dataclass(frozen=True, slots=True)
-class FoundRevision(StoredFound):
+class FoundRevision(Found):
     """A revision of an artifact.
 
-    Its state comes from its row, since a revision never changes; but after a restored backup, a number may
-    denote another revision.
-
     :param row: artifact_id, revision_num, filename, size and digest.
+    :param state: fingerprint of the row: a revision never changes, but after a restored backup, a number may
+        denote another one.
     """
 
     row: Row = field(kw_only=True, compare=False)
+    state: Fingerprint = field(kw_only=True)
 
     @classmethod
     def of(cls, row: Row) -> FoundRevision:
@@ -269,14 +211,27 @@ class FoundRevision(StoredFound):
         name = f"{ArtifactDocuments.SCHEME}:{row['artifact_id']}@{row['revision_num']}"
         content = blake2b(f"{row['digest']} {row['filename']}".encode(), digest_size=7)
         state = Fingerprint(name, 0, row["size"], int.from_bytes(content.digest(), "big"))
-        named = {"filed": row["filename"], "digest": row["digest"], "state": state}
-        return cls(_ARTIFACTS, name, _ARTIFACTS.label, row=row, **named)
+        return cls(_ARTIFACTS, name, _ARTIFACTS.label, row=row, state=state)
+
+    def document(self, data: bytes, digest: str) -> Document:
+        """Return the document with a content; selectors call it by its file name."""
+        return Document(
+            name=PurePosixPath(self.row["filename"]).stem,
+            path=self.path,
+            root=self.root.label,
+            fingerprint=self.state,
+            data=data,
+            digest=digest,
+            npl=False,
+            filed=self.row["filename"],
+        )
 
 
-class ArtifactDocuments(StoredDocuments):
+class ArtifactDocuments(DocumentSource):
     """Artifacts as documents: ``artifact:12`` is the current revision of one, ``artifact:12@0`` its first.
 
-    ``artifact:*`` is the current revision of each Markdown artifact.
+    ``artifact:*`` is the current revision of each Markdown artifact. Other processes receive their texts, so
+    they need no database.
 
     :param stores: stores of the artifacts.
     :param max_files: maximum number of documents of one name.
@@ -311,7 +266,7 @@ class ArtifactDocuments(StoredDocuments):
         artifact, number = _parse_name(ref.file or "")
         with self._stores.database.read() as tx:
             found = FoundRevision.of(require_revision(tx, artifact, number))
-        refuse_questions(found.filed, ref.file or "")
+        refuse_questions(found.row["filename"], ref.file or "")
         return (found,)
 
     def is_set(self, ref: DocumentRef) -> bool:
@@ -335,18 +290,31 @@ class ArtifactDocuments(StoredDocuments):
         """Return the artifact's name without its revision."""
         return (found.path.partition("@")[0],)
 
-    def texts(self, founds: Sequence[Found]) -> Mapping[str, bytes]:
-        """Return the contents of revisions by digest."""
-        with self._stores.database.read() as tx:
-            return many(tx, [_revision(found).row for found in founds])
+    def stat(self, found: Found) -> Fingerprint:
+        """Return the state in which a revision was found."""
+        return _revision(found).state
 
     def read(self, found: Found) -> Document:
-        """Read a revision; selectors call it by its file name.
+        """Read a revision.
 
         :raises StorageError: its file cannot be read.
         """
         row, data = self._stores.database.reading(content, *_parse_name(found.path))
-        return stored(found).document(data, row["digest"])
+        return _revision(found).document(data, row["digest"])
+
+    def apart(self) -> ArtifactDocuments:
+        """Return this object."""
+        return self
+
+    def sent(self, founds: Sequence[Found]) -> LoadedDocuments:
+        """Return a reader of revisions for another process; it lacks damaged ones."""
+        every = list(map(_revision, founds))
+        with self._stores.database.read() as tx:
+            texts = many(tx, [revision.row for revision in every])
+        present = [(revision, digest) for revision in every if (digest := revision.row["digest"]) in texts]
+        return LoadedDocuments(
+            {revision.path: revision.document(texts[digest], digest) for revision, digest in present}
+        )
 
 
 class CurrentRevisions:

@@ -20,7 +20,6 @@ from npl_index.tokens.estimated import estimator
 from npl_index.tokens.exact import best_counter
 from npl_index.tokens.sections import KnownCounts
 from npl_mcp.app.document_sets import DocumentSets
-from npl_mcp.app.library_documents import Listings
 from npl_mcp.app.reading import Readers
 from npl_mcp.app.sources import CurrentRevisions
 from npl_mcp.config.settings import Settings
@@ -43,7 +42,7 @@ class SharedState:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.stores = Stores(settings.data_folder, settings.database_url)
-        self.listings, self.revisions = Listings(), CurrentRevisions()
+        self.revisions = CurrentRevisions()
         self.references = cached(
             LRUCache(_MAX_LINKS, lambda found: min(1 + len(found), _MAX_LINKS)),
             key=lambda parsed: (parsed.document.digest, parsed.tree.dialect),

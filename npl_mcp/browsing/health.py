@@ -20,7 +20,7 @@ from npl_index.tokens.sections import TokenCounts
 from npl_mcp.app.app import App
 from npl_mcp.app.waiting import limit_wait
 from npl_mcp.browsing.places import HURRY, title_of
-from npl_mcp.browsing.relations import INDEX_FILES, Relations, around, below
+from npl_mcp.browsing.relations import INDEX_FILES, Relations, around
 from npl_mcp.browsing.tables import arranged
 from npl_mcp.stores.access import Sight
 
@@ -210,7 +210,7 @@ class _Checks:
         linked: set[int | None] = set()
         for number in self._relations.documents:
             linked |= {target for _, _, target in self._relations.links(number)} - {number}
-        names = ((number, below(self._relations.gathered.founds[number])) for number in part)
+        names = ((number, self._relations.gathered.founds[number].path) for number in part)
         pages = [number for number, name in names if name.rpartition("/")[2] not in INDEX_FILES]
         if not linked.isdisjoint(pages):
             for number in pages:

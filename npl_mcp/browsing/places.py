@@ -1,10 +1,9 @@
-"""Browsing of documents by people: roots, libraries, folders and files, with their sizes."""
+"""Browsing of documents by people: roots, folders and files, with their sizes."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from npl_index.errors import NPLError
@@ -15,7 +14,7 @@ from npl_index.markdown.traits import FLAGS, Traits
 from npl_mcp.app.app import App, Gathered
 from npl_mcp.app.document_sets import NotIndexedError
 from npl_mcp.app.waiting import limit_wait
-from npl_mcp.browsing.relations import below, folder_name
+from npl_mcp.browsing.relations import folder_name
 
 MAX_MEASURED = 5_000
 """Files whose tokens are added up in one call: about half a second."""
@@ -57,7 +56,7 @@ class Measure:
 class FolderEntry:
     """An entry of a folder.
 
-    :param kind: ``root``, ``library``, ``folder`` or ``file``.
+    :param kind: ``root``, ``folder`` or ``file``.
     :param name: name for people.
     :param address: value of ``file`` for the entry.
     :param files: number of files.
@@ -115,27 +114,24 @@ def joined(kind: str, name: str, address: str, parts: Sequence[Measure]) -> Fold
     )
 
 
-def places_of(app: App) -> Iterator[tuple[str, str, str]]:
-    """Yield kind, name and address of the roots that contain Markdown, and of all libraries.
+def roots_of(app: App) -> Iterator[Crumb]:
+    """Yield the roots that contain Markdown.
 
     A working directory that is not an explicit root may be a whole home; it is omitted.
     """
     searched = {real_path(root.path) for root in app.library.searched}
     for root in app.library.roots:
         if (root.npl or root.path in searched) and app.library.holds_any(root):
-            yield "root", root.label, f"{root.label}:"
-    with suppress(NPLError):  # an empty root
-        for name in dict.fromkeys(found.root.path for found in app.documents.find(DocumentRef(file="lib:*"))):
-            yield "library", name.partition(":")[2], name
+            yield Crumb(root.label, f"{root.label}:")
 
 
 async def tops(app: App) -> AsyncIterator[FolderEntry]:
-    """Yield the roots with Markdown, and all libraries."""
-    for kind, name, address in places_of(app):
+    """Yield the roots with Markdown."""
+    for root in roots_of(app):
         try:
-            gathered = await limit_wait(app.gathered(DocumentRef(file=address)), time.monotonic(), HURRY)
+            gathered = await limit_wait(app.gathered(DocumentRef(file=root.address)), time.monotonic(), HURRY)
         except NotIndexedError as error:
-            yield replace(joined(kind, name, address, ()), tokens=None, missing=error.files)
+            yield replace(joined("root", root.name, root.address, ()), tokens=None, missing=error.files)
             continue
         except NPLError:  # the root has no Markdown
             continue
@@ -143,7 +139,7 @@ async def tops(app: App) -> AsyncIterator[FolderEntry]:
         async def parts(gathered: Gathered = gathered) -> Sequence[Measure]:
             return measured(app, gathered)
 
-        entry = joined(kind, name, address, await app.unchanging(parts))
+        entry = joined("root", root.name, root.address, await app.unchanging(parts))
         yield replace(entry, missing=gathered.missing or None)
 
 
@@ -154,7 +150,7 @@ def place(file: str, founds: Sequence[Found]) -> tuple[Found, str]:
     """
     wanted = file.rstrip("/")
     for found in founds:
-        path = below(found)
+        path = found.path
         for lead in (f"{found.root.label}:", f"{found.root.path}/", ""):
             if wanted.startswith(lead):
                 own = wanted[len(lead) :].strip("/")
@@ -167,7 +163,7 @@ def above(file: str, founds: Sequence[Found]) -> tuple[Crumb, ...]:
     """Return the breadcrumb from the root to a folder or file, inclusive."""
     found, path = place(file, founds)
     if len(founds) == 1 and path and not file.endswith("/"):
-        path = below(found) if below(found).endswith(path) else path
+        path = found.path if found.path.endswith(path) else path
     crumbs = [Crumb(found.root.label, folder_name(found, ""))]
     parts = path.split("/") if path else []
     for at, part in enumerate(parts, 1):
@@ -185,7 +181,7 @@ def entries(file: str, gathered: Gathered, files: Sequence[Measure]) -> Iterator
     folders: dict[str, list[Measure]] = {}
     single: list[FolderEntry] = []
     for found, name, measure in zip(gathered.founds, gathered.files, files, strict=True):
-        own = below(found)
+        own = found.path
         inside = found.root == top.root and own.startswith(lead)
         first, _, deeper = own[len(lead) :].partition("/") if inside else (name, "", "")
         if deeper:

@@ -24,12 +24,7 @@ INDEX_FILES = ("README.md", "readme.md", "index.md", "INDEX.md")
 
 def place_of(found: Found) -> str:
     """Return the location of a document, from which its relative links are resolved."""
-    return f"{found.root.path}/{below(found)}"
-
-
-def below(found: Found) -> str:
-    """Return the path of a document below its root."""
-    return found.path.removeprefix(f"{found.root.path}/")
+    return f"{found.root.path}/{found.path}"
 
 
 def folder_name(found: Found, path: str) -> str:
@@ -37,9 +32,6 @@ def folder_name(found: Found, path: str) -> str:
 
     :param path: path below the root; empty for the root.
     """
-    root = found.root.path
-    if found.path.startswith(f"{root}/"):  # a library
-        return f"{root}/{path}" if path else root
     return f"{found.root.label}:{path}"
 
 
@@ -98,7 +90,7 @@ class Relations:
             return place_of(found)
         if root.endswith(":"):
             return None
-        start = "" if path.startswith("/") else posixpath.dirname(below(found))
+        start = "" if path.startswith("/") else posixpath.dirname(found.path)
         return posixpath.normpath(f"{root}/{start}/{path.lstrip('/')}")
 
     def target(self, place: str) -> int | None:

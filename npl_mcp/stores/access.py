@@ -32,20 +32,14 @@ class Sight:
 
     :param domains: domains of tools and of data.
     :param roots: absolute paths of folders with files.
-    :param libraries: names of libraries.
     """
 
     domains: frozenset[str] | None = None
     roots: tuple[str, ...] | None = None
-    libraries: tuple[str, ...] | None = None
 
     def has_domain(self, domain: str | None) -> bool:
         """Return whether a domain is visible; ``None`` always is."""
         return domain is None or self.domains is None or domain in self.domains
-
-    def has_library(self, name: str) -> bool:
-        """Return whether a library is visible."""
-        return self.libraries is None or name in self.libraries
 
 
 EVERYTHING = Sight()
@@ -58,7 +52,6 @@ class Identity:
     :param name: name of the caller in all its actions.
     :param sight: visible data.
     :param read_only: whether the caller may only read.
-    :param pushes: names of the libraries that the caller may push.
     :param expires_at: end of the token, UTC, ISO 8601.
     :param ends: end of the token by the monotonic clock of this process, in seconds.
     """
@@ -68,7 +61,6 @@ class Identity:
     read_only: bool = False
     expires_at: str | None = None
     ends: float | None = field(default=None, compare=False)
-    pushes: tuple[str, ...] = ()
 
     def is_valid(self) -> bool:
         """Return whether the token has not expired yet."""
@@ -82,11 +74,13 @@ class TokenEntry:
     :param identity: identity of its owner.
     :param created_at: time of its creation, UTC, ISO 8601.
     :param revoked_at: time of its revocation, UTC, ISO 8601.
+    :param libraries: libraries that the token was limited to in an earlier version; ``None`` without a limit.
     """
 
     identity: Identity
     created_at: str
     revoked_at: str | None
+    libraries: tuple[str, ...] | None
 
     @property
     def state(self) -> str:
@@ -115,14 +109,12 @@ class AccessStore:
         *,
         read_only: bool = False,
         lifetime: timedelta | None = None,
-        pushes: Sequence[str] = (),
     ) -> str:
         """Create a token and return it; it is never shown again.
 
         A name whose token was revoked or has expired gets a new token.
 
         :param lifetime: its validity; ``None`` for a token without an end.
-        :param pushes: see :class:`Identity`.
         :raises InvalidRequestError: the name is not valid.
         :raises AlreadyExistsError: the name has a valid token, or differs from such a name only in case.
         """
@@ -134,8 +126,6 @@ class AccessStore:
             "domains": _written(None if sight.domains is None else sorted(sight.domains)),
             "read_only": int(read_only),
             "roots": _written(sight.roots),
-            "libraries": _written(sight.libraries),
-            "pushes": _written(pushes),
         }
         with self._database.write() as tx:
             # Mentions ignore the case of names.
@@ -183,7 +173,7 @@ class AccessStore:
 
 
 _SELECT = """
-SELECT name, digest, domains, read_only, roots, libraries, pushes, created_at, expires_at, revoked_at
+SELECT name, digest, domains, read_only, roots, libraries, created_at, expires_at, revoked_at
 FROM access_token
 """
 
@@ -197,13 +187,15 @@ def _entry(row: Row, moment: str) -> TokenEntry:
         text = row[column]
         return None if text is None else tuple(json_of(text, f"a row of access_token, column {column}"))
 
-    domains = values("domains")
-    sight = Sight(None if domains is None else frozenset(domains), values("roots"), values("libraries"))
+    domains, roots, libraries = values("domains"), values("roots"), values("libraries")
+    if libraries is not None and roots is None:
+        roots = ()  # libraries were all that the token was for, so it sees no documents without them
+    sight = Sight(None if domains is None else frozenset(domains), roots)
     expires_at, ends = row["expires_at"], None
     if expires_at is not None:
         try:
             ends = time.monotonic() + (moment_of(expires_at) - moment_of(moment)).total_seconds()
         except ValueError:
             raise damaged("a row of access_token, column expires_at, holds no time") from None
-    identity = Identity(row["name"], sight, bool(row["read_only"]), expires_at, ends, values("pushes") or ())
-    return TokenEntry(identity, row["created_at"], row["revoked_at"])
+    identity = Identity(row["name"], sight, bool(row["read_only"]), expires_at, ends)
+    return TokenEntry(identity, row["created_at"], row["revoked_at"], libraries)

@@ -24,7 +24,7 @@ def check_rows(database: Database) -> Iterator[str]:
     for found in database.engine.rows(database.read):
         if found.problem is not None:
             yield found.problem
-        elif found.table == "content":
+        elif found.table in _HOLDERS:
             yield from _changed(database, found)
         else:
             yield from _unreadable(found)
@@ -35,9 +35,8 @@ def _changed(database: Database, found: TableRow) -> Iterator[str]:
     digest = found.row["digest"]
     if digest_of(found.row["data"]) != digest:
         with database.read() as tx:
-            for row in tx.all("SELECT artifact_id, revision_num FROM revision WHERE digest = :d", d=digest):
-                which = f"revision {row['revision_num']} of artifact {row['artifact_id']}"
-                yield f"the content of {which} is not the one that was stored"
+            for row in tx.all(_HOLDERS[found.table], digest=digest):
+                yield f"the content of {row['holder']} is not the one that was stored"
 
 
 def _unreadable(found: TableRow) -> Iterator[str]:
@@ -80,7 +79,22 @@ _READERS: Mapping[tuple[str, str], Callable[[Any], bool]] = {
     ("revision", "filename"): lambda value: check_filename(value) == value,
 }
 
+_HOLDERS = {
+    "content": """
+        SELECT 'revision ' || revision_num || ' of artifact ' || artifact_id AS holder FROM revision
+        WHERE digest = :digest""",
+    "library_content": """
+        SELECT DISTINCT path || ' of library ' || name AS holder
+        FROM library_file JOIN library ON library_id = library.id WHERE digest = :digest""",
+}
+"""What has a content, by the table of contents."""
+
 _AGENT = "session_number || ' ' || agent_id"
+_LIBRARY = "library_revision.library_id || ' ' || number"
+_FILES = (
+    "library_revision JOIN library_file ON library_file.library_id = library_revision.library_id"
+    " AND number BETWEEN first_revision AND last_revision"
+)
 
 _COUNTERS = (
     ("events of room", "room", "id", "event_count", "event", "room_id"),
@@ -99,6 +113,7 @@ _COUNTERS = (
     ("entries of agent", "worklog_agent", _AGENT, "entry_count", "worklog_entry", _AGENT),
     ("notifications of", "mailbox", "persona", "total", "notification", "persona"),
     ("unread ones of", "mailbox", "persona", "unread", "notification WHERE read_at IS NULL", "persona"),
+    ("files of library and revision", "library_revision", _LIBRARY, "files", _FILES, _LIBRARY),
 )
 """Stored numbers of rows, on which lists rely: meaning, table, key, column, counted rows, and the column of
 those with the key."""

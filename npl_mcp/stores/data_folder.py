@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from contextlib import suppress
 from pathlib import Path
 
@@ -10,8 +11,10 @@ from npl_mcp.stores.base.folder import ARTIFACT_FOLDER, private_folder
 from npl_mcp.stores.base.opening import database_of
 from npl_mcp.stores.calls import CallStore
 from npl_mcp.stores.changes import Changes
-from npl_mcp.stores.library.libraries import LibraryStore
+from npl_mcp.stores.libraries import NOTICE, has_libraries
 from npl_mcp.stores.searching import SearchStore
+
+logger = logging.getLogger(__name__)
 
 
 class Stores:
@@ -31,7 +34,6 @@ class Stores:
         # each connection costs it memory.
         self._unchecked = database_of(folder, None, check=False) if address is None else self.database
         self.access = AccessStore(self._unchecked)
-        self.library = LibraryStore(self.database)
         self.searching = SearchStore(self.database)
         self.calls = CallStore(self.database)
 
@@ -44,7 +46,9 @@ class Stores:
             if self.folder.is_dir():
                 private_folder(self.folder)
         if self.database.is_made():
-            self.database.open()
+            with self.database.read() as tx:
+                if has_libraries(tx):
+                    logger.warning(NOTICE)
 
     def answers(self) -> bool:
         """Return whether the database responds, or has not been created yet.

@@ -1,7 +1,7 @@
 """The log of calls, for its page; agents do not see these tools.
 
 A token for some domains shows only calls of their tools. Because calls name files, a token for some folders
-or libraries shows only the caller's own calls.
+shows only the caller's own calls.
 """
 
 from __future__ import annotations
@@ -81,8 +81,7 @@ def _visible(
     :param chosen: kind of the calls.
     """
     caller, sight = identity(), app.sight
-    limited = sight.roots is not None or sight.libraries is not None
-    owner = caller.name if caller is not None and limited else None
+    owner = caller.name if caller is not None and sight.roots is not None else None
     return CallFilter(sight.domains, tool, owner, who, chosen)
 
 

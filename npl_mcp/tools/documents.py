@@ -39,7 +39,7 @@ MAX_OUTLINE = 1_000
 MAX_TEXT = 60_000
 """Characters of the sections in one answer, unless the first one is longer."""
 
-File = Annotated[str | None, "A Markdown file, a folder or a library; default: all roots"]
+File = Annotated[str | None, "A Markdown file or a folder; default: all roots"]
 Offset = Annotated[int, Ge(0), "Rows to skip"]
 Limit = Annotated[int, Ge(1), "Maximum number of rows"]
 Sort = Annotated[str, "A column, with - before it for the reverse order"]
@@ -51,9 +51,9 @@ COLUMNS = ("name", "title", "files", "sections", "tokens")
 
 @dataclass(frozen=True, slots=True)
 class FolderView:
-    """A folder, or all roots and libraries.
+    """A folder, or all roots.
 
-    :param name: name for people; empty for all roots and libraries.
+    :param name: name for people; empty for all roots.
     :param address: value of ``file`` for this folder.
     :param crumbs: folders above it.
     :param items: a page of its entries: folders, then files.
@@ -173,7 +173,7 @@ class FileView:
 class Look:
     """A folder or a file.
 
-    :param folder: the folder, or all roots and libraries.
+    :param folder: the folder, or all roots.
     :param file: the file.
     """
 
@@ -206,7 +206,7 @@ async def documents_look(
     ) -> FolderView:
         """Return a folder with a page of its entries.
 
-        :param crumbs: folders above it and the folder itself; empty for all roots and libraries.
+        :param crumbs: folders above it and the folder itself; empty for all roots.
         """
         tokens = [entry.tokens for entry in every]
         kept = arranged(every, COLUMNS, sort, filter)

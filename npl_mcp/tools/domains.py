@@ -24,7 +24,6 @@ UNLISTED: Mapping[str, str | None] = {
     "survey": "npl",
     "audit": "npl",
     "documents": "npl",
-    "library": "npl",
     "calls": None,
 }
 """Further modules, of tools for command lines and pages and of tools that a setting lists, each with its

@@ -44,7 +44,7 @@ _MAX_LEVEL = 3
 
 File = Annotated[
     str | None,
-    "Markdown files, folders, globs, items, artifact:12, cr:KEY-1, lib:docs; default: the roots",
+    "Markdown files, folders, globs, items, artifact:12, cr:KEY-1; default: the roots",
     CommaList,
 ]
 Kind = Annotated[str | None, "component, meta, style, agent, spec, prompt, persona, prd, story or workflow"]

@@ -20,7 +20,7 @@ from npl_mcp.app.queries import MAX_WAIT, QueryConditions, words_of
 from npl_mcp.app.searching import KINDS, SearchHit, newest, snippet
 from npl_mcp.app.searching import search as find
 from npl_mcp.app.waiting import waits
-from npl_mcp.browsing.places import Crumb, places_of
+from npl_mcp.browsing.places import Crumb, roots_of
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.paging import Slice
 from npl_mcp.tools.contract.changed import report_changes
@@ -80,7 +80,7 @@ class Newest:
     """The newest records.
 
     :param items: newest records of each kind, newest first.
-    :param places: roots and libraries.
+    :param places: roots.
     """
 
     items: tuple[SearchHit, ...]
@@ -220,8 +220,8 @@ def search_newest(
     :raises DatabaseError: the database cannot be used.
     """
     kinds = visible_kinds(app)
-    places = (Crumb(name, address) for _, name, address in places_of(app))
-    return Newest(tuple(newest(app, kinds, limit)), tuple(places) if "document" in kinds else ())
+    places = tuple(roots_of(app)) if "document" in kinds else ()
+    return Newest(tuple(newest(app, kinds, limit)), places)
 
 
 TOOLS = (

@@ -18,6 +18,7 @@ from npl_mcp.cli.terminal.arguments import JSON, Commands, argument
 from npl_mcp.cli.terminal.display import CommandResult, counted
 from npl_mcp.config.kinds import filled, path
 from npl_mcp.config.settings import Settings
+from npl_mcp.stores import libraries
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.copying import copy_stores
 from npl_mcp.stores.data_folder import Stores
@@ -125,6 +126,15 @@ def _import(_: argparse.Namespace, settings: Settings) -> CommandResult:
     text = f"{done.sessions} sessions with {done.entries} entries imported"
     counts = {"lines are not entries": done.skipped_lines, "unknown keys were dropped": done.dropped_keys}
     return CommandResult("; ".join((text, *(f"{count} {what}" for what, count in counts.items() if count))))
+
+
+@COMMANDS.add("library export", argument("folder", type=path, help="target; existing files stay unchanged"))
+def _export_libraries(given: argparse.Namespace, settings: Settings) -> CommandResult:
+    """Write the libraries of earlier versions to files, each into a folder of its name."""
+    with stores_of(settings) as stores:
+        files, problems = libraries.export(stores.database, given.folder)
+    written = files - len(problems)
+    return CommandResult(f"{written:,} files of libraries are in {given.folder}", problems=problems)
 
 
 @COMMANDS.add(

@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, NoReturn
 
 from npl_index.errors import InvalidRequestError
 from npl_mcp.cli.commands.stores import stores_of
@@ -15,8 +15,7 @@ from npl_mcp.cli.terminal.arguments import JSON, Commands, argument, option, rep
 from npl_mcp.cli.terminal.display import CommandResult
 from npl_mcp.config.kinds import path, words
 from npl_mcp.config.settings import Settings
-from npl_mcp.stores.access import Identity, Sight, TokenEntry
-from npl_mcp.stores.library.names import check_library
+from npl_mcp.stores.access import Sight, TokenEntry
 from npl_mcp.tools.access import NEEDS
 from npl_mcp.tools.domains import LISTED, domains_named
 
@@ -26,6 +25,14 @@ _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 COMMANDS = Commands()
 
 
+def _refused(_: str) -> NoReturn:
+    """Refuse a removed limit: without it, the token would see more than its giver wants.
+
+    :raises ArgumentTypeError: always.
+    """
+    raise argparse.ArgumentTypeError("libraries are not served any more; limit the token by --root")
+
+
 @COMMANDS.add(
     "token add",
     argument("names", nargs="+", metavar="NAME", help="owner of a token; its calls act under this name only"),
@@ -33,16 +40,18 @@ COMMANDS = Commands()
     option("--domains", "NAMES", "see only these domains of tools", dest="sees", type=words),
     switch("--read-only", help="change nothing"),
     repeated("--root", "DIR", "see only files below this folder", dest="sees_roots", type=path),
-    repeated("--library", "NAME", "see only this library, and files below --root", dest="sees_libraries"),
-    repeated("--push", "NAME", "allow pushes to this library", dest="pushes"),
+    option("--library", "NAME", argparse.SUPPRESS, type=_refused),
+    option("--push", "NAME", argparse.SUPPRESS, type=_refused),
     option("--expires", "TIME", "lifetime, e.g. 12h, 30d or 8w; by default unlimited"),
 )
 def _add_token(given: argparse.Namespace, settings: Settings) -> CommandResult:
     """Create a token for each name and print it, once."""
     sight, lifetime = _sight(given), _lifetime(given.expires)
-    details = {"read_only": given.read_only, "lifetime": lifetime, "pushes": _pushes(given)}
     with stores_of(settings) as stores:
-        made = {name: stores.access.add(name, sight, **details) for name in given.names}
+        made = {
+            name: stores.access.add(name, sight, read_only=given.read_only, lifetime=lifetime)
+            for name in given.names
+        }
     lines = made.values() if len(made) == 1 else (f"{name} {token}" for name, token in made.items())
     return CommandResult("\n".join(lines))
 
@@ -64,23 +73,16 @@ def _revoke_token(given: argparse.Namespace, settings: Settings) -> CommandResul
 
 
 def _sight(given: argparse.Namespace) -> Sight:
-    """Return the permissions of a new token; a root or a library excludes all other documents."""
+    """Return the permissions of a new token; a root excludes all other documents."""
     domains = None if given.sees is None else frozenset(_domains(given.sees))
     for domain in sorted(domains or ()):
         lacking = [name for name in NEEDS.get(domain, ()) if name not in (domains or ())]
         if lacking:
             problem = f"--domains: answers of the domain {domain} contain data of {', '.join(lacking)}"
             raise InvalidRequestError(problem, hint=f"add {','.join(lacking)}")
-    roots, libraries = given.sees_roots, given.sees_libraries
-    if roots is None and libraries is None:
+    if given.sees_roots is None:
         return Sight(domains)
-    paths = tuple(os.path.abspath(root) for root in roots or ())  # noqa: PTH100 - another machine may have it
-    return Sight(domains, paths, tuple(dict.fromkeys((*map(_library, libraries or ()), *_pushes(given)))))
-
-
-def _pushes(given: argparse.Namespace) -> tuple[str, ...]:
-    """Return the libraries that the token may push, and therefore see."""
-    return tuple(map(_library, given.pushes or ()))
+    return Sight(domains, tuple(map(os.path.abspath, given.sees_roots)))  # another machine may have them
 
 
 def _domains(names: Iterable[str]) -> Iterable[str]:
@@ -88,13 +90,6 @@ def _domains(names: Iterable[str]) -> Iterable[str]:
         return domains_named(names)
     except InvalidRequestError as error:
         raise InvalidRequestError(f"--domains: {error.message}", hint=error.hint) from None
-
-
-def _library(name: str) -> str:
-    try:
-        return check_library(name)
-    except InvalidRequestError as error:
-        raise InvalidRequestError(f"--library {error.message}", hint=error.hint) from None
 
 
 def _lifetime(text: str | None) -> timedelta | None:
@@ -110,7 +105,7 @@ def _token_table(entries: Sequence[TokenEntry]) -> str:
     if not entries:
         return "there are no tokens"
     rows = [
-        (one.identity.name, one.state, one.identity.expires_at or "never", *_permissions(one.identity))
+        (one.identity.name, one.state, one.identity.expires_at or "never", *_permissions(one))
         for one in entries
     ]
     head = ("name", "state", "expires", "access", "domains", "documents")
@@ -129,18 +124,17 @@ def _token_row(entry: TokenEntry) -> dict[str, Any]:
         "read_only": identity.read_only,
         "domains": None if sight.domains is None else sorted(sight.domains),
         "roots": sight.roots,
-        "libraries": sight.libraries,
-        "pushes": identity.pushes,
+        "libraries": entry.libraries,
     }
 
 
-def _permissions(identity: Identity) -> tuple[str, str, str]:
+def _permissions(entry: TokenEntry) -> tuple[str, str, str]:
     """Return the cells for access, domains and documents."""
-    sight = identity.sight
+    sight = entry.identity.sight
     domains = "all" if sight.domains is None else ",".join(name for name in LISTED if name in sight.domains)
     documents = "all"
     if sight.roots is not None:
-        documents = ", ".join((*sight.roots, *(f"lib:{name}" for name in sight.libraries or ()))) or "none"
-    access = ["read", *(() if identity.read_only else ("write",))]
-    access += [f"push lib:{name}" for name in identity.pushes]
-    return ", ".join(access), domains, documents
+        documents = ", ".join(sight.roots) or "none"
+    if entry.libraries:
+        documents += f" (was limited to {', '.join(f'lib:{name}' for name in entry.libraries)})"
+    return "read" if entry.identity.read_only else "read, write", domains, documents

@@ -16,10 +16,6 @@ CALL_SECONDS = 600.0
 WORKLOG_TOOLS = "worklog_"
 """Prefix of the tools that need only the worklogs."""
 
-
-LIBRARY_TOOLS = "library_"
-"""Prefix of the tools that need only the libraries."""
-
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 # Only printable ASCII may reach the head of a request.

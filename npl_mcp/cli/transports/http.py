@@ -22,7 +22,6 @@ from urllib.request import getproxies, proxy_bypass
 from npl_mcp import __version__
 from npl_mcp.cli.transports.base import (
     CALL_SECONDS,
-    LIBRARY_TOOLS,
     WORKLOG_TOOLS,
     Address,
     TransportError,
@@ -81,8 +80,8 @@ class HttpTransport:
             if not self._token.isascii() or not self._token.isprintable():
                 raise TransportError("was not called: the token has characters outside printable ASCII")
             headers["Authorization"] = b"Bearer " + self._token.encode("ascii")
-        # A server on another machine uses its own folders. Libraries need none.
-        if self.local and not tool.startswith(LIBRARY_TOOLS):
+        # A server on another machine uses its own folders.
+        if self.local:
             project = self._project if tool.startswith(WORKLOG_TOOLS) else None
             headers["NPL-Cwd"] = _folder_header(project or Path.cwd())
         # ASCII with escapes: a lone surrogate arrives unchanged and is refused, as in this process.

@@ -38,7 +38,7 @@ _LOOKED_THROUGH = 10_000
 """Maximum entries of a root that are scanned, about twenty milliseconds: completion runs while a user types.
 """
 
-_ARTIFACT, _KEY, _LIBRARY = "artifact:", "cr:", "lib:"
+_ARTIFACT, _KEY = "artifact:", "cr:"
 
 Given = Mapping[str, str]
 """Values of the other arguments, by name."""
@@ -87,7 +87,7 @@ def _values(app: App, source: Source, typed: str, given: Given) -> Completion:
 
 def _files(app: App, typed: str, given: Given) -> Iterator[str]:
     """Yield names of documents: of the typed scheme, else files of the user's roots, and items."""
-    for scheme, source in ((_KEY, _requests), (_ARTIFACT, _artifacts), (_LIBRARY, _libraries)):
+    for scheme, source in ((_KEY, _requests), (_ARTIFACT, _artifacts)):
         if typed.startswith(scheme):
             yield from source(app, typed, given)
             return
@@ -135,17 +135,6 @@ def _artifacts(app: App, typed: str, _: Given) -> Iterator[str]:
         with app.database.read() as tx:
             newest = listed(tx, Slice(MAX_VALUES, 0)).items
         yield from (f"{_ARTIFACT}{artifact.id}" for artifact in newest)
-
-
-def _libraries(app: App, typed: str, __: Given) -> Iterator[str]:
-    """Yield the names of libraries, or of the files of the typed one."""
-    name, below, _ = typed.partition("/")
-    if below:
-        yield from (one.path for one in app.documents.find(DocumentRef(file=name)))
-    elif app.database.engine.exists():
-        for revision in app.stores.library.list():
-            if app.sight.has_library(revision.library):
-                yield f"{_LIBRARY}{revision.library}"
 
 
 _DOCUMENTS = ("path", "file", "document", "item")

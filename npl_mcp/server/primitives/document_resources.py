@@ -51,7 +51,7 @@ def add_documents(server: FastMCP[Any], app: App) -> None:
     # The first matching template is used. The template of whole files also matches addresses with a fragment.
     for template, name, description in (
         (SECTION, "section", "A section of a document, by its selector, percent-encoded"),
-        (FILE, "document", "A Markdown file, an item, artifact:12, cr:KEY-1 or lib:docs/a.md"),
+        (FILE, "document", "A Markdown file, an item, artifact:12 or cr:KEY-1"),
     ):
         one = CallingTemplate(
             uri_template=template, name=name, description=description, security=security, **shared

@@ -18,9 +18,7 @@ MAX_DOCUMENTS = 5
 QUESTION = 1_000
 """Maximum characters of a question from a change request: its title and its first paragraphs."""
 
-_NAMES = re.compile(
-    r"(?<![\w:/.-])(?:(?:lib:[\w.@-]+/)?[\w./-]+\.(?:md|markdown)|artifact:\d+|cr:[A-Z][A-Z0-9]*-\d+)(?!\w)"
-)
+_NAMES = re.compile(r"(?<![\w:/.-])(?:[\w./-]+\.(?:md|markdown)|artifact:\d+|cr:[A-Z][A-Z0-9]*-\d+)(?!\w)")
 _TODO = re.compile(r"todo:(\d{1,15})")
 
 

@@ -6,10 +6,16 @@ from collections.abc import Mapping
 
 _SESSION = "read its parts with session_get, chat_get_feed, artifact_history, review_get and worklog_read"
 
+_LIBRARIES = "'npl-mcp library export DIR' writes libraries as files; serve these with --root DIR"
+
 REMOVED: Mapping[str, str] = {
     "board_crs": "list_crs has the status of each change request",
     "calls_figures": "calls_list has the calls, and /metrics has their sums",
     "documents_links": "broken links of a folder are on its page Health",
+    "library_contents": _LIBRARIES,
+    "library_push": _LIBRARIES,
+    "library_state": _LIBRARIES,
+    "library_upload": _LIBRARIES,
     "session_export": _SESSION,
     "session_news": _SESSION,
     "session_timeline": _SESSION,

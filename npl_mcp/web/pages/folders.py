@@ -45,7 +45,7 @@ def to_document(name: str, **query: object) -> str:
 
 
 async def everything(visit: Visit) -> Data:
-    """Return all roots and libraries."""
+    """Return all roots."""
     look = await visit.call("documents_look", **part(visit, SHOWN))
     return {**look, "_table": Table(visit, COLUMNS, look["folder"])}
 

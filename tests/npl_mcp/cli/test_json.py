@@ -23,8 +23,6 @@ MAIN = {
 
 # What prints rows, the exit code, and the fields that it has: those of a row, where there is a list of them.
 SESSION = "session_id status created task entry_count agents last_entry"
-REVISION = "library number created_by created_at message files bytes added changed removed digest"
-CHANGES = "library revision added changed removed"
 ROWS: dict[str, tuple[int, str]] = {
     "npl-worklog read --agent b": (0, "seq ts agent_id agent_type action summary data tags refs"),
     "npl-worklog status": (0, SESSION),
@@ -46,10 +44,6 @@ ROWS: dict[str, tuple[int, str]] = {
     "npl-mcp cache": (0, "file bytes folders problems"),
     "npl-mcp doctor": (0, "ok version findings"),
     "npl-mcp token list": (0, "name state expires read_only domains roots libraries"),
-    "npl-mcp library push docs": (0, CHANGES),
-    "npl-mcp library pull docs copy": (0, "library revision written replaced removed same kept"),
-    "npl-mcp library list": (0, REVISION),
-    "npl-mcp library log docs": (0, REVISION),
     "npl-mcp config show": (0, "name value source"),
     "npl-mcp directive init": (0, "written kept"),
     "npl-mcp-server status": (serving.NOT_RUNNING, "state data_folder"),

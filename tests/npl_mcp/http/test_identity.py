@@ -11,7 +11,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import timedelta
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +20,6 @@ from npl_mcp.http.identities import SECONDS
 from npl_mcp.server.introduction import ALSO, FIRST
 from npl_mcp.stores.access import AccessStore, Sight
 from npl_mcp.stores.base.paging import now
-from npl_mcp.stores.data_folder import Stores
-from npl_mcp.stores.library.libraries import LibraryFile
 from npl_mcp.tools.access import NEEDS
 from npl_mcp.tools.domains import LISTED, domain_of, tool_named
 from tests import engines
@@ -99,20 +96,13 @@ def who_there_is(folder: Path) -> dict[str, tuple[Sight, bool]]:
         "alice": (Sight(), False),
         "bob": (Sight(), False),
         "reader": (Sight(), True),
-        "docs": (Sight(roots=(str(folder / "docs"),), libraries=()), False),
-        "deep": (Sight(roots=(str(folder / "docs" / "crs"),), libraries=()), False),
-        "above": (Sight(roots=(str(folder), "/nowhere"), libraries=()), False),
-        "guides": (Sight(roots=(), libraries=("guides",)), False),
-        "nothing": (Sight(roots=(), libraries=("x",)), False),
+        "docs": (Sight(roots=(str(folder / "docs"),)), False),
+        "deep": (Sight(roots=(str(folder / "docs" / "crs"),)), False),
+        "above": (Sight(roots=(str(folder), "/nowhere")), False),
+        "nothing": (Sight(roots=()), False),
+        "guides": (Sight(), False),
         **{f"no-{domain}": (Sight(without(domain)), False) for domain in LISTED},
     }
-
-
-def push(stores: Stores, name: str) -> None:
-    """Make a library of one document."""
-    data = f"# {name}\n\n## Frost\n\nThe frost of {name}.\n".encode()
-    file = LibraryFile(blake2b(data, digest_size=16).hexdigest(), len(data))
-    stores.library.push(name, {f"{name}.md": file}, lambda _: data)
 
 
 def started(folder: Path, *flags: str) -> Iterator[Site]:
@@ -122,8 +112,9 @@ def started(folder: Path, *flags: str) -> Iterator[Site]:
         name: stores.access.add(name, sight, read_only=read_only)
         for name, (sight, read_only) in who_there_is(folder).items()
     }
-    for name in ("guides", "secrets"):
-        push(stores, name)
+    # The token of an earlier version that was for a library alone.
+    limit = """UPDATE access_token SET libraries = '["guides"]' WHERE name = 'guides'"""
+    engines.execute(folder / "data", limit)
     roots = ("--root", str(folder / "docs"), "--root", str(folder / "other"))
     try:
         with serving(folder, *roots, *flags, **engines.environment(folder / "data")) as running:
@@ -243,7 +234,6 @@ ROUTES: dict[str, tuple[str, Callable[[Site, str], bool]]] = {
     "section of a root": ("docs", lambda s, w: "siphon" in read(s, w, "other.md#Water")),
     "artifact as a document": ("no-artifact", lambda s, w: "siphon" in read(s, w, "artifact:1")),
     "change request as a document": ("no-cr", lambda s, w: "leaks" in read(s, w, "cr:DOC-001")),
-    "library as a document": ("docs", lambda s, w: "frost" in read(s, w, "lib:guides/guides.md")),
     "resource": ("no-directive", lambda s, w: "result" in s.ask(w, "resources/read", uri=CONTEXT)),
     "resource of a root": ("docs", lambda s, w: "result" in s.ask(w, "resources/read", uri=CONTEXT)),
     "template": ("no-directive", lambda s, w: "result" in s.ask(w, "resources/read", uri=TEMPLATE)),
@@ -312,19 +302,8 @@ ROUTES: dict[str, tuple[str, Callable[[Site, str], bool]]] = {
     "selector": ("docs", lambda s, w: "siphon of other" in load(s, w, selectors=["other > ## Water"])),
     "all": ("docs", lambda s, w: "siphon of other" in load(s, w, context="siphon water")),
     "near names": ("docs", lambda s, w: "other.md" in found(s, w, file="othe.md")),
-    "library": ("guides", lambda s, w: "frost of" in load(s, w, file="lib:secrets", context="frost")),
-    "libraries": ("guides", lambda s, w: "secrets" in load(s, w, file="lib:*", context="frost")),
-    "file of a library": ("guides", lambda s, w: "Frost" in found(s, w, file="lib:secrets/secrets.md")),
-    "revision of a library": (
-        "guides",
-        lambda s, w: s.code(w, "npl_section_index", file="lib:secrets@1") == "OK",
-    ),
-    "library by selector": (
-        "guides",
-        lambda s, w: "frost of" in load(s, w, selectors=["secrets > ## Frost"]),
-    ),
-    "near libraries": ("guides", lambda s, w: "secrets" in found(s, w, file="lib:secret")),
-    "library of no root": ("docs", lambda s, w: "frost of" in load(s, w, file="lib:guides", context="frost")),
+    "file of a root": ("guides", lambda s, w: "Water" in found(s, w, file="docs.md")),
+    "all for a library": ("guides", lambda s, w: "siphon of" in load(s, w, context="siphon water")),
     "item of the user": ("docs", lambda s, w: s.code(w, "npl_load_components", items="homely") == "OK"),
     "item of the project": ("docs", lambda s, w: s.code(w, "npl_load_components", items="here") == "OK"),
     "item as a file": ("docs", lambda s, w: s.code(w, "npl_section_index", file="here") == "OK"),
@@ -386,7 +365,7 @@ def test_each_route_shows_what_a_caller_may_see(site: Site, route: str) -> None:
     assert not shows(site, blind), route
 
 
-ALIKE = ("OTH", "XXX", "secrets", "absents")
+ALIKE = ("OTH", "XXX")
 """Parts of the names that these answers repeat."""
 
 
@@ -419,8 +398,6 @@ def test_what_is_hidden_is_as_what_is_not_there(site: Site) -> None:
         ),
         ("docs", lambda n: found(site, "docs", file=n), str(site.other), str(site.other / "none")),
         ("docs", lambda n: site.call("docs", "get_cr", key=n).body.decode(), "OTH-001", "XXX-001"),
-        ("guides", lambda n: found(site, "guides", file=n), "lib:secrets", "lib:absents"),
-        ("guides", lambda n: found(site, "guides", file=n), "lib:secrets@7", "lib:absents@7"),
         ("docs", lambda n: folder(site, "docs", n), str(site.other), str(site.other / "none")),
     ]
     for who, answer, hidden, absent in pairs:
@@ -449,10 +426,6 @@ def test_completions_tell_of_nothing_hidden(site: Site) -> None:
     assert completed(site, "alice", "cr:") == ["cr:DOC-001", "cr:OTH-001"]
     assert completed(site, "docs", "cr:") == ["cr:DOC-001"]
     assert completed(site, "no-cr", "cr:") == completed(site, "no-npl", "") == []
-    assert completed(site, "alice", "lib:") == ["lib:guides", "lib:secrets"]
-    assert completed(site, "guides", "lib:") == ["lib:guides"]
-    assert completed(site, "guides", "lib:guides/") == ["lib:guides/guides.md"]
-    assert completed(site, "guides", "lib:secrets/") == []
     assert completed(site, "alice", "artifact:") == completed(site, "guides", "artifact:1") == ["artifact:1"]
     assert completed(site, "no-artifact", "artifact:") == []
 
@@ -615,18 +588,12 @@ def test_roots_are_those_of_the_server_that_lie_below_those_of_the_token(site: S
     assert "siphon of other" in load(site, "above", context="siphon water", file="other.md")
     beside = str(site.server.folder / "beside.md")
     assert site.code("above", "npl_section_index", file=beside) == "NOT_FOUND"
-    assert site.code("nothing", "npl_section_index", file="docs.md") == "NOT_FOUND"
-    assert site.code("nothing", "npl_load_components", items="syntax") == "OK"
-    assert site.code("nothing", "list_crs", project="DOC") == "NOT_FOUND"
+    for limited in ("nothing", "guides"):
+        assert site.code(limited, "npl_section_index", file="docs.md") == "NOT_FOUND"
+        assert site.code(limited, "npl_load_components", items="syntax") == "OK"
+        assert site.code(limited, "list_crs", project="DOC") == "NOT_FOUND"
     assert "Siphon" in found(site, "deep", file="DOC-001-siphon.md")
     assert site.data("deep", "list_projects")["total"] == 0
-
-
-def test_a_library_may_be_all_that_is_seen(site: Site) -> None:
-    """Its documents are answered, and no file is."""
-    assert "frost of guides" in load(site, "guides", file="lib:*", context="frost")
-    assert "frost of guides" in load(site, "guides", selectors=["guides > ## Frost"])
-    assert site.code("guides", "npl_section_index", file="docs.md") == "NOT_FOUND"
 
 
 def test_links_out_of_a_root_lead_nowhere(site: Site) -> None:

@@ -53,7 +53,10 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def servers(place: Path) -> Iterator[list[Running]]:
     """Started at one moment on a database without tables."""
     public = "http://npl.example"
-    with replicas(place, engines.empty_address(place) or "", NPL_MCP_WEB_URL=public) as running:
+    many = place / "many"
+    many.mkdir()
+    roots = ("--root", str(many))
+    with replicas(place, engines.empty_address(place) or "", *roots, NPL_MCP_WEB_URL=public) as running:
         yield running
 
 
@@ -170,29 +173,24 @@ def command(place: Path, *words: str, **variables: str) -> str:
 
 
 QUESTIONS: list[tuple[str, dict[str, Any]]] = [
-    ("npl_load_tailored", {"file": "lib:many", "context": "care of the valve", "explain": True}),
-    ("npl_load_tailored", {"file": "lib:*", "context": "oil a spoon of number7", "token_budget": 300}),
-    ("npl_load_tailored", {"file": "lib:many/part1", "context": "pump sieve", "format": "markdown"}),
-    ("npl_load_tailored", {"file": "lib:many@1", "context": "turns the ladle"}),
-    ("npl_section_index", {"file": "lib:many", "token_budget": 2000}),
-    ("npl_section_index", {"file": "lib:many/part2/page007.md"}),
+    ("npl_load_tailored", {"file": "many:", "context": "care of the valve", "explain": True}),
+    ("npl_load_tailored", {"context": "oil a spoon of number7", "token_budget": 300}),
+    ("npl_load_tailored", {"file": "part1", "context": "pump sieve", "format": "markdown"}),
+    ("npl_section_index", {"file": "many:", "token_budget": 2000}),
+    ("npl_section_index", {"file": "part2/page007.md"}),
 ]
 
 
-def test_documents_of_a_library_are_the_same_everywhere(servers: list[Running], place: Path) -> None:
-    """All are asked at once, while none has the index; an edit that is pushed is seen by the next call."""
-    folder = place / "many"
-    write(folder, 48)
-    command(place, "library", "push", str(folder), "--name", "many")
+def test_documents_of_a_shared_folder_are_the_same_everywhere(place: Path, servers: list[Running]) -> None:
+    """All are asked at once, while none has the index; an edit is seen by the next call."""
+    write(place / "many", 48)
     first = [same(servers, tool, arguments) for tool, arguments in QUESTIONS]
     assert all('"success":false' not in one for one in first)
-    put(folder / "part2" / "page007.md", f"# Page 7\n\n{text(7)}\n\nThe valve of a whale.\n")
-    command(place, "library", "push", str(folder), "--name", "many")
-    changed = {"file": "lib:many", "context": "whale", "token_budget": 200}
+    put(place / "many" / "part2" / "page007.md", f"# Page 7\n\n{text(7)}\n\nThe valve of a whale.\n")
+    changed = {"file": "many:", "context": "whale", "token_budget": 200}
     assert "valve of a whale" in same(servers, "npl_load_tailored", changed)
     again = [same(servers, tool, arguments) for tool, arguments in QUESTIONS]
-    assert again[3] == first[3]
-    assert again[5] != first[5]
+    assert again[4] != first[4]
 
 
 class Turns(httpx2.AsyncBaseTransport):

@@ -54,7 +54,7 @@ def test_no_token_was_ever_made(access: AccessStore, database: Database, tmp_pat
 
 def test_a_token_says_what_it_was_made_with(access: AccessStore) -> None:
     """All of it is read back."""
-    sight = Sight(frozenset({"npl", "chat"}), ("/a", "/b"), ("docs",))
+    sight = Sight(frozenset({"npl", "chat"}), ("/a", "/b"))
     access.add("alice", sight, read_only=True, lifetime=timedelta(days=1))
     entry = access.list()[0]
     assert (entry.identity.name, entry.identity.sight) == ("alice", sight)
@@ -117,8 +117,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     folder = tmp_path / "data"
     assert run(capsys, folder, "list") == (0, "there are no tokens\n")
     _, first = run(capsys, folder, "add", "alice", "--domains", "npl,coordination", "--read-only")
-    flags = ("--root", "docs", "--library", "guides", "--expires", "30d")
-    code, second = run(capsys, folder, "add", "bob", *flags)
+    code, second = run(capsys, folder, "add", "bob", "--root", "docs", "--expires", "30d")
     assert code == 0
     _, listed = run(capsys, folder, "list")
     assert first.strip() not in listed
@@ -126,11 +125,11 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     head, alice, bob = (re.split(r"  +", line) for line in listed.splitlines())
     assert head == ["name", "state", "expires", "access", "domains", "documents"]
     assert alice == ["alice", "valid", "never", "read", "npl,session,artifact,review,worklog,chat", "all"]
-    assert bob[3:] == ["read, write", "all", f"{Path('docs').absolute()}, lib:guides"]
+    assert bob[3:] == ["read, write", "all", f"{Path('docs').absolute()}"]
     read = json.loads(run(capsys, folder, "list", "--json")[1])
-    assert [(one["name"], one["read_only"], one["libraries"]) for one in read] == [
-        ("alice", True, None),
-        ("bob", False, ["guides"]),
+    assert [(one["name"], one["read_only"], one["roots"], one["libraries"]) for one in read] == [
+        ("alice", True, None, None),
+        ("bob", False, [str(Path("docs").absolute())], None),
     ]
     assert run(capsys, folder, "revoke", "bob") == (0, "revoked: bob\n")
     assert "revoked" in run(capsys, folder, "list")[1].splitlines()[2]

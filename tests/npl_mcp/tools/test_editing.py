@@ -277,7 +277,7 @@ REFUSED: list[tuple[dict[str, str], str, tuple[str, ...]]] = [
     ({"operation": "create", "file": "hidden/new.md"}, "PERMISSION_DENIED", ("hidden folder",)),
     ({"operation": "create", "file": "guide.md/new.md"}, "FILE_SYSTEM_ERROR", ("cannot be written: Not",)),
     ({"operation": "create", "file": f"{'a/' * 33}new.md"}, "INVALID_PARAMETER", ("too many folders",)),
-    ({"operation": "create", "file": "lib:docs/new.md"}, "PERMISSION_DENIED", ("npl-mcp library push",)),
+    ({"operation": "create", "file": "lib:docs/new.md"}, "NOT_FOUND", ("npl-mcp library export",)),
     ({"operation": "create", "file": "cr:TST-003"}, "PERMISSION_DENIED", ("create_cr makes them",)),
     ({"operation": "create", "file": "artifact:new.md"}, "PERMISSION_DENIED", ("artifact_create makes",)),
     ({"content": "x" * 500_001}, "INVALID_PARAMETER", ("at most 500,000",)),

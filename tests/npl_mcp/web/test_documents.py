@@ -10,13 +10,9 @@ from urllib.parse import urldefrag, urljoin
 import pytest
 
 from npl_mcp.stores.access import Sight
-from npl_mcp.stores.base.database import digest_of
 from npl_mcp.stores.data_folder import Stores
-from npl_mcp.stores.library.libraries import LibraryFile
 from tests.npl_mcp.http.http_server import Answer, Running, request, serving
 from tests.npl_mcp.web.browsing import Shown
-
-GUIDE = b"# Frost\n\nSee [snow](deep/snow.md#none) and [rime](rime.md).\n"
 
 
 class Site:
@@ -43,30 +39,27 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         (folder / name / f"{name}.md").write_text(text, encoding="utf-8")
     sights = {
         "all": Sight(),
-        "docs": Sight(roots=(str(folder / "docs"),), libraries=()),
+        "docs": Sight(roots=(str(folder / "docs"),)),
         "none": Sight(frozenset({"chat"})),
     }
     stores = Stores(folder / "data")
     try:
         tokens = {name: stores.access.add(name, sight) for name, sight in sights.items()}
-        files = {"deep/snow.md": b"# Snow\n", "frost.md": GUIDE}
-        rows = {path: LibraryFile(digest_of(data), len(data)) for path, data in files.items()}
-        stores.library.push("guides", rows, files.__getitem__)
         with serving(folder, "--root", str(folder / "docs"), "--root", str(folder / "more")) as server:
             yield Site(server, tokens)
     finally:
         stores.close()
 
 
-def test_roots_and_libraries_are_those_of_the_caller(site: Site) -> None:
+def test_roots_are_those_of_the_caller(site: Site) -> None:
     def tops(who: str) -> dict[str, int]:
         items = site.data(who, "/documents.json")["folder"]["items"]
         return {one["address"]: one["files"] for one in items if one["address"] != "bundled:"}
 
-    assert tops("all") == {"docs:": 1, "more:": 1, "lib:guides": 2}
+    assert tops("all") == {"docs:": 1, "more:": 1}
     assert tops("docs") == {"docs:": 1}
     assert site.get("none", "/documents").status == 404
-    for path in ("more:", "more.md", "lib:guides", "lib:guides/frost.md"):
+    for path in ("more:", "more.md"):
         assert site.get("docs", f"/documents/{path}").status in (404, 403), path
 
 
@@ -82,15 +75,11 @@ def test_a_view_that_is_not_there_shows_the_text(site: Site, view: str) -> None:
     assert site.data("all", f"/documents/docs.md.json?view={view}")["view"] == "text"
 
 
-def test_a_library_is_read_as_a_folder_is(site: Site) -> None:
-    folder = site.data("all", "/documents/lib:guides.json")["folder"]
-    assert [(one["kind"], one["address"]) for one in folder["items"]] == [
-        ("folder", "lib:guides/deep"),
-        ("file", "lib:guides/frost.md"),
-    ]
-    page = site.get("all", "/documents/lib%3Aguides/frost.md").body.decode()
-    assert '<a href="/documents/lib%3Aguides/deep/snow.md#s-none"' in page
-    assert '<a href="/documents/lib%3Aguides/deep">' in site.get("all", "/documents/lib:guides").body.decode()
+@pytest.mark.parametrize("path", ["lib:guides", "lib%3Aguides/frost.md", "lib:guides@2/frost.md"])
+def test_a_page_of_a_library_says_what_became_of_it(site: Site, path: str) -> None:
+    """Bookmarks and links in old texts lead to it."""
+    answer = site.get("all", f"/documents/{path}")
+    assert (answer.status, b"npl-mcp library export DIR" in answer.body) == (404, True)
 
 
 def test_links_lead_to_names_with_any_mark(tmp_path: Path) -> None:

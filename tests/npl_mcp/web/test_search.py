@@ -51,7 +51,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         (folder / name / "crs" / f"{code}-001-one.md").write_text(CR.format(code), encoding="utf-8")
     sights = {
         "all": Sight(),
-        "docs": Sight(roots=(str(folder / "docs"),), libraries=()),
+        "docs": Sight(roots=(str(folder / "docs"),)),
         **{f"no-{kind}": Sight(frozenset(LISTED) - {domain}) for kind, domain in DOMAINS.items()},
         "no-search": Sight(frozenset(LISTED) - {"search"}),
     }

@@ -60,7 +60,6 @@ ARGUMENTS = [
     ("item", "code-rev", {"resource_type": "style"}, ["code-review"]),
     ("file", "artifact:", {}, ["artifact:2", "artifact:1"]),
     ("file", "artifact:3", {}, []),
-    ("file", "lib:", {}, []),
     ("plant", "", {}, []),
 ]
 FILE_OF = {"artifact_type": "document", "file_content_base64": "IyBQ", "filename": "p.md"}

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
-from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ from typing import Any
 import pytest
 
 from npl_mcp.app.app import App
-from npl_mcp.app.libraries import Libraries
 from npl_mcp.stores.base import engine, postgres
 from tests import engines
 from tests.npl_mcp.http.http_server import call
@@ -220,22 +218,16 @@ def test_a_waiting_reader_survives(
     assert [one["data"]["message"] for one in body["data"]["items"]] == ["news"]
 
 
-def test_a_follower_that_hears_late_answers_with_what_is(
-    app: App, other: App, net: Network, place: Path
-) -> None:
+def test_a_follower_that_hears_late_answers_with_what_is(app: App, other: App, net: Network) -> None:
     """No commit of others is told to it; each call still sees them, and who waits for one need not wait."""
-    docs = place / "docs"
-    docs.mkdir()
-    push = partial(push_folder, other, docs)
-    push("watering", 1)
-    assert "watering" in loaded(app)
+    assert "watering" not in loaded(app)
     last = say(app, "before")["data"]["event_id"]
     future = waiting(app, last)
     net.hold_those_who_listen()
     for number in range(2, 5):
-        push(f"pruning {number}", number)
-        assert f"pruning {number}" in loaded(app)
-        assert f"pruning {number}" in loaded(app, f"lib:docs@{number}")
+        text = f"# Guide\n\n## Work\n\nAbout watering {number}.\n".encode()
+        assert ask(other, "artifact_add_revision", artifact_id=1, **file(text))["success"]
+        assert f"watering {number}" in loaded(app)
         assert say(other, f"m{number}")["success"]
         feed = ask(app, "chat_get_feed", room_id=1, since=last, wait=60)["data"]
         assert [one["data"]["message"] for one in feed["items"]] == [f"m{number}"]
@@ -245,13 +237,8 @@ def test_a_follower_that_hears_late_answers_with_what_is(
     assert body["data"]["items"][0]["data"]["message"] == "m2"
 
 
-def push_folder(app: App, docs: Path, word: str, number: int) -> None:
-    (docs / "guide.md").write_text(f"# Guide\n\n## Work\n\nAbout {word}.\n")
-    assert Libraries(app.stores.library, app.settings.limits).push(docs, "docs").push.number == number
-
-
-def loaded(app: App, file: str = "lib:docs") -> str:
-    body = ask(app, "npl_load_tailored", context="work in the guide", file=file)
+def loaded(app: App) -> str:
+    body = ask(app, "npl_load_tailored", context="work in the guide", file="artifact:1")
     assert body["success"], body
     return str(body["data"])
 

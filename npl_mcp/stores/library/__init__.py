@@ -1,1 +1,0 @@
-"""Libraries: a team's Markdown files, with revisions."""
