@@ -1,12 +1,9 @@
-"""News from one server to another through PostgreSQL: a message to a waiting reader, a library, its edits.
+"""News from one server to another through PostgreSQL: a message to a waiting reader.
 
 Fair: three servers and PostgreSQL, which syncs every write, on this machine; a reader waits at one server
-over HTTP, and a wake is measured from the writer's answer to the reader's answer. The library is
-asked the same questions in turn as the folder that was pushed, which one more server reads from the disk. An
-edit is measured from the end of the push, made by this process, until a server's answer shows it; where
-several pages were edited, the server has seen none of them, and is asked about the last.
+over HTTP, and a wake is measured from the writer's answer to the reader's answer.
 
-    python -m benchmarks.bench_news [files] [rounds] [folder]
+    python -m benchmarks.bench_news [rounds]
 """
 
 from __future__ import annotations
@@ -15,29 +12,19 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from itertools import count, islice
 from pathlib import Path
 from statistics import median
 
-from npl_mcp.app.libraries import Libraries
-
-from benchmarks import scale_corpus
-from benchmarks.common import CONTEXTS, percentile, settings
+from benchmarks.common import percentile
 from benchmarks.team import Caller, callers, replicas
-from npl_mcp.app.app import App
 from tests.postgres_server import serving
 
 REPLICAS = 3
-BUDGET = 2000
-PENDING = (1, 3, 10, 50, 200)
-"""Pages that are edited in one push."""
-
-FEWEST = 5
 
 
-def shown(what: str, times: Sequence[float], more: str = "") -> None:
+def shown(what: str, times: Sequence[float]) -> None:
     """Print the median and the 95th percentile."""
-    print(f"{what:52} p50 {median(times):7.1f} ms   p95 {percentile(times, 0.95):7.1f} ms{more}", flush=True)
+    print(f"{what:52} p50 {median(times):7.1f} ms   p95 {percentile(times, 0.95):7.1f} ms", flush=True)
 
 
 def sends(lines: Sequence[Caller], reader: Caller, rounds: int) -> None:
@@ -69,83 +56,16 @@ def sends(lines: Sequence[Caller], reader: Caller, rounds: int) -> None:
         shown(f"a reader wakes, {name}", times)
 
 
-def ask(line: Caller, file: str, context: str) -> str:
-    """Return the content of an answer."""
-    found = line.call("npl_load_tailored", context=context, file=file, token_budget=BUDGET)
-    return str(found)
-
-
-def library(lines: Sequence[Caller], local: Caller, docs: Path, rounds: int) -> None:
-    """Print warm calls about a library on each server, compared with the same calls about files."""
-    places = [(local, str(docs)), *((line, "lib:docs") for line in lines)]
-    for line, file in places:  # the first call waits until all is indexed
-        for context in CONTEXTS:
-            ask(line, file, context)
-    times: list[list[float]] = [[] for _ in places]
-    for number in range(rounds):
-        for (line, file), found in zip(places, times, strict=True):
-            began = time.perf_counter()
-            ask(line, file, CONTEXTS[number % len(CONTEXTS)])
-            found.append(1000 * (time.perf_counter() - began))
-    shown("warm call, local files", times[0])
-    for number, found in enumerate(times[1:], 1):
-        shown(
-            f"warm call, library, server {number}", found, f"   {median(found) / median(times[0]):.2f} times"
-        )
-
-
-def edits(lines: Sequence[Caller], libraries: Libraries, docs: Path, rounds: int) -> None:
-    """Print the delay until the servers rank an edit that was pushed through another server."""
-    pages = sorted(docs.rglob("*.md"))
-    numbers = count()
-    for pending in PENDING:
-        times: list[float] = []
-        again = 0
-        for turn in range(max(FEWEST, rounds * 3 // max(3, pending))):
-            for number in islice(numbers, pending):
-                page, word = pages[number * 37 % len(pages)], f"zyxword{number}"
-                text = page.read_text(encoding="utf-8")
-                # Before all else: some pages end within a fence.
-                page.write_text(f"# About {word}\n\nThe {word} was added.\n\n{text}", encoding="utf-8")
-            libraries.push(docs, "docs")
-            began = time.perf_counter()
-            while f"The {word} was added" not in ask(lines[turn % len(lines)], "lib:docs", word):
-                again += 1
-            times.append(1000 * (time.perf_counter() - began))
-            for line in lines:  # whoever is in use has seen all earlier ones
-                ask(line, "lib:docs", word)
-        shown(f"an edit is ranked, {pending} pushed elsewhere", times, f"   {again} answers without it")
-
-
-def main(files: int = 5_000, rounds: int = 60, folder: str | None = None) -> None:
+def main(rounds: int = 60) -> None:
     """Measure and print."""
-    with tempfile.TemporaryDirectory() as name, serving() as server:
-        place = Path(name)
-        docs = place / "docs"
-        docs.mkdir()
-        if folder is None:
-            scale_corpus.write(docs, files)
-        else:
-            for number, page in enumerate(sorted(Path(folder).rglob("*.md"))[:files]):
-                (docs / f"{number}-{page.name}").write_bytes(page.read_bytes())
-        own = App(settings(docs, data_dir=place / "own", database_url=server.address()))
-        libraries = Libraries(own.stores.library, own.settings.limits)
-        own.stores.database.open()
-        (place / "local").mkdir()
-        with (
-            replicas(place, REPLICAS, NPL_DATABASE_URL=server.address()) as servers,
-            replicas(place / "local", 1, "--root", str(docs)) as (beside,),
-            callers(*(server.port for server in (beside, servers[0], *servers))) as (local, reader, *lines),
-        ):
-            sends(lines, reader, rounds)
-            began = time.perf_counter()
-            libraries.push(docs, "docs")
-            print(f"pushed {files:,} files in {time.perf_counter() - began:.1f} s", flush=True)
-            library(lines, local, docs, rounds)
-            edits(lines, libraries, docs, rounds)
-        own.close()
+    with (
+        tempfile.TemporaryDirectory() as name,
+        serving() as server,
+        replicas(Path(name), REPLICAS, NPL_DATABASE_URL=server.address()) as servers,
+        callers(*(one.port for one in (servers[0], *servers))) as (reader, *lines),
+    ):
+        sends(lines, reader, rounds)
 
 
 if __name__ == "__main__":
-    given = sys.argv[1:]
-    main(*map(int, given[:2]), *given[2:3])
+    main(*map(int, sys.argv[1:2]))

@@ -16,12 +16,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psycopg
-from npl_mcp.app.libraries import Libraries
 
 from benchmarks import scale_corpus
 from benchmarks.common import CONTEXTS
-from npl_index.library.roots import Limits
-from npl_mcp.stores.data_folder import Stores
 from tests.npl_mcp.http.http_server import Running, call, request
 from tests.postgres_server import Server, serving
 from tests.replicas import Balancer, replica, replicas
@@ -87,7 +84,7 @@ def under_load(servers: list[Running], postgres: Server) -> None:
             team.do("chat_get_feed", room_id=1, limit=20)
         else:
             context = f"{CONTEXTS[number % len(CONTEXTS)]} {number}"
-            team.do("npl_load_tailored", file="lib:docs", context=context, token_budget=2000)
+            team.do("npl_load_tailored", context=context, token_budget=2000)
         return connections(postgres) if number % 50 == 0 else 0
 
     with ThreadPoolExecutor(CALLERS) as pool:
@@ -126,11 +123,8 @@ def main() -> None:
         starts(folder, postgres)
         (folder / "docs").mkdir()
         scale_corpus.write(folder / "docs", files)
-        stores = Stores(folder / "own", postgres.address())
-        Libraries(stores.library, Limits()).push(folder / "docs", "docs")
-        stores.close()
-        with replicas(folder, postgres.address()) as servers:
-            question = {"file": "lib:docs", "context": CONTEXTS[0], "token_budget": 2000}
+        with replicas(folder, postgres.address(), "--root", str(folder / "docs")) as servers:
+            question = {"context": CONTEXTS[0], "token_budget": 2000}
             for number, server in enumerate(servers):
                 took = until(lambda server=server: call(server, "npl_load_tailored", question).status == 200)  # type: ignore[misc]
                 print(f"{f'first question about {files:,} files, server {number + 1}':<66} {took:>9.1f} ms")

@@ -74,9 +74,9 @@ are ranked together. `resource_type` with `item` names an item of one kind. With
 the documents that the selectors begin with, or else all Markdown below the given roots.
 
 `artifact:12` is the current revision of an artifact, `artifact:12@0` its first, and `artifact:*`
-all that are Markdown. `cr:MDT-004` is a change request, `cr:MDT` all of a project. `lib:docs` is a
-library, `lib:docs@12` an older revision of it. Answers call a file by its path below its root; if
-two roots have the same path, the second one gets the root's name: `docs:guide.md`.
+all that are Markdown. `cr:MDT-004` is a change request, `cr:MDT` all of a project. Answers call
+a file by its path below its root; if two roots have the same path, the second one gets the root's
+name: `docs:guide.md`.
 
 ## Selectors
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -16,6 +17,9 @@ import pytest
 
 from npl_mcp.__main__ import main
 from npl_mcp.stores.base.database import Database
+from npl_mcp.stores.base.engine import CallDeadline
+from npl_mcp.stores.base.migrating import MIGRATIONS, migrate
+from npl_mcp.stores.base.opening import database_of
 from tests import engines
 from tests.conftest import Call
 from tests.npl_mcp.http.http_server import environment, serving
@@ -29,27 +33,35 @@ DOCS = {"guide.md": b"# Guide\n\nWater late.\r\n", "deep/er/\u5806 %.md": b"", "
 OLD = {"guide.md": b"# Guide\n\nWater early.\n", "deep/er/\u5806 %.md": b"", "gone.md": b"# Gone\n"}
 
 
+NOW = "2026-01-31T12:00:00.000000Z"
+
+
+def digest(data: bytes) -> str:
+    return blake2b(data, digest_size=16).hexdigest()
+
+
+def blob(text: str) -> str:
+    """Return an expression of SQL for bytes."""
+    return f"CAST('{text}' AS BLOB)" if engines.ENGINE == "sqlite" else f"'{text}'::bytea"
+
+
 def store(database: Database, name: str, *revisions: dict[str, bytes]) -> None:
     """Write a library as earlier versions did, by SQL."""
     with database.write() as tx:
         library = tx.insert("library", "id", name=name, created_at=tx.now, revision=len(revisions))["id"]
         before: dict[str, bytes] = {}
         for number, files in enumerate(revisions, 1):
-            digests = {path: blake2b(data, digest_size=16).hexdigest() for path, data in files.items()}
-            lines = sorted(f"{path}\n{digest}\n" for path, digest in digests.items())
             counts = dict.fromkeys(("bytes", "added", "changed", "removed"), 0)
             made = {"library_id": library, "number": number, "created_at": tx.now, "files": len(files)}
-            whole = blake2b("".join(lines).encode(), digest_size=16).hexdigest()
-            tx.insert("library_revision", "number", **made, **counts, digest=whole)
+            tx.insert("library_revision", "number", **made, **counts, digest="")
             for path in before:
                 if files.get(path) != before[path]:
                     ended = "UPDATE library_file SET last_revision = :last WHERE path = :path"
                     tx.run(f"{ended} AND last_revision = {STILL}", last=number - 1, path=path)
             for path, data in files.items():
                 if before.get(path) != data:
-                    digest = digests[path]
-                    tx.insert("library_content", "digest", "digest", digest=digest, data=data)
-                    file = {"library_id": library, "path": path, "digest": digest, "size": len(data)}
+                    tx.insert("library_content", "digest", "digest", digest=digest(data), data=data)
+                    file = {"library_id": library, "path": path, "digest": digest(data), "size": len(data)}
                     tx.insert("library_file", "path", **file, first_revision=number, last_revision=STILL)
             before = files
 
@@ -125,9 +137,8 @@ def test_a_damaged_path_leads_nowhere(run: Run, folder: Path, path: str) -> None
 def test_damage_is_found_and_named(run: Run, folder: Path) -> None:
     """By the check and by the export; what can be read is still written."""
     assert run("check")[0] == 0
-    damaged = "CAST('# Other' AS BLOB)" if engines.ENGINE == "sqlite" else "'# Other'::bytea"
     of_notes = "(SELECT digest FROM library_file WHERE library_id = 2)"
-    engines.execute(folder, f"UPDATE library_content SET data = {damaged} WHERE digest = {of_notes}")
+    engines.execute(folder, f"UPDATE library_content SET data = {blob('# Other')} WHERE digest = {of_notes}")
     engines.execute(folder, "DELETE FROM library_file WHERE path = 'gone.md'")
     code, _, problems = run("check")
     assert code == 1
@@ -182,6 +193,36 @@ def wait_for(condition: Callable[[], bool]) -> None:
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.02)
+
+
+OLDER = f"""
+INSERT INTO library (name, created_at, revision) VALUES ('docs', '{NOW}', 1);
+INSERT INTO library_revision (library_id, number, created_at, digest, files, bytes, added, changed, removed)
+VALUES (1, 1, '{NOW}', '', 1, 7, 1, 0, 0);
+INSERT INTO library_content (digest, data) VALUES ('{digest(b"# Guide")}', {blob("# Guide")});
+INSERT INTO library_file (library_id, path, digest, size, first_revision, last_revision)
+VALUES (1, 'guide.md', '{digest(b"# Guide")}', 7, 1, {STILL});
+INSERT INTO access_token (name, digest, libraries, pushes, read_only, created_at)
+VALUES ('kim', '{"0" * 64}', '["docs"]', '["docs"]', 0, '{NOW}')
+"""
+
+
+def test_an_older_database_opens(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its library and its token are what they were before the migrations to this version."""
+    for file in MIGRATIONS.glob("*.sql"):
+        if file.name[:4] <= "0010":
+            (tmp_path / "then").mkdir(exist_ok=True)
+            shutil.copy(file, tmp_path / "then")
+    data = tmp_path / "data"
+    data.mkdir()
+    with closing(database_of(data, engines.empty_address(data))) as database:
+        migrate(database.engine, CallDeadline(), "0001", tmp_path / "then")
+    for statement in OLDER.split(";"):
+        engines.execute(data, statement)
+    for words in (["check"], ["token", "list"], ["library", "export", str(tmp_path / "out")]):
+        assert main(["--data-dir", str(data), *words]) == 0
+    assert "none (was limited to lib:docs)\n" in capsys.readouterr().out
+    assert found(tmp_path / "out") == {"docs/guide.md": b"# Guide"}
 
 
 ADDRESSED: list[tuple[str, dict[str, object]]] = [
