@@ -133,8 +133,8 @@ def _export_libraries(given: argparse.Namespace, settings: Settings) -> CommandR
     """Write the libraries of earlier versions to files, each into a folder of its name."""
     with stores_of(settings) as stores:
         files, problems = libraries.export(stores.database, given.folder)
-    written = files - len(problems)
-    return CommandResult(f"{written:,} files of libraries are in {given.folder}", problems=problems)
+    text = f"{files - len(problems):,} of {files:,} files of libraries are in {given.folder}"
+    return CommandResult(text, problems=problems)
 
 
 @COMMANDS.add(

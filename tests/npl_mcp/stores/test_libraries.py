@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from hashlib import blake2b
 from pathlib import Path
@@ -16,7 +16,6 @@ from pathlib import Path
 import pytest
 
 from npl_mcp.__main__ import main
-from npl_mcp.stores.base.database import Database
 from npl_mcp.stores.base.engine import CallDeadline
 from npl_mcp.stores.base.migrating import MIGRATIONS, migrate
 from npl_mcp.stores.base.opening import database_of
@@ -24,58 +23,68 @@ from tests import engines
 from tests.conftest import Call
 from tests.npl_mcp.http.http_server import environment, serving
 
+NOW = "2026-01-31T12:00:00.000000Z"
 Run = Callable[..., tuple[int, str, str]]
 
 STILL = 2**53 - 1
 """The last revision of a file that still exists."""
 
-DOCS = {"guide.md": b"# Guide\n\nWater late.\r\n", "deep/er/\u5806 %.md": b"", "x@12:y{a,b}*.md": b"# Odd\n"}
-OLD = {"guide.md": b"# Guide\n\nWater early.\n", "deep/er/\u5806 %.md": b"", "gone.md": b"# Gone\n"}
+# Number, name and newest revision; path, content, first and last revision of each file.
+LIBRARIES = {
+    (1, "docs", 2): [
+        ("guide.md", b"# Guide\n\nWater early.\n", 1, 1),
+        ("guide.md", b"# Guide\n\nWater late.\r\n", 2, STILL),
+        ("deep/er/\u5806 %.md", b"", 1, STILL),
+        ("gone.md", b"# Gone\n", 1, 1),
+        ("x@12:y{a,b}*.md", b"# Odd\n", 2, STILL),
+    ],
+    (2, "notes", 1): [("guide.md", b"# Notes\n", 1, STILL)],
+}
+EXPORTED = {
+    f"{name}/{path}": data
+    for (_, name, _), files in LIBRARIES.items()
+    for path, data, _, last in files
+    if last == STILL
+}
 
 
-NOW = "2026-01-31T12:00:00.000000Z"
-
-
-def digest(data: bytes) -> str:
-    return blake2b(data, digest_size=16).hexdigest()
-
-
-def blob(text: str) -> str:
+def blob(data: bytes) -> str:
     """Return an expression of SQL for bytes."""
-    return f"CAST('{text}' AS BLOB)" if engines.ENGINE == "sqlite" else f"'{text}'::bytea"
+    return f"x'{data.hex()}'" if engines.ENGINE == "sqlite" else f"'\\x{data.hex()}'"
 
 
-def store(database: Database, name: str, *revisions: dict[str, bytes]) -> None:
-    """Write a library as earlier versions did, by SQL."""
-    with database.write() as tx:
-        library = tx.insert("library", "id", name=name, created_at=tx.now, revision=len(revisions))["id"]
-        before: dict[str, bytes] = {}
-        for number, files in enumerate(revisions, 1):
-            counts = dict.fromkeys(("bytes", "added", "changed", "removed"), 0)
-            made = {"library_id": library, "number": number, "created_at": tx.now, "files": len(files)}
-            tx.insert("library_revision", "number", **made, **counts, digest="")
-            for path in before:
-                if files.get(path) != before[path]:
-                    ended = "UPDATE library_file SET last_revision = :last WHERE path = :path"
-                    tx.run(f"{ended} AND last_revision = {STILL}", last=number - 1, path=path)
-            for path, data in files.items():
-                if before.get(path) != data:
-                    tx.insert("library_content", "digest", "digest", digest=digest(data), data=data)
-                    file = {"library_id": library, "path": path, "digest": digest(data), "size": len(data)}
-                    tx.insert("library_file", "path", **file, first_revision=number, last_revision=STILL)
-            before = files
+def statements() -> Iterator[str]:
+    """Write the libraries as earlier versions did."""
+    for (number, name, newest), files in LIBRARIES.items():
+        yield f"INSERT INTO library VALUES ({number}, '{name}', '{NOW}', {newest})"
+        for one in range(1, newest + 1):
+            present = sum(first <= one <= last for *_, first, last in files)
+            row = f"{number}, {one}, '{NOW}', 'ann', NULL, '', {present}, 0, 0, 0, 0"
+            yield f"INSERT INTO library_revision VALUES ({row})"
+        for path, data, first, last in files:
+            digest = blake2b(data, digest_size=16).hexdigest()
+            yield f"INSERT INTO library_content VALUES ('{digest}', {blob(data)})"
+            row = f"{number}, '{path}', '{digest}', {len(data)}, {first}, {last}"
+            yield f"INSERT INTO library_file VALUES ({row})"
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A data folder with two libraries, one with an older revision."""
+    """A data folder of an earlier version with two libraries."""
     monkeypatch.chdir(tmp_path)
-    for name, value in engines.environment(tmp_path / "data").items():
+    for name in ("data", "then"):
+        (tmp_path / name).mkdir()
+    for file in MIGRATIONS.glob("*.sql"):
+        if file.name[:4] <= "0010":
+            shutil.copy(file, "then")
+    data = tmp_path / "data"
+    with closing(database_of(data, engines.empty_address(data))) as database:
+        migrate(database.engine, CallDeadline(), "0001", Path("then"))
+    for statement in statements():
+        engines.execute(data, statement)
+    for name, value in engines.environment(data).items():
         monkeypatch.setenv(name, value)
-    with closing(engines.database(tmp_path / "data")) as database:
-        store(database, "docs", OLD, DOCS)
-        store(database, "notes", {"guide.md": b"# Notes\n"})
-    return tmp_path / "data"
+    return data
 
 
 @pytest.fixture
@@ -98,13 +107,10 @@ def found(place: Path) -> dict[str, bytes]:
     return {path.relative_to(place).as_posix(): path.read_bytes() for path in paths}
 
 
-EXPORTED = {**{f"docs/{path}": data for path, data in DOCS.items()}, "notes/guide.md": b"# Notes\n"}
-
-
 def test_the_newest_state_is_written_byte_for_byte(run: Run) -> None:
     """The second export finds it done."""
     for _ in range(2):
-        assert run("library", "export", "new/out") == (0, "4 files of libraries are in new/out\n", "")
+        assert run("library", "export", "new/out") == (0, "4 of 4 files of libraries are in new/out\n", "")
         assert found(Path("new/out")) == EXPORTED
 
 
@@ -116,7 +122,7 @@ def test_nothing_is_replaced_and_no_link_is_followed(run: Run) -> None:
     Path("out/docs/x@12:y{a,b}*.md").symlink_to("../../elsewhere/x.md")
     Path("out/notes").symlink_to("../elsewhere")
     code, text, problems = run("library", "export", "out")
-    assert (code, text) == (1, "1 files of libraries are in out\n")
+    assert (code, text) == (1, "1 of 4 files of libraries are in out\n")
     first, second, third = lines(problems)
     assert first == "docs/guide.md: a different file, a folder or a link has this name"
     assert (second.partition(": ")[0], third.partition(": ")[0]) == ("docs/x@12:y{a,b}*.md", "notes/guide.md")
@@ -128,7 +134,7 @@ def test_nothing_is_replaced_and_no_link_is_followed(run: Run) -> None:
 def test_a_damaged_path_leads_nowhere(run: Run, folder: Path, path: str) -> None:
     engines.execute(folder, f"UPDATE library_file SET path = '{path}' WHERE path = 'x@12:y{{a,b}}*.md'")
     code, text, problems = run("library", "export", "in/out")
-    assert (code, text) == (1, "3 files of libraries are in in/out\n")
+    assert (code, text) == (1, "3 of 4 files of libraries are in in/out\n")
     assert "this is not the path of a file of a library" in problems
     written = {name: data for name, data in found(Path()).items() if name.startswith("in")}
     assert written == {f"in/out/{name}": data for name, data in EXPORTED.items() if "@" not in name}
@@ -138,7 +144,7 @@ def test_damage_is_found_and_named(run: Run, folder: Path) -> None:
     """By the check and by the export; what can be read is still written."""
     assert run("check")[0] == 0
     of_notes = "(SELECT digest FROM library_file WHERE library_id = 2)"
-    engines.execute(folder, f"UPDATE library_content SET data = {blob('# Other')} WHERE digest = {of_notes}")
+    engines.execute(folder, f"UPDATE library_content SET data = {blob(b'# Other')} WHERE digest = {of_notes}")
     engines.execute(folder, "DELETE FROM library_file WHERE path = 'gone.md'")
     code, _, problems = run("check")
     assert code == 1
@@ -147,7 +153,7 @@ def test_damage_is_found_and_named(run: Run, folder: Path) -> None:
         "library 1 counts 3, but there are 2",
     }
     code, text, problems = run("library", "export", "out")
-    assert (code, text) == (1, "3 files of libraries are in out\n")
+    assert (code, text) == (1, "3 of 4 files of libraries are in out\n")
     assert lines(problems) == ["notes/guide.md: it is damaged in the database"]
 
 
@@ -195,36 +201,6 @@ def wait_for(condition: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
-OLDER = f"""
-INSERT INTO library (name, created_at, revision) VALUES ('docs', '{NOW}', 1);
-INSERT INTO library_revision (library_id, number, created_at, digest, files, bytes, added, changed, removed)
-VALUES (1, 1, '{NOW}', '', 1, 7, 1, 0, 0);
-INSERT INTO library_content (digest, data) VALUES ('{digest(b"# Guide")}', {blob("# Guide")});
-INSERT INTO library_file (library_id, path, digest, size, first_revision, last_revision)
-VALUES (1, 'guide.md', '{digest(b"# Guide")}', 7, 1, {STILL});
-INSERT INTO access_token (name, digest, libraries, pushes, read_only, created_at)
-VALUES ('kim', '{"0" * 64}', '["docs"]', '["docs"]', 0, '{NOW}')
-"""
-
-
-def test_an_older_database_opens(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Its library and its token are what they were before the migrations to this version."""
-    for file in MIGRATIONS.glob("*.sql"):
-        if file.name[:4] <= "0010":
-            (tmp_path / "then").mkdir(exist_ok=True)
-            shutil.copy(file, tmp_path / "then")
-    data = tmp_path / "data"
-    data.mkdir()
-    with closing(database_of(data, engines.empty_address(data))) as database:
-        migrate(database.engine, CallDeadline(), "0001", tmp_path / "then")
-    for statement in OLDER.split(";"):
-        engines.execute(data, statement)
-    for words in (["check"], ["token", "list"], ["library", "export", str(tmp_path / "out")]):
-        assert main(["--data-dir", str(data), *words]) == 0
-    assert "none (was limited to lib:docs)\n" in capsys.readouterr().out
-    assert found(tmp_path / "out") == {"docs/guide.md": b"# Guide"}
-
-
 ADDRESSED: list[tuple[str, dict[str, object]]] = [
     *(
         ("npl_section_index", {"file": file})
@@ -266,10 +242,10 @@ def test_a_token_for_libraries_sees_no_more_than_before(
     run: Run, folder: Path, roots: str | None, libraries: str | None, shown: str
 ) -> None:
     """Its row is as an earlier version wrote it, with the right to push; the list shows the limit."""
-    with closing(engines.database(folder)) as database, database.write() as tx:
-        row = {"name": "kim", "digest": "0" * 64, "read_only": 0, "created_at": tx.now}
-        limits = {"roots": roots, "libraries": libraries, "pushes": '["docs"]'}
-        tx.insert("access_token", "name", **row, **limits)
+    columns = "name, digest, read_only, created_at, roots, libraries, pushes"
+    limits = ", ".join("NULL" if one is None else f"'{one}'" for one in (roots, libraries, '["docs"]'))
+    values = f"'kim', '{'0' * 64}', 0, '{NOW}', {limits}"
+    engines.execute(folder, f"INSERT INTO access_token ({columns}) VALUES ({values})")
     line = run("token", "list")[1].splitlines()[1]
     assert line.startswith("kim ")
     assert line.endswith(f"  {shown}")
