@@ -56,6 +56,11 @@ is JSON, and times are given to the second. Failures stay JSON, as do command li
 HTTP calls. Tools that list `format` take it with a call. With `--structured`, the same object comes
 as structured content too, and every tool lists its output schema.
 
+`null` for an optional parameter means "not given", and so do `""` and `[]`, except for `expect`,
+`request_id`, contents, attributes, a status or title, and who acts or is assigned. `query`, `question`
+and `q` mean `context`, and the reverse; `path` means `file`, where a tool has no parameter of that name.
+A list of one entry may be a text.
+
 ## Retries
 
 Without an answer, a client cannot know whether a write was done. So every tool takes `request_id`,

@@ -40,7 +40,7 @@ from npl_mcp.stores.requests import PARAMETER, Request
 from npl_mcp.tools.access import acting, actors, as_seen, domains_needed
 from npl_mcp.tools.contract.error_codes import invalid_arguments
 from npl_mcp.tools.contract.markdown import as_markdown
-from npl_mcp.tools.contract.parameters import unlisted
+from npl_mcp.tools.contract.parameters import meant, unlisted
 from npl_mcp.tools.contract.responses import Reply, as_dict, encode, pictures, size, value_type, within
 from npl_mcp.tools.contract.spec import ToolSpec
 from npl_mcp.tools.search import Hits
@@ -146,6 +146,7 @@ class BoundTool(Tool):
 
     async def _answer(self, call: Call, arguments: dict[str, Any]) -> ToolResult:
         """Execute a call; worker threads run its steps with :func:`~npl_mcp.app.waiting.step`."""
+        arguments = meant(self._spec.function, arguments)
         request_id = arguments.get(PARAMETER)
         if PARAMETER in arguments:
             arguments = {name: value for name, value in arguments.items() if name != PARAMETER}

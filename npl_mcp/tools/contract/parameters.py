@@ -6,11 +6,12 @@ A call of a tool checks its arguments once, before the tool's function gets them
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
 
+from npl_index.errors import InvalidRequestError
 from npl_mcp.stores.base import checks
 
 
@@ -99,6 +100,65 @@ MEANINGS: Mapping[str, str] = {
 """Texts of parameters for people, by name. A text of the tool itself, in its annotation or its docstring,
 overrides them."""
 
+_NAME = "a name"
+EMPTY: Mapping[str, str | None] = {
+    "assigned_to": _NAME,
+    "blocked_by": None,
+    "content": None,
+    "created_by": _NAME,
+    "data": None,
+    "expect": "the digest or number from an answer",
+    "file_content_base64": None,
+    "persona": _NAME,
+    "prompts": None,
+    "request_id": "a UUID",
+    "reviewer_persona": _NAME,
+    "status": "a status",
+    "title": "a text",
+    "verdict": "a verdict",
+}
+"""Optional parameters for which ``""`` and ``[]`` do not mean "not given": what to send instead, or ``None``
+where the tool itself decides."""
+
+_QUESTION = ("context", "query", "question", "q")
+SYNONYMS: Mapping[str, Sequence[str]] = {**dict.fromkeys(_QUESTION, _QUESTION), "path": ("file",)}
+"""Parameters that a name may mean in a tool that has no parameter of this name."""
+
+
+def meant(function: Callable[..., object], arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments that a call means: without empty ones, under their own names, lists as lists.
+
+    ``null`` for an optional parameter means "not given", as do ``""`` and ``[]`` if :data:`EMPTY` lacks it.
+
+    :raises InvalidRequestError: an argument may not be empty, or two names of a parameter differ in value.
+    """
+    declared, result = _declared(function), dict[str, Any]()
+    for sent, value in arguments.items():
+        names = () if sent in declared else SYNONYMS.get(sent, ())
+        name = next((one for one in names if one in declared), sent)
+        optional, is_list = declared.get(name, (sent == "request_id", False))
+        if value is None and (optional or name != sent):
+            continue
+        if optional and value in ("", []):
+            if name not in EMPTY:
+                continue
+            if (instead := EMPTY[name]) is not None:
+                raise InvalidRequestError(
+                    f"{name} is empty", parameter=name, hint=f"give {instead}, or leave it out"
+                )
+        if is_list and isinstance(value, str) and _is_entry(value, optional):
+            value = [value]
+        if result.get(name) is not None and result[name] != value:
+            problem = f"{sent!r} means {name!r}, which has a different value"
+            raise InvalidRequestError(problem, parameter=name, hint="give one of them")
+        result[name] = value
+    return result
+
+
+def _is_entry(text: str, optional: bool) -> bool:
+    """Return whether a text is the only entry of a list, and not JSON; required lists have names."""
+    return text.lstrip()[:1] not in ("", "[", "{", '"') and (optional or "," not in text)
+
 
 def checked(function: Callable[..., object], arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments for a tool's function.
@@ -116,6 +176,19 @@ def unlisted(function: Callable[..., object]) -> frozenset[str]:
     """Return the parameters of a tool's function that are not listed."""
     parameters = inspect.signature(function, eval_str=True).parameters.values()
     return frozenset(one.name for one in parameters if Unlisted in get_args(one.annotation))
+
+
+@cache
+def _declared(function: Callable[..., object]) -> Mapping[str, tuple[bool, bool]]:
+    """Return whether each parameter of a tool is optional, and whether it is a list."""
+    parameters = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
+    return {one.name: (one.default is not one.empty, _is_list(one.annotation)) for one in parameters}
+
+
+def _is_list(annotation: object) -> bool:
+    return get_origin(annotation) is list or (
+        get_origin(annotation) in (Annotated, Union, UnionType) and any(map(_is_list, get_args(annotation)))
+    )
 
 
 @cache

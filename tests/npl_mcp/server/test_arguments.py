@@ -88,7 +88,7 @@ MEANT = {
     ("npl_load_tailored", "tokenBudget"): "did you mean token_budget?",
     ("npl_load_tailored", "files"): "did you mean file?",
     ("npl_load_agent", "name"): "did you mean agent_name?",
-    ("npl_section_index", "path"): "it takes file, filter, ",
+    ("npl_section_index", "place"): "it takes file, filter, ",
     ("chat_claim_todo", "todo_id"): "it takes persona, event_id, ",
 }
 
@@ -168,7 +168,7 @@ def test_a_truth_value_may_be_a_text(call: Call, given: object) -> None:
     assert call("worklog_read", agent_id="a", peek=given)["success"]
 
 
-@pytest.mark.parametrize("given", [1, 0, 1.0, "yes", "on", "t", "", [True]])
+@pytest.mark.parametrize("given", [1, 0, 1.0, "yes", "on", "t", " ", [True]])
 def test_what_is_no_truth_value_is_refused(call: Call, given: object) -> None:
     """A number is none, and neither is another word."""
     answer = call("worklog_read", agent_id="a", peek=given)

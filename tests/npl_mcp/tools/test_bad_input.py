@@ -53,7 +53,6 @@ FILES = {
     "link out": (link("out.md", "/etc/hostname"), "out.md", "PERMISSION_DENIED", "outside the search roots"),
     "link to nowhere": (link("void.md", "nowhere.md"), "void.md", "NOT_FOUND", "no document"),
     "not Markdown": (write("a.txt", b"text"), "a.txt", "", ""),
-    "empty name": (nothing, "", "INVALID_PARAMETER", "file is empty"),
     "long name": (nothing, "x" * 5000, "INVALID_PARAMETER", "5,000 characters"),
     "backslashes": (nothing, "..\\guide.md", "NOT_FOUND", "no document"),
     "percent": (nothing, "%2e%2e/guide.md", "NOT_FOUND", "no document"),
@@ -286,7 +285,7 @@ def test_hundreds_of_remarks_leave_the_budget_to_the_sections(
 
 MISTAKES: list[tuple[str, dict[str, Any], str | None]] = [
     ("npl_load_tailored", {"context": "x", "token_budget": -1}, "token_budget"),
-    ("npl_load_tailored", {"context": "x", "file": ""}, "file"),
+    ("npl_load_tailored", {"context": "x", "file": "  "}, "file"),
     ("npl_load_tailored", {"contxt": "x"}, "contxt"),
     ("artifact_get", {}, "artifact_id"),
     ("npl_load_tailored", {"context": "x", "file": "gide.md"}, None),
