@@ -118,7 +118,7 @@ def test_npl_load_goes_to_the_tool_of_its_kind(settings: Settings, kind: str, to
 
 @pytest.mark.parametrize(
     "kind",
-    ["x", "C", "", ["c"], {}, 0, False],
+    ["x", "C", " ", ["c"], {}, 0, False],
 )
 def test_another_kind_is_refused(call: Call, kind: object) -> None:
     """The error names the three kinds."""
@@ -127,7 +127,9 @@ def test_another_kind_is_refused(call: Call, kind: object) -> None:
     assert all(word in answer["error"] for word in ("resource_type", "'c'", "'m'", "'s'"))
 
 
-@pytest.mark.parametrize("kind", [{}, {"resource_type": None}], ids=["absent", "null"])
+@pytest.mark.parametrize(
+    "kind", [{}, {"resource_type": None}, {"resource_type": ""}], ids=["absent", "null", "empty"]
+)
 def test_without_a_kind_components_are_loaded(call: Call, kind: dict[str, None]) -> None:
     """They are what nearly every call of the old name was for."""
     assert call("npl_load", items="syntax", **kind)["data"]["loaded_items"] == ["syntax"]
