@@ -133,6 +133,17 @@ class NewsUser(Protocol):
     news: Changes
 
 
+class Pause(Awaited):
+    """A wait that ends at a time, or earlier with an event.
+
+    :param until: see :class:`Awaited`.
+    :param ended: set at the event.
+    """
+
+    def __init__(self, until: float, ended: Future[None] | None = None) -> None:
+        self.ended, self.until = ended or _future(), until
+
+
 class Patience:
     """The total time that one call waits for sets that are being indexed, from now on.
 
@@ -180,9 +191,7 @@ def limit_wait(call: Waiting[T], began: float, seconds: float = 1.0) -> Generato
         if not isinstance(outcome, Indexing):
             yield outcome
             continue
-        short = Awaited()
-        short.ended, short.until = outcome.ended, min(began, outcome.began) + seconds
-        yield short
+        yield Pause(min(began, outcome.began) + seconds, outcome.ended)
     return outcome
 
 

@@ -1,8 +1,9 @@
 """Conversion of declared tools to FastMCP's: schemas of their parameters, and execution of calls.
 
 A call with the ``request_id`` of an earlier one changes nothing and gets the same answer. The answer is
-stored in the transaction of the write. Files have no transaction: the answer to a change of files is stored
-right after it. A kill in between allows a second execution; ``expect`` then refuses the edit.
+stored in the transaction of the write. Files have no transaction: the id is reserved before their change,
+and the answer is stored after it. After a kill in between, a repetition is refused, because nothing tells
+whether the change was made.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import base64
 import inspect
 import json
 import logging
+import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import suppress
 from functools import cache
@@ -33,10 +35,12 @@ from npl_mcp.app.app import App
 from npl_mcp.app.call_reports import CURRENT, Call, Caller, agent, as_shown, identity, seen, sight
 from npl_mcp.app.lanes import lane
 from npl_mcp.app.progress import ENDING, report_progress
-from npl_mcp.app.waiting import Awaited, Long, Patience, Waiting, step
+from npl_mcp.app.waiting import Awaited, Long, Patience, Pause, Waiting, step
 from npl_mcp.server.arguments import MAX_ENTRIES, strict
 from npl_mcp.stores.base.database import Database, Transaction
-from npl_mcp.stores.requests import PARAMETER, Request
+from npl_mcp.stores.base.errors import DatabaseError
+from npl_mcp.stores.base.values import Picture
+from npl_mcp.stores.requests import BEGUN, PARAMETER, Request
 from npl_mcp.tools.access import acting, actors, as_seen, domains_needed
 from npl_mcp.tools.contract.error_codes import invalid_arguments
 from npl_mcp.tools.contract.markdown import as_markdown
@@ -50,6 +54,9 @@ Further = CallNext[CallToolRequestParams, ToolResult]
 
 ALWAYS_LOAD = "anthropic/alwaysLoad"
 """Metadata key of a tool: clients with deferred loading of tools load it at once."""
+
+EQUAL_SECONDS = 10.0
+"""Maximum seconds that a call waits for the end of an equal call with its ``request_id``."""
 
 
 class BoundTool(Tool):
@@ -154,11 +161,12 @@ class BoundTool(Tool):
             arguments = acting(self._spec, arguments, who)
         call.arguments = arguments
         checked, app = self._checked(arguments), seen(self._app).in_call(agent())
-        if request_id is None or self._spec.read_only:
+        if request_id is None or self._spec.changes_nothing(arguments):
             data = await self._work(app, checked)
         else:
             request = Request.parse(who.name if who else "", request_id, self.name, arguments)
-            data = await _once(self._app.database, request, self._work(app, checked))
+            once = _once_with_files if self._spec.files else _once
+            data = await once(self._app.database, request, self._work(app, checked))
         # Reports use no other values, which may be large.
         value = data.value if isinstance(data, Written) else data
         call.data = value if isinstance(value, Tailored | Hits) else None
@@ -204,7 +212,7 @@ class BoundTool(Tool):
         text = within(settings.body_limit, written)
         call.size = size(text)
         blocks: list[ContentBlock] = [TextContent(type="text", text=text)]
-        for picture in pictures(data):
+        for picture in pictures(data).values():
             encoded = within(settings.body_limit, base64.b64encode(picture.data).decode())
             blocks.append(ImageContent(type="image", data=encoded, mime_type=picture.media_type))
         return ToolResult(content=blocks, structured_content=body if structured else None)
@@ -354,13 +362,60 @@ def _once(database: Database, request: Request, call: Waiting[object]) -> Genera
             with database.joined(check):
                 outcome = step(call)
                 if not isinstance(outcome, Awaited):
-                    text = outcome.text if isinstance(outcome, Written) else None
-                    with database.write() as tx:
-                        request.keep(tx, encode({"data": as_dict(outcome), "text": text}))
+                    database.writing(request.keep, _stored(outcome))
                     return outcome
             yield outcome
     except _AnsweredError as answered:
-        answer = json.loads(str(answered))
-        return answer["data"] if answer["text"] is None else Written(answer["data"], answer["text"])
+        return _restored(str(answered))
     finally:
         call.close()
+
+
+@coroutine
+def _once_with_files(
+    database: Database, request: Request, call: Waiting[object]
+) -> Generator[Awaited, None, object]:
+    """Make a call that changes files, as :func:`_once` does; wait for an equal call that is running.
+
+    :raises InvalidRequestError: the ``request_id`` belongs to another call.
+    :raises ConflictError: an equal call has begun, and its outcome is not known.
+    """
+
+    def begin() -> str | None:
+        known = database.reading(request.answer)
+        return database.writing(request.begin) if known is None else known
+
+    until = time.monotonic() + EQUAL_SECONDS
+    try:
+        while (known := begin()) == BEGUN:
+            if time.monotonic() >= until:
+                raise request.unknown()
+            yield Pause(time.monotonic() + 0.1)
+        if known is not None:
+            return _restored(known)
+        try:
+            while isinstance(outcome := step(call), Awaited):
+                yield outcome
+        except NPLError:
+            with suppress(DatabaseError):  # repetitions are refused then
+                database.writing(request.forget)
+            raise
+        database.writing(request.keep, _stored(outcome))
+        return outcome
+    finally:
+        call.close()
+
+
+def _stored(outcome: object) -> str:
+    text = outcome.text if isinstance(outcome, Written) else None
+    images = {name: base64.b64encode(one.data).decode() for name, one in pictures(outcome).items()}
+    return encode({"data": as_dict(outcome), "text": text, "pictures": images})
+
+
+def _restored(stored: str) -> object:
+    """Return the outcome of an earlier call from :func:`_stored`."""
+    answer = json.loads(stored)
+    data = answer["data"]
+    for name, image in answer.get("pictures", {}).items():
+        data[name] = Picture(base64.b64decode(image), data[name]["media_type"])
+    return data if answer["text"] is None else Written(data, answer["text"])

@@ -9,12 +9,16 @@ from datetime import timedelta
 
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.database import Transaction, digest_of
+from npl_mcp.stores.base.errors import ConflictError
 from npl_mcp.stores.base.paging import later
 
 KEPT = timedelta(days=1)
 """Lifetime of a kept answer, by the database's clock."""
 
 PARAMETER = "request_id"
+
+BEGUN = ""
+"""The answer of a call that has begun and not ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +58,28 @@ class Request:
             raise checks.invalid(PARAMETER, problem, "send a new one with each new call")
         return None if row is None else str(row["answer"])
 
+    def begin(self, tx: Transaction) -> str | None:
+        """Reserve the id for a call; return the answer of an earlier call with the same id instead."""
+        known = self.answer(tx)
+        if known is None:
+            self.keep(tx, BEGUN)
+        return known
+
     def keep(self, tx: Transaction, answer: str) -> None:
         """Keep an answer, and delete expired ones."""
         tx.run("DELETE FROM request WHERE created_at <= :oldest", oldest=later(tx.now, -KEPT))
         values = {"caller": self.caller, "id": self.id, "digest": self.digest}
-        tx.insert("request", "id", **values, answer=answer, created_at=tx.now)
+        tx.upsert("request", "caller, id", **values, answer=answer, created_at=tx.now)
+
+    def forget(self, tx: Transaction) -> None:
+        """Free the id of a call that failed and changed nothing."""
+        sql = "DELETE FROM request WHERE caller = :caller AND id = :id AND answer = :begun"
+        tx.run(sql, caller=self.caller, id=self.id, begun=BEGUN)
+
+    def unknown(self) -> ConflictError:
+        """Return the error for a call that has begun, and whose outcome is not known."""
+        problem = (
+            f"the first call with {PARAMETER} {self.id!r} has not ended, or the server was ended during it"
+        )
+        hint = f"see whether its change is there; if not, send the call with a new {PARAMETER}"
+        return ConflictError(problem, hint=hint)

@@ -396,6 +396,7 @@ TOOLS = (
         destructive=True,
         listed=False,
         switch="write",
+        files=True,
     ),
     *not_listed(content_tailored, content_map, lane="heavy"),
 )

@@ -87,12 +87,13 @@ def as_dict(value: object) -> Any:
     raise TypeError(f"{kind.__name__} cannot be sent")
 
 
-def pictures(value: object) -> list[Picture]:
-    """Return the pictures among the fields of a tool's value, in order; they are never nested deeper."""
+def pictures(value: object) -> dict[str, Picture]:
+    """Return the pictures among the fields of a tool's value, by name; they are never nested deeper."""
     kind: Any = value.__class__
-    if not dataclasses.is_dataclass(value):
-        return []
-    return [part for name in _field_names(kind) if isinstance(part := getattr(value, name), Picture)]
+    if dataclasses.is_dataclass(value):
+        value = {name: getattr(value, name) for name in _field_names(kind)}
+    fields = value if isinstance(value, Mapping) else {}
+    return {name: part for name, part in fields.items() if isinstance(part, Picture)}
 
 
 def value_type(returned: Any) -> Any:

@@ -37,6 +37,7 @@ class ToolSpec:
     :param switch: name of the setting that lists the tool, if ``listed`` is false.
     :param reads: function from the arguments of a call to whether it changes nothing; only for tools that
         write.
+    :param files: whether the tool changes files, which no transaction of the database includes.
     :param app: address of the page that shows the answer in a chat window. Only clients with such pages have
         the tool; they give the page the structured content, and the model the text.
     :param closed: whether the schema forbids other parameters, as a contract requires.
@@ -55,6 +56,7 @@ class ToolSpec:
     title: str | None = None
     switch: str | None = None
     reads: Callable[[Mapping[str, object]], bool] | None = None
+    files: bool = False
 
     @property
     def name(self) -> str:
@@ -73,6 +75,10 @@ class ToolSpec:
         :raises InvalidRequestError: an argument is invalid.
         """
         return self.function(app, **checked(self.function, arguments))
+
+    def changes_nothing(self, arguments: Mapping[str, object]) -> bool:
+        """Return whether a call with some arguments only reads."""
+        return self.read_only or (self.reads is not None and self.reads(arguments))
 
     @property
     def meanings(self) -> dict[str, str]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import io
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -10,9 +12,12 @@ from typing import Any
 
 import pytest
 from fastmcp import Client
+from PIL import Image
 
 from docs.reference import prepare
 from npl_mcp.config.settings import Settings
+from npl_mcp.server import registry
+from npl_mcp.server.server import create_server
 from npl_mcp.stores.base.paging import now
 from npl_mcp.tools.domains import listed_tools, optional_tools
 from tests import engines
@@ -37,10 +42,11 @@ def test_every_writing_tool_is_called_once(settings: Settings, tmp_path: Path, f
             sent = {**spec.example, "request_id": f"id of {spec.name}"}
             answers = [await client.call_tool(spec.name, sent) for _ in range(2)]
             first, second = (answer.content[0].text for answer in answers)
-            assert first == second or spec.read_only, spec.name
+            assert first == second or spec.changes_nothing(spec.example), spec.name
 
     with_client(own, ask)
-    writing = sum(not spec.read_only for spec in (*listed_tools(), *optional_tools(own)))
+    shown = (*listed_tools(), *optional_tools(own))
+    writing = sum(not spec.changes_nothing(spec.example) for spec in shown)
     assert engines.query(own.data_folder, "SELECT count(*) FROM request") == [(writing,)]
 
 
@@ -56,6 +62,101 @@ def test_a_repeated_call_is_made_once(settings: Settings) -> None:
             await client.call_tool("chat_send_message", plain)
         feed = envelope(await client.call_tool("chat_get_feed", {"room_id": 1}))["data"]
         assert [event["event_type"] for event in feed["items"]].count("message") == 3
+
+    with_client(settings, ask)
+
+
+@pytest.fixture
+def project(settings: Settings, tmp_path: Path) -> Settings:
+    """Settings of a project whose files may be changed."""
+    prepare(tmp_path / "project")
+    return replace(settings, cwd=tmp_path / "project", roots=(tmp_path / "project",), write=True)
+
+
+LINE = "Water the beans."
+APPEND: tuple[str, dict[str, Any]] = (
+    "npl_update_section",
+    {"file": "notes/today.md", "operation": "append", "selector": "# Today", "content": LINE},
+)
+FILED: dict[str, tuple[str, dict[str, Any]]] = {
+    "a section": APPEND,
+    "a change request": ("create_cr", {"type": "Bug Fix", "data": {"title": LINE}}),
+    "a section of a change request": (
+        "manage_cr_sections",
+        {"key": "DEMO-001", "operation": "append", "section": "1. Description", "content": LINE},
+    ),
+}
+
+
+def marked(settings: Settings) -> int:
+    """Count the lines and titles that the calls wrote."""
+    files = settings.roots[0].rglob("*.md")
+    texts = (file.read_text(encoding="utf-8") for file in files)
+    return sum(text.splitlines().count(line) for text in texts for line in (LINE, f"# {LINE}"))
+
+
+@pytest.mark.parametrize("case", FILED)
+def test_equal_calls_at_once_change_a_file_once(project: Settings, case: str) -> None:
+    """They reach two servers of one database; the others wait for the first, and get its answer."""
+    tool, given = FILED[case]
+
+    async def ask(client: Client[Any]) -> None:
+        async with Client(create_server(project)) as other:
+            before = marked(project)
+            for turn in range(1, 4):
+                sent = {**given, "request_id": f"r{turn}"}
+                answers = await asyncio.gather(
+                    *(one.call_tool(tool, sent) for _ in range(6) for one in (client, other))
+                )
+                assert len({answer.content[0].text for answer in answers}) == 1
+                assert marked(project) == before + turn
+
+    with_client(project, ask)
+
+
+def test_after_a_kill_during_a_change_of_files_a_repetition_is_refused(
+    project: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The row is there without an answer, and nothing tells whether the file was changed."""
+    monkeypatch.setattr(registry, "EQUAL_SECONDS", 0.2)
+    tool, given = APPEND
+    sent = {**given, "request_id": "r1"}
+    assert calls(project, [(tool, sent)])[0]["success"]
+    engines.execute(project.data_folder, "UPDATE request SET answer = ''")
+    for answer in calls(project, [(tool, sent), (tool, sent)]):
+        assert not answer["success"]
+        assert "'r1'" in answer["error"]
+    assert marked(project) == 1
+    assert calls(project, [(tool, {**sent, "request_id": "r2"})])[0]["success"]
+    assert marked(project) == 2
+
+
+def test_a_change_of_files_that_failed_can_be_repeated(project: Settings) -> None:
+    tool, given = APPEND
+    sent = {**given, "file": "notes/new.md", "request_id": "r1"}
+    assert calls(project, [(tool, sent)])[0]["error_code"] == "NOT_FOUND"
+    (project.roots[0] / "notes" / "new.md").write_text("# Today\n", encoding="utf-8")
+    assert calls(project, [(tool, sent)])[0]["success"]
+
+
+def test_a_call_that_only_reads_keeps_no_answer(settings: Settings) -> None:
+    peek = {"agent_id": "bo", "peek": True, "request_id": "r1"}
+    calls(settings, [("worklog_init", {"task": "sow"}), ("worklog_read", peek)])
+    assert engines.query(settings.data_folder, "SELECT count(*) FROM request") == [(0,)]
+
+
+def test_a_repetition_brings_the_picture(settings: Settings) -> None:
+    image = io.BytesIO()
+    Image.new("RGB", (40, 30)).save(image, "PNG")
+    encoded = base64.b64encode(image.getvalue()).decode()
+    drawing = {"name": "a", "artifact_type": "image", "filename": "a.png", "file_content_base64": encoded}
+    sent = {"artifact_id": 1, "revision_id": 1, "request_id": "r1"}
+
+    async def ask(client: Client[Any]) -> None:
+        await client.call_tool("artifact_create", drawing)
+        first, again = [await client.call_tool("review_generate_annotated", sent) for _ in range(2)]
+        assert first.content == again.content
+        assert [block.type for block in again.content] == ["text", "image"]
 
     with_client(settings, ask)
 

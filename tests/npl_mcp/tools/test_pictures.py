@@ -124,7 +124,8 @@ def test_only_what_differs_from_the_protocols_defaults_is_claimed(
 def test_only_fields_are_pictures() -> None:
     """Answers without one, and answers that are no dataclass, have none."""
     picture = Picture(DOT, "image/png")
-    assert pictures(draw_two(None)) == [picture, Picture(b"", "image/jpeg")]  # type: ignore[arg-type]
-    assert pictures(["text", picture]) == []
-    assert pictures(None) == []
+    drawn = pictures(draw_two(None))  # type: ignore[arg-type]
+    assert list(drawn.values()) == [picture, Picture(b"", "image/jpeg")]
+    assert pictures(["text", picture]) == {}
+    assert pictures(None) == {}
     assert as_dict([picture]) == [{"media_type": "image/png", "bytes": len(DOT)}]
