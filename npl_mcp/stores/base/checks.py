@@ -82,6 +82,19 @@ def short_name(value: str, parameter: str) -> str:
     return clean
 
 
+def known_cursor(since: int, newest: int | None, name: str = "since") -> None:
+    """Check a cursor after which there are no entries.
+
+    A cursor from elsewhere, or from before a restored backup, would hide new entries.
+
+    :param newest: the id of the newest entry.
+    :raises InvalidRequestError: no entry has had that id yet.
+    """
+    if since > (newest or 0):
+        problem = f"is {since}, but the newest entry is {newest or 0}"
+        raise invalid(name, problem, f"give the cursor of the last answer, or leave {name} out")
+
+
 def some(names: Sequence[str]) -> str:
     """Format a list of names for a message; a long list is shortened, with the number of omitted names."""
     more = f" and {len(names) - LISTED:,} more" if len(names) > LISTED else ""

@@ -119,7 +119,10 @@ def _seen(tx: Transaction, room_id: int, count: int, since: int | str) -> int:
     if isinstance(since, int):
         sql = "SELECT position FROM event WHERE room_id = :room AND id > :since ORDER BY id LIMIT 1"
         next_one: int | None = tx.value(sql, room=room_id, since=since)
-        return count if next_one is None else next_one - 1
+        if next_one is not None:
+            return next_one - 1
+        checks.known_cursor(since, tx.value("SELECT max(id) FROM event"))
+        return count
 
     positions = range(1, count + 1)
     return bisect_right(positions, since, key=lambda position: str(_at(tx, "timestamp", room_id, position)))

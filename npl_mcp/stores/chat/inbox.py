@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.database import Transaction
 from npl_mcp.stores.base.errors import RecordNotFoundError
 from npl_mcp.stores.base.paging import Page, Slice
@@ -117,6 +118,7 @@ def read(
         total = tx.value(f"SELECT {column} FROM mailbox WHERE persona = :persona", **values) or 0
     if not total:
         rooms.require_known(tx, persona)
+        checks.known_cursor(since or 0, tx.value("SELECT max(id) FROM notification"))
     sql = (
         "SELECT notification.id, notification.event_id, notification.notification_type,"
         " notification.created_at, notification.read_at, event.room_id, event.event_type,"

@@ -1,6 +1,6 @@
 """Messages, handoffs, reactions and shared artifacts; the functions run in the caller's transaction.
 
-A message mentions members: ``@name``, or ``@all``.
+A message mentions members: ``@name``, or ``@all``; code mentions nobody.
 
 By a handoff, a member passes work to another member, who acknowledges its receipt. A handoff that answers a
 todo passes on that todo: the acknowledgement assigns the todo to the recipient.
@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from itertools import islice
 
 from npl_index.errors import InvalidRequestError
+from npl_index.markdown.front_matter import with_line_feeds
+from npl_index.markdown.prose import without_code
 from npl_mcp.stores import session
 from npl_mcp.stores.artifact.artifacts import require_revision
 from npl_mcp.stores.base import checks
@@ -37,15 +39,21 @@ MAX_UNKNOWN = 20
 
 EVERYBODY = "all"
 
+# In these scripts no blank stands beside a name: Thai, Lao, Burmese, Khmer, Chinese, Japanese, Korean.
+_UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u11ff\u1780-\u17ff\u2e80-\u2fdf\u3005-\u3007\u3040-\u318f\u31f0-\u31ff\u3400-\u9fff"
+    "\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff66-\uffdc\U0001b000-\U0001b16f\U00020000-\U0003ffff"
+)
+
 # Excludes the sign of an address (me@x.com), of a path (modules/@x) or of a second server (@a@x).
-_SIGN = re.compile(r"(?<![\w.+\-@/])@(?=\S)")
+_SIGN = re.compile(rf"(?:(?<=[{_UNSPACED}])|(?<![\w.+\-@/]))@(?=\S)")
 
 # A name ends unless a letter, digit or underscore follows, directly or after hyphens, or an address
 # continues.
-_END = re.compile(r"(?!-*[\w@])")
+_END = re.compile(rf"(?!-*(?![{_UNSPACED}])[\w@])")
 
 
-_WORD = re.compile(r"\w{1,64}(?:-\w{1,64}){0,3}")
+_WORD = re.compile(rf"[^\W{_UNSPACED}]{{1,64}}(?:-[^\W{_UNSPACED}]{{1,64}}){{0,3}}|\w{{1,64}}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +238,7 @@ def share(tx: Transaction, room_id: int, persona: str, artifact_id: int, revisio
 
 
 def mentioned(text: str, members: Sequence[str]) -> Mentions:
-    """Return the members mentioned in a text.
+    """Return the members mentioned in a text outside of code.
 
     The longest name after the sign wins: an exact match, else the first match that differs only in case.
     ``@all`` mentions every member, unless a member has that name.
@@ -240,6 +248,7 @@ def mentioned(text: str, members: Sequence[str]) -> Mentions:
     """
     if "@" not in text:
         return Mentions()
+    text = without_code(with_line_feeds(text))
     exact = frozenset(members)
     folded = {name.lower(): name for name in reversed(members)}
     lengths = sorted({len(name) for name in members}, reverse=True)

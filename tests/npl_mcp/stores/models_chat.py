@@ -389,6 +389,8 @@ class Rooms(Artifacts):
             items, total = events[max(end - size, 0) : end], len(events)
         else:
             after = [event for event in events if event["id"] > since]
+            if since > max((event["id"] for room in self.rooms for event in room.events), default=0):
+                raise Refused("INVALID_PARAMETER")
             items, total = after[skipped : skipped + size], len(after)
         cursor = items[-1]["id"] if items else since or 0
         return {"items": items, "total": total, "limit": size, "offset": skipped, "cursor": cursor}
@@ -411,6 +413,8 @@ class Rooms(Artifacts):
         told = {one["persona"] for one in self.notifications}
         if persona not in told.union(*(room.members for room in self.rooms)):
             raise Refused("NOT_FOUND")
+        if (since or 0) > max((one["id"] for one in self.notifications), default=0):
+            raise Refused("INVALID_PARAMETER")
         page = paged(shown if since is not None else shown[::-1], *part)
         cursor = max((one["id"] for one in page["items"]), default=since or 0)
         return {**page, "cursor": cursor}

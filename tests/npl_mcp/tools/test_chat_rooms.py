@@ -243,3 +243,16 @@ def test_archived_rooms_are_listed_apart(den: Call) -> None:
     assert (
         refused(den, "chat_update_room", room_id=1, persona="ann", action="close")[0] == "INVALID_PARAMETER"
     )
+
+
+@pytest.mark.parametrize("wait", [0, 60])
+def test_a_cursor_after_the_newest_entry_is_refused(den: Call, wait: int) -> None:
+    """No entry would ever come after it; the newest one is a cursor."""
+    newest = say(den, "@bo hello")["event_id"]
+    note = do(den, "chat_get_notifications", persona="bo")["cursor"]
+    code, text = refused(den, "chat_get_feed", room_id=1, since=newest + 1, wait=wait)
+    assert (code, f"newest entry is {newest}" in text) == ("INVALID_PARAMETER", True)
+    code, text = refused(den, "chat_get_notifications", persona="bo", since=note + 1, wait=wait)
+    assert (code, f"newest entry is {note}" in text) == ("INVALID_PARAMETER", True)
+    assert do(den, "chat_get_feed", room_id=1, since=newest)["cursor"] == newest
+    assert do(den, "chat_get_notifications", persona="bo", since=note)["cursor"] == note

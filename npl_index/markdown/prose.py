@@ -1,0 +1,52 @@
+"""The text of a document outside of code."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+
+from npl_index.markdown.blocks import read_blocks
+
+_MAY_BE_CODE = re.compile(r"`|~~~|    |\t")
+_CODE = frozenset({"fence", "code_block"})
+_INLINE = frozenset({"paragraph_open", "heading_open", "tr_open", "dt_open"})
+_TICKS = re.compile("`+")
+_OPENING = re.compile(r"\\.|`+", re.DOTALL)
+_VISIBLE = re.compile(r"[^\n]")
+
+
+def without_code(source: str) -> str:
+    r"""Return a text with blanks in the place of code: fences, indented blocks and code spans.
+
+    :param source: Markdown with ``\n`` line ends.
+    """
+    if _MAY_BE_CODE.search(source) is None:
+        return source
+    lines = source.split("\n")
+    for token in read_blocks(source, complete=True).tokens:
+        if token.map is None:
+            continue
+        place = slice(*token.map)
+        if token.type in _CODE:
+            lines[place] = [""] * len(lines[place])
+        elif token.type in _INLINE:
+            lines[place] = _without_spans("\n".join(lines[place])).split("\n")
+    return "\n".join(lines)
+
+
+def _without_spans(text: str) -> str:
+    """Return the text of a block with blanks in the place of code spans, in linear time."""
+    closing = defaultdict(list)
+    for ticks in reversed(list(_TICKS.finditer(text))):
+        closing[len(ticks[0])].append(ticks)
+    kept, done, at = [], 0, 0
+    while opening := _OPENING.search(text, at):
+        at = opening.end()
+        ends = closing[len(opening[0])] if opening[0][0] == "`" else []
+        while ends and ends[-1].start() < at:
+            ends.pop()
+        if ends:
+            at = ends.pop().end()
+            kept += [text[done : opening.start()], _VISIBLE.sub(" ", text[opening.start() : at])]
+            done = at
+    return "".join((*kept, text[done:]))
