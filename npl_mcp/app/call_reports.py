@@ -168,6 +168,12 @@ def identity() -> Identity | None:
     return None if caller is None else caller.identity
 
 
+def may_only_read() -> bool:
+    """Return whether this context's caller has a token that only allows reading."""
+    who = identity()
+    return who is not None and who.read_only
+
+
 def agent() -> str | None:
     """Return the name of this context's caller: of its token; empty without one, and for pages;
     ``None`` over standard streams, where the caller is alone.

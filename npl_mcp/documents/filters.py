@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ FACETS = KNOWN[:5]
 
 _RANGE = "dateRange"
 _MAX_VALUES = 64
+_DATE = re.compile(r"\d{4}(?:-\d\d(?:-\d\d(?![\d-]).*)?)?$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +48,8 @@ class Filters:
         """
         wanted, since, until = [], "", ""
         for name, value in given.items():
-            if name == _RANGE and isinstance(value, Mapping):
-                since, until = (
-                    _short_string(value.get(end) or "", f"{parameter}.{name}.{end}")
-                    for end in ("start", "end")
-                )
+            if name == _RANGE:
+                since, until = _date_range(value, f"{parameter}.{name}")
                 continue
             choose(name, parameter, (*KNOWN, _RANGE))
             values = [value] if isinstance(value, str) else value
@@ -128,6 +127,21 @@ def _fold(text: str) -> str:
 def _example(name: str) -> str:
     """Return an example of several values, as a JSON list."""
     return json.dumps(DEFINED.get(name, ("one", "other"))[:2])
+
+
+def _date_range(given: object, parameter: str) -> tuple[str, str]:
+    """Read the first and the last date of a range, or the beginnings of dates; both may be missing."""
+    if not isinstance(given, Mapping) or given.keys() - {"start", "end"}:
+        problem = f"{parameter} is not an object with start and end"
+        hint = 'give {"start": "2026-01", "end": "2026-03-31"}, or one of the two'
+        raise InvalidRequestError(problem, parameter=parameter.partition(".")[0], hint=hint)
+    since, until = (_short_string(given.get(end) or "", f"{parameter}.{end}") for end in ("start", "end"))
+    if wrong := next((date for date in (since, until) if date and not _DATE.match(date)), None):
+        problem = f"{wrong[:64]!r} is not a date"
+        raise InvalidRequestError(
+            problem, parameter=parameter.partition(".")[0], hint="write it as 2026-01-31"
+        )
+    return since, until
 
 
 def _short_string(value: object, parameter: str) -> str:

@@ -44,13 +44,16 @@ TELLING_SECONDS = 0.3
 """Seconds for callers without a result to read their refusal."""
 
 HEAD_SECONDS = 10
-"""Seconds until a new connection must send a request; up to twice that in practice."""
+"""Seconds for a request to arrive on a new connection, and after its first bytes on a used one."""
 
 READ_SECONDS = 10
 """Maximum seconds of a caller without reading any part of its answer, on systems that can enforce it."""
 
 MAX_CONNECTIONS = 4_000
 """Maximum open connections: a thousand callers may wait for new entries, while others are answered."""
+
+MAX_IDLE = MAX_CONNECTIONS // 2
+"""Maximum connections without a request; above it the oldest end, so that others can connect."""
 
 _BACKLOG = 2048
 
@@ -66,7 +69,7 @@ class _Server(Server):
     def __init__(self, config: Config, held: Held, ready: Callable[[], None], socket: Path | None) -> None:
         super().__init__(config)
         self._held, self._ready, self._socket = held, ready, socket
-        self._silent: set[Any] = set()
+        self._idle: dict[tuple[Any, Any, bool], float] = {}  # with the times of their beginnings
         self._until = 0.0
         self._told = threading.Event()  # set once every call in flight has an answer
 
@@ -75,12 +78,27 @@ class _Server(Server):
         if counter % 10 == 0 and not self.should_exit and self._held.lost():
             self._end()
             self.should_exit = True
-        if counter % (10 * HEAD_SECONDS) == 0:
-            silent = {one for one in self.server_state.connections if getattr(one, "cycle", None) is None}
-            for one in silent & self._silent:
-                one.transport.abort()
-            self._silent = silent
+        if counter % 10 == 0 or len(self.server_state.connections) > MAX_IDLE:
+            self._end_idle()
         return await super().on_tick(counter)
+
+    def _end_idle(self) -> None:
+        """End connections that have begun a request and do not end it, and the oldest idle ones of too many.
+
+        uvicorn ends only connections that have been used and are silent since.
+        """
+        connections: set[Any] = self.server_state.connections
+        idle = {
+            (one, one.cycle, one.timeout_keep_alive_task is None)
+            for one in connections
+            if one.cycle is None or one.cycle.response_complete
+        }
+        now = time.monotonic()
+        known = {key: since for key, since in self._idle.items() if key in idle}
+        self._idle = known | dict.fromkeys(idle - known.keys(), now)
+        for at, ((one, _, begun), since) in enumerate(self._idle.items()):
+            if (begun and now - since >= HEAD_SECONDS) or at < len(self._idle) - MAX_IDLE:
+                one.transport.abort()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End, and first answer the calls that uvicorn would cut off with a bare 500 or nothing."""

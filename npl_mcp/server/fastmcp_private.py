@@ -72,8 +72,12 @@ class Sessions(StreamableHTTPSessionManager):
     """
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request."""
-        await self.handle_request(scope, receive, send)
+        """Answer a request; a stream that is opened again begins with later events, because none are stored.
+
+        The SDK would answer such a request with nothing.
+        """
+        headers = [header for header in scope["headers"] if header[0] != b"last-event-id"]
+        await self.handle_request({**scope, "headers": headers}, receive, send)
 
     def _admit_session(self, requestor: Any) -> StreamableHTTPServerTransport | None:
         if self.max_sessions is not None and len(self._server_instances) >= self.max_sessions:

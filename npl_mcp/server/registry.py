@@ -161,7 +161,7 @@ class BoundTool(Tool):
             arguments = acting(self._spec, arguments, who)
         call.arguments = arguments
         checked, app = self._checked(arguments), seen(self._app).in_call(agent())
-        if request_id is None or self._spec.changes_nothing(arguments):
+        if request_id is None or self._spec.may_read(arguments):
             data = await self._work(app, checked)
         else:
             request = Request.parse(who.name if who else "", request_id, self.name, arguments)

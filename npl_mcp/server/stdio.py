@@ -13,10 +13,12 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import sys
 from collections.abc import AsyncIterator, Iterator
 from typing import Any, BinaryIO, cast
 
+import anyio
 import anyio.to_thread
 from fastmcp import FastMCP
 from mcp.server.stdio import stdio_server
@@ -25,7 +27,9 @@ from mcp_types import (
     PARSE_ERROR,
     ErrorData,
     JSONRPCError,
+    JSONRPCMessage,
     JSONRPCNotification,
+    JSONRPCRequest,
     jsonrpc_message_adapter,
 )
 from pydantic import ValidationError
@@ -40,6 +44,13 @@ _NO_REQUEST = (
     '"params" an object'
 )
 
+LAST_SECONDS = 60.0
+"""Maximum seconds for the answers to calls in flight at the end of the input; a call may wait as long."""
+
+CANCELLED = "notifications/cancelled"
+"""The method of the message that a client no longer wants an answer."""
+
+_ANSWER = re.compile(r'\{"jsonrpc":"2\.0","id":("(?:[^"\\]|\\.)*"|-?\d+),"(?:result|error)"')
 _HEADER_BEGINS = b"C"
 _INITIALIZED = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
 _MAX_HEADER = 8_192
@@ -62,8 +73,8 @@ class UnreadableError(Exception):
         self.answer = JSONRPCError(jsonrpc="2.0", id=request, error=error)
 
 
-def check(content: bytes, limit: int) -> None:
-    """Make sure that the SDK can parse a message.
+def check(content: bytes, limit: int) -> JSONRPCMessage:
+    """Make sure that the SDK can parse a message, and return it.
 
     :param limit: the maximum bytes of a message.
     :raises UnreadableError: the message is too long, has too many values or is not valid.
@@ -84,10 +95,13 @@ def check(content: bytes, limit: int) -> None:
     # A request with an id of a wrong type looks like a notification, which gets no answer.
     if isinstance(message, JSONRPCNotification) and b'"id"' in content and "id" in from_json(content):
         raise UnreadableError(code, problem)
+    return message
 
 
 class Lines:
     """A client with one message per line; the SDK uses it as both of its files.
+
+    The SDK ends all calls at the end of the input, which is therefore delayed until they have their answers.
 
     :param source: the client's output.
     :param target: the client's input.
@@ -96,6 +110,7 @@ class Lines:
 
     def __init__(self, source: BinaryIO, target: BinaryIO, limit: int) -> None:
         self._source, self._target, self._limit = source, target, limit
+        self._unanswered: set[int | str] = set()
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         """Yield each message that can be parsed; answer any other."""
@@ -105,6 +120,9 @@ class Lines:
                 yield content
             else:
                 await self.write(content.answer.model_dump_json(by_alias=True, exclude_unset=True) + "\n")
+        with anyio.move_on_after(LAST_SECONDS):
+            while self._unanswered:
+                await anyio.sleep(0.01)
 
     async def write(self, message: str) -> None:
         """Send a message and its line end; end the process if the client is gone.
@@ -119,7 +137,11 @@ class Lines:
     def _next(self, contents: Iterator[bytes]) -> bytes | UnreadableError | None:
         try:
             if (content := next(contents, None)) is not None:
-                check(content, self._limit)
+                message = check(content, self._limit)
+                if isinstance(message, JSONRPCRequest):
+                    self._unanswered.add(message.id)
+                elif isinstance(message, JSONRPCNotification) and message.method == CANCELLED:
+                    self._unanswered.discard((message.params or {}).get("requestId", ""))
         except UnreadableError as error:
             return error
         except ConnectionError:  # the client is gone, which is the end
@@ -145,6 +167,8 @@ class Lines:
             self._target.flush()
         except ConnectionError:
             os._exit(0)
+        if answer := _ANSWER.match(message):
+            self._unanswered.discard(json.loads(answer[1]))
 
     def _framed(self, message: str) -> bytes:
         return message.encode()

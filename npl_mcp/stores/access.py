@@ -131,11 +131,11 @@ class AccessStore:
             # Mentions ignore the case of names.
             for row in tx.all(f"{_SELECT} WHERE lower(name) = lower(:name)", name=clean):
                 entry = _entry(row, tx.now)
-                if entry.state == "valid" or row["name"] != clean:
+                if entry.state == "valid":
                     problem = f"{row['name']!r} already has a token"
                     raise AlreadyExistsError(problem, hint="revoke it, or choose another name")
             ends = None if lifetime is None else later(tx.now, lifetime)
-            tx.run("DELETE FROM access_token WHERE name = :name", name=clean)
+            tx.run("DELETE FROM access_token WHERE lower(name) = lower(:name)", name=clean)
             tx.insert("access_token", "name", created_at=tx.now, expires_at=ends, **values)
         return token
 

@@ -97,7 +97,7 @@ def acting(spec: ToolSpec, arguments: dict[str, Any], identity: Identity) -> dic
         persona.
     :raises NotFoundError: an argument names data of a domain that the caller may not see.
     """
-    if not _may_use(spec, identity) and not spec.changes_nothing(arguments):
+    if not _may_use(spec, identity) and not spec.may_read(arguments):
         which = spec.name if spec.reads is None else f"such a call of {spec.name}"
         raise NotAllowedError(f"the token of {identity.name!r} only allows reading, but {which} writes")
     for name in actors(spec.function):

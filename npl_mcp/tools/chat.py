@@ -11,6 +11,7 @@ from typing import Annotated
 
 from npl_index.errors import MissingRequestError
 from npl_mcp.app.app import App
+from npl_mcp.app.call_reports import may_only_read
 from npl_mcp.app.waiting import waits, when_new
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.database import Transaction
@@ -334,7 +335,7 @@ async def chat_get_notifications(
         wait,
         lambda tx: inbox.read(tx, persona, unread_only, since, part),
         lambda page: page.total == 0,
-        before=lambda: todos.notify_expired_claims(app.database, persona),
+        before=lambda: None if may_only_read() else todos.notify_expired_claims(app.database, persona),
         due=lambda tx: todos.lease_end(tx, assigned_to=persona),
     )
 
@@ -400,7 +401,7 @@ TOOLS = (
     ToolSpec(chat_list_todos, title="List Todos"),
     ToolSpec(chat_get_feed, title="Read Room"),
     ToolSpec(chat_list_rooms, title="List Rooms"),
-    ToolSpec(chat_get_notifications, title="List Notifications"),
+    ToolSpec(chat_get_notifications, title="List Notifications", read_only=False, reads=lambda _: True),
     ToolSpec(chat_mark_read, title="Mark Read", read_only=False),
     *not_listed(chat_room, chat_events, chat_thread),
 )

@@ -35,8 +35,8 @@ class ToolSpec:
     :param always: whether the tool is in the small list, and loaded at once by clients that load most tools
         after a search.
     :param switch: name of the setting that lists the tool, if ``listed`` is false.
-    :param reads: function from the arguments of a call to whether it changes nothing; only for tools that
-        write.
+    :param reads: function from the arguments of a call to whether a caller who may only read may make it, and
+        whose call then changes nothing; only for tools that write.
     :param files: whether the tool changes files, which no transaction of the database includes.
     :param app: address of the page that shows the answer in a chat window. Only clients with such pages have
         the tool; they give the page the structured content, and the model the text.
@@ -76,8 +76,8 @@ class ToolSpec:
         """
         return self.function(app, **checked(self.function, arguments))
 
-    def changes_nothing(self, arguments: Mapping[str, object]) -> bool:
-        """Return whether a call with some arguments only reads."""
+    def may_read(self, arguments: Mapping[str, object]) -> bool:
+        """Return whether a call with some arguments may be made by a caller who may only read."""
         return self.read_only or (self.reads is not None and self.reads(arguments))
 
     @property

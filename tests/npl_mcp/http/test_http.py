@@ -356,6 +356,22 @@ def test_pipelined_and_kept_connections(server: Running) -> None:
         assert read(line).status == 200
 
 
+def test_a_stream_that_is_opened_again_begins_with_later_events(server: Running) -> None:
+    """None are stored, so the last event of the client changes nothing."""
+    accept = {**JSON, "Accept": "application/json, text/event-stream"}
+    params = {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "t", "version": "1"},
+    }
+    hello = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}
+    session = request(server, "POST", "/mcp", hello, accept).headers["mcp-session-id"]
+    with connected(server) as line:
+        headers = f"Host: localhost:{server.port}\r\nAccept: text/event-stream\r\nMcp-Session-Id: {session}"
+        line.sendall(f"GET /mcp HTTP/1.1\r\n{headers}\r\nLast-Event-ID: 7\r\n\r\n".encode())
+        assert line.recv(65536).startswith(b"HTTP/1.1 200 ")
+
+
 def test_nothing_was_logged_as_a_defect(server: Running) -> None:
     """All that this file sent was expected."""
     assert not re.search(r"Traceback|INTERNAL_ERROR| ERROR ", server.log)

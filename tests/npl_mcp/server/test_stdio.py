@@ -6,9 +6,10 @@ import base64
 import io
 import json
 import random
+import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -280,6 +281,31 @@ def test_a_message_behind_a_header_is_answered_too() -> None:
         (8, -32600),
         (None, -32700),
     ]
+
+
+@pytest.mark.parametrize("frame", [lambda message: json.dumps(message).encode() + b"\n", framed])
+def test_calls_at_the_end_of_the_input_are_answered(tmp_path: Path, frame: Callable[[object], bytes]) -> None:
+    """Then the process ends; a cancelled call gets no answer."""
+
+    def call(identity: object, tool: str, **arguments: object) -> Any:
+        params = {"name": tool, "arguments": arguments}
+        return {"jsonrpc": "2.0", "id": identity, "method": "tools/call", "params": params}
+
+    calls = [
+        HELLO,
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        call("dén", "chat_create_room", name="den", members=["ann"]),
+        call("gone", "chat_get_feed", room_id=7, since=0, wait=60),
+        {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "gone"}},
+        call(7, "search", query="quokka"),
+    ]
+    with running(tmp_path, "--root", str(tmp_path)) as process:
+        sent, _ = process.communicate(b"".join(map(frame, calls)), 60)
+        assert process.returncode == 0
+    lines = re.findall(rb'\{"jsonrpc".*?(?=\s*Content-Length|\n|$)', sent)
+    answers = {answer["id"]: answer for answer in map(json.loads, lines) if "id" in answer}
+    assert {0, "dén", 7} <= answers.keys()
+    assert all("result" in answers[one] for one in (0, "dén", 7))
 
 
 @contextmanager

@@ -1,0 +1,72 @@
+"""Connections that send no request, or only a part of one."""
+
+from __future__ import annotations
+
+import socket
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+import pytest
+
+from tests.npl_mcp.http import http_server
+from tests.npl_mcp.http.http_server import Running, connected, read, serving
+
+IDLE = 20
+PROGRAM = f"""
+import sys
+from npl_mcp.http import listening, serving
+listening.HEAD_SECONDS = float(sys.argv.pop(1))
+listening.MAX_IDLE, listening.MAX_CONNECTIONS = {IDLE}, {2 * IDLE}
+sys.exit(serving.main())
+"""
+
+
+@pytest.fixture(params=["1"])
+def server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> Iterator[Running]:
+    """A server with small limits; the parameter is the seconds for a request to arrive."""
+    program = [sys.executable, "-c", PROGRAM, request.param]
+    monkeypatch.setattr(http_server, "command", lambda *flags: [*program, *flags])
+    with serving(tmp_path) as running:
+        yield running
+
+
+def asked(line: socket.socket, server: Running) -> int:
+    line.sendall(f"GET /healthz HTTP/1.1\r\nHost: localhost:{server.port}\r\n\r\n".encode())
+    return read(line).status
+
+
+@pytest.mark.parametrize("before", [0, 2])
+@pytest.mark.parametrize("part", [b"", b"G", b"POST / HTTP/1.1\r\nHost: a\r\n"])
+def test_a_request_that_is_sent_in_part_ends(server: Running, before: int, part: bytes) -> None:
+    """On a new connection and on a used one; a used one without a request stays open."""
+    with connected(server) as line, connected(server) as silent:
+        assert [asked(line, server) for _ in range(before)] == [200] * before
+        assert asked(silent, server) == 200
+        if part or not before:
+            line.sendall(part)
+            with suppress(ConnectionResetError):
+                assert line.recv(1) == b""
+        assert asked(silent, server) == 200
+
+
+def answered(server: Running) -> bool:
+    """Ask on a connection of its own."""
+    with connected(server) as line:
+        return asked(line, server) == 200
+
+
+@pytest.mark.parametrize("server", ["1000"], indirect=True)
+@pytest.mark.parametrize("used", [False, True])
+def test_idle_connections_do_not_close_the_server_for_others(server: Running, used: bool) -> None:
+    """Before a request in part must end, the oldest of too many connections end."""
+    with ExitStack() as lines:
+        for _ in range(3 * IDLE):
+            line = lines.enter_context(connected(server))
+            while used and asked(line, server) != 200:
+                line = lines.enter_context(connected(server))
+            line.sendall(b"GET /healthz HTTP/1.1\r\n")
+        assert any(answered(server) for _ in range(10_000))

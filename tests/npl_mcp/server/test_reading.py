@@ -1,0 +1,67 @@
+"""Calls that only read change no row of the database."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from docs.reference import prepare
+from npl_mcp.app.call_reports import HTTP, Caller
+from npl_mcp.config.settings import Settings
+from npl_mcp.server.server import create_server
+from npl_mcp.stores.access import Identity
+from npl_mcp.tools.domains import listed_tools, optional_tools, unlisted_tools
+from npl_mcp.web.calling import call
+from tests import engines
+from tests.conftest import calls
+
+
+def rows(folder: Path) -> dict[str, list[dict[str, Any]]]:
+    """Return all rows of all tables."""
+    database = engines.stores(folder).database
+    try:
+        with database.read() as tx:
+            tables = database.engine.tables(tx)
+            return {table.name: tx.all(f"SELECT * FROM {table.name}") for table in tables}
+    finally:
+        database.close()
+
+
+def test_read_only_tools_change_no_row(settings: Settings, tmp_path: Path) -> None:
+    """All of them, and the calls of others that a token may make that only allows reading."""
+    prepare(tmp_path / "project")
+    own = replace(settings, cwd=tmp_path / "project", roots=(tmp_path / "project",), write=True)
+    specs = (*listed_tools(), *optional_tools(own), *unlisted_tools())
+    calls(own, [(spec.name, dict(spec.example)) for spec in specs if spec.example])
+    room = {"name": "den", "members": ["ann", "bo"]}
+    todo = {"room_id": 2, "persona": "ann", "description": "sow"}
+    calls(
+        own,
+        [
+            ("chat_create_room", room),
+            ("chat_create_todo", todo),
+            ("chat_claim_todo", {"room_id": 2, "persona": "bo"}),
+        ],
+    )
+    engines.execute(own.data_folder, "UPDATE todo SET lease_until = '2020-01-01T00:00:00.000000Z'")
+    before = rows(own.data_folder)
+    reader = Caller(HTTP, identity=Identity("bo", read_only=True))
+
+    async def read() -> set[str]:
+        server, done = create_server(own), set()
+        for spec in specs:
+            for given in ({**spec.example, "request_id": "r1"}, {"persona": "bo"}):
+                if spec.may_read(given) and "wait" not in given:
+                    answer = await call(server, spec.name, given, reader)
+                    if answer is not None and not answer.is_error:
+                        done.add(spec.name)
+        return done
+
+    done = anyio.run(read)
+    assert rows(own.data_folder) == before
+    assert {"chat_get_notifications", "chat_list_todos", "search", "session_get"} <= done
+    told = calls(own, [("chat_get_notifications", {"persona": "bo"})])[0]["data"]["items"]
+    assert [one["notification_type"] for one in told] == ["lease_end"]
