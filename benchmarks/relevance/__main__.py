@@ -1,7 +1,7 @@
 """How well the ranking finds the sections that people labelled as the answer.
 
 Usage: ``python -m benchmarks.relevance [FILE]... [--set FOLDER]... [--sets FOLDER] [--npl FOLDER] [--json
-FILE]``
+FILE] [--without SIGNAL]...``
 
 A *set* is a folder with ``corpus/*.md`` and ``queries*.jsonl``; each line of the latter holds ``query`` and
 ``relevant``, a list of ``{"file": …, "line": …}`` (line of the heading, from 1; the section counts with all
@@ -16,12 +16,13 @@ with the sections they would want to read, written before the ranking was tried 
 the bundled corpus is asked the questions of ``corpus_queries.jsonl``.
 
 Every set is asked three times: ``file`` is the file known to hold the answer, ``folder`` all files as they
-are, and ``joined`` all of them as one file. Reported are the mean reciprocal rank, how often the first
-section and one of the first three are right, the mean reciprocal rank of SQLite FTS5 (headings weighted 4
-times, Porter stemmer, words joined by OR), precision, recall and F1 of what is returned without a budget,
+are, and ``joined`` all of them as one file. Reported are the mean reciprocal rank, the same with the labelled
+section itself (``exact``, which a section inside it does not count for), how often the first section and one
+of the first three are right, the mean reciprocal rank of SQLite FTS5 (headings weighted 4 times, Porter
+stemmer, words joined by OR), precision, recall and F1 of what is returned without a budget,
 and what a budget of 3,000 tokens holds: the recall, and the median of tokens where the file has more than
 12 kB. Of tasks the share of the needed files that 1,000, 2,000 and 8,000 tokens touch, and the share of the
-tokens that come from these files.
+tokens that come from these files. ``--without`` drops a signal of the ranking by its name.
 """
 
 from __future__ import annotations
@@ -44,12 +45,14 @@ from npl_index.ranking.analysis import extract_keywords
 from npl_index.ranking.cut import cut
 from npl_index.ranking.indexing import IndexedDocument, index_document
 from npl_index.ranking.scoring import Query, rank
+from npl_index.ranking.signals import SIGNALS, Signal
 from npl_index.selectors.names import Node
 
 HERE = Path(__file__).parent
 BUDGET = 3_000
 LARGE_FILE = 12_000
 FEWEST_HEADINGS = 4
+COMPARED = ("reciprocal_rank", "exact", "fts5")
 
 
 @dataclass(frozen=True)
@@ -137,8 +140,11 @@ class Scope:
             }
         self.plain = PlainSearch(self.collection)
 
-    def places(self, label: Label) -> set[Node]:
-        """Return the sections that a label stands for."""
+    def places(self, label: Label, *, exact: bool = False) -> set[Node]:
+        """Return the sections that a label stands for.
+
+        :param exact: without those inside a section.
+        """
         tree = self.files[label.file].tree
         chosen: Iterable[int] = range(len(tree.sections))
         if label.heading is not None and label.line is None:
@@ -147,7 +153,7 @@ class Scope:
             at = [s.index for s in tree.sections if s.level and s.heading_lines.start == label.line - 1]
             if not at:
                 raise SystemExit(f"{label.file} has no heading in line {label.line} any more; label it again")
-            chosen = tree.subtree(at[0])
+            chosen = at[:1] if exact else tree.subtree(at[0])
         places = {self._places[label.file, index] for index in chosen}
         return {place for place in places if place is not None}
 
@@ -177,6 +183,7 @@ class Tally:
 
     questions: int = 0
     reciprocal_rank: float = 0.0
+    exact: float = 0.0
     first: float = 0.0
     first_three: float = 0.0
     fts5: float = 0.0
@@ -186,17 +193,21 @@ class Tally:
     in_budget: float = 0.0
     tokens: list[int] = field(default_factory=list)
 
-    def add(self, scope: Scope, question: Question, labels: Sequence[Label]) -> None:
+    def add(
+        self, scope: Scope, question: Question, labels: Sequence[Label], signals: Sequence[Signal]
+    ) -> None:
         """Ask a question and count."""
         collection = scope.collection
         wanted = [scope.places(label) for label in labels]
         union = set().union(*wanted)
         query = Query(extract_keywords(question.text))
-        ranking = rank(collection, query)
+        ranking = rank(collection, query, signals=signals)
         hits = ranking.hits
         right = [hit[:2] in union for hit in hits]
+        labelled = set().union(*(scope.places(label, exact=True) for label in labels))
         self.questions += 1
         self.reciprocal_rank += reciprocal_rank(right)
+        self.exact += reciprocal_rank([hit[:2] in labelled for hit in hits])
         self.first += any(right[:1])
         self.first_three += any(right[:3])
         self.fts5 += reciprocal_rank([number in union for number in scope.plain.rank(question.text)])
@@ -227,7 +238,9 @@ def reciprocal_rank(right: Sequence[bool]) -> float:
     return 1 / (right.index(True) + 1) if any(right) else 0.0
 
 
-def measure(files: dict[str, IndexedDocument], questions: Sequence[Question]) -> dict[str, dict[str, float]]:
+def measure(
+    files: dict[str, IndexedDocument], questions: Sequence[Question], signals: Sequence[Signal]
+) -> dict[str, dict[str, float]]:
     """Ask every question in every scope."""
     tallies = {"file": Tally(), "folder": Tally(), "joined": Tally()}
     folder, joined = (Scope(files, joined=joined) for joined in (False, True))
@@ -236,33 +249,35 @@ def measure(files: dict[str, IndexedDocument], questions: Sequence[Question]) ->
             if sum(section.level > 0 for section in files[name].tree.sections) >= FEWEST_HEADINGS:
                 here = [label for label in question.labels if label.file == name]
                 if any(label.line or label.heading for label in here):
-                    tallies["file"].add(Scope({name: files[name]}, joined=False), question, here)
+                    tallies["file"].add(Scope({name: files[name]}, joined=False), question, here, signals)
         if len(files) > 1:
-            tallies["folder"].add(folder, question, question.labels)
-            tallies["joined"].add(joined, question, question.labels)
+            tallies["folder"].add(folder, question, question.labels, signals)
+            tallies["joined"].add(joined, question, question.labels, signals)
     return {name: tally.row() for name, tally in tallies.items() if tally.questions}
 
 
 def families(results: dict[str, dict[str, dict[str, float]]]) -> dict[str, dict[str, float]]:
-    """Return for each way of asking the mean reciprocal rank over families of questions."""
+    """Return for each way of asking the mean reciprocal ranks over families of questions."""
     kinds = Counter(name.rpartition("_")[2] for name in results)
-    ranks: dict[str, dict[str, list[tuple[float, float]]]] = {}
+    ranks: dict[str, dict[str, list[tuple[float, ...]]]] = {}
     for name, rows in results.items():
         kind = name.rpartition("_")[2]
         family = kind if kinds[kind] > 2 else name
         for scope, row in rows.items():
-            if "reciprocal_rank" in row:
-                pair = row["reciprocal_rank"], row["fts5"]
-                ranks.setdefault(scope, {}).setdefault(family, []).append(pair)
+            if "exact" in row:
+                figures = tuple(row[name] for name in COMPARED)
+                ranks.setdefault(scope, {}).setdefault(family, []).append(figures)
     means = {
-        scope: [tuple(map(fmean, zip(*pairs, strict=True))) for pairs in groups.values()]
+        scope: [tuple(map(fmean, zip(*figures, strict=True))) for figures in groups.values()]
         for scope, groups in ranks.items()
     }
     return {
         scope: {
             "families": len(rows),
-            "reciprocal_rank": round(fmean(row[0] for row in rows), 3),
-            "fts5": round(fmean(row[1] for row in rows), 3),
+            **{
+                name: round(fmean(column), 3)
+                for name, column in zip(COMPARED, zip(*rows, strict=True), strict=True)
+            },
         }
         for scope, rows in means.items()
     }
@@ -270,9 +285,10 @@ def families(results: dict[str, dict[str, dict[str, float]]]) -> dict[str, dict[
 
 def measured(given: argparse.Namespace) -> Iterator[tuple[str, dict[str, dict[str, float]]]]:
     """Ask what the command line names."""
+    signals = [one for one in SIGNALS if one.name not in given.without]
     for file in given.labelled:
         for folder, questions in read_labelled(file).items():
-            yield f"{file.stem} {folder}", measure(read_documents(folder), questions)
+            yield f"{file.stem} {folder}", measure(read_documents(folder), questions, signals)
     folders = [
         *given.set,
         *(sorted(path.parent for path in given.sets.glob("*/corpus")) if given.sets else ()),
@@ -285,9 +301,9 @@ def measured(given: argparse.Namespace) -> Iterator[tuple[str, dict[str, dict[st
     for name, corpus, files in sets:
         documents, tasks = read_documents(corpus), corpus.parent / "tasks.json"
         if files:
-            yield name, measure(documents, read_questions(files))
+            yield name, measure(documents, read_questions(files), signals)
         else:
-            yield name, measure_tasks(documents, tasks)
+            yield name, measure_tasks(documents, tasks, signals)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -299,6 +315,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--sets", type=Path, help="folder of such folders")
     parser.add_argument("--npl", type=Path, help="folder of NPL prompts")
+    parser.add_argument(
+        "--without", action="append", default=[], choices=[one.name for one in SIGNALS], help="drop a signal"
+    )
     parser.add_argument("--json", type=Path, help="write the figures to this file, too")
     given = parser.parse_args(arguments)
     results = {}

@@ -9,7 +9,7 @@ these only; each set in ``--sets`` is asked its own labelled questions, too, in 
 the answer alone. Without either the bundled corpus is asked.
 
 The table has one row for each threshold, as a multiple of what speaks for an answer
-(:mod:`npl_index.ranking.coverage`). For each kind of question it says which share has no text because the
+(:mod:`npl_index.ranking.verdict`). For each kind of question it says which share has no text because the
 verdict is absent, and which is weak; for true questions also in how many of them the labelled section is the
 first one, and how many of those become absent and weak. Pointers to the first sections are in every answer.
 """
@@ -25,9 +25,9 @@ from typing import Any, NamedTuple
 
 from benchmarks.relevance.__main__ import FEWEST_HEADINGS, HERE, Scope, question_of, read_documents
 from npl_index.ranking.analysis import extract_keywords
-from npl_index.ranking.coverage import FIRST
 from npl_index.ranking.indexing import Collection
 from npl_index.ranking.scoring import Query, rank
+from npl_index.ranking.verdict import MODEL
 from npl_index.selectors.names import Node
 
 THRESHOLDS = (0.7, 0.8, 0.9, 1.0, 1.1, 1.2)
@@ -52,8 +52,8 @@ class Asked(NamedTuple):
 def ask(kind: str, collection: Collection, query: Query, wanted: frozenset[Node] = frozenset()) -> Asked:
     """Ask a collection."""
     ranking = rank(collection, query)
-    spoken = [*ranking.coverage.spoken()[:FIRST].tolist(), 0.0]
-    places = [hit[:2] for hit in ranking.hits[:FIRST]]
+    spoken = [*ranking.coverage.support_ratio()[: MODEL.first].tolist(), 0.0]
+    places = [hit[:2] for hit in ranking.hits[: MODEL.first]]
     right = [rank for rank, place in enumerate(places) if place in wanted]
     return Asked(kind, max(spoken), spoken[0], right[0] if right else None)
 

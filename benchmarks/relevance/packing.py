@@ -12,6 +12,7 @@ from npl_index.ranking.analysis import extract_keywords
 from npl_index.ranking.cut import cut
 from npl_index.ranking.indexing import Collection, IndexedDocument
 from npl_index.ranking.scoring import Hit, Query, rank
+from npl_index.ranking.signals import Signal
 from npl_index.tokens.estimated import estimator
 from npl_index.tokens.sections import trimmed_text
 
@@ -34,7 +35,9 @@ def pack(collection: Collection, hits: Sequence[Hit], budget: int) -> list[tuple
     return packed
 
 
-def measure_tasks(files: dict[str, IndexedDocument], tasks: Path) -> dict[str, dict[str, float]]:
+def measure_tasks(
+    files: dict[str, IndexedDocument], tasks: Path, signals: Sequence[Signal]
+) -> dict[str, dict[str, float]]:
     """Ask for several documents each time.
 
     :param tasks: a list of objects with ``q`` and ``gold``, the names of the files that are needed.
@@ -46,7 +49,7 @@ def measure_tasks(files: dict[str, IndexedDocument], tasks: Path) -> dict[str, d
     rows = json.loads(tasks.read_text(encoding="utf-8"))
     for task in rows:
         query = Query(extract_keywords(task["q"]))
-        hits = cut(rank(collection, query), collection, generous=True)
+        hits = cut(rank(collection, query, signals=signals), collection, generous=True)
         wanted = set(task["gold"])
         for budget in BUDGETS:
             packed = pack(collection, hits, budget)

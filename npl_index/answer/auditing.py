@@ -19,7 +19,8 @@ from npl_index.answer.tailoring import TailorRequest, answer, find
 from npl_index.answer.units import Packed
 from npl_index.choices import Weights
 from npl_index.ranking.analysis import Word, extract_keywords, terms
-from npl_index.ranking.scoring import DEFAULT_WEIGHTS, shares_of, topic_terms
+from npl_index.ranking.scoring import DEFAULT_WEIGHTS, shares_of
+from npl_index.ranking.topics import topic_terms
 from npl_index.selectors.grammar import compile_selector
 from npl_index.selectors.selection import select_in
 
@@ -129,7 +130,7 @@ class Audit:
     :param documents: number of files.
     :param matches: the matching sections: matches of selectors, then the others by rank.
     :param opened: the requested section.
-    :param verdict: ``held``, ``weak`` or ``absent``; see :class:`~npl_index.ranking.coverage.Evidence`.
+    :param verdict: ``held``, ``weak`` or ``absent``; see :class:`~npl_index.ranking.verdict.Verdict`.
     :param absent: words of the question that no section contains.
     :param held: words of the question in the best section.
     :param not_found: reasons for selectors without a match.
@@ -175,10 +176,10 @@ def audit(
         states=Counter(view.states.values()),
         weights={"name": used.name, "content": used.content, "topic": used.topic},
         documents=len(documents.collection.documents),
-        verdict=found.evidence.verdict,
+        verdict=found.verdict.state,
         matches=view.matches(),
-        absent=found.evidence.absent or None,
-        held=found.evidence.held or None,
+        absent=found.verdict.absent or None,
+        held=found.verdict.held or None,
         opened=None if section is None else view.opened(section),
         not_found=found.failures or None,
         unreadable=documents.unreadable or None,
@@ -197,7 +198,7 @@ class _View:
 
     def __init__(self, found: Findings, packed: Packed, words: tuple[Word, ...]) -> None:
         self._documents, self._words = found.documents, words
-        self._scores = {hit.place: (rank, hit.score) for rank, hit in enumerate(found.hits, 1)}
+        self._scores = {hit.place: (rank, hit.score) for rank, hit in enumerate(found.ranking.hits, 1)}
         parts = (part for unit in found.units for part in unit.parts)
         self._chosen = dict.fromkeys(part.place for part in parts if part.chosen)
         self._pieces: dict[Place, list[SectionPart]] = {}

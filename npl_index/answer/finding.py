@@ -14,7 +14,7 @@ from npl_index.answer.frames import MAX_LINES_BACK, Fences
 from npl_index.library.references import near_names
 from npl_index.markdown.sections import SectionTree, Span
 from npl_index.ranking.analysis import Word
-from npl_index.ranking.coverage import MAX_WORDS, Coverage
+from npl_index.ranking.verdict import MAX_WORDS, Coverage
 
 MAX_LINE = 80
 """Maximum characters of a shown line: about twenty tokens."""

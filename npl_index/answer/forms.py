@@ -258,7 +258,8 @@ def partial_note(missing: int) -> str:
 
 
 def _ranked(hit: RankedSection) -> str:
-    parts = (f"{name} {_score(getattr(hit, name))}" for name in ("score", "name", "content", "topic"))
+    parts = [f"{name} {_score(getattr(hit, name))}" for name in ("score", "name", "content", "topic")]
+    parts += ["by", *(f"{name} {gain:.2g}" for name, gain in hit.signals.items())]
     where = f"{hit.file}:{hit.start_line}" if hit.file else f"line {hit.start_line}"
     return f"{' '.join(parts)} {_selector_in_quotes(hit.selector)} {in_mark(where)}"
 

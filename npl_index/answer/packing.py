@@ -25,8 +25,8 @@ from npl_index.answer.units import Further, Known, Packed, joined, left_out, poi
 from npl_index.answer.values import Pointer, Tailored
 from npl_index.markdown.sections import Span
 from npl_index.ranking.analysis import Keywords
-from npl_index.ranking.coverage import Evidence
-from npl_index.ranking.scoring import Hit
+from npl_index.ranking.scoring import Ranking
+from npl_index.ranking.verdict import Verdict
 
 BEST = 3
 """Number of best hits that are in every answer, at least by name."""
@@ -70,8 +70,8 @@ class Findings:
     :param most: maximum tokens of one unit, ``None`` for no limit.
     :param pointers: maximum of optional pointers.
     :param keywords: keywords of the context.
-    :param hits: hits of the ranking, best first.
-    :param evidence: verdict on the question.
+    :param ranking: ranked sections.
+    :param verdict: verdict on the question.
     :param known: excluded lines.
     :param excluded_tokens: tokens of wanted text that is excluded; ``None`` without ``exclude``.
     :param failures: reasons for selectors without a match.
@@ -85,8 +85,8 @@ class Findings:
     most: int | None
     pointers: int
     keywords: Keywords
-    hits: Sequence[Hit]
-    evidence: Evidence
+    ranking: Ranking
+    verdict: Verdict
     known: Known
     excluded_tokens: int | None
     failures: tuple[str, ...]
@@ -162,7 +162,7 @@ class Packing:
             if self._names_all and not (self.dropped or self.rests or brief):
                 self._pay_further(self._ledger.left)  # no text is missing
             further = further[: self._paid_for]
-        held = self._found.evidence.held
+        held = self._found.verdict.held
         return Packed(self.kept, self.dropped, self.rests, pointers, further, held)
 
     def _open(self, content: str = "…") -> None:
@@ -172,7 +172,7 @@ class Packing:
         """
         self._paid_for, tokens = 0, (self._ledger.budget or 0) if content else 0
         nothing = replace(self._nothing, content=content, total_tokens=min(tokens, MAX_TOKENS))
-        self._ledger.open(nothing, self._found.evidence.held)
+        self._ledger.open(nothing, self._found.verdict.held)
 
     def _fits(self) -> bool:
         """Return whether all parts fit, so that no tokens need to be reserved."""

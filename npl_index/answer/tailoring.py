@@ -18,10 +18,10 @@ from npl_index.choices import Weights
 from npl_index.errors import InvalidRequestError, MissingRequestError, SectionNotFoundError
 from npl_index.ranking.analysis import Keywords, extract_keywords, terms
 from npl_index.ranking.bm25f import idf as weigh
-from npl_index.ranking.coverage import Evidence, evidence
 from npl_index.ranking.cut import best_of_each_subject, cut
 from npl_index.ranking.indexing import Collection
-from npl_index.ranking.scoring import DEFAULT_WEIGHTS, Hit, Query, rank
+from npl_index.ranking.scoring import DEFAULT_WEIGHTS, Hit, Query, Ranking, rank
+from npl_index.ranking.verdict import Verdict, judge
 from npl_index.selectors.grammar import Selector, compile_selector
 from npl_index.selectors.matching import Scope
 from npl_index.selectors.selection import Selected, select_in
@@ -178,7 +178,7 @@ def answer(
     :param form: form of the text, which the budget limits.
     :param tag: nonce of marks, see :func:`~npl_index.answer.marks.tag_for`.
     """
-    documents, evidence, form = found.documents, found.evidence, form.on(found.documents, tag)
+    documents, verdict, form = found.documents, found.verdict, form.on(found.documents, tag)
     ledger = Ledger(form, request.token_budget)
     not_found, unreadable = remarks(found, ledger)
     made = partial(
@@ -187,8 +187,8 @@ def answer(
         token_counter=documents.counter.name if request.explain or not form.lean else None,
         file=documents.file,
         mark=tag if documents.several and tag else None,
-        absent=evidence.absent or None,
-        weak=True if evidence.verdict == "weak" else None,
+        absent=verdict.absent or None,
+        weak=True if verdict.state == "weak" else None,
         excluded_tokens=found.excluded_tokens,
         not_found=not_found or None,
         unreadable=unreadable or None,
@@ -210,7 +210,7 @@ def answer(
         suggestions=tuple(one for one in packed.further if isinstance(one, Suggestion)),
         keywords_extracted=tuple(one for one in packed.further if isinstance(one, str)),
         total_tokens=total,
-        ranking=tuple(_ranked(documents, hit) for hit in found.hits) if request.explain else None,
+        ranking=_explained(documents, found.ranking) if request.explain else None,
     )
     return Answered(value, form.write(value, packed), documents, packed)
 
@@ -231,15 +231,15 @@ def find(request: TailorRequest, documents: DocumentSet, weights: Weights) -> Fi
     ranking = rank(documents.collection, query, weights=weights)
     # With selectors, only their sections are returned; the context chooses what to show of them.
     ranked = not request.selectors
-    said = evidence(ranking.coverage) if ranked else Evidence((), (), "held")
+    verdict = judge(ranking.coverage) if ranked else Verdict((), (), "held")
     relevant: Sequence[Hit] = ()
-    if ranked and said.verdict != "absent":
+    if ranked and verdict.state != "absent":
         if request.brief:
             relevant = best_of_each_subject(ranking, documents.collection)
         else:
             generous = request.token_budget is not None
             relevant = cut(ranking, documents.collection, generous=generous)
-    weak = said.verdict != "held"
+    weak = verdict.state != "held"
     most = (MAX_WEAK_PASSAGE if weak else MAX_PASSAGE) if request.brief else None
     if weak and request.brief:
         relevant = relevant[:1]
@@ -255,8 +255,8 @@ def find(request: TailorRequest, documents: DocumentSet, weights: Weights) -> Fi
         most=most,
         pointers=pointers,
         keywords=keywords,
-        hits=ranking.hits,
-        evidence=said,
+        ranking=ranking,
+        verdict=verdict,
         known=known,
         excluded_tokens=excluded_tokens if request.exclude else None,
         failures=(*failures, *others_failed),
@@ -319,14 +319,18 @@ def _selected(
     return selected, tuple(str(failure) for failure in failures)
 
 
-def _ranked(documents: DocumentSet, hit: Hit) -> RankedSection:
-    section = documents.tree(hit.document).sections[hit.section]
-    return RankedSection(
-        selector=documents.selector(hit.place, own=True),
-        title=section.title,
-        start_line=section.own.start + 1,
-        **hit.score.rounded(),
-        file=documents.path(hit.document) if documents.several else None,
+def _explained(documents: DocumentSet, ranking: Ranking) -> tuple[RankedSection, ...]:
+    return tuple(
+        RankedSection(
+            selector=documents.selector(hit.place, own=True),
+            title=section.title,
+            start_line=section.own.start + 1,
+            **hit.score.rounded(),
+            signals=ranking.signals_of(number),
+            file=documents.path(hit.document) if documents.several else None,
+        )
+        for number, hit in enumerate(ranking.hits)
+        for section in [documents.tree(hit.document).sections[hit.section]]
     )
 
 
@@ -337,7 +341,7 @@ def _further(found: Findings, companions: Companions) -> Further:
     pointed = [place for unit in found.others for place in unit.places]
     taken = {*wanted, *found.known, *pointed}
     taken |= {above for place in taken for above in documents.ancestors(place)}
-    places = [place for hit in found.hits if (place := hit.place) not in taken]
+    places = [place for hit in found.ranking.hits if (place := hit.place) not in taken]
     row_of, new = documents.collection.vocabulary.row, dict[str, set[int | None]]()
     for word in found.keywords.words:
         new[word] = set(map(row_of, terms(word, keep_stop_words=True)))

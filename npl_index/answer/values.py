@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeVar
 
@@ -75,6 +76,7 @@ class RankedSection:
     :param name: part of the score for heading and heading path, 0 to 1.
     :param content: share of the question's weight in the section, 0 to 1.
     :param topic: part of the score for topics, 0 to 1.
+    :param signals: parts of the score by the signal of the ranking; the order follows their sum.
     :param file: its document, in a request for several.
     """
 
@@ -85,6 +87,7 @@ class RankedSection:
     name: float
     content: float
     topic: float
+    signals: Mapping[str, float]
     file: str | None = None
 
 

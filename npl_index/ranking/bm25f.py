@@ -54,9 +54,6 @@ from npl_index.ranking.vocabulary import Variants, Vocabulary
 K1 = 1.6
 """Saturation: a mass of ``K1`` gives half of a term's maximum."""
 
-HEADING_SHARE = 0.25
-"""Gain of a section whose heading the query covers completely, as a share of its own score."""
-
 NAME_ON_PAGE = 1.5
 """Weight for a page of a word in a heading or the file's name, compared with one in the text."""
 
@@ -167,7 +164,7 @@ def idf(vocabulary: Vocabulary, rows: Sequence[int] | NDArray[Any]) -> NDArray[A
     return np.array(list(map(kept.__getitem__, asked)))
 
 
-def spread(vocabulary: Vocabulary, rows: Sequence[int]) -> NDArray[Any]:
+def page_factor(vocabulary: Vocabulary, rows: Sequence[int]) -> NDArray[Any]:
     """Return the factors of idf for the pages of terms: ``1 - (n / (N + B))**2``.
 
     ``n`` of ``N`` pages have the term, and ``B`` is :data:`OTHER_PAGES`. A word on nearly every page
@@ -188,13 +185,15 @@ class Concept:
 class Matches(NamedTuple):
     """Scores of the fields for a query; arrays have one number for each section.
 
-    :param scores: scores by BM25F, with the gain for a covered heading.
+    :param scores: scores by BM25F.
+    :param headings: share of the heading that the query covers.
     :param names: share of the query, by weight of its terms, in heading and path.
     :param covered: share of the query in heading, path and body.
     :param pages: weight of the query's terms anywhere on the section's page; 0 if there is one page.
     """
 
     scores: NDArray[Any]
+    headings: NDArray[Any]
     names: NDArray[Any]
     covered: NDArray[Any]
     pages: NDArray[Any]
@@ -237,9 +236,8 @@ def match(passages: Passages, concepts: Sequence[Concept], weights: Weights) -> 
     np.add.at(scores, sections, weight * (masses / (masses + K1)))
     np.add.at(names, sections, weight * named)
     np.add.at(covered, sections, weight * held)
-    scores *= 1 + HEADING_SHARE * np.minimum(headed, 1)
     whole = sum(concept.weight for concept in concepts) or 1.0
-    return Matches(scores, names / whole, covered / whole, on_pages[page_of])
+    return Matches(scores, np.minimum(headed, 1), names / whole, covered / whole, on_pages[page_of])
 
 
 def _field_factors(weights: Weights) -> tuple[float, float]:

@@ -21,10 +21,10 @@ from typing import NamedTuple
 
 from npl_index.ranking.arrays import np
 from npl_index.ranking.bm25f import Concept
-from npl_index.ranking.evidence import OTHER_FORM
 from npl_index.ranking.indexing import Collection
-from npl_index.ranking.reading import Sought, held, read
+from npl_index.ranking.positions import QueryTerms, concept_shares, read_positions
 from npl_index.ranking.scoring import Hit, Ranking
+from npl_index.ranking.topics import OTHER_FORM
 
 ORDINARY = 800
 """Bytes of an ordinary section; longer ones need a higher score, shorter ones a lower one."""
@@ -65,7 +65,7 @@ class Demand(NamedTuple):
     answered: float
     size: float
 
-    def least(self, settled: float, size: int) -> float:
+    def required_share(self, settled: float, size: int) -> float:
         """Return the share that a section needs, at most 1.
 
         :param settled: share of the query that the previous sections settle.
@@ -75,8 +75,8 @@ class Demand(NamedTuple):
         return min(1.0, share * (1 + self.size * log(max(size, _MIN_SIZE) / ORDINARY)))
 
 
-FEW = Demand(open=0.85, answered=0.85, size=0.0)
-MANY = Demand(open=0.4, answered=0.6, size=0.2)
+STRICT = Demand(open=0.85, answered=0.85, size=0.0)
+GENEROUS = Demand(open=0.4, answered=0.6, size=0.2)
 """Demands without and with a budget, which shows the welcome size. Without one, only sections nearly as
 good as the best are returned. These demands kept the labelled sections with the fewest tokens
 (``benchmarks/relevance``)."""
@@ -90,7 +90,7 @@ def cut(ranking: Ranking, collection: Collection, *, generous: bool = False) -> 
 
     :param generous: a budget limits the answer, so further sections are welcome.
     """
-    demand, opened = (MANY if generous else FEW), _Open(ranking)
+    demand, opened = (GENEROUS if generous else STRICT), UncoveredQuery(ranking)
     further = 1 - SAME_DOCUMENT * opened.aspects
     kept: list[Hit] = []
     for hit, shares in zip(ranking.hits, _shares(ranking, ranking.hits), strict=True):
@@ -98,7 +98,7 @@ def cut(ranking: Ranking, collection: Collection, *, generous: bool = False) -> 
         if not size:
             continue
         if kept and hit.score.topic < OTHER_FORM:
-            least = demand.least(opened.settled, size)
+            least = demand.required_share(opened.settled, size)
             if hit.score.total < least * kept[0].score.total:
                 break
         kept.append(hit)
@@ -111,7 +111,7 @@ def best_of_each_subject(ranking: Ranking, collection: Collection) -> list[Hit]:
 
     In a search of a few documents, each document is a subject.
     """
-    opened = _Open(ranking)
+    opened = UncoveredQuery(ranking)
     hits = [hit for hit in ranking.hits[:_MAX_SUBJECT_HITS] if collection.size_of(*hit.place)]
     kept: list[Hit] = []
     few = len(collection.paths) <= FEW_DOCUMENTS
@@ -139,7 +139,7 @@ def _mixed(hits: Sequence[Hit], further: float) -> list[Hit]:
     return sorted(hits, key=worth)
 
 
-class _Open:
+class UncoveredQuery:
     """The part of a query that no taken section covers."""
 
     def __init__(self, ranking: Ranking) -> None:
@@ -167,12 +167,12 @@ def _shares(ranking: Ranking, hits: Sequence[Hit]) -> list[list[float]]:
     """Return the share of each concept in each hit; the ranking has already read most of them."""
     passages, concepts = ranking.passages, ranking.concepts
     numbers = [passages.number(*hit.place) for hit in hits]
-    texts = [] if ranking.texts is None else [ranking.texts]
-    done = {number for one in texts for number in one.numbers.tolist()}
+    read = [ranking.positions]
+    done = set(ranking.positions.numbers.tolist())
     if others := [number for number in numbers if number not in done]:
-        texts.append(read(passages.postings, np.array(others), Sought.of(concepts)))
+        read.append(read_positions(passages.postings, np.array(others), QueryTerms.of(concepts)))
     shares: dict[int, list[float]] = {}
-    for one in texts:
-        shares.update(zip(one.numbers.tolist(), held(one).T.tolist(), strict=True))
+    for one in read:
+        shares.update(zip(one.numbers.tolist(), concept_shares(one).T.tolist(), strict=True))
     nothing = [0.0] * len(concepts)  # for a section that is too long to read
     return [shares.get(number, nothing) for number in numbers]

@@ -1,10 +1,9 @@
 r"""Ranking of sections by relevance.
 
-The order follows a rank value: BM25F over heading, path and body (:mod:`~npl_index.ranking.bm25f`); gains by
-page or title, parent and word order; the covered share of the query, in all and in one window; and the place
-on the page (:mod:`~npl_index.ranking.evidence`). The sum is scaled to the weights of name and content, and
-the gains by topics are added. All of this depends only on the question, the section, its document and counts
-over the collection, so that an edit elsewhere changes only the counts.
+The order follows a rank value: BM25F over heading, path and body (:mod:`~npl_index.ranking.bm25f`), and the
+gains by the signals (:mod:`~npl_index.ranking.signals`), stage by stage. The values are scaled to the weights
+of name and content before the gains by topics are added. All of this depends only on the question, the
+section, its document and counts over the collection, so that an edit elsewhere changes only the counts.
 
 The reported score keeps that order and lies between 0 and 1. The score of the best hit is the weighted sum of
 its parts, ``name``, ``content`` and ``topic``; the score of another hit is proportional to its rank value.
@@ -23,8 +22,6 @@ A worked example, with three sections on two pages (section 0 stands for the fil
     >>> [section.name for section in collection.documents[0].tree.sections]
     ['drinks', 'Tea', 'Water', 'Coffee']
     >>> query = Query(extract_keywords("green tea water"))
-    >>> query.keywords.pairs
-    (('green', 'tea'), ('tea', 'water'))
 
 "green" and "tea" occur in one section each, "water" in two, so it weighs less::
 
@@ -33,87 +30,43 @@ A worked example, with three sections on two pages (section 0 stands for the fil
     [2.81, 2.81, 2.13]
 
 By their own words "Tea" leads with two of the three. "Water" has one in its heading, where it counts more
-than in the body of "Coffee", and "tea" in its path. A heading that the query covers completely adds a
-quarter::
+than in the body of "Coffee", and "tea" in its path::
 
-    >>> passages = collection.passages(["green", "tea", "water"])
-    >>> matches = match(passages, concepts, DEFAULT_WEIGHTS)
-    >>> own = matches.scores
-    >>> own.round(2).tolist()
-    [0.0, 3.63, 2.74, 0.82]
+    >>> from npl_index.ranking.bm25f import match
+    >>> matches = match(collection.passages(["green", "tea", "water"]), concepts, DEFAULT_WEIGHTS)
+    >>> matches.scores.round(2).tolist()
+    [0.0, 2.9, 2.19, 0.82]
 
-The page of "Tea" and "Water" has all three words, and a word in a heading or path counts one and a half
-times; the page of "Coffee" has one. The best page adds a quarter of the best section's score::
+The gains add up to the score. A heading that the query covers completely adds a quarter of these values. The
+page of "Tea" and "Water" has all three words. "Water" is the part of "Tea" that the query is about, and gains
+a share of its parent's value; it loses a little for its place at the end of the page. "Tea" has the pair
+"green tea", and loses a little for its subsection::
 
-    >>> matches.pages.round(2).tolist()
-    [0.0, 10.22, 10.22, 2.13]
-    >>> values = own + evidence.from_page(matches, own.max(), matches.pages.max())
-    >>> values.round(2).tolist()
-    [0.0, 4.53, 3.64, 1.01]
-
-The best sections, here all that match, are read word by word. The pair "green tea" is in the body of "Tea";
-the pair "tea water" is in none::
-
-    >>> green, tea, water = (collection.vocabulary.row(term) for term in ("green", "tea", "water"))
-    >>> sought = Sought.of(concepts, [(green, tea), (tea, water)])
-    >>> texts = read(passages.postings, evidence.highest(values, evidence.DEPTH), sought)
-    >>> values[texts.numbers] += evidence.from_word_pairs(passages, texts)
-    >>> values.round(2).tolist()
-    [0.0, 4.66, 3.64, 1.01]
-
-"Water" is the part of "Tea" that the query is about, and gets 35 % of its parent's score::
-
-    >>> values = values + evidence.from_parent(evidence.above(passages), values)
-    >>> values.round(2).tolist()
-    [0.0, 4.66, 5.28, 1.01]
-
-Now the values are divided by the best one. The share of the query that a section and the headings above it
-cover adds up to 20 %, the share in one window up to 10 %. (With a single page, titles would have added to the
-values before the parents, and windows would not count.)::
-
-    >>> matches.covered.round(2).tolist()
-    [0.0, 0.73, 0.64, 0.27]
-    >>> evidence.from_nearness(texts).round(2).tolist()
-    [0.73, 0.0, 0.27]
-    >>> values = values / values.max() + evidence.COVERED_SHARE * matches.covered
-    >>> values[texts.numbers] += evidence.NEAR_SHARE * evidence.from_nearness(texts)
-    >>> values.round(2).tolist()
-    [0.0, 1.1, 1.13, 0.27]
-
-A question that is the name of a page would add up to ``TITLED_SHARE`` to the page's first text; this one
-names no page::
-
-    >>> named = evidence.named_pages(passages, concepts, 3)
-    >>> named.round(2).tolist()
-    [0.0, 0.0, 0.0, 0.0]
-
-"Tea" loses a little for its subsection, and "Water" for its place at the end of the page::
-
-    >>> evidence.from_place(passages, named).round(2).tolist()
-    [0.92, 0.96, 0.96, 1.0]
-    >>> (values * evidence.from_place(passages, named)).round(2).tolist()
-    [0.0, 1.06, 1.08, 0.27]
+    >>> ranking = rank(collection, query)
+    >>> ranking.signals_of(0)
+    {'words': 0.2444, 'heading': 0.0611, 'page': 0.1012, 'parent': 0.1822, 'covered': 0.0751, 'late': -0.0266}
+    >>> sorted(ranking.signals_of(1))
+    ['children', 'covered', 'heading', 'named', 'near', 'page', 'pairs', 'words']
 
 "Water" covers 64 % of the query with heading and path, and its text adds no word; without topics, its score
 is 4/7 of its name plus 3/7 of its content. The others follow in proportion::
 
-    >>> ranking = rank(collection, query)
     >>> for hit in ranking.hits:
     ...     print(hit.section, [round(part, 2) for part in hit.score])
     2 [0.64, 0.64, 0.64, 0.0]
     1 [0.62, 0.36, 0.73, 0.0]
     3 [0.16, 0.0, 0.27, 0.0]
 
-Of three words, 58 % are enough for an answer (:mod:`~npl_index.ranking.coverage`)::
+Of three words, 58 % are enough for an answer (:mod:`~npl_index.ranking.verdict`)::
 
-    >>> from npl_index.ranking import coverage
-    >>> coverage.evidence(ranking.coverage)
-    Evidence(absent=(), held=('tea', 'water'), verdict='held')
+    >>> from npl_index.ranking.verdict import judge
+    >>> judge(ranking.coverage)
+    Verdict(absent=(), held=('tea', 'water'), state='held')
 
 With the topic "water", 30 % of the score is the fit of the heading. No other heading fits, so "Water" has the
 maximum gain::
 
-    >>> evidence.topic_fit(collection, [["water"]], ["water"])
+    >>> topic_fit(collection, [["water"]], ["water"])
     {(0, 2): (1.0, 1.0)}
 """
 
@@ -126,13 +79,14 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from npl_index.choices import Weights
-from npl_index.ranking import evidence
-from npl_index.ranking.analysis import RARE, Keywords, identifier_parts, terms
+from npl_index.ranking.analysis import RARE, Keywords, identifier_parts
 from npl_index.ranking.arrays import NDArray, np
-from npl_index.ranking.bm25f import Concept, Passages, idf, match, spread
-from npl_index.ranking.coverage import Coverage, cover
+from npl_index.ranking.bm25f import Concept, Passages, idf, page_factor
 from npl_index.ranking.indexing import Collection
-from npl_index.ranking.reading import Sought, Texts, read
+from npl_index.ranking.positions import TermPositions
+from npl_index.ranking.signals import DEPTH, SIGNALS, Scored, Signal, Stage, top_positions
+from npl_index.ranking.topics import headed_by, topic_fit, topic_terms
+from npl_index.ranking.verdict import Coverage, cover
 from npl_index.selectors.names import Node
 
 logger = logging.getLogger(__name__)
@@ -141,7 +95,7 @@ SCORE_CUTOFF = 0.1
 """Minimum share of the best total. A fixed total would not do: a section has little of a long task with many
 aspects."""
 
-LIMIT = evidence.DEPTH
+LIMIT = DEPTH
 """Maximum number of hits: the sections that are read word by word."""
 
 DEFAULT_WEIGHTS = Weights()
@@ -149,10 +103,6 @@ DEFAULT_WEIGHTS = Weights()
 PART_WEIGHT = 0.2
 """Weight of a part of an identifier if the collection has the identifier: ``py_modules`` is not any module.
 """
-
-TOPIC_GAIN = 2.0
-"""Weight in the order of a topic that is exactly one heading, as a multiple of its weight in the score:
-nearly the maximum of name and content. Other topics gain far less (``topic_fit``)."""
 
 TOPIC_WORD = 0.5
 """Weight in a query of a word from topics only, because topics are guesses."""
@@ -169,7 +119,7 @@ class Score(NamedTuple):
     :param total: the score, which falls with the rank.
     :param name: share of the query, by weight of its terms, in heading and path.
     :param content: share of the question, by weight of its words, in heading, path and text
-        (:mod:`~npl_index.ranking.coverage`).
+        (:mod:`~npl_index.ranking.verdict`).
     :param topic: fit of the best topic for the heading; 1 if they are equal.
     """
 
@@ -219,18 +169,25 @@ class Ranking(NamedTuple):
 
     :param query: the query.
     :param hits: matching sections, best first.
+    :param gains: by name of the signal, its part of each hit's score; the sums fall with the rank.
     :param concepts: the weighted terms of the query.
     :param passages: the sections that were scored.
-    :param texts: the sections that were read; ``None`` without a match.
+    :param positions: positions in the sections that were read.
     :param coverage: coverage of the question by the hits.
     """
 
     query: Query
     hits: list[Hit]
+    gains: Mapping[str, Sequence[float]]
     concepts: Sequence[Concept]
     passages: Passages
-    texts: Texts | None
+    positions: TermPositions
     coverage: Coverage
+
+    def signals_of(self, number: int) -> dict[str, float]:
+        """Return the gains of a hit by the signals that apply to it, to four places."""
+        gains = {name: round(gains[number], 4) for name, gains in self.gains.items()}
+        return {name: gain for name, gain in gains.items() if gain}
 
 
 def rank(
@@ -240,63 +197,49 @@ def rank(
     weights: Weights = DEFAULT_WEIGHTS,
     score_cutoff: float = SCORE_CUTOFF,
     limit: int = LIMIT,
+    signals: Sequence[Signal] = SIGNALS,
 ) -> Ranking:
     """Rank the matching sections, best first; of equal ones, the first in document order.
 
     :param score_cutoff: minimum share of the best total.
     :param limit: maximum number of hits.
+    :param signals: signals that count.
     """
     topics = topic_terms(query.topics)
     weights = shares_of(weights, with_topics=bool(topics))
+    of_stage = {stage: [one for one in signals if one.stage is stage] for stage in Stage}
     with collection.reading():
         concepts = concepts_in(collection, query)
-        fitting = evidence.topic_fit(collection, topics, query.topics) if topics else {}
-        asked = [[term for term, _ in query.keywords.weights], *topics]
+        fitting = topic_fit(collection, topics, query.topics)
+        fitting = dict(sorted(fitting.items(), key=lambda one: (-one[1][1], one[0]))[:MAX_FITTING])
+        asked = dict.fromkeys(term for term, _ in query.keywords.weights)
         # ``topic_fit`` finds the headings of topics.
-        named = evidence.headed_by(collection, asked[0], query.keywords.words)
-        also = {document for document, _ in (*_gaining(fitting), *named)}
+        named = headed_by(collection, list(asked), query.keywords.words)
+        asked |= dict.fromkeys(chain(*topics))
+        also = {document for document, _ in (*fitting, *named)}
         also.update(document for terms in query.together for document in collection.holders(terms))
-        passages = collection.passages(list(dict.fromkeys(chain(*asked))), also)
-        numbers = [passages.number(*node) for node in named]
-        matches = match(passages, concepts, weights)
-        own, names = matches[:2]
-        fits, gains = np.zeros((2, passages.postings.size))
-        for node in _gaining(fitting):
+        passages = collection.passages(list(asked), also)
+        headed, fits, gains = np.zeros((3, passages.postings.size))
+        headed[[passages.number(*node) for node in named]] = 1
+        for node, fit in fitting.items():
             number = passages.number(*node)
-            fits[number], gains[number] = fitting[node]
-        best, best_page = own.max(initial=0.0), matches.pages.max(initial=0.0)
-        values, texts, near = own, None, np.zeros(passages.postings.size)
-        if best:
-            parents = evidence.above(passages)
-            values = values + evidence.from_page(matches, best, best_page)
-            first = evidence.highest(values + evidence.from_parent(parents, values), evidence.DEPTH)
-            texts = read(passages.postings, first, _sought(collection, concepts, query))
-            values[texts.numbers] += evidence.from_word_pairs(passages, texts)
-            if not best_page:
-                values = values + evidence.from_titles(passages, texts, weights.name * best)
-            values = values + evidence.from_parent(parents, values)
-            values = values / values.max() + np.where(values > 0, evidence.COVERED_SHARE * matches.covered, 0)
-            values[numbers] += evidence.HEADED_SHARE * weights.name
-            pages_named = evidence.named_pages(passages, concepts, len(set(chain(*asked))))
-            values += evidence.TITLED_SHARE * weights.name * pages_named
-            near[texts.numbers] = evidence.from_nearness(texts)
-            if best_page:
-                values += evidence.NEAR_SHARE * near
-            values *= evidence.from_place(passages, pages_named)
-            values *= (weights.name + weights.content) / values.max()
-        if topics:
-            values = values + TOPIC_GAIN * weights.topic * gains
-        order = evidence.highest(values, limit)
-        coverage = cover(passages, query.keywords, query.topics, order, names[order] + near[order])
-        parts = np.array((names[order], coverage.held(), fits[order]))
-        hits = _hits(values[order], passages.locate(order), parts, weights, score_cutoff)
+            fits[number], gains[number] = fit
+        scored = Scored(passages, concepts, weights, len(asked), headed, gains)
+        for stage in Stage:
+            if stage is Stage.READ:
+                scored.read(_pairs(collection, query), of_stage[Stage.PARENTS])
+            elif stage is Stage.TOPICS:
+                scored.scale(weights.name + weights.content)
+            scored.add(of_stage[stage])
+        order = top_positions(scored.values, limit)
+        names = scored.matches.names[order]
+        coverage = cover(passages, query.keywords, query.topics, order, names + scored.near[order])
+        parts = np.array((names, coverage.question_share(), fits[order]))
+        hits = _hits(scored.values[order], passages.locate(order), parts, weights, score_cutoff)
+        scale = hits[0].score.total / scored.values[order[0]] if hits else 1.0
+        of_signal = {name: (gain[order] * scale).tolist() for name, gain in scored.gains.items()}
     logger.debug("ranked %d sections of %d for %s: %s", len(hits), len(collection), query, hits[:10])
-    return Ranking(query, hits, concepts, passages, texts, coverage)
-
-
-def _gaining(fitting: Mapping[Node, tuple[float, float]]) -> list[Node]:
-    """Return the sections with the highest gains by a topic, at most :data:`MAX_FITTING`."""
-    return sorted(fitting, key=lambda node: (-fitting[node][1], node))[:MAX_FITTING]
+    return Ranking(query, hits, of_signal, concepts, passages, scored.positions, coverage)
 
 
 def _hits(
@@ -322,12 +265,10 @@ def _hits(
     return list(map(Hit._make, zip(*(place[:kept] for place in places), scores, strict=True)))
 
 
-def _sought(collection: Collection, concepts: Sequence[Concept], query: Query) -> Sought:
-    """Return the terms to read: the variants of all concepts, and the terms of pairs."""
-    pairs = query.keywords.pairs
-    row = {term: collection.vocabulary.row(term) for term in chain.from_iterable(pairs)}
-    both = ((row[one], row[other]) for one, other in pairs)
-    return Sought.of(concepts, [(one, other) for one, other in both if one is not None and other is not None])
+def _pairs(collection: Collection, query: Query) -> list[tuple[int, int]]:
+    """Return the rows of the query's neighbouring terms."""
+    both = (tuple(map(collection.vocabulary.row, pair)) for pair in query.keywords.pairs)
+    return [(one, other) for one, other in both if one is not None and other is not None]
 
 
 def shares_of(weights: Weights, *, with_topics: bool) -> Weights:
@@ -337,12 +278,6 @@ def shares_of(weights: Weights, *, with_topics: bool) -> Weights:
     if total < _NEGLIGIBLE:
         return shares_of(DEFAULT_WEIGHTS, with_topics=with_topics)
     return Weights(*(part / total if part > _NEGLIGIBLE * total else 0.0 for part in given))
-
-
-def topic_terms(topics: Sequence[str]) -> list[list[str]]:
-    """Return the terms of each topic with terms; a topic of stop words only ("How to") keeps them."""
-    found = (terms(topic) or terms(topic, keep_stop_words=True) for topic in topics)
-    return [words for words in found if words]
 
 
 def concepts_in(collection: Collection, query: Query) -> list[Concept]:
@@ -371,7 +306,7 @@ def concepts_in(collection: Collection, query: Query) -> list[Concept]:
     rows_meant = [row for _, variants in meant for row, _ in variants]
     rarities = idf(vocabulary, rows_meant)
     if vocabulary.pages > 1:
-        rarities = rarities * spread(vocabulary, rows_meant)
+        rarities = rarities * page_factor(vocabulary, rows_meant)
     rarity = dict(zip(rows_meant, rarities.tolist(), strict=True))
     concepts = []
     for weight, variants in meant:

@@ -17,8 +17,8 @@ from npl_index.errors import NotFoundError, NPLError, OutsideRootError
 from npl_index.library.documents import DocumentRef
 from npl_index.markdown.sections import Span
 from npl_index.ranking.analysis import Keywords, cut_word, extract_keywords
-from npl_index.ranking.coverage import Coverage, evidence
 from npl_index.ranking.scoring import LIMIT, SCORE_CUTOFF, Query, rank
+from npl_index.ranking.verdict import Coverage, judge
 from npl_mcp.app.app import App, Gathered
 from npl_mcp.app.document_sets import NotIndexedError
 from npl_mcp.app.progress import end_if_abandoned
@@ -311,7 +311,7 @@ def _section_hits(
         and (not names or ranking.hits[number].score.content)
         and section.meets(found.conditions)
     ]
-    if not any(map(any, holders.values())) and evidence(ranking.coverage).verdict == "absent":
+    if not any(map(any, holders.values())) and judge(ranking.coverage).state == "absent":
         # A section with a word or two of such a question is a chance match, if another word is nowhere.
         few = kept[:MORE_POINTERS]
         kept = [pair for pair in few if pair[1].spells(spelt)] or ([] if absent or unheld else few)

@@ -138,7 +138,7 @@ async def _asked(app: App, question: Question, ref: DocumentRef) -> Asked:
         selected, wrong = _right(documents, question)
         right = selected_lines(documents, selected)
         shown = [part for unit in made.packed.kept for part in unit.parts]
-        ranked = [(hit.document, hit.section) for hit in found.hits]
+        ranked = [(hit.document, hit.section) for hit in found.ranking.hits]
         rank = next((number for number, place in enumerate(ranked, 1) if place in right), None)
         if question.answers:
             held = any(_overlap(part.lines, span) for part in shown for span in right.get(part.place, ()))
@@ -150,8 +150,8 @@ async def _asked(app: App, question: Question, ref: DocumentRef) -> Asked:
             held=held,
             rank=rank,
             tokens=documents.counter.count(made.text),
-            verdict=found.evidence.verdict,
-            absent=found.evidence.absent,
+            verdict=found.verdict.state,
+            absent=found.verdict.absent,
             above=tuple(documents.selector(one, own=True, by_path=True) for one in dict.fromkeys(above)),
             wrong=wrong,
         )

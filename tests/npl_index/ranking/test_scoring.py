@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from itertools import product
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,9 +14,10 @@ from benchmarks.relevance.indexed import indexed_collection
 from npl_index.choices import Weights
 from npl_index.library.documents import Document, Fingerprint
 from npl_index.ranking.analysis import Keywords, extract_keywords, terms
-from npl_index.ranking.evidence import OTHER_FORM, TITLE_SHARE, from_titles
 from npl_index.ranking.indexing import Collection, KnownCollection, index_document
 from npl_index.ranking.scoring import DEFAULT_WEIGHTS, SCORE_CUTOFF, Hit, Query, rank
+from npl_index.ranking.signals import SIGNALS, Signal
+from npl_index.ranking.topics import OTHER_FORM
 from tests.npl_index.conftest import lines_run
 
 GUIDE = """\
@@ -294,30 +294,44 @@ BEHIND_A_PROXY = "install packages behind a proxy"
 
 @pytest.mark.parametrize("context", [BEHIND_A_PROXY, "remove packages from mirrors", "the guide to mirrors"])
 def test_titles_have_the_scores_of_rank_bm25(context: str) -> None:
-    """Headings and paths of one page are a corpus of ``BM25Plus``; what they add is in proportion to it."""
+    """Headings and paths of one page are a corpus of ``BM25Plus``; their gains are in proportion to it."""
     among = collection(MANUAL)
     tree = among.documents[0].tree
     query = Query(extract_keywords(context))
-    ranking = rank(among, query)
-    texts = ranking.texts
-    assert texts is not None
+    ranking = rank(among, query, score_cutoff=0)
     titles: dict[int, list[str]] = {}
-    for number in texts.numbers.tolist():
-        section = tree.sections[number]
+    for hit in ranking.hits:
+        section = tree.sections[hit.section]
         title = terms(section.name) if section.level else []
         while section.parent is not None:
             section = tree.sections[section.parent]
             title += terms(section.name) if section.level else ["part0"]
-        titles[number] = [word for word in title if word in dict(query.keywords.weights)]
+        titles[hit.section] = [word for word in title if word in dict(query.keywords.weights)]
     named = [number for number, title in titles.items() if title]
     model = BM25Plus([titles[number] for number in named], b=0, delta=0)
     expected = dict.fromkeys(titles, 0.0) | dict(
         zip(named, model.get_scores([word for word, _ in query.keywords.weights]), strict=True)
     )
-    best = max(expected.values())
-    added = from_titles(ranking.passages, texts, 5.0)
-    shares = [TITLE_SHARE * 5 * score / best for score in expected.values()]
-    assert added[texts.numbers].tolist() == pytest.approx(shares)
+    best, most = max(expected.values()), max(ranking.gains["title"])
+    assert most > 0
+    assert list(ranking.gains["title"]) == pytest.approx([most * one / best for one in expected.values()])
+
+
+@given(queries, topic_lists)
+def test_the_gains_by_the_signals_add_up_to_the_order(words: list[str], topics: list[str]) -> None:
+    ranking = rank(ONE, Query(extract_keywords(" ".join(words)), topics), score_cutoff=0)
+    sums = [sum(gains) for gains in zip(*ranking.gains.values(), strict=True)]
+    assert sums == pytest.approx(sorted(sums, reverse=True))
+    assert sums[:1] == pytest.approx([hit.score.total for hit in ranking.hits[:1]])
+    assert len(sums) == len(ranking.hits)
+
+
+@pytest.mark.parametrize("dropped", SIGNALS, ids=lambda one: one.name)
+def test_a_dropped_signal_has_no_gain(dropped: Signal) -> None:
+    query = Query(extract_keywords("table formatting"), ("agent",))
+    kept = rank(ONE, query, signals=[one for one in SIGNALS if one is not dropped])
+    assert kept.hits
+    assert dropped.name not in kept.gains
 
 
 def test_a_title_tells_sections_of_one_page_apart() -> None:
@@ -329,9 +343,7 @@ def test_no_title_names_the_question() -> None:
     """Then titles add nothing, and the text decides."""
     among = collection(MANUAL)
     ranking = rank(among, Query(extract_keywords("servers of their own")))
-    texts = ranking.texts
-    assert texts is not None
-    assert not np.any(from_titles(ranking.passages, texts, 2.0))
+    assert not any(ranking.gains["title"])
     assert names(ask("servers of their own", among=among), among)[0] == "Install packages"
 
 

@@ -307,6 +307,7 @@ def test_explain_reports_every_hit_and_its_parts(call: Call) -> None:
     assert ranking[0]["topic"] == 1
     for hit in ranking:
         assert all(0 <= hit[part] <= 1 for part in ("score", "name", "content", "topic"))
+        assert sum(hit["signals"].values()) == pytest.approx(hit["score"], abs=1e-3)
     without = call("npl_load_tailored", context="prune trees", file="guide.md")["data"]
     assert "ranking" not in without
 

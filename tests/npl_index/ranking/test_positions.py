@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from npl_index.ranking import reading
+from npl_index.ranking import positions
 from npl_index.ranking.bm25f import Concept
+from npl_index.ranking.positions import QueryTerms, best_windows, concept_shares, counts_of, read_positions
 from npl_index.ranking.postings import Postings
-from npl_index.ranking.reading import Sought, best_windows, counts_of, held, read
 from tests.npl_index.ranking.counted import counted
 
 WORDS = ["ash", "birch", "cedar", "elm", "fir", "holly", "oak"]
@@ -56,8 +56,8 @@ def test_the_best_window(bodies: list[list[str]], width: int) -> None:
     ]
     other = row_of(postings, "fir")  # stands in a pair only, and weighs nothing
     for pairs in ([], [(other, row_of(postings, "ash"))]):
-        sought = Sought.of(concepts_of(postings, wanted), pairs)
-        texts = read(postings, np.arange(len(bodies)), sought)
+        sought = QueryTerms.of(concepts_of(postings, wanted), pairs)
+        texts = read_positions(postings, np.arange(len(bodies)), sought)
         assert best_windows(texts, width).tolist() == expected
 
 
@@ -70,7 +70,7 @@ def test_pairs_stand_side_by_side(headings: list[list[str]], bodies: list[list[s
     pairs = [("ash", "oak"), ("oak", "ash"), ("elm", "elm"), ("fir", "holly")]
     rows = [(row_of(postings, one), row_of(postings, other)) for one, other in pairs]
     for concepts in ([], concepts_of(postings, ["cedar", "oak"])):
-        texts = read(postings, np.arange(size), Sought.of(concepts, rows))
+        texts = read_positions(postings, np.arange(size), QueryTerms.of(concepts, rows))
         for counts, sections in zip(counts_of(texts), (headings, bodies), strict=True):
             expected = [[list(pairwise(section)).count(pair) for section in sections] for pair in pairs]
             assert counts.tolist() == expected
@@ -89,7 +89,7 @@ def test_what_a_section_holds(headings: list[list[str]], bodies: list[list[str]]
         Concept(1.0, ((row_of(postings, "fir"), 1.0),)),
     ]
     pairs = [(row_of(postings, "elm"), row_of(postings, "holly"))]
-    shares = held(read(postings, np.arange(size), Sought.of(concepts, pairs)))
+    shares = concept_shares(read_positions(postings, np.arange(size), QueryTerms.of(concepts, pairs)))
     for place in range(size):
         words = {*headings[place], *bodies[place]}
         best = max(
@@ -105,7 +105,9 @@ def test_reading_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     bodies = [["oak"] * 50, ["elm"] * 60, ["fir"] * 10]
     postings = postings_of([[], [], []], bodies)
     for most, expected in ((10, [0]), (60, [0]), (110, [0, 1]), (1_000, [0, 1, 2])):
-        monkeypatch.setattr(reading, "MAX_READ", most)
-        texts = read(postings, np.arange(3), Sought.of(concepts_of(postings, ["oak", "elm", "fir"])))
+        monkeypatch.setattr(positions, "MAX_READ", most)
+        texts = read_positions(
+            postings, np.arange(3), QueryTerms.of(concepts_of(postings, ["oak", "elm", "fir"]))
+        )
         assert texts.numbers.tolist() == expected
         assert len(texts.places) <= most

@@ -6,9 +6,9 @@ import pytest
 
 from npl_index.library.documents import Document, Fingerprint
 from npl_index.ranking.analysis import MAX_SHOWN, extract_keywords
-from npl_index.ranking.coverage import MAX_WORDS, Evidence, evidence
 from npl_index.ranking.indexing import Collection, KnownCollection, index_document
 from npl_index.ranking.scoring import Query, rank
+from npl_index.ranking.verdict import MAX_WORDS, Verdict, judge
 
 CACHE = """# Caching
 
@@ -55,9 +55,9 @@ def collection(*texts: str) -> Collection:
 BOTH = collection(CACHE, SERVER)
 
 
-def told(question: str, *topics: str, among: Collection = BOTH) -> Evidence:
+def told(question: str, *topics: str, among: Collection = BOTH) -> Verdict:
     """Ask, and say what speaks for an answer."""
-    return evidence(rank(among, Query(extract_keywords(question), topics)).coverage)
+    return judge(rank(among, Query(extract_keywords(question), topics)).coverage)
 
 
 HELD = {
@@ -104,14 +104,14 @@ ABSENT = {
 @pytest.mark.parametrize("question", HELD.values(), ids=HELD)
 def test_a_question_that_sections_answer_is_held(question: str) -> None:
     """Its words stand in one section, whatever else the question says."""
-    assert told(question).verdict == "held"
+    assert told(question).state == "held"
 
 
 @pytest.mark.parametrize(("question", "words"), ABSENT.values(), ids=ABSENT)
 def test_a_question_about_something_else_is_absent(question: str, words: tuple[str, ...] | None) -> None:
     """No section holds its telling words; they are named as the caller wrote them."""
     found = told(question)
-    assert found.verdict == "absent"
+    assert found.state == "absent"
     assert words is None or found.absent == words
     assert len(found.absent) <= MAX_WORDS
 
@@ -136,28 +136,28 @@ def test_the_best_section_holds_too_little() -> None:
     """Where another of the first sections holds the question, the best one is weak."""
     question = "middleware adds the processing time to each response"
     among = collection(CACHE, SERVER, "".join(f"## Note {number}\n\nText.\n\n" for number in range(500)))
-    assert told(question, among=among).verdict == "held"
+    assert told(question, among=among).state == "held"
     found = told(question, "Installation", among=among)
     assert found.held == ("Installation",)
-    assert found.verdict == "weak"
+    assert found.state == "weak"
 
 
-def test_more_sections_need_more_evidence() -> None:
+def test_more_sections_need_more_judge() -> None:
     """What one page holds by chance is less than what many do."""
     question = "which delay between groups of lamps fits a clock"
     notes = "".join(f"## Note {number}\n\nText.\n\n" for number in range(500))
-    assert told(question).verdict == "held"
-    assert told(question, among=collection(CACHE, SERVER, notes)).verdict == "absent"
+    assert told(question).state == "held"
+    assert told(question, among=collection(CACHE, SERVER, notes)).state == "absent"
 
 
 def test_words_of_a_topic_belong_to_the_question() -> None:
     """Who names a heading is told that it is there, or that it is not."""
-    assert told("", "Cache directory").verdict == "held"
-    assert told("", "Kafka rebalancing") == Evidence(("Kafka", "rebalancing"), (), "absent")
+    assert told("", "Cache directory").state == "held"
+    assert told("", "Kafka rebalancing") == Verdict(("Kafka", "rebalancing"), (), "absent")
 
 
 def test_a_word_counts_wherever_it_stands() -> None:
     """What an edit takes away is absent afterwards; what it adds is held."""
-    assert told("Kafka", among=collection(CACHE)).verdict == "absent"
-    assert told("Kafka", among=collection(CACHE, "# Queue\n\nKafka.\n")).verdict == "held"
+    assert told("Kafka", among=collection(CACHE)).state == "absent"
+    assert told("Kafka", among=collection(CACHE, "# Queue\n\nKafka.\n")).state == "held"
     assert told("middleware", among=collection(CACHE)).absent == ("middleware",)

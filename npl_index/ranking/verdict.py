@@ -7,15 +7,15 @@ covers a misspelt word; a part or an extension of a word covers at most half of 
 
 Some section has a few words of any question by chance, more of them in larger collections. A long question
 has many more words than its answer. So the weight needed for an answer falls with the number of words, and
-faster for few sections (:meth:`Coverage.spoken`). Words in a heading and words close together support each
+faster for few sections (:class:`VerdictModel`). Words in a heading and words close together support each
 other. A word without any section counts twice against an answer, because documents about a subject have most
-of its words. :data:`PLENTY` is always enough. The constants separated answerable questions best
-(``benchmarks/relevance/absent.py``).
+of its words.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from math import log
 from typing import Any, Literal, NamedTuple
 
@@ -23,25 +23,6 @@ from npl_index.ranking.analysis import RARE, Keywords, Word, commonness, extract
 from npl_index.ranking.arrays import NDArray, np
 from npl_index.ranking.bm25f import BACKGROUND, Passages, idf
 from npl_index.ranking.vocabulary import VARIANT_WEIGHT, Vocabulary
-
-MANY = 1_000
-"""Size of a large collection; chance matches grow with the logarithm of the number of sections."""
-
-PLENTY = 35.0
-"""Weight that is enough for a question of any length: that of five rare words."""
-
-MISSING_WEIGHT = 2.0
-"""Weight of a word that no section contains, compared with a word that only other sections contain."""
-
-LENGTH_POWER = 0.6
-NEEDED = 1.46
-"""Power of a question's length, and the weight needed for an answer, support included."""
-
-IDENTIFIER_WEIGHT = 2.0
-"""Weight of an identifier, compared with a word of the same rarity."""
-
-FIRST = 3
-"""Number of first sections, one of which must have the needed weight; later ones mostly have it by chance."""
 
 MAX_WORDS = 6
 """Maximum words to name."""
@@ -51,6 +32,52 @@ _MIN_MISSPELT = 6
 
 _ALL = 1 - 1e-9
 """A complete weight, up to rounding."""
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictModel:
+    """Formula of the weight that a section needs to be an answer.
+
+    ::
+
+        chance = log(sections + BACKGROUND) / log(large_collection)
+        length = (1 + (words - 1) / chance**2) ** length_power
+        needed = minimum * min(weight / length, plenty)
+
+    The constants separated answerable questions best (``benchmarks/relevance/absent.py``).
+
+    :param minimum: the weight needed of a question of one word, support included.
+    :param length_power: power of a question's length.
+    :param large_collection: sections of a large collection; chance matches grow with the logarithm of their
+        number.
+    :param plenty: weight that is enough for a question of any length: that of five rare words.
+    :param missing: weight of a word that no section contains, compared with a word in other sections.
+    :param identifier: weight of an identifier, compared with a word of the same rarity.
+    :param first: number of first sections, one of which must have the needed weight; later ones mostly have
+        it by chance.
+    """
+
+    minimum: float = 1.46
+    length_power: float = 0.6
+    large_collection: int = 1_000
+    plenty: float = 35.0
+    missing: float = 2.0
+    identifier: float = 2.0
+    first: int = 3
+
+    def needed(self, weight: float, words: int, sections: int) -> float:
+        """Return the needed weight.
+
+        :param weight: weight of the question.
+        :param words: number of its words.
+        :param sections: number of sections in the collection.
+        """
+        chance = log(sections + BACKGROUND) / log(self.large_collection)
+        length = (1 + max(0, words - 1) / chance**2) ** self.length_power
+        return self.minimum * min(weight / length or 1.0, self.plenty)
+
+
+MODEL = VerdictModel()
 
 
 class Coverage(NamedTuple):
@@ -71,33 +98,30 @@ class Coverage(NamedTuple):
     shares: NDArray[Any]
     support: NDArray[Any]
 
-    def held(self) -> NDArray[Any]:
+    def question_share(self) -> NDArray[Any]:
         """Return the share of the question's weight in each section, 0 to 1."""
         return self.weights @ self.shares / (self.weights.sum() or 1.0)
 
-    def spoken(self) -> NDArray[Any]:
+    def support_ratio(self) -> NDArray[Any]:
         """Return the question's weight in each section as a multiple of the weight needed for an answer."""
-        found_by_chance = log(self.sections + BACKGROUND) / log(MANY)
-        words = sum(word.size for word in self.words)
-        most = (1 + max(0, words - 1) / found_by_chance**2) ** LENGTH_POWER
         missing = [number for number in range(len(self.words)) if number not in self.found]
-        asked = self.weights.sum() + (MISSING_WEIGHT - 1) * self.weights[missing].sum()
-        needed = NEEDED * min(asked / most or 1.0, PLENTY)
+        weight = self.weights.sum() + (MODEL.missing - 1) * self.weights[missing].sum()
+        needed = MODEL.needed(weight, sum(word.size for word in self.words), self.sections)
         return self.weights @ self.shares * (1 + self.support) / needed
 
 
-class Evidence(NamedTuple):
+class Verdict(NamedTuple):
     """The verdict on an answer, with words as the caller wrote them.
 
     :param absent: words that no section contains, heaviest first, without ordinary words.
     :param held: words in the best section, heaviest first.
-    :param verdict: ``absent`` if none of the first sections has the needed weight; ``weak`` if one of them
+    :param state: ``absent`` if none of the first sections has the needed weight; ``weak`` if one of them
         has it, but not the best one.
     """
 
     absent: tuple[str, ...]
     held: tuple[str, ...]
-    verdict: Literal["held", "weak", "absent"]
+    state: Literal["held", "weak", "absent"]
 
 
 def cover(
@@ -133,12 +157,12 @@ def cover(
     rarities = _rarities(passages.vocabulary, [term for _, term in terms])
     asked_for = np.minimum(1.0, [weight_of.get(term, 1.0) for _, term in terms])
     np.maximum.at(weights, owners, asked_for * rarities)
-    weights *= [IDENTIFIER_WEIGHT if word.identifier else 1.0 for word in words]
+    weights *= [MODEL.identifier if word.identifier else 1.0 for word in words]
     found = frozenset(terms[place][0] for place, _, worth in standing if worth == 1)
     return Coverage(words, weights, found, passages.vocabulary.sections, shares, support)
 
 
-def evidence(coverage: Coverage) -> Evidence:
+def judge(coverage: Coverage) -> Verdict:
     """Return the verdict on an answer from the covered sections."""
     words, weights, shares = coverage.words, coverage.weights, coverage.shares
     heaviest = sorted(range(len(words)), key=lambda number: -weights[number])
@@ -146,15 +170,13 @@ def evidence(coverage: Coverage) -> Evidence:
         words[number] for number in heaviest if number not in coverage.found and _is_name(words[number])
     ]
     if not shares.shape[1]:
-        return Evidence(_texts_of(absent), (), "absent" if words else "held")
+        return Verdict(_texts_of(absent), (), "absent" if words else "held")
     held = [words[number] for number in heaviest if shares[number, 0] > VARIANT_WEIGHT]
-    spoken = coverage.spoken()[:FIRST]
-    verdict: Literal["held", "weak", "absent"] = "held"
-    if words and spoken.max() < _ALL:
-        verdict = "absent"
-    elif words and spoken[0] < _ALL:
-        verdict = "weak"
-    return Evidence(_texts_of(absent), _texts_of(held), verdict)
+    first, *others = coverage.support_ratio()[: MODEL.first].tolist()
+    state: Literal["held", "weak", "absent"] = "held"
+    if words and first < _ALL:
+        state = "absent" if max(others, default=0.0) < _ALL else "weak"
+    return Verdict(_texts_of(absent), _texts_of(held), state)
 
 
 def _asked(keywords: Keywords, topics: Sequence[str]) -> list[Word]:

@@ -18,7 +18,7 @@ MAX_READ = 1 << 16
 longer first section is read up to this limit."""
 
 
-class Sought(NamedTuple):
+class QueryTerms(NamedTuple):
     """The terms of a query, numbered consecutively.
 
     :param rows: rows of the variants of concepts, then of terms that occur only in pairs.
@@ -35,7 +35,7 @@ class Sought(NamedTuple):
     pairs: NDArray[Any]
 
     @classmethod
-    def of(cls, concepts: Sequence[Concept], pairs: Iterable[tuple[int, int]] = ()) -> Sought:
+    def of(cls, concepts: Sequence[Concept], pairs: Iterable[tuple[int, int]] = ()) -> QueryTerms:
         """Number the terms of some concepts and pairs.
 
         A variant of several concepts counts for the one with its largest share, or for the first of these.
@@ -61,7 +61,7 @@ class Sought(NamedTuple):
         )
 
 
-class Texts(NamedTuple):
+class TermPositions(NamedTuple):
     """Positions of sought terms in headings and bodies of some sections.
 
     Headings come before bodies: of ``n`` sections, the text ``n + 2`` is the body of the third.
@@ -74,13 +74,13 @@ class Texts(NamedTuple):
     """
 
     numbers: NDArray[Any]
-    sought: Sought
+    sought: QueryTerms
     terms: NDArray[Any]
     owners: NDArray[Any]
     places: NDArray[Any]
 
 
-def read(postings: Postings, numbers: NDArray[Any], sought: Sought) -> Texts:
+def read_positions(postings: Postings, numbers: NDArray[Any], sought: QueryTerms) -> TermPositions:
     """Read some sections, best first, up to :data:`MAX_READ` terms; the first section in any case."""
     reached = int((postings.lengths[numbers].cumsum(dtype="int64") <= MAX_READ).sum())
     numbers = numbers[: max(1, reached)]
@@ -92,10 +92,10 @@ def read(postings: Postings, numbers: NDArray[Any], sought: Sought) -> Texts:
     places = found.nonzero()[0]
     ends = np.concatenate((heading_lengths, body_lengths)).cumsum()
     owners = ends.searchsorted(places, side="right")
-    return Texts(numbers, sought, found[places].astype(np.intp) - 1, owners, places)
+    return TermPositions(numbers, sought, found[places].astype(np.intp) - 1, owners, places)
 
 
-def counts_of(texts: Texts) -> tuple[NDArray[Any], NDArray[Any]]:
+def counts_of(texts: TermPositions) -> tuple[NDArray[Any], NDArray[Any]]:
     """Count the pairs in headings and in bodies; one row per pair, one column per section."""
     pairs, size, width = texts.sought.pairs, len(texts.sought.rows), 2 * len(texts.numbers)
     where = texts.places + texts.owners  # so that terms of different texts are not neighbours
@@ -109,7 +109,7 @@ def counts_of(texts: Texts) -> tuple[NDArray[Any], NDArray[Any]]:
     return counts[:, : width // 2], counts[:, width // 2 :]
 
 
-def best_windows(texts: Texts, width: int) -> NDArray[Any]:
+def best_windows(texts: TermPositions, width: int) -> NDArray[Any]:
     """Return the weight of the different concepts in the best window of ``width`` terms of each body."""
     sought, size = texts.sought, len(texts.numbers)
     best = np.zeros(size)
@@ -139,7 +139,7 @@ def best_windows(texts: Texts, width: int) -> NDArray[Any]:
     return best
 
 
-def held(texts: Texts) -> NDArray[Any]:
+def concept_shares(texts: TermPositions) -> NDArray[Any]:
     """Return the share of each concept (row) in heading or body of each section (column)."""
     sought, size = texts.sought, len(texts.numbers)
     shares = np.zeros((len(sought.weights), size))
