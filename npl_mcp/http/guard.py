@@ -40,6 +40,11 @@ HELD_BODIES = 4
 # Delay before a call is refused: immediate retries would consume the server's time.
 BUSY_SECONDS = 0.5
 
+TURN_SECONDS = 10.0
+"""Maximum seconds that the only call of a caller waits for a slot in a crowd. Without tokens each connection
+is a caller, and a quiet one looks like the others.
+"""
+
 # The share of the greatest length for each caller's bodies while others fill the memory.
 SMALL_BODY = 1 / 256
 
@@ -99,6 +104,10 @@ class Shares:
         if own <= self._little:
             return total <= self._ceiling
         return total <= self.most and own <= self.most - self.most // 4
+
+    def has_any(self, caller: Hashable) -> bool:
+        """Return whether a caller has an amount."""
+        return self._own[caller] > 0
 
     def take(self, caller: Hashable, amount: int = 1) -> None:
         """Add an amount to a caller's; a negative amount is given back."""
@@ -212,10 +221,12 @@ class Guard:
         :param body: the complete body of the request.
         """
         caller = scope[CALLER_KEY]
-        if not self._places.has_room(caller.key):
+        until = time.monotonic() + (BUSY_SECONDS if self._places.has_any(caller.key) else TURN_SECONDS)
+        while not self._places.has_room(caller.key):
+            if time.monotonic() >= until:
+                await BUSY.response(scope, receive, send)
+                return
             await anyio.sleep(BUSY_SECONDS)
-            await BUSY.response(scope, receive, send)
-            return
         self._places.take(caller.key)
         with ExitStack() as place:
             place.callback(self._places.take, caller.key, -1)

@@ -29,18 +29,20 @@ def copy_stores(source: Stores, target: Stores) -> tuple[int, int]:
     """
     source.database.open()
     target.database.open()
-    with source.database.read() as here, target.database.write() as there:
-        tables = _tables(source, target, here, there)
+    with target.database.write() as there:
         rows = revisions = last = 0
-        for table in tables:
-            for page in pages(partial(nullcontext, here), table):
-                there.insert_many(table.name, page)
-                rows += len(page)
-        for table in tables:
-            if table.numbered:
-                number = source.database.engine.last_number(here, table)
-                target.database.engine.set_last_number(there, table, number)
-            _compare(here, there, table)
+        with source.database.read() as here:
+            tables = _tables(source, target, here, there)
+            for table in tables:
+                for page in pages(partial(nullcontext, here), table):
+                    there.insert_many(table.name, page)
+                    rows += len(page)
+            for table in tables:
+                if table.numbered:
+                    number = source.database.engine.last_number(here, table)
+                    target.database.engine.set_last_number(there, table, number)
+                _compare(here, there, table)
+        # The contents are read after that: PostgreSQL ends a transaction that is idle for some seconds.
         while (row := there.one(_NEXT_REVISION, last=last)) is not None:
             fetch(there, row)
             revisions, last = revisions + 1, row["id"]

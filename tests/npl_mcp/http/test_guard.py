@@ -365,9 +365,33 @@ def test_calls_beyond_the_cap_are_sent_away() -> None:
     anyio.run(run)
 
 
+def test_the_only_call_of_a_caller_waits_in_a_crowd(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without tokens each connection is a caller."""
+    monkeypatch.setattr(guard_module, "BUSY_SECONDS", 0.01)
+
+    async def run() -> None:
+        finish, sent = anyio.Event(), []
+
+        async def slow(scope: Any, receive: Any, send: Any) -> None:
+            await finish.wait()
+            await answer(b"x")(scope, receive, send)
+
+        guard = Guard(slow, Policy(frozenset({"h"}), (), None, "own", body_limit=1_000, max_calls=1))
+        async with anyio.create_task_group() as group:
+            for caller in range(3 * guard_module.CROWD):
+                group.start_soon(partial(post, guard, sent, caller=caller))
+            await anyio.sleep(0.05)
+            assert statuses(sent) == []
+            finish.set()
+        assert statuses(sent) == [200] * (3 * guard_module.CROWD)
+
+    anyio.run(run)
+
+
 def test_a_caller_with_many_calls_is_refused_before_others_are(monkeypatch: pytest.MonkeyPatch) -> None:
     """One leaves a quarter of the places to others; when they are taken, too, each caller still has a few."""
     monkeypatch.setattr(guard_module, "BUSY_SECONDS", 0)
+    monkeypatch.setattr(guard_module, "TURN_SECONDS", 0)
 
     async def run() -> None:
         async def never(scope: Any, receive: Any, send: Any) -> None:
