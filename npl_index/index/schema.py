@@ -11,7 +11,7 @@ deletions do not lower the counts that ``bm25()`` reads, and without positions `
 
 from __future__ import annotations
 
-VERSION = 11
+VERSION = 12
 """Version of the tables, of their binary data, and of the parsing and analysis behind these."""
 
 APPLICATION_ID = 0x4E504C49  # "NPLI"

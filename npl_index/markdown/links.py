@@ -5,18 +5,24 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from unicodedata import category
 from urllib.parse import unquote
 
-from npl_index.markdown.headings import without_anchor
+from npl_index.markdown.headings import visible_text
+from npl_index.markdown.sections import Section
 
 MAX_TARGET = 500
 """Maximum characters of a target; a longer one is not the address of a document."""
 
-_NOT_IN_SLUG = re.compile(r"[^\w\- ]")
+_IN_SLUG = frozenset(("Nd", "Nl", "Pc"))
+_PICTURE = re.compile(r"!\[[^\[\]]*\](?:\([^()]*\)|\[[^\[\]]*\])?|<img\b[^<>]*>", re.IGNORECASE)
 _CODE_SPAN = re.compile(r"(?<!`)(`+)(?!`)[^`]+\1(?!`)")
 _DEFINITION = re.compile(r" {0,3}\[[^\[\]]+\]: *(\S+)")
-_ID = re.compile(r"\b(?:id|name) ?= ?[\"']([^\"'<>\n]{1,200})[\"']")
-_OWN_ID = re.compile(r"\{:? ?#([^\s{}]{1,200})")
+_ID = re.compile(r"\b(?:id|name) ?= ?(?:\"([^\"<>\n]{1,200})\"|'([^'<>\n]{1,200})'|([^\s\"'<>=`]{1,200}))")
+_OWN_ID = re.compile(
+    r"\{[^{}#\n]{0,200}#([^\s{}]{1,200})[^{}\n]{0,200}\}|^\(([^()\n]{1,200})\)=$", re.MULTILINE
+)
+_NOTHING = "\ue000"
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|//")
 
 
@@ -34,20 +40,23 @@ class Reference:
     anchor: str
 
 
-def slug(heading: str) -> str:
-    """Return GitHub's anchor of a heading.
+def slug(text: str) -> str:
+    """Return GitHub's anchor of a heading's visible text: its letters, marks, digits and hyphens."""
+    return "".join(
+        "-" if character == " " else character
+        for character in text.lower()
+        if character in "- " or category(character)[0] in "LM" or category(character) in _IN_SLUG
+    )
 
-    :param heading: its visible text.
-    """
-    return _NOT_IN_SLUG.sub("", heading.lower()).replace(" ", "-")
 
-
-def slugs(headings: Iterable[str]) -> list[str]:
+def slugs(headings: Iterable[Section]) -> list[str]:
     """Return the anchors of headings in document order, with numbers after repeated names."""
     taken: dict[str, int] = {}
     result = []
     for heading in headings:
-        base = one = slug(heading)
+        name, without = heading.name, _PICTURE.sub(_NOTHING, heading.heading)
+        # The words of a picture do not count; what stands in its place keeps the blanks around it.
+        base = one = slug(name if without == heading.heading else visible_text(without, {}))
         while one in taken:
             taken[base] += 1
             one = f"{base}-{taken[base]}"
@@ -56,15 +65,11 @@ def slugs(headings: Iterable[str]) -> list[str]:
     return result
 
 
-def own_anchors(source: str, headings: Iterable[str]) -> Iterator[str]:
-    """Yield the explicit anchors of a document: in HTML, or after a heading.
-
-    :param headings: sources of the headings.
-    """
-    yield from _ID.findall(source)
-    for heading in headings:
-        if heading != without_anchor(heading):
-            yield from _OWN_ID.findall(heading)
+def own_anchors(source: str) -> Iterator[str]:
+    """Yield the explicit anchors of a document: in HTML, in attribute lists (``{#id}``), or MyST's labels."""
+    for expression in (_ID, _OWN_ID):
+        for match in expression.finditer(source):
+            yield match[match.lastindex or 0]
 
 
 def references(source: str, *, nested: bool = False) -> Iterator[Reference]:

@@ -34,7 +34,7 @@ from npl_index.markdown.state import (
     find_lines,
     in_turns,
 )
-from npl_index.markdown.traits import Traits, is_example
+from npl_index.markdown.traits import Traits, count_words, is_example
 
 _TRAIT_OF = {"code_block": "has_code", "table_open": "has_tables", "dl_open": "has_definitions"}
 _NPL_MARK = re.compile(r"⌜[^⌜⌝\n]+⌝")
@@ -424,4 +424,4 @@ def _sections(
 
 def _count_words(source: str, start: int, stop: int) -> int:
     """Count the words in pieces, because the words of a piece take memory."""
-    return sum(len(piece[0].split()) for piece in _PIECE.finditer(source, start, stop))
+    return sum(count_words(piece[0]) for piece in _PIECE.finditer(source, start, stop))

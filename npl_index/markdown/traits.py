@@ -20,6 +20,12 @@ _ALIASES = {
     "has_definition_lists": "has_definitions",
     "level": "heading_level",
 }
+# A word: a character of Han or kana, or four of Thai, Lao, Tibetan, Burmese or Khmer.
+_UNSPACED = re.compile(
+    "[\u3041-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff]"
+    "|[\u0e01-\u109f\u1780-\u17ff]{1,4}"
+)
+_WIDE_MARKS = re.compile("[\u3000-\u303f\u30fb\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65]")
 _MAX_COUNT = 10**12
 _SHOWN = 40
 
@@ -36,6 +42,14 @@ def is_example(info: str) -> bool:
     return word is not None and not {"example", "examples"}.isdisjoint(re.split("[-_]", word[0].lower()))
 
 
+def count_words(text: str) -> int:
+    """Count the words of a text: between white space, or in scripts without spaces by their length."""
+    if text.isascii():
+        return len(text.split())
+    spaced, count = _UNSPACED.subn(" ", _WIDE_MARKS.sub(" ", text))
+    return count + len(spaced.split())
+
+
 class Traits(NamedTuple):
     """Content of one stretch of text.
 
@@ -44,7 +58,7 @@ class Traits(NamedTuple):
     :param has_tables: holds a pipe table.
     :param has_code: holds a fenced or an indented code block.
     :param has_definitions: holds a definition list.
-    :param word_count: words separated by white space, the heading line included.
+    :param word_count: number of words, see :func:`count_words`, the heading line included.
     """
 
     has_examples: bool = False

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -15,6 +14,7 @@ from npl_index.errors import DocumentNotFoundError
 from npl_index.library.documents import DocumentRef
 from npl_index.markdown.sections import Section, SectionTree, Span
 from npl_index.markdown.state import Deadline
+from npl_index.ranking.analysis import terms
 from npl_index.ranking.indexing import Collection
 from npl_index.tokens.sections import TokenCounts
 from npl_mcp.app.app import App
@@ -38,8 +38,6 @@ _SEQUENCE, _SKETCH, _KEYS = 4, 32, 4
 
 _MAX_COMPARED = 50
 """Texts that are compared with a text because of one sequence."""
-
-_WORD = re.compile(r"\w+")
 
 CHECKS: Mapping[str, str] = {
     "broken": "Broken links",
@@ -189,7 +187,7 @@ class _Checks:
             for section in tree.sections:
                 if section.own_traits.word_count < MIN_WORDS:
                     continue
-                words = _WORD.findall(_own_text(tree, section).lower())
+                words = terms(_own_text(tree, section), keep_stop_words=True)
                 # The sequences with the smallest hashes; equal texts have equal ones (MinHash, Broder 1997).
                 least = nsmallest(_SKETCH, set(_sequences(words)))
                 sketch, keys = frozenset(least), least[:_KEYS]

@@ -143,7 +143,6 @@ class Relations:
         if known is None:
             tree = self.parsed(document).tree
             headings = [section for section in tree.sections if section.level]
-            own = own_anchors(tree.source, (section.heading for section in headings))
-            known = frozenset([*slugs(heading.name for heading in headings), *(name.lower() for name in own)])
+            known = frozenset([*slugs(headings), *map(str.lower, own_anchors(tree.source))])
             self._anchors[document] = known
         return wanted in known

@@ -283,7 +283,7 @@ def _file_view(gathered: Gathered, selector: str | None, offset: int, limit: int
 def _outline_rows(parsed: ParsedDocument, file: str, counts: TokenCounts) -> list[OutlineRow]:
     tree = parsed.tree
     document = document_name(file)
-    anchors = iter(slugs(section.name for section in tree.sections if section.level))
+    anchors = iter(slugs(section for section in tree.sections if section.level))
     depths: list[int] = []
     for section in tree.sections:
         depths.append(0 if section.parent is None else depths[section.parent] + 1)

@@ -43,7 +43,10 @@ def _map(given: Namespace, display: Display) -> int:
     """Show folders, names of documents and rare words of their headings."""
     if given.check and not given.write:
         given.parser.error("argument --check: needs --write FILE")
-    target = os.path.realpath(given.write) if given.write else None
+    target = _target(given.write) if given.write else None
+    if target == "":
+        display.note(f"{given.write}: it is a link to a file outside of its folder; name that file")
+        return EXIT_CODES["FILE_SYSTEM_ERROR"]
     targets = targets_of(given.words, given.root or (), given.parser.error)
     reach = connect(given.via, display.note, targets.roots, must_see=targets.given)
     with closing(targets), closing(reach) as connection:
@@ -60,6 +63,12 @@ def _map(given: Namespace, display: Display) -> int:
         advice = "run it without --check" if given.check else "another program wrote to it, try again"
         display.note(f"the map in {given.write} is old: {advice}")
     return 0 if current else OLD
+
+
+def _target(name: str) -> str:
+    """Return the real path of a file to write; ``""`` if a link leads out of its folder."""
+    real, folder = (os.path.realpath(path) for path in (name, os.path.split(name)[0]))
+    return real if Path(real).is_relative_to(folder) else ""
 
 
 def _update_block(path: str, text: str, *, write: bool) -> bool:

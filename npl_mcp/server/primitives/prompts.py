@@ -6,9 +6,14 @@ Front matter may declare arguments::
     ---
     description: Plan a bed
     arguments:
-      plant: What will grow there
+      - name: plant
+        description: What will grow there
+        required: true
     ---
     Plan a bed of {plant}.
+
+Names alone (``plant, place``) and descriptions by name (``plant: What will grow there``) do as well; these
+arguments are required.
 
 The value of an argument replaces its name in braces. The only argument of a prompt without declared arguments
 is ``task``, which follows the prompt's text.
@@ -66,28 +71,44 @@ def _prompt(name: str, text: str) -> CallingPrompt:
     fields, text = front_matter(text), divide(text)[1].lstrip("\n")
     heading = _HEADING.search(text)
     about = fields.get("description") or (heading and heading[1]) or name
-    asked = fields.get("arguments")
-    if isinstance(asked, str):
-        asked = asked.replace(",", " ").split()
-    if isinstance(asked, list):
-        asked = dict.fromkeys(asked, "")
-    declared = [
-        PromptArgument(name=str(one), description=str(what) or None, required=True)
-        for one, what in (asked if isinstance(asked, dict) else {}).items()
-    ]
+    declared = list(_declared(fields.get("arguments")))
     return CallingPrompt(
         name=name,
         description=" ".join(str(about).split())[:_MAX_DESCRIBED],
         arguments=declared or [TASK],
         tags={DOMAIN},
-        function=partial(_filled, name, text, [one.name for one in declared]),
+        function=partial(_filled, name, text, declared),
     )
 
 
-def _filled(name: str, text: str, declared: Sequence[str], given: Given) -> str:
-    """Return the text of a prompt with the values of its arguments."""
-    values = {one: str(value) for one, value in given.items()}
-    if absent := [one for one in declared if one not in values]:
+def _declared(value: object) -> Iterator[PromptArgument]:
+    """Yield the arguments in a field: names, descriptions by name, or mappings like those of the protocol."""
+    if isinstance(value, str):
+        value = value.replace(",", " ").split()
+    if isinstance(value, dict):
+        value = [
+            {
+                "name": name,
+                **(about if isinstance(about, dict) else {"description": about, "required": "true"}),
+            }
+            for name, about in value.items()
+        ]
+    taken = set()
+    for entry in value if isinstance(value, list) else ():
+        given = entry if isinstance(entry, dict) else {"name": entry, "required": "true"}
+        name, about = given.get("name"), given.get("description")
+        if isinstance(name, str) and name and name not in taken:
+            taken.add(name)
+            described = about if isinstance(about, str) and about else None
+            required = str(given.get("required")).lower() in ("true", "yes", "on")
+            yield PromptArgument(name=name, description=described, required=required)
+
+
+def _filled(name: str, text: str, declared: Sequence[PromptArgument], given: Given) -> str:
+    """Return the text of a prompt with the values of its arguments; an optional one may be empty."""
+    values = {one.name: "" for one in declared if not one.required}
+    values |= {name: str(value) for name, value in given.items()}
+    if absent := [one.name for one in declared if one.name not in values]:
         raise ValidationError(f"{name!r} needs {', '.join(absent)}", log_level=logging.DEBUG)
     if declared:
         return _NAMED.sub(lambda found: values.get(found[1], found[0]), text)
@@ -162,8 +183,6 @@ def _one(app: App, name: str) -> CallingPrompt | None:
 def _readable(app: App, found: Mapping[str, Found]) -> Iterator[CallingPrompt]:
     for name, file in found.items():
         try:
-            text = text_of(app.library.read(file))
-        except NPLError as error:
+            yield _prompt(name, text_of(app.library.read(file)))
+        except (NPLError, ValueError) as error:  # a value that the protocol cannot carry is a ValueError
             logger.info("no prompt %r: %s", name, error)
-        else:
-            yield _prompt(name, text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from npl_index.markdown.links import own_anchors, references, slugs
+from npl_index.markdown.sections import parse_sections
 
 
 def found(text: str, *, nested: bool = False) -> list[tuple[int, str, str]]:
@@ -43,20 +44,34 @@ def test_fences_of_equal_length_nest_where_they_are_said_to() -> None:
 
 
 def test_anchors_are_those_of_github() -> None:
-    headings = ["Hello, World!", "a b", "A_b  c", "a b", "a b-1", "堆肥 と", "C++ & more", "", ""]
-    assert slugs(headings) == [
-        "hello-world",
-        "a-b",
-        "a_b--c",
-        "a-b-1",
-        "a-b-1-1",
-        "堆肥-と",
-        "c--more",
-        "",
-        "-1",
+    anchors = [
+        ("Hello, World!", "hello-world"),
+        ("a b", "a-b"),
+        ("A_b-c", "a_b-c"),
+        ("a b", "a-b-1"),
+        ("a b-1", "a-b-1-1"),
+        ("堆肥 と", "堆肥-と"),
+        ("C++ & more", "c--more"),
+        ("", ""),
+        ("", "-1"),
+        ("स्थापना", "स्थापना"),
+        ("การติดตั้ง", "การติดตั้ง"),
+        ("நிறுவல்", "நிறுவல்"),
+        ("ထည့်သွင်းခြင်း", "ထည့်သွင်းခြင်း"),
+        ("ইনস্টলেশন নির্দেশিকা", "ইনস্টলেশন-নির্দেশিকা"),
+        ("⚙️ Setup", "️-setup"),
+        ("10 m² of 🎯 felt", "10-m-of--felt"),
+        ("![logo](a.png) Lamp", "-lamp"),
+        ("[![Build](b.svg)](c) Wick", "-wick"),
+        ("`code` *and* [link](x.md)", "code-and-link"),
     ]
+    tree = parse_sections("".join(f"# {heading}\n" for heading, _ in anchors).encode(), "x")
+    assert slugs(tree.sections[1:]) == [anchor for _, anchor in anchors]
 
 
 def test_a_document_may_name_its_places() -> None:
-    text = "<a name='x'></a> <b id=\"y\">"
-    assert list(own_anchors(text, ["Z", "Install {#setup}"])) == ["x", "y", "setup"]
+    text = (
+        "<a name='x'></a> <b id=\"y\"> <i id=z>\n\n# Install {#setup}\n\n# Use {: .wide #use }\n\n"
+        "[`field`][f]{#field-plain} {/* #mdx */}\n\n(label)=\n# Label\n"
+    )
+    assert set(own_anchors(text)) == {"x", "y", "z", "setup", "use", "field-plain", "mdx", "label"}

@@ -16,7 +16,7 @@ from markdown_it import MarkdownIt
 
 from npl_index.errors import DocumentTimeoutError, DocumentTooLargeError, UnreadableDocumentError
 from npl_index.markdown.sections import MAX_SECTIONS, Section, SectionTree, Span, parse_sections
-from npl_index.markdown.traits import Traits
+from npl_index.markdown.traits import Traits, count_words
 
 CASES = Path(__file__).parents[2] / "cases" / "sections"
 NAMES = sorted(path.stem for path in CASES.glob("*.md"))
@@ -102,7 +102,7 @@ def gaps(data: bytes, tree: SectionTree) -> list[str]:
                 : len(own)
             ]
         )
-        assert section.own_traits.word_count == len(own.split())
+        assert section.own_traits.word_count == count_words(own)
         end = span.stop
     return [*found, data[end:].decode().replace("\r\n", "\n").replace("\r", "\n")]
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from npl_index.errors import InvalidRequestError
-from npl_index.markdown.traits import TraitFilter, Traits, is_example
+from npl_index.markdown.traits import TraitFilter, Traits, count_words, is_example
 
 NOTHING = Traits()
 FULL = Traits(True, True, True, True, 100)
@@ -51,6 +51,22 @@ def test_these_labels_mark_an_example(info: str) -> None:
 def test_these_labels_do_not(info: str) -> None:
     """Other words, and words behind the first, do not count."""
     assert not is_example(info)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("one two\tthree\n", 3),
+        ("安装配置指南，然后重启。", 10),
+        ("使用Python入门 教程", 7),
+        ("ストーブの使い方", 8),
+        ("การติดตั้งโปรแกรม", 5),
+        ("설치 안내서", 2),
+        ("Überlauf – naïve", 3),
+    ],
+)
+def test_words_are_counted_in_scripts_without_spaces_too(text: str, words: int) -> None:
+    assert count_words(text) == words
 
 
 @pytest.mark.parametrize(

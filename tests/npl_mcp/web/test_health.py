@@ -13,6 +13,7 @@ from tests.npl_mcp.web.browsing import Visitor
 RULES = (
     "The keeper lights the lamp at dusk, trims the wick each hour, and writes every ship into the book. " * 3
 )
+CHINESE = "守灯人黄昏时点灯，每小时修剪灯芯，并把每艘船记入账本。"
 FILES = {
     "README.md": "# Lamp\n\nSee [rules](rules.md), [nothing](gone.md) and [no place](rules.md#none).\n",
     "rules.md": f"# Rules\n\n{RULES}\n",
@@ -23,6 +24,12 @@ FILES = {
     "bare.md": "No heading, only words.\n",
     "holes.md": "# Holes\n\n## Nothing here\n\n## Something\n\nWords.\n",
     "fence.md": "# Fence\n\nText.\n\n```\ncode without an end\n",
+    "zh.md": f"# 指南\n\n{CHINESE}\n",
+    "zh-copy.md": f"# 手册\n\n{CHINESE}\n",
+    "pages.md": (
+        "# Pages\n\n[a](#स्थापना) [b](#การติดตั้ง) [c](#field) [d](#own)\n\n## स्थापना\n\nOne.\n\n"
+        "## การติดตั้ง {#own}\n\n`x`{#field}\n"
+    ),
     "front.md": (
         "---\nname: keeper\ntags: [lamp, sea]\n---\n# Front\n\nText.\n\n## Part\n\nOne.\n\n### Deep\n\nTwo.\n"
     ),
@@ -47,7 +54,7 @@ def found(server: Running, check: str) -> list[tuple[str, int]]:
 
 SEEDED: dict[str, list[tuple[str, int]]] = {
     "broken": [("README.md", 3), ("README.md", 3)],
-    "same": [("near.md", 1), ("rules.md", 1)],
+    "same": [("near.md", 1), ("rules.md", 1), ("zh.md", 1)],
     "long": [("long.md", 1)],
     "empty": [("empty.md", 1), ("holes.md", 3)],
     "untitled": [("bare.md", 1)],

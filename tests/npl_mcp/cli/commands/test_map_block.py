@@ -64,6 +64,11 @@ FILES: dict[str, tuple[str | None, str]] = {
         f"A\r\n{BEGIN}\r\nold\r\n{END} \r\nB\n",
         f"A\n{BLOCK} \n".replace("\n", "\r\n") + "B\n",
     ),
+    "an example": (f"# A\n\n```\n{BLOCK}\n```\n", f"# A\n\n```\n{BLOCK}\n```\n\n{BLOCK}\n"),
+    "an example and a block": (
+        f"~~~~md\n{BEGIN}\n~~~~\n\n{BEGIN}\n{END}\n",
+        f"~~~~md\n{BEGIN}\n~~~~\n\n{BLOCK}\n",
+    ),
     "marks in a line": (f"`{BEGIN}` and {END}\n", f"`{BEGIN}` and {END}\n\n{BLOCK}\n"),
 }
 
@@ -103,6 +108,21 @@ def test_a_file_that_cannot_hold_a_block_stays(run: Run, case: str) -> None:
         assert (code, out) == (65, "")
         assert err.startswith("npl-load: AGENTS.md: ")
     assert Path("AGENTS.md").read_bytes() == REFUSED[case]
+
+
+def test_a_link_leads_no_further_than_its_folder(run: Run, tmp_path: Path) -> None:
+    """A clone may contain a link to a file of its user."""
+    outside = tmp_path / "profile"
+    outside.write_text("export A=1\n", encoding="utf-8")
+    Path("AGENTS.md").symlink_to(outside)
+    code, out, err = run("--write", "AGENTS.md")
+    assert (code, out, outside.read_text(encoding="utf-8")) == (74, "", "export A=1\n")
+    assert "AGENTS.md: it is a link to a file outside" in err
+    Path("CLAUDE.md").write_text("# C\n", encoding="utf-8")
+    Path("NEAR.md").symlink_to("CLAUDE.md")
+    assert run("--write", "NEAR.md") == (0, "", "")
+    assert Path("NEAR.md").is_symlink()
+    assert BLOCK in Path("CLAUDE.md").read_text(encoding="utf-8")
 
 
 def test_an_old_block_fails_in_ci(run: Run) -> None:

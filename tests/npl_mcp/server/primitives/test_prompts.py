@@ -87,13 +87,39 @@ def test_own_prompts_and_their_arguments(settings: Settings, docs: Path) -> None
     assert text == "# Beds\n\nPlan a bed of {place} beans at the wall, {month}.\n"
 
 
-@pytest.mark.parametrize(("fields", "names"), [("[a, b]", ["a", "b"]), ("a, b", ["a", "b"]), ("", ["task"])])
-def test_arguments_without_descriptions(
-    settings: Settings, docs: Path, fields: str, names: list[str]
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ("[a, b]", [("a", None, True), ("b", None, True)]),
+        ("a, b", [("a", None, True), ("b", None, True)]),
+        ("", [("task", "Task for the prompt", False)]),
+        (
+            "\n  - name: a\n    description: The first\n    required: true\n  - name: b",
+            [("a", "The first", True), ("b", None, False)],
+        ),
+        (
+            "\n- {name: a, required: yes}\n- {name: b, required: false}\n- {title: x}\n- [c]\n- {name: a}",
+            [("a", None, True), ("b", None, False)],
+        ),
+        (
+            "\n  a: {description: The first, required: true}\n  b: The second",
+            [("a", "The first", True), ("b", "The second", True)],
+        ),
+    ],
+)
+def test_forms_of_declared_arguments(
+    settings: Settings, docs: Path, fields: str, expected: list[tuple[str, str | None, bool]]
 ) -> None:
-    """A list says as much as a mapping."""
+    """The protocol's own form, and shorter ones."""
     write(docs / "prompts", "short.md", f"---\narguments: {fields}\n---\n{{a}} and {{b}}\n")
-    assert [one.name for one in listed(settings)["short"].arguments] == names
+    arguments = listed(settings)["short"].arguments
+    assert [(one.name, one.description, one.required) for one in arguments] == expected
+
+
+def test_an_argument_that_is_not_required_may_be_left_out(settings: Settings, docs: Path) -> None:
+    write(docs / "prompts", "short.md", "---\narguments:\n  - name: a\n---\n[{a}]\n")
+    assert asked(settings, "short") == "[]\n"
+    assert asked(settings, "short", a="x") == "[x]\n"
 
 
 @pytest.mark.parametrize(
@@ -103,6 +129,7 @@ def test_what_cannot_be_had(settings: Settings, docs: Path, name: str, problem: 
     """What is missing is named; a file that cannot be read is no prompt and hides no other."""
     write(docs / "prompts", "bed.md", BED)
     (docs / "prompts" / "broken.md").write_bytes(b"caf\xe9")
+    write(docs / "prompts", "odd.md", '---\ndescription: "\\ud800"\n---\nText.\n')
     names = set(listed(settings))
     assert names >= {"bed"}
     assert "broken" not in names
