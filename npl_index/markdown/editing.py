@@ -1,8 +1,9 @@
 """Edit a section's text as a splice of bytes: all bytes outside the changed range stay.
 
 The given text loses blank lines at its ends and gets the line ends that prevail in the file. Blank lines
-around the body stay, and one is added between the text and a heading. A final line end, or its absence,
-stays.
+around the body stay, and one is added between the text and a heading, but none within a table or a tight
+list. A final line end, or its absence, stays. So does what stands at the section's end and serves others,
+see :mod:`npl_index.markdown.surroundings`.
 
 A text may contain headings of a lower level than the section's; these become subsections. Other text that
 would change the tree is refused. As a check, the result is parsed: every other section must keep its place
@@ -23,8 +24,9 @@ from npl_index.errors import InvalidRequestError, MissingRequestError
 from npl_index.markdown.blocks import read_blocks
 from npl_index.markdown.front_matter import with_line_feeds
 from npl_index.markdown.headings import one_line
-from npl_index.markdown.sections import Section, SectionTree
+from npl_index.markdown.sections import Section, SectionTree, byte_starts
 from npl_index.markdown.state import BlockState
+from npl_index.markdown.surroundings import ANCHORS, Surroundings
 
 _LINE_END = re.compile(rb"\r\n|\r|\n")
 _BLANK_LINE = re.compile(rb"[ \t]*(?:\r\n|\r|\n)")
@@ -37,16 +39,22 @@ Parse = Callable[[bytes], SectionTree]
 class _Body:
     """Range of bytes after a section's heading.
 
-    :param start: end of the heading's lines.
-    :param stop: end of the section.
+    :param start: end of the heading's lines, with the anchors directly below it.
+    :param stop: end of the section, without what serves others.
     :param first: start of the first line that is not blank.
     :param last: end of the last line that is not blank, without its line end; ``first`` if all are blank.
+    :param anchors: the anchors directly below the heading.
+    :param lines: lines of the section below its heading.
+    :param tail: first line of what serves others.
     """
 
     start: int
     stop: int
     first: int
     last: int
+    anchors: str
+    lines: range
+    tail: int
 
     @property
     def blank(self) -> bool:
@@ -106,8 +114,10 @@ def edit_section(
     :raises MissingRequestError: there is no text to add.
     :raises InvalidRequestError: the text is not allowed there, or the section is the whole file.
     """
-    change = _OPERATIONS[operation](data, tree, tree.sections[index], text, whole)
+    around = _surroundings(tree)
+    change = _OPERATIONS[operation](data, tree, around, tree.sections[index], text, whole)
     new = parse(change.result)
+    around.check(_surroundings(new))
     if not _is_kept(data, tree, index, change, new):
         raise InvalidRequestError(
             f"the text would change sections outside {tree.sections[index].name!r}",
@@ -117,13 +127,17 @@ def edit_section(
     return change.result, new
 
 
-def _replace(data: bytes, tree: SectionTree, section: Section, text: str, whole: bool) -> _Change:
+def _replace(
+    data: bytes, tree: SectionTree, around: Surroundings, section: Section, text: str, whole: bool
+) -> _Change:
     draft = _parse_draft(text, tree, section, rename=True)
     whole = whole and (bool(draft.headings) or section.index not in (0, tree.title))
-    body = _find_body(data, section, whole)
+    body = _find_body(data, tree, around, section, whole)
     result, removed = data, 0
     if draft.body or not draft.title:
-        result = _replaced(data, body, _encode(draft.body, data))
+        new = draft.body.removeprefix(body.anchors).lstrip("\n") if body.anchors else draft.body
+        data, body, new = _without_own(data, tree, around, section, whole, body, new)
+        result = _replaced(data, body, _encode(new, data))
         removed = len(tree.subtree(section.index)) - 1 if whole else 0
     if draft.title:
         begin = section.own_bytes.start
@@ -132,8 +146,10 @@ def _replace(data: bytes, tree: SectionTree, section: Section, text: str, whole:
     return _Change(result, section.index + 1, removed, draft.heading, draft.headings)
 
 
-def _append(data: bytes, tree: SectionTree, section: Section, text: str, whole: bool) -> _Change:
-    body = _find_body(data, section, whole)
+def _append(
+    data: bytes, tree: SectionTree, around: Surroundings, section: Section, text: str, whole: bool
+) -> _Change:
+    body = _find_body(data, tree, around, section, whole)
     draft = _parse_draft(text, tree, section, rename=False)
     unclosed = "" if body.stop < len(data) else _unclosed_end(tree)
     if unclosed:
@@ -144,14 +160,17 @@ def _append(data: bytes, tree: SectionTree, section: Section, text: str, whole: 
     new = _encode(draft.body, data)
     result = _replaced(data, body, new)
     if not body.blank:
-        end = line_end_of(data)
-        result = data[: body.last] + end * 2 + new + _closing(data, body) + data[body.last :]
+        gap = _gap(tree, with_line_feeds(data[body.first : body.last].decode()), draft.body)
+        gap = gap.replace(b"\n", line_end_of(data))
+        result = data[: body.last] + gap + new + _closing(data, body) + data[body.last :]
     place = tree.subtree(section.index).stop if whole else section.index + 1
     return _Change(result, place, 0, draft.heading, draft.headings)
 
 
-def _prepend(data: bytes, tree: SectionTree, section: Section, text: str, _: bool) -> _Change:
-    body = _find_body(data, section, whole=False)
+def _prepend(
+    data: bytes, tree: SectionTree, around: Surroundings, section: Section, text: str, _: bool
+) -> _Change:
+    body = _find_body(data, tree, around, section, whole=False)
     draft = _parse_draft(text, tree, section, rename=False)
     if draft.headings and not body.blank:
         problem = f"the existing text would come under {draft.headings[-1][1]!r}"
@@ -159,21 +178,27 @@ def _prepend(data: bytes, tree: SectionTree, section: Section, text: str, _: boo
     new = _encode(draft.body, data)
     result = _replaced(data, body, new)
     if not body.blank:
-        result = data[: body.first] + new + line_end_of(data) * 2 + data[body.first :]
+        gap = _gap(tree, draft.body, with_line_feeds(data[body.first : body.last].decode()))
+        result = data[: body.first] + new + gap.replace(b"\n", line_end_of(data)) + data[body.first :]
     return _Change(result, section.index + 1, 0, draft.heading, draft.headings)
 
 
-def _delete(data: bytes, tree: SectionTree, section: Section, _: str, __: bool) -> _Change:
+def _delete(
+    data: bytes, tree: SectionTree, around: Surroundings, section: Section, _: str, __: bool
+) -> _Change:
     start, stop = section.whole_bytes.start, section.whole_bytes.stop
     before = _text_end(data, _begin(data), start)
     is_last, is_first = stop == len(data), not data[_begin(data) : start].strip(_WHITE)
     if not section.level or section.index == tree.title or (is_first and is_last):
         problem = f"{section.name!r} is the whole document"
         raise InvalidRequestError(problem, hint="remove the file, or delete its sections")
-    kept = data[_text_end(data, start, stop) :] if is_last else data[before:start]
+    body = _find_body(data, tree, around, section, whole=True)
+    data, body, _ = _without_own(data, tree, around, section, True, body, "")
+    is_last = is_last and body.stop == len(data)
+    kept = data[_text_end(data, start, body.stop) :] if is_last else data[before:start]
     if not (is_first or is_last) and len(_LINE_END.findall(kept)) < 2:
         kept += line_end_of(data)
-    result = data[:before] + kept + data[stop:]
+    result = data[:before] + kept + data[body.stop :]
     return _Change(result, section.index, len(tree.subtree(section.index)), section.heading, ())
 
 
@@ -186,20 +211,75 @@ def _text_end(data: bytes, start: int, stop: int) -> int:
     return line_end.start() if line_end else stop
 
 
-def _find_body(data: bytes, section: Section, whole: bool) -> _Body:
-    """Find a section's body in the file."""
-    start, stop = section.own_bytes.start, (section.whole_bytes if whole else section.own_bytes).stop
-    for _ in range(section.heading_lines.stop - section.heading_lines.start):
-        line_end = _LINE_END.search(data, start, stop)
-        start = line_end.end() if line_end else stop
+def _surroundings(tree: SectionTree) -> Surroundings:
+    """Return the parts of a document that serve several sections."""
+    return Surroundings(tree.source, npl=tree.dialect == "npl", first=tree.sections[0].own.start)
+
+
+def _gap(tree: SectionTree, above: str, below: str) -> bytes:
+    """Return the line feeds between two texts: none but one where the second continues a table or list."""
+    upper, lower = (Surroundings(text, npl=tree.dialect == "npl") for text in (above, below))
+    return b"\n" if upper.continued_by(lower) else b"\n\n"
+
+
+def _without_own(
+    data: bytes,
+    tree: SectionTree,
+    around: Surroundings,
+    section: Section,
+    whole: bool,
+    body: _Body,
+    text: str,
+) -> tuple[bytes, _Body, str]:
+    """Drop what a new text repeats of the end that serves others, and definitions that nothing else uses.
+
+    :param text: the new text.
+    :returns: the file's bytes, the body in them, and the text without the repetition.
+    """
+    if body.tail == body.lines.stop:
+        return data, body, text
+    new = Surroundings(text, npl=tree.dialect == "npl")
+    text = "\n".join(new.lines[: new.own_end(around.lines[body.tail : body.lines.stop])]).rstrip(" \t\n")
+    new = Surroundings(text, npl=tree.dialect == "npl")
+    starts = byte_starts(data, tree.lines)
+    unused = set(around.unused(body.tail, body.lines.stop, body.lines, new))
+    if all(line in unused or not around.lines[line].strip() for line in range(body.tail, body.lines.stop)):
+        return data, _find_body(data, tree, around, section, whole, body.lines.stop), text
+    for line in sorted(unused, reverse=True):
+        data = data[: starts[line]] + data[starts[line + 1] :]
+    return data, body, text
+
+
+def _find_body(
+    data: bytes,
+    tree: SectionTree,
+    around: Surroundings,
+    section: Section,
+    whole: bool,
+    tail: int | None = None,
+) -> _Body:
+    """Find a section's body in the file.
+
+    :param tail: first line of what serves others, if known.
+    """
+    starts = byte_starts(data, tree.lines)
+    last = tree.sections[tree.subtree(section.index)[-1] if whole else section.index]
+    begin, end = section.heading_lines.stop, last.own.stop
+    if tail is None:
+        tail = around.tail(begin, end, max(last.heading_lines.stop, last.own.start))
+    lines, below = range(begin, end), begin
+    while below < tail and section.level and ANCHORS.fullmatch(tree.line(below).strip()):
+        below += 1
+    anchors = "\n".join(map(tree.line, range(begin, below)))
+    start, stop = starts[below], starts[tail]
     text = data[start:stop]
     if not text.strip(_WHITE):
         blank = _BLANK_LINE.match(data, start, stop)
         first = blank.end() if blank else stop
-        return _Body(start, stop, first, first)
+        return _Body(start, stop, first, first, anchors, lines, tail)
     begin = start + len(text) - len(text.lstrip(_WHITE))
     first = max(data.rfind(b"\n", start, begin), data.rfind(b"\r", start, begin), start - 1) + 1
-    return _Body(start, stop, first, _text_end(data, start, stop))
+    return _Body(start, stop, first, _text_end(data, start, stop), anchors, lines, tail)
 
 
 def _parse_draft(text: str, tree: SectionTree, section: Section, *, rename: bool) -> _Draft:
@@ -348,6 +428,7 @@ def _is_kept(data: bytes, tree: SectionTree, index: int, change: _Change, new: S
             parent += grown
         return (
             twin.level == section.level
+            and (twin.name == section.name or section.index == index or not section.level)
             and twin.version == section.version
             and twin.heading == (change.heading if section.index == index else section.heading)
             and twin.own_bytes.start == section.own_bytes.start + (moved if behind else 0)

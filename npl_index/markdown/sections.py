@@ -209,7 +209,7 @@ def parse_sections(
     blocks, dialect = _blocks_by_dialect(lines, first, npl, clock)
     openings = _openings(blocks, segments(blocks.tokens, source, lines.starts, first, front), name, clock)
     openings[0].heading = title_in(front)
-    sections = _sections(openings, lines, _byte_starts(data, lines), clock)
+    sections = _sections(openings, lines, byte_starts(data, lines), clock)
     doubtful = tuple(sorted(set(blocks.doubtful_fences)))
     return SectionTree(name, sections, lines, front, dialect, find_title(sections), doubtful)
 
@@ -282,7 +282,7 @@ def decoded(data: bytes, name: str) -> str:
     return with_line_feeds(text).removeprefix("\ufeff")
 
 
-def _byte_starts(data: bytes, lines: DocumentText) -> array[int]:
+def byte_starts(data: bytes, lines: DocumentText) -> array[int]:
     """Return the byte at which each line begins in the file, and the file's length."""
     mark = len(BOM_UTF8) if data.startswith(BOM_UTF8) else 0
     if not mark and len(data) == len(lines.source):

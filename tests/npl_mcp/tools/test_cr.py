@@ -397,7 +397,7 @@ EDITS = [
         "## 2. Reasons\n\nbetter\n",
     ),
     ("replace", "Acceptance Criteria", "- [x] one", "- [ ] one\n", "- [x] one\n"),
-    ("append", "Criteria", "- [ ] two", "- [ ] one\n", "- [ ] one\n\n- [ ] two\n"),
+    ("append", "Criteria", "- [ ] two", "- [ ] one\n", "- [ ] one\n- [ ] two\n"),
     ("append", "# Second", "## 4. Notes\n\nx", "- [ ] one\n", "- [ ] one\n\n## 4. Notes\n\nx\n"),
     ("append", "Rationale", r"a literal \n\n and $& stay", "dup\n", "dup\n\na literal \\n\\n and $& stay\n"),
     (

@@ -1,0 +1,249 @@
+"""What stands at a section's end and serves others stays there; tables and lists are continued."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from npl_index.errors import InvalidRequestError
+from npl_index.markdown.sections import parse_sections
+from tests.npl_index.markdown.test_editing import edit, section_of
+
+NEXT = "## Next\n\nVisible [guide][g], HTML, and a note.[^n]\n"
+
+# What stands between the text of the edited section and the next one.
+TAILS = {
+    "anchor": '<a name="next"></a>\n',
+    "anchor and blank line": '<a id="next"/>\n\n',
+    "two anchors": '<a name="next"></a>\n<span id="more"></span>\n',
+    "label": "(next)=\n",
+    "comment above the heading": "<!-- markdownlint-disable-next-line -->\n",
+    "divider": "---\n\n",
+    "divider and anchor": '***\n\n<a name="next"></a>\n',
+    "link definition": "[g]: https://example.com/guide\n\n",
+    "link definition of two lines": "[g]: https://example.com/guide\n  'A title'\n\n",
+    "footnote": "[^n]: A note\n    of two lines.\n\n    Its second paragraph.\n\n",
+    "abbreviation": "*[HTML]: Hyper Text Markup Language\n\n",
+    "definitions and divider": "[g]: <g.md>\n\n[^n]: Note.\n\n---\n\n",
+    "end of an element": "</details>\n\n",
+    "end of a component": "</TabItem>\n\n",
+    "ends of two components": "</TabItem>\n</Tabs>\n\n",
+    "end of an admonition": ":::\n\n",
+    "end of a block": "{% endtab %}\n\n",
+    "end comment": "<!-- toc end -->\n\n",
+    "stop comment": "<!-- tocstop -->\n\n",
+    "beginning of an element": "<details>\n<summary>More</summary>\n\n",
+}
+OPENINGS = {
+    "end of an element": "<details>\n\n",
+    "end of a component": '<TabItem value="a">\n\n',
+    "ends of two components": "<Tabs>\n<TabItem>\n\n",
+    "end of an admonition": ":::note Title\n\n",
+    "end of a block": "{% tab title='x' %}\n\n",
+    "end comment": "<!-- toc start -->\n\n",
+    "stop comment": "<!-- toc -->\n\n",
+}
+CLOSINGS = {"beginning of an element": "\n</details>\n"}
+
+
+def document(tail: str, *, between: str = "\n", text: str = "Old text.") -> str:
+    part = f"## Part\n\n{text}\n{between}{TAILS[tail]}"
+    return f"# Doc\n\n{OPENINGS.get(tail, '')}{part}{NEXT}{CLOSINGS.get(tail, '')}"
+
+
+def edited(text: str, operation: str, name: str, content: str = "", **options: bool) -> str:
+    data = text.encode()
+    tree = parse_sections(data, "x")
+    return edit(data, tree, section_of(tree, name), operation, content, **options).decode()
+
+
+@pytest.mark.parametrize("ends", ["\n", "\r\n"])
+@pytest.mark.parametrize("tail", TAILS)
+def test_the_end_of_a_section_stays(tail: str, ends: str) -> None:
+    """Text comes before it, and neither replacing nor deleting removes it."""
+    before = document(tail).replace("\n", ends)
+    assert edited(before, "append", "Part", "New.") == before.replace("Old text.", f"Old text.{ends * 2}New.")
+    assert edited(before, "replace", "Part", "New.") == before.replace("Old text.", "New.")
+    whole = f"New.\n\n{TAILS[tail]}"
+    assert edited(before, "replace", "Part", whole) == before.replace("Old text.", "New.")
+    assert edited(before, "delete", "Part") == before.replace(f"## Part{ends * 2}Old text.{ends * 2}", "")
+    assert edited(before, "append", "Doc", "New.", whole=False).endswith(before[before.index("## Part") :])
+
+
+@pytest.mark.parametrize("tail", ["anchor", "label", "end of an element", "end of an admonition"])
+def test_the_end_may_follow_the_text_directly(tail: str) -> None:
+    before = document(tail, between="")
+    assert edited(before, "append", "Part", "New.") == before.replace("Old text.\n", "Old text.\n\nNew.\n\n")
+
+
+# A section, its operation, and a part of the refusal.
+REFUSED = {
+    "definition in the middle": ("One.\n\n[g]: x.md\n\nTwo.\n\n", "New.", "definition of [g]"),
+    "footnote in the middle": ("One.\n\n[^n]: x\n\nTwo.\n\n", "New.", "definition of [^n]"),
+    "abbreviation in the middle": ("One.\n\n*[HTML]: x\n\nTwo.\n\n", "New.", "definition of [*html]"),
+    "another definition": ("One.\n\n", "New.\n\n[s]: other.md", "definition of [s]"),
+    "an end without a beginning": ("One.\n\n", "New.\n\n</div>", "'<div>' in line 3"),
+    "a beginning without an end": ("One.\n\n", "<details>\n\nNew.", "'<details>'"),
+    "an admonition without an end": ("One.\n\n", ":::note\n\nNew.", "':::note'"),
+    "a definition that changes a heading": ("One.\n\n", "New.\n\n[z]: z.md", "outside 'Part'"),
+    "the end of an element in the middle": ("One.\n\n</div>\n\nTwo.\n\n", "New.", "'<div>' in line 3"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_others_need_is_not_lost(case: str) -> None:
+    text, new, problem = REFUSED[case]
+    closing = "\n</div>\n" if "</div>" not in text else ""
+    before = f"# Doc\n\n<div>\n\n[s].\n\n## Part\n\n{text}{NEXT}{closing}\n[s]: s.md\n\n## The [z]\n"
+    with pytest.raises(InvalidRequestError) as raised:
+        edited(before, "replace", "Part", new)
+    assert problem in str(raised.value)
+
+
+CONTINUED = {
+    "row": ("| a | b |\n|--|--|\n| 1 | 2 |", "| 3 | 4 |", "\n"),
+    "row without outer bars": ("a | b\n--|--\n1 | 2", "3 | 4\n5 | 6\n\nText.", "\n"),
+    "another table": ("| a | b |\n|--|--|\n| 1 | 2 |", "| c | d |\n|--|--|\n| 3 | 4 |", "\n\n"),
+    "text below a table": ("| a | b |\n|--|--|\n| 1 | 2 |", "Text.", "\n\n"),
+    "item": ("- one\n- two", "- three", "\n"),
+    "task": ("- [x] one", "- [ ] two\n- [ ] three", "\n"),
+    "numbered item": ("1. one\n2. two", "3. three", "\n"),
+    "deeper item": ("- one\n  - two", "  - three", "\n"),
+    "item of a loose list": ("- one\n\n- two", "- three", "\n\n"),
+    "item of a list with a loose list inside": ("- one\n  - two\n\n  - three\n- four", "- five", "\n"),
+    "item of a list with code": ("- one\n\n      code\n- two", "- three", "\n\n"),
+    "item of another list": ("- one", "* two", "\n\n"),
+    "numbers behind bullets": ("- one", "1. two", "\n\n"),
+    "text below a list": ("- one", "Text.", "\n\n"),
+    "item below text": ("Text.", "- one", "\n\n"),
+}
+
+
+@pytest.mark.parametrize("case", CONTINUED)
+@pytest.mark.parametrize("tail", ["divider", "anchor", "link definition"])
+def test_tables_and_lists_are_continued(case: str, tail: str) -> None:
+    old, new, gap = CONTINUED[case]
+    before = document(tail, text=old)
+    assert edited(before, "append", "Part", new) == before.replace(old, f"{old}{gap}{new}")
+    if old.startswith("- ") and new.startswith("- "):
+        assert edited(before, "prepend", "Part", new) == before.replace(old, f"{new}{gap}{old}")
+
+
+@pytest.mark.parametrize(
+    ("before", "operation", "content", "after"),
+    [
+        # A definition that only the section uses goes with its text.
+        ("# D\n\n## A\n\n[x]\n\n[x]: x.md\n\n## B\n", "replace", "New.", "# D\n\n## A\n\nNew.\n\n## B\n"),
+        # A new definition takes the place of the old one.
+        (
+            "# D\n\n[x]\n\n## A\n\n[x]\n\n[y]: y.md\n[x]: x.md\n\n[y]\n\n## B\n\n[y]\n",
+            "append",
+            "New.",
+            "# D\n\n[x]\n\n## A\n\n[x]\n\n[y]: y.md\n[x]: x.md\n\n[y]\n\nNew.\n\n## B\n\n[y]\n",
+        ),
+        (
+            "# D\n\n[x]\n\n## A\n\n[x]\n\n[x]: x.md\n",
+            "replace",
+            "[x]\n\n[x]: new.md",
+            "# D\n\n[x]\n\n## A\n\n[x]\n\n[x]: new.md\n",
+        ),
+        # Anchors below a heading are its own.
+        (
+            "# D\n\n## A\n<a name='a'></a>\n\nOld.\n\n## B\n",
+            "replace",
+            "New.",
+            "# D\n\n## A\n<a name='a'></a>\n\nNew.\n\n## B\n",
+        ),
+        (
+            "# D\n\n## A\n{: #a }\nOld.\n\n## B\n",
+            "prepend",
+            "New.",
+            "# D\n\n## A\n{: #a }\nNew.\n\nOld.\n\n## B\n",
+        ),
+        # What looks like such text in code is code.
+        (
+            "# D\n\n## A\n\n```\n[g]: x\n</details>\n---\n```\n\n## B\n\n[g]\n",
+            "replace",
+            "New.",
+            "# D\n\n## A\n\nNew.\n\n## B\n\n[g]\n",
+        ),
+        # A section of nothing else is filled above it.
+        ("# D\n\n## A\n\n---\n\n## B\n", "append", "New.", "# D\n\n## A\n\nNew.\n\n---\n\n## B\n"),
+        (
+            "# D\n\n## A\n<a id='b'></a>\n## B\n",
+            "append",
+            "New.",
+            "# D\n\n## A\n\nNew.\n\n<a id='b'></a>\n## B\n",
+        ),
+    ],
+)
+def test_what_belongs_to_a_section_changes_with_it(
+    before: str, operation: str, content: str, after: str
+) -> None:
+    assert edited(before, operation, "A", content) == after
+
+
+BLOCKS = st.sampled_from(
+    [
+        "Words.",
+        "- a\n- b",
+        "1. a",
+        "| a | b |\n|--|--|\n| 1 | 2 |",
+        "```\ncode\n```",
+        "    code",
+        "---",
+        "[x]: x.md",
+        "[y]: y.md 'Y'",
+        "[^n]: Note.",
+        "Use [x], [y] and[^n] HTML.",
+        "*[HTML]: H",
+        "<a name='a'></a>",
+        "(label)=",
+        "<details>",
+        "</details>",
+        ":::note",
+        ":::",
+        "<!-- a -->",
+        "<!-- /a -->",
+        "> quote",
+        "Setext\n---",
+        "### Deep",
+        "## [x] Part",
+    ]
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.lists(BLOCKS, min_size=2, max_size=12),
+    st.lists(
+        BLOCKS.filter(lambda block: "## " not in block and "Setext" not in block), min_size=1, max_size=3
+    ),
+    st.sampled_from(["replace", "append", "prepend", "delete"]),
+    st.integers(1, 5),
+    st.booleans(),
+)
+def test_all_other_sections_stay(
+    blocks: list[str], new: list[str], operation: str, index: int, whole: bool
+) -> None:
+    """Their texts, names and links; only the end of the section before a deleted one grows."""
+    data = ("# Title\n\n" + "\n\n".join(blocks) + "\n").encode()
+    tree = parse_sections(data, "x")
+    index = min(index, len(tree.sections) - 1)
+    try:
+        result = edit(data, tree, index, operation, "\n\n".join(new), whole=whole)
+    except InvalidRequestError:
+        return
+    after = parse_sections(result, "x")
+    changed = set(tree.subtree(index)) if whole or operation == "delete" else {index}
+    kept = [section for section in tree.sections if section.index not in changed]
+    texts = [section.name + after.text(section.own) for section in after.sections]
+    for section in kept:
+        text = section.name + tree.text(section.own)
+        grown = operation == "delete" and section.index == index - 1
+        assert any(one.startswith(text.rstrip()) if grown else one == text for one in texts)
+    if operation in ("append", "prepend"):
+        assert new[0] in result.decode()
+        lines = iter(result.decode().split("\n"))
+        assert all(line in lines for line in data.decode().split("\n") if line)
