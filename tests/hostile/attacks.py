@@ -76,6 +76,7 @@ def lay_out(root: Path) -> None:
     (root / "heading.md").write_text("# " + "a" * 15_900_000, encoding="utf-8")
     (root / "spaces.md").write_text("# a" + " " * 5_000_000 + "#b\n", encoding="utf-8")
     (root / "keys.md").write_text("---\n" + "? " * 300_000 + "\n---\n\n# K\n", encoding="utf-8")
+    (root / "changing.md").write_text("# C\n\n## Part\n\nText.\n", encoding="utf-8")
     many = root / "many"
     many.mkdir()
     for number in range(2_000):
@@ -221,6 +222,71 @@ def half_bodies(line: Line) -> None:
         connection.close()
 
 
+def half_heads(line: Line) -> None:
+    """Send half a head on new connections and on used ones, and wait."""
+    lines = [connection for _ in range(100) if (connection := line.connect()) is not None]
+    for connection in lines[::2]:
+        with suppress(OSError):
+            connection.sendall(b"GET /healthz HTTP/1.1\r\n%s\r\n" % line.head)
+            connection.recv(65536)
+    for connection in lines:
+        with suppress(OSError):
+            connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: loc")
+    time.sleep(1)
+    for connection in lines:
+        connection.close()
+
+
+PAGES = (
+    b"GET /",
+    b"GET /documents?q=%E5%A0%86",
+    b"GET /search?q=" + b"%E5%A0%86" * 400,
+    b"GET /rooms/9999999",
+    b"GET /artifacts?offset=1000000000",
+    b"POST /questions/save",
+    b"POST /board/new",
+)
+
+
+def look_at_pages(line: Line) -> None:
+    """Open pages and send forged forms; none of them is a defect."""
+    form = b"a=" + b"x" * 10_000
+    for page in PAGES:
+        if (connection := line.connect()) is None:
+            return
+        with connection:
+            kind = b"Content-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n" % len(form)
+            head = b"\r\n".join(one for one in line.head.split(b"\r\n") if not one.startswith(b"Content-"))
+            more = kind if page.startswith(b"POST") else b""
+            connection.sendall(page + b" HTTP/1.1\r\n" + head + b"Connection: close\r\n" + more + b"\r\n")
+            if more:
+                connection.sendall(form)
+            status = connection.recv(65536)[9:12]
+            while connection.recv(65536):
+                pass
+        if status == b"500":
+            raise ValueError(f"{page[:60]!r} is answered with 500")
+
+
+def edit_again(line: Line) -> None:
+    """Change a file that others read, with an id twice and once more without the first one's answer."""
+    edit = {"file": "changing.md", "selector": "## Part", "operation": "replace", "content": "Text.\n"}
+    request = f"edit {time.time_ns()}"
+    answers = [line.call("npl_update_section", {**edit, "request_id": request}) for _ in range(2)]
+    if answers[0] != answers[1]:
+        raise ValueError(f"one request_id has two answers: {str(answers)[:200]}")
+    line.call("npl_load_tailored", {"file": "changing.md", "context": "the text of a part"})
+
+
+FOREIGN = each(
+    *(
+        one("npl_load_tailored", file=file, context=text)
+        for file in ("chinese.md", "many")
+        for text in ("堆" * 20_000, "ﷺ" * 20_000, "é" * 20_000, "Ж" * 20_000 + " 堆肥")
+    )
+)
+
+
 def _request(line: Line, path: str, length: int) -> bytes:
     """Return the head of a request.
 
@@ -336,4 +402,8 @@ ATTACKS = (
     Attack("a hundred loaders", crowd("npl_load_components", items="*"), stdio=False),
     Attack("handshakes", shake_hands, stdio=False),
     Attack("half bodies", half_bodies, stdio=False),
+    Attack("half heads", half_heads, stdio=False),
+    Attack("pages and forms", look_at_pages, stdio=False),
+    Attack("edits of a file that is read", edit_again),
+    Attack("questions without spaces", FOREIGN),
 )

@@ -342,7 +342,7 @@ def day_of_port(
         stores = engines.stores(folder / "data")
         quiet_token, token = (stores.access.add(name) for name in ("quiet", "attackers"))
         stores.close()
-    with serving(folder, "--root", str(root)) as server:
+    with serving(folder, "--root", str(root), "--write") as server:
         quiet = QuietClient(Kept(server.port, quiet_token))
         first = {
             "name": "first",
@@ -366,7 +366,7 @@ def day_of_port(
 
 def day_of_pipe(folder: Path, root: Path, seconds: float, names: Sequence[str]) -> Outcome:
     """Attack a server over its standard streams, which quiet client and attackers share."""
-    with speaking(folder, "--root", str(root)) as (pipe, process):
+    with speaking(folder, "--root", str(root), "--write") as (pipe, process):
         quiet = QuietClient(pipe)
         end = time.time() + seconds
         came: list[tuple[Counter[str], list[str]]] = []
