@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from unicodedata import category
 from urllib.parse import unquote
 
+from markdown_it.common.utils import unescapeAll
+
 from npl_index.markdown.headings import visible_text
 from npl_index.markdown.sections import Section
 
@@ -16,12 +18,18 @@ MAX_TARGET = 500
 
 _IN_SLUG = frozenset(("Nd", "Nl", "Pc"))
 _PICTURE = re.compile(r"!\[[^\[\]]*\](?:\([^()]*\)|\[[^\[\]]*\])?|<img\b[^<>]*>", re.IGNORECASE)
-_CODE_SPAN = re.compile(r"(?<!`)(`+)(?!`)[^`]+\1(?!`)")
-_DEFINITION = re.compile(r" {0,3}\[[^\[\]]+\]: *(\S+)")
+_CODE_SPAN = re.compile(r"(?<![`\\])(`+)(?!`)[^`]+\1(?!`)")
+_DEFINITION = re.compile(
+    r" {0,3}\[(?!\^)(?:[^\[\]\\]|\\.)+\]:[ \t]*(<[^<>]*>|[^\s<]\S*)(?=[ \t]*$|[ \t]+[\"'(])"
+)
+_WIKI = re.compile(r"\[\[([^\[\]|#\0]*)(?:#([^\[\]|\0]*))?(?:\0?\0?\|?[^\[\]]*)\]\](?![(\[:])")
+_ESCAPE = re.compile(r"\\[!-/:-@\[-`{-~]")
+_ITEM = re.compile(r"(?:[-+*]|[0-9]{1,9}[.)]|\[\^[^\[\]]+\]:)(?:[ \t]{1,4}(?=\S)|[ \t]|$)")
 _ID = re.compile(r"\b(?:id|name) ?= ?(?:\"([^\"<>\n]{1,200})\"|'([^'<>\n]{1,200})'|([^\s\"'<>=`]{1,200}))")
 _OWN_ID = re.compile(
     r"\{[^{}#\n]{0,200}#([^\s{}]{1,200})[^{}\n]{0,200}\}|^\(([^()\n]{1,200})\)=$", re.MULTILINE
 )
+_LINK_MARKS = ("](", "]:", "[[")
 _NOTHING = "\ue000"
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|//")
 
@@ -33,11 +41,13 @@ class Reference:
     :param line: its line, from 0.
     :param path: path of the document, without percent encoding; empty for the same document.
     :param anchor: anchor of the place, without ``#``; empty for the document.
+    :param wiki: it is written ``[[path#heading|words]]``: the path may be the mere name of a document.
     """
 
     line: int
     path: str
     anchor: str
+    wiki: bool = False
 
 
 def slug(text: str) -> str:
@@ -73,29 +83,59 @@ def own_anchors(source: str) -> Iterator[str]:
 
 
 def references(source: str, *, nested: bool = False) -> Iterator[Reference]:
-    """Yield the links to documents and places in them, without those to other addresses and those in code.
+    """Yield the links to documents and places in them, without those to other addresses.
+
+    Links in code and comments are none.
 
     :param nested: fences of equal length nest, as in NPL.
     """
-    if "](" not in source and "]:" not in source:
+    if not any(mark in source for mark in _LINK_MARKS):
         return
-    for number, line in _outside_fences(source, nested):
-        if "](" in line or "]:" in line:
-            bare = _CODE_SPAN.sub(" ", line) if "`" in line else line
-            for target in _targets(bare):
+    for number, line in _without_comments(_outside_code(source, nested)):
+        if any(mark in line for mark in _LINK_MARKS):
+            masked = _ESCAPE.sub("\0\0", line) if "\\" in line else line
+            for wiki in _WIKI.finditer(masked):
+                yield Reference(number, wiki[1].strip(), slug((wiki[2] or "").strip()), wiki=True)
+            for target in _targets(line, masked):
                 if target and not _SCHEME.match(target):
                     path, _, anchor = target.partition("#")
                     yield Reference(number, unquote(path.partition("?")[0]), unquote(anchor))
 
 
-def _outside_fences(source: str, nested: bool) -> Iterator[tuple[int, str]]:
-    """Yield the lines of a text outside of fences, with their numbers."""
+def _without_comments(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    """Yield lines without code spans and comments; a comment may have several lines."""
+    inside = False
+    for number, line in lines:
+        text = _CODE_SPAN.sub(" ", line) if "`" in line and not inside else line
+        shown = ""
+        while text:
+            before, mark, text = text.partition("-->" if inside else "<!--")
+            shown += "" if inside else before
+            inside ^= bool(mark)
+        yield number, shown
+
+
+def _outside_code(source: str, nested: bool) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a text outside of fences and indented code, with their numbers."""
     fences: list[str] = []
+    columns = [0]  # where the texts of the open items begin
+    separate = True
     for number, line in enumerate(source.split("\n")):
         text = line.lstrip(" \t>*+-")
         if text[:3] not in ("```", "~~~"):
-            if not fences:
-                yield number, line
+            if fences:
+                continue
+            content = line.lstrip(" \t")
+            indent = len(line[: len(line) - len(content)].expandtabs(4))
+            item = _ITEM.match(content)
+            while content and len(columns) > 1 and columns[-1] > indent and (separate or item):
+                columns.pop()
+            if content and separate and indent >= columns[-1] + 4:
+                continue
+            separate = not content
+            if item:
+                columns.append(indent + (4 if content[0] == "[" else len(item[0])))
+            yield number, line
             continue
         info = text.lstrip(text[0])
         marks = text[: len(text) - len(info)]
@@ -105,22 +145,29 @@ def _outside_fences(source: str, nested: bool) -> Iterator[tuple[int, str]]:
             fences.append(marks)
 
 
-def _targets(line: str) -> Iterator[str]:
-    """Yield the targets of a line's links, as written."""
+def _targets(line: str, masked: str) -> Iterator[str]:
+    r"""Yield the targets of a line's links, without escapes and entities.
+
+    :param masked: the line with ``\0\0`` in place of each escape.
+    """
     defined = _DEFINITION.match(line)
-    if defined and not defined[0].lstrip().startswith("[^"):
-        yield defined[1].strip("<>")
+    if defined:
+        yield unescapeAll(defined[1].removeprefix("<").removesuffix(">"))
         return
-    at = line.find("](")
+    at = masked.find("](")
     while at >= 0:
-        yield _target(line[at + 2 : at + 2 + MAX_TARGET].lstrip())
-        at = line.find("](", at + 2)
+        # The words of a link may begin in an earlier line, but not with an escaped bracket.
+        if "[" in masked[:at] or "[" not in line[:at]:
+            begin = at + 2 + len(masked[at + 2 :]) - len(masked[at + 2 :].lstrip(" \t"))
+            target = _target(masked[begin : begin + MAX_TARGET])
+            yield unescapeAll(line[begin : begin + len(target)]).removeprefix("<").removesuffix(">")
+        at = masked.find("](", at + 2)
 
 
 def _target(text: str) -> str:
-    """Return the target at the beginning of a text; ``""`` without one."""
+    """Return the target at the beginning of a text, with its angle brackets; ``""`` without one."""
     if text.startswith("<"):
-        return text[1 : text.find(">")] if ">" in text else ""
+        return text[: text.find(">") + 1]
     depth = 0
     for at, character in enumerate(text):
         if character == "(":
@@ -128,5 +175,6 @@ def _target(text: str) -> str:
         elif character == ")":
             depth -= 1
         if depth < 0 or character in " \t":
-            return text[:at] if ")" in text[at:] else ""
+            rest = text[at:].lstrip(" \t")
+            return text[:at] if rest[:1] in ('"', "'", "(", ")") and ")" in rest else ""
     return ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from npl_index.cached import cached_property
 from npl_index.library.documents import DocumentRef, Found
@@ -99,11 +100,27 @@ class Relations:
         pages = (f"{place}/{name}" for name in INDEX_FILES)
         return next((self._numbers[path] for path in (*files, *pages) if path in self._numbers), None)
 
+    @cached_property
+    def _named(self) -> Mapping[str, int]:
+        """Documents by the name of their file in lower case; of equal names the shortest path counts."""
+        places = sorted(self._numbers, key=lambda place: (-place.count("/"), -len(place), place))
+        return {document_name(place.rpartition("/")[2]).lower(): self._numbers[place] for place in places}
+
+    def _target_of(self, reference: Reference, place: str | None) -> int | None:
+        """Return the document of a link; a wiki link may have its path below the root, or its mere name."""
+        found = None if place is None else self.target(place)
+        if found is not None or not reference.wiki:
+            return found
+        below_root = replace(reference, path=f"/{reference.path}")
+        place = self.place(0, below_root) if reference.path else None
+        found = None if place is None else self.target(place)
+        return self._named.get(document_name(reference.path).lower()) if found is None else found
+
     def links(self, document: int) -> Iterator[tuple[Reference, str | None, int | None]]:
         """Yield the links of a document, each with its target: location, and number of the document."""
         for reference in self.references(document):
             place = self.place(document, reference)
-            yield reference, place, None if place is None else self.target(place)
+            yield reference, place, self._target_of(reference, place)
 
     def section_at(self, document: int, line: int) -> int:
         """Return the section of a line, both counted from 0."""
@@ -117,9 +134,12 @@ class Relations:
     def broken(self, document: int) -> Iterator[tuple[Reference, str]]:
         """Yield the broken links of a document, each with the reason.
 
-        Only links to Markdown are checked, because other files are not documents.
+        Only links to Markdown are checked, because other files are not documents. A wiki link may name a
+        document to be written.
         """
         for reference, place, target in self.links(document):
+            if reference.wiki:
+                continue
             if target is not None:
                 if not self.has_anchor(target, reference.anchor):
                     yield reference, "no such heading"

@@ -31,6 +31,30 @@ def found(text: str, *, nested: bool = False) -> list[tuple[int, str, str]]:
         ("[a]( [b](c [d](", []),
         ("[a]()", []),
         ("no links", []),
+        (
+            "<!-- [a](b.md) --> [c](d.md) <!-- [e](f.md)\n[g](h.md) --> [i](j.md)",
+            [(0, "d.md", ""), (1, "j.md", "")],
+        ),
+        ("`<!--` [a](b.md)", [(0, "b.md", "")]),
+        ("Text:\n\n    [a](b.md)\n\n\t[c](d.md)\n\n[e](f.md)", [(6, "f.md", "")]),
+        ("Text\n    [a](b.md)", [(1, "b.md", "")]),
+        ("- item\n\n    [a](b.md)\n\n      [c](d.md)", [(2, "b.md", "")]),
+        ("- item\n  - deeper\n\n    [a](b.md)\n\n        [c](d.md)", [(3, "b.md", "")]),
+        ("10. item\n\n    [a](b.md)\n\nText.\n\n    [c](d.md)", [(2, "b.md", "")]),
+        ("[^1]: Note.\n\n    [a](b.md)", [(2, "b.md", "")]),
+        (r"\[a](b.md) [c\](d.md) \\[e](f.md)", [(0, "f.md", "")]),
+        (
+            r"[a](b\_c.md) [d](e&amp;f.md) [g](<h \> i.md>)",
+            [(0, "b_c.md", ""), (0, "e&f.md", ""), (0, "h > i.md", "")],
+        ),
+        ("words\n[of\ntwo lines](a.md)", [(2, "a.md", "")]),
+        ("[a](b c.md) [d](e.md 'f') [g]( <h.md> )", [(0, "e.md", ""), (0, "h.md", "")]),
+        ("[a]: <b c.md>\n[d]: e\\_f.md 'T'\n[g]: not a definition", [(0, "b c.md", ""), (1, "e_f.md", "")]),
+        (
+            "[[a]] [[b/c|words]] ![[d#Some Heading]] [[e]](f.md) `[[g]]`",
+            [(0, "a", ""), (0, "b/c", ""), (0, "d", "some-heading"), (0, "f.md", "")],
+        ),
+        ("| [[a\\|words]] |", [(0, "a", "")]),
     ],
 )
 def test_links(text: str, links: list[tuple[int, str, str]]) -> None:

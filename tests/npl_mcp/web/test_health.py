@@ -13,6 +13,7 @@ from tests.npl_mcp.web.browsing import Visitor
 RULES = (
     "The keeper lights the lamp at dusk, trims the wick each hour, and writes every ship into the book. " * 3
 )
+LINKED = ("notes/linked.md", "notes/more/deep.md")
 CHINESE = "守灯人黄昏时点灯，每小时修剪灯芯，并把每艘船记入账本。"
 FILES = {
     "README.md": "# Lamp\n\nSee [rules](rules.md), [nothing](gone.md) and [no place](rules.md#none).\n",
@@ -24,6 +25,9 @@ FILES = {
     "bare.md": "No heading, only words.\n",
     "holes.md": "# Holes\n\n## Nothing here\n\n## Something\n\nWords.\n",
     "fence.md": "# Fence\n\nText.\n\n```\ncode without an end\n",
+    "wiki.md": "# Wiki\n\n[[notes/linked|a note]], [[Deep#Part]], [[unwritten]]\n\n<!-- [x](gone.md) -->\n",
+    "notes/linked.md": "# Linked\n\nText.\n",
+    "notes/more/deep.md": "# Deep\n\nText.\n",
     "zh.md": f"# 指南\n\n{CHINESE}\n",
     "zh-copy.md": f"# 手册\n\n{CHINESE}\n",
     "pages.md": (
@@ -42,6 +46,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     docs = folder / "docs"
     docs.mkdir()
     for name, text in FILES.items():
+        (docs / name).parent.mkdir(parents=True, exist_ok=True)
         (docs / name).write_text(text, encoding="utf-8")
     with serving(folder, "--root", str(docs), "--write") as running:
         yield running
@@ -59,7 +64,9 @@ SEEDED: dict[str, list[tuple[str, int]]] = {
     "empty": [("empty.md", 1), ("holes.md", 3)],
     "untitled": [("bare.md", 1)],
     "fences": [("fence.md", 5)],
-    "orphaned": sorted((name, 1) for name in FILES if name not in ("README.md", "rules.md", "front.md")),
+    "orphaned": sorted(
+        (name, 1) for name in FILES if name not in ("README.md", "rules.md", "front.md", *LINKED)
+    ),
 }
 
 
