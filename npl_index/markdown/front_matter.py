@@ -19,6 +19,8 @@ from functools import cache
 from itertools import chain, islice
 from typing import Any
 
+from npl_index.errors import InvalidRequestError
+
 MAX_YAML = 16 * 1024
 """Maximum characters of front matter for :func:`front_matter`, and of all fields that are parsed as YAML."""
 
@@ -26,13 +28,17 @@ MAX_DEPTH = 16
 """Maximum levels of lists and mappings in a value."""
 
 _MAX_FRONT_MATTER = 1 << 20
-_OPENING = re.compile(r"---[ \t]*(?:\n|\Z)")
+_OPENING = re.compile(r"(---|\+\+\+)[ \t]*(?:\n|\Z)")
 _CLOSING = re.compile(r"^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.MULTILINE)
+_TOML_CLOSING = re.compile(r"^\+\+\+[ \t]*(?:\n|\Z)", re.MULTILINE)
+_TOML_KEY = re.compile(r"^[ \t]*([\w.-]+|\"[^\"\n]*\")[ \t]*=[ \t]*", re.MULTILINE)
+_TOML_TABLE = re.compile(r"^[ \t]*\[+[\w. \"-]+\]+[ \t]*(?:#.*)?$", re.MULTILINE)
 # Lines of a YAML mapping at column 0: a key; an item, a comment, a bracket.
 _KEY = re.compile(
     r"""(?:"[^"\n]*"[ \t]*|'[^'\n]*'[ \t]*|(?:[^\s\-?:#,\[\]{}&*!|>'"%@`]|[-?](?=\S))[^\n]*?):(?:\s|\Z)"""
 )
-_OTHER_LINE = re.compile(r"[ \t]|-(?:[ \t]|\Z)|#|[\[\]{}]|\Z")
+_OTHER_LINE = re.compile(r"[ \t]|-(?:[ \t]|\Z)|#|\Z")
+_BRACKETS = "[]{}"
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 _COMMENT = re.compile(r"(?:^|(?<![ \t])[ \t]+)#(?:[ \t]|$)")
 _QUOTED = re.compile(r"""("(?:[^"\\]|\\.)*"|'(?:[^']|'')*')[ \t]*(?:#.*)?$""")
@@ -67,29 +73,43 @@ def with_line_feeds(text: str) -> str:
 def find_front_matter(source: str) -> tuple[int, str]:
     """Find YAML front matter: ``---`` on the first line to the next ``---`` or ``...`` line.
 
-    The text between them must be blank or look like a mapping (a ``key:`` line, and only lines of a mapping
-    at column 0), and have at most a million characters. Otherwise the first line is a thematic break.
+    The text between them must be blank, look like a mapping (a ``key:`` line, and only lines of a mapping
+    at column 0) or be one for PyYAML, and have at most a million characters. Otherwise the first line is a
+    thematic break. TOML between two ``+++`` lines counts as well; its fields are written as YAML's.
 
     :returns: number of lines of the front matter, and the text between the two lines.
     """
     opening = _OPENING.match(source)
-    closing = _CLOSING.search(source, opening.end()) if opening else None
+    toml = opening is not None and opening[1] == "+++"
+    closing = (_TOML_CLOSING if toml else _CLOSING).search(source, opening.end()) if opening else None
     if opening is None or closing is None or closing.start() > _MAX_FRONT_MATTER:
         return 0, ""
     body = source[opening.end() : closing.start()]
-    if body.strip():
-        lines = body.split("\n")
-        keys = [_KEY.match(line) is not None for line in lines]
-        if not any(keys) or not all(
-            key or _OTHER_LINE.match(line) for key, line in zip(keys, lines, strict=True)
-        ):
+    if toml:
+        body, keys = _TOML_KEY.subn(r"\1: ", _TOML_TABLE.sub("", body))
+        if not keys:
             return 0, ""
+    elif body.strip() and not _is_mapping(body, _BRACKETS) and not _yaml_fields(body):
+        return 0, ""
     return source.count("\n", 0, closing.end()) + (not closing[0].endswith("\n")), body
+
+
+def _is_mapping(body: str, others: str = "") -> bool:
+    """Return whether front matter has a key at column 0, and there only lines of a mapping.
+
+    :param others: characters that begin further lines.
+    """
+    lines = body.split("\n")
+    keys = [_KEY.match(line) is not None for line in lines]
+    return any(keys) and all(
+        key or _OTHER_LINE.match(line) or line[0] in others for key, line in zip(keys, lines, strict=True)
+    )
 
 
 def front_matter(text: str) -> dict[str, object]:
     """Return the fields of a text's front matter by name; empty without any, or if it is too long."""
-    return values(divide(text[: MAX_YAML + 8])[0])
+    _, body = find_front_matter(with_line_feeds(text[: MAX_YAML + 8]).removeprefix("\ufeff"))
+    return values(f"---\n{body}")
 
 
 def divide(text: str) -> tuple[str, str]:
@@ -123,6 +143,16 @@ def fields(front: str, names: Collection[str] | None = None) -> tuple[Field, ...
     :param front: result of :func:`divide`.
     :param names: names of the fields to parse; ``None`` for all.
     """
+    opening = _LINE.match(front)
+    first = opening.end() if opening else 0
+    closing = _CLOSING.search(front, first)
+    body = front[first : closing.start() if closing else len(front)]
+    if body.strip() and not _is_mapping(with_line_feeds(body)) and (parts := _yaml_fields(body)):
+        return tuple(
+            Field(name, value, first + start, first + stop, (first + token[0], first + token[1]))
+            for name, value, start, stop, token in parts
+            if names is None or name in names
+        )
     left = MAX_YAML
     found = []
     for start, first, stop in _bounds(front):
@@ -154,7 +184,10 @@ def with_values(
     :param changes: values as text, by name; an empty text removes the value.
     :param add: add lines for absent names.
     :param bare: names whose values need no quotes, such as dates.
+    :raises InvalidRequestError: the front matter is TOML.
     """
+    if front.startswith("+++"):
+        raise InvalidRequestError("the front matter is TOML", hint="change it in an editor, or write YAML")
     for name, value in changes.items():
         written = _encode(value, name in bare)
         present = [field for field in fields(front) if field.name == name]
@@ -228,6 +261,35 @@ def _parse_yaml(source: str) -> dict[str, object]:
     except yaml.YAMLError:
         return {}
     return {str(name): value for name, value in parsed.items()} if isinstance(parsed, dict) else {}
+
+
+def _yaml_fields(body: str) -> list[tuple[str, object, int, int, tuple[int, int]]]:
+    """Return the fields of a mapping as PyYAML reads it, with offsets; empty for other text."""
+    if len(body) > MAX_YAML or ":" not in body:
+        return []
+    import yaml
+
+    loader = _strict_loader()(body)
+    try:
+        node = loader.get_single_node()
+        if not isinstance(node, yaml.MappingNode) or node.flow_style:
+            return []
+        starts = [body.rfind("\n", 0, key.start_mark.index) + 1 for key, _ in node.value]
+        for start, (key, _) in zip(starts, node.value, strict=True):
+            if not isinstance(key, yaml.ScalarNode) or body[start : key.start_mark.index].strip():
+                return []
+        return [
+            (
+                key.value,
+                loader.construct_object(value, deep=True),
+                start,
+                stop,
+                (value.start_mark.index, value.end_mark.index),
+            )
+            for (key, value), start, stop in zip(node.value, starts, [*starts[1:], len(body)], strict=True)
+        ]
+    except (yaml.YAMLError, ValueError):
+        return []
 
 
 @cache

@@ -44,11 +44,27 @@ from npl_index.markdown.front_matter import (
         ("\n---\nname: a\n---\n", {}),
         ("# A\n\n---\nname: a\n---\n", {}),
         ("", {}),
+        (
+            '---\ntitle: W\ntext: "a long\nline"\nb: 1.10\n---\n',
+            {"title": "W", "text": "a long line", "b": "1.10"},
+        ),
+        ("---\ntags: [a,\nb]\nc: d\n---\n", {"tags": ["a", "b"], "c": "d"}),
+        ("---\ntags: [\na\n]\n---\n", {"tags": ["a"]}),
+        ("---\n  a: b\n  c: [d]\n---\n", {"a": "b", "c": ["d"]}),
+        ("---\ntwo words\nmore: text\n---\n", {}),
+        ("---\nNote: one\ntwo\n---\n", {}),
+        ("---\n{a: b}\n---\n", {}),
+        (
+            '+++\ntitle = "Tidal: pools" # why\n# x\ndraft = false\ntags = ["a"]\n\n[extra]\nx = 1\n+++\n',
+            {"title": "Tidal: pools", "draft": "false", "tags": ["a"], "x": "1"},
+        ),
+        ("+++\ntags = [\n  'a',\n  'b',\n]\n+++\n# A\n", {"tags": ["a", "b"]}),
+        ("+++\njust text\n+++\n", {}),
         ("---\na: " + "x" * 20_000 + "\n---\n", {}),
         ("---\na: " + "[" * 17 + "]" * 17 + "\n---\n", {"a": "[" * 17 + "]" * 17}),
         ("---\na: " + "[" * 10 + "]" * 10 + "\n---\n", {"a": [[[[[[[[[[]]]]]]]]]]}),
     ],
-    ids=range(24),
+    ids=range(34),
 )
 def test_fields(text: str, fields: dict[str, object]) -> None:
     """Front matter is read as text, lists and mappings; what is broken or abusive stays as it is written."""
