@@ -16,6 +16,7 @@ import stat
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from unicodedata import normalize
 
 from npl_index.errors import (
     DocumentError,
@@ -284,7 +285,7 @@ def resolve(root: str, path: str) -> str | None:
     Only the segments below the root are checked, which is several times cheaper than resolving the whole
     path. If a segment is a link, the whole path is resolved; the result may lie anywhere and need not exist.
     """
-    whole = root
+    whole, path = root, as_named(root, path)
     for segment in path.replace(os.sep, "/").split("/"):
         if segment in ("", os.curdir):
             continue
@@ -296,6 +297,21 @@ def resolve(root: str, path: str) -> str | None:
         if stat.S_ISLNK(mode):
             return real_path(os.path.join(root, path))
     return whole
+
+
+def as_named(root: str, path: str) -> str:
+    """Return a path with its segments as the file system has them: accents may be composed or not."""
+    if path.isascii():
+        return path
+    segments: list[str] = []
+    for segment in path.replace(os.sep, "/").split("/"):
+        folder, names = os.path.join(root, *segments), [segment]
+        if not segment.isascii() and not os.path.lexists(os.path.join(folder, segment)):
+            wanted = normalize("NFC", segment)
+            with suppress(OSError):
+                names = [name for name in sorted(os.listdir(folder)) if normalize("NFC", name) == wanted]  # noqa: PTH208
+        segments.append((names or [segment])[0])
+    return "/".join(segments)
 
 
 def real_path(path: str) -> str | None:

@@ -15,7 +15,7 @@ from npl_index.errors import InvalidRequestError, SectionNotFoundError
 from npl_index.library.documents import DocumentRef, Found
 from npl_index.library.files import below_root
 from npl_index.library.references import MARKDOWN_SUFFIXES, document_name, has_suffix, path_ends
-from npl_index.library.roots import outside, refuse_questions
+from npl_index.library.roots import as_named, outside, refuse_questions
 from npl_index.markdown.sections import SectionTree, section_digest
 from npl_index.selectors.grammar import Selector, compile_selector
 from npl_index.selectors.matching import Scope
@@ -202,11 +202,12 @@ class Target:
             raise InvalidRequestError(f"{file!r} is not Markdown", parameter="file", hint=hint)
         given, places = real_paths(app.settings.roots), []
         for root, path in app.library.roots.spelled(clean):
+            spelled, path = path, as_named(root.path, path)
             with suppress(OSError):
                 real, below = below_root(root.path, os.path.dirname(path))  # noqa: PTH120
                 found = Found(root, f"{below}/{os.path.basename(path)}".lstrip("/"), root.label)  # noqa: PTH119
                 # A label selects the root.
-                places.append((path == clean, real not in given, not Path(real, below).is_dir(), found))
+                places.append((spelled == clean, real not in given, not Path(real, below).is_dir(), found))
         if not places:
             raise outside(file)
         *_, found = min(places, key=lambda place: place[:3])

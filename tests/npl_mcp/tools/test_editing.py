@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unicodedata import normalize
 
 import anyio
 import pytest
@@ -449,6 +450,26 @@ def test_a_file_is_made_once_and_read_at_once(writing: Settings, name: str) -> N
         assert done["success"], done
 
     with_edits(writing, work)
+
+
+@pytest.mark.parametrize(("disk", "asked"), [("NFD", "NFC"), ("NFC", "NFD")])
+def test_a_name_with_composed_accents_is_the_same_without(writing: Settings, disk: Any, asked: Any) -> None:
+    """Both for the folder and the file; a twin is never made."""
+    name = "résumés/café.md"
+    path = put(writing.roots[0] / normalize(disk, name), "# T\n\n## A\n\na\n")
+
+    async def work(client: Client[Any], edit: Edit) -> None:
+        done = await edit(normalize(asked, name), "## A", "b")
+        assert done["success"], done
+        again = await edit(normalize(asked, name), "", "other", "create")
+        assert again["error_code"] == "ALREADY_EXISTS"
+        made = await edit(normalize(asked, "résumés/neu.md"), "", "other", "create")
+        assert made["success"], made
+
+    with_edits(writing, work)
+    assert path.read_text(encoding="utf-8") == "# T\n\n## A\n\nb\n"
+    assert sorted(file.name for file in path.parent.iterdir()) == sorted([path.name, "neu.md"])
+    assert len([file for file in path.parent.parent.iterdir() if file.name[0] == "r"]) == 1
 
 
 def umask() -> int:
