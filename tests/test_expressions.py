@@ -70,6 +70,8 @@ MADE = {
         [re.compile(one.pattern) for one in vars(kinds).values() if isinstance(one, kinds.ValueKind)],
     ),
     "npl_mcp/documents/change_requests.py": ("match", [re.compile(r"AB-0*1(?![0-9])", re.IGNORECASE)]),
+    "npl_mcp/stores/base/sqlite.py": ("search", [re.compile(r"IN :ab\b")]),
+    "npl_mcp/stores/base/postgres.py": ("search", [re.compile(r"IN :ab\b")]),
     "npl_mcp/stores/base/engine.py": (
         "search",
         [re.compile(reason.pattern) for reason in (*postgres._REASONS, *sqlite._REASONS)],

@@ -26,7 +26,7 @@ class Ledger:
         self.left = MAX_TOKENS
         self._counter, self._entered = form.documents.counter, set[int]()
 
-    def open(self, nothing: Tailored, held: tuple[str, ...]) -> None:
+    def reserve_frame(self, nothing: Tailored, held: tuple[str, ...]) -> None:
         """Begin with the budget without the cost of an answer that has no parts.
 
         :param nothing: the answer without its parts.

@@ -172,7 +172,7 @@ class Packing:
         """
         self._paid_for, tokens = 0, (self._ledger.budget or 0) if content else 0
         nothing = replace(self._nothing, content=content, total_tokens=min(tokens, MAX_TOKENS))
-        self._ledger.open(nothing, self._found.verdict.held)
+        self._ledger.reserve_frame(nothing, self._found.verdict.held)
 
     def _fits(self) -> bool:
         """Return whether all parts fit, so that no tokens need to be reserved."""

@@ -71,7 +71,6 @@ ALLOWED = {
         "tempfile.TemporaryFile": "it has no name",
         "open": "the system's file on a process of our own",
     },
-    "npl_mcp/stores/data_folder.py": {"self.database.open": DATABASE},
     "npl_mcp/stores/base/database.py": {"self.open": DATABASE},
     "npl_mcp/stores/copying.py": {"source.database.open": DATABASE, "target.database.open": DATABASE},
     "npl_mcp/app/document_sets.py": {"os.open": "a folder, to lock it"},

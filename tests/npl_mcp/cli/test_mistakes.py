@@ -49,8 +49,6 @@ WORKLOG: list[tuple[list[str], str]] = [
     ),
     (["read", "--agent", "a", "--wait", "61"], "--wait is 61; give seconds, from 0 to 60"),
     (["read", "--agent", "a", "--wait", "1.5"], "argument --wait: '1.5' is not a whole number"),
-    (["export", "one", ""], "FOLDER is empty"),
-    (["export", "one", "a\0b"], "FOLDER contains control characters"),
 ]
 STORES: list[tuple[list[str], str]] = [
     (["--root", "", "check"], "argument --root: it is empty; write a path"),

@@ -166,7 +166,7 @@ def test_an_artifact_can_belong_to_sessions(settings: Settings) -> None:
         ({"name": "a\nb"}, "INVALID_PARAMETER", "name"),
         ({"name": "x" * 201}, "INVALID_PARAMETER", "name"),
         ({"artifact_type": ""}, "MISSING_REQUIRED", "artifact_type"),
-        ({"created_by": ""}, "MISSING_REQUIRED", "created_by"),
+        ({"created_by": ""}, "INVALID_PARAMETER", "created_by"),
         ({"purpose": "two\nlines"}, "INVALID_PARAMETER", "purpose"),
     ],
 )

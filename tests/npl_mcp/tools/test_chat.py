@@ -134,7 +134,6 @@ def test_a_refused_room_leaves_nothing_behind(settings: Settings) -> None:
         ({"name": "new", "members": ["zoe", "a\nb"]}, "INVALID_PARAMETER"),
         ({"name": "new", "members": ["zoe", "x" * 201]}, "INVALID_PARAMETER"),
         ({"name": "new", "members": [f"p{number}" for number in range(1001)]}, "INVALID_PARAMETER"),
-        ({"name": "new", "members": "zoe"}, "INVALID_PARAMETER"),
         ({"name": "", "members": ["zoe"]}, "MISSING_REQUIRED"),
         ({"name": "x" * 201, "members": ["zoe"]}, "INVALID_PARAMETER"),
         ({"name": "a\0b", "members": ["zoe"]}, "INVALID_PARAMETER"),
@@ -514,7 +513,6 @@ async def test_what_is_no_place_in_a_feed_is_refused(desk: Desk) -> None:
     """The message shows a cursor and a time that would do."""
     room = await desk.room()
     bad: list[Any] = [
-        "",
         "yesterday",
         "2026-02-30",
         "2026-01-01T25:00",

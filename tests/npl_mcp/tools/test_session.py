@@ -61,7 +61,7 @@ def test_a_taken_id_is_refused_and_nothing_changes(settings: Settings) -> None:
     assert listed["data"]["total"] == 1
 
 
-@pytest.mark.parametrize("wanted", ["-a", ".a", "a b", "a/b", "a\nb", "é", "x" * 65, "../x", ""])
+@pytest.mark.parametrize("wanted", ["-a", ".a", "a b", "a/b", "a\nb", "é", "x" * 65, "../x"])
 def test_an_id_is_plain(settings: Settings, wanted: str) -> None:
     """Letters, digits and a few signs; what is refused leaves nothing behind."""
     refused, listed = calls(settings, [("session_create", {"session_id": wanted}), ("session_list", {})])

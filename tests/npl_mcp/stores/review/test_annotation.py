@@ -77,6 +77,9 @@ def remark(key: int, reviewer: str, location: str, comment: str, persona: str | 
         comment=comment,
         location=location,
         selector=None,
+        reply_to=None,
+        resolved_at=None,
+        resolved_by=None,
     )
 
 
