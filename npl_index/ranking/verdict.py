@@ -55,6 +55,7 @@ class VerdictModel:
     :param identifier: weight of an identifier, compared with a word of the same rarity.
     :param first: number of first sections, one of which must have the needed weight; later ones mostly have
         it by chance.
+    :param part: words of a long task for each section that may have a part of the needed weight.
     """
 
     minimum: float = 1.46
@@ -64,6 +65,7 @@ class VerdictModel:
     missing: float = 2.0
     identifier: float = 2.0
     first: int = 3
+    part: int = 8
 
     def needed(self, weight: float, words: int, sections: int) -> float:
         """Return the needed weight.
@@ -104,10 +106,19 @@ class Coverage(NamedTuple):
 
     def support_ratio(self) -> NDArray[Any]:
         """Return the question's weight in each section as a multiple of the weight needed for an answer."""
+        return self.weights @ self.shares * (1 + self.support) / self._needed
+
+    def joint_ratio(self) -> float:
+        """Return the ratio for the first sections together, one for each part of a long task."""
+        size = max(1, sum(word.size for word in self.words) // MODEL.part)
+        joint = self.shares[:, :size].max(axis=1)
+        return float(self.weights @ joint * (1 + self.support[:size].max()) / self._needed)
+
+    @property
+    def _needed(self) -> float:
         missing = [number for number in range(len(self.words)) if number not in self.found]
         weight = self.weights.sum() + (MODEL.missing - 1) * self.weights[missing].sum()
-        needed = MODEL.needed(weight, sum(word.size for word in self.words), self.sections)
-        return self.weights @ self.shares * (1 + self.support) / needed
+        return MODEL.needed(weight, sum(word.size for word in self.words), self.sections)
 
 
 class Verdict(NamedTuple):
@@ -175,7 +186,7 @@ def judge(coverage: Coverage) -> Verdict:
     first, *others = coverage.support_ratio()[: MODEL.first].tolist()
     state: Literal["held", "weak", "absent"] = "held"
     if words and first < _ALL:
-        state = "absent" if max(others, default=0.0) < _ALL else "weak"
+        state = "absent" if max([coverage.joint_ratio(), *others]) < _ALL else "weak"
     return Verdict(_texts_of(absent), _texts_of(held), state)
 
 

@@ -142,12 +142,21 @@ def test_the_best_section_holds_too_little() -> None:
     assert found.state == "weak"
 
 
-def test_more_sections_need_more_judge() -> None:
+def test_more_sections_need_more_evidence() -> None:
     """What one page holds by chance is less than what many do."""
     question = "which delay between groups of lamps fits a clock"
     notes = "".join(f"## Note {number}\n\nText.\n\n" for number in range(500))
     assert told(question).state == "held"
     assert told(question, among=collection(CACHE, SERVER, notes)).state == "absent"
+
+
+@pytest.mark.parametrize(("planted", "state"), [(14, "weak"), (1, "absent")])
+def test_sections_answer_a_long_task_together(planted: int, state: str) -> None:
+    """No section has enough of it; a few have, if they are about its parts."""
+    beds = [" ".join(f"{first}{letter}vetch" for letter in "kmp") for first in "abcdefghijklno"]
+    texts = [bed if number < planted else "Empty." for number, bed in enumerate(beds * 36)]
+    among = collection("".join(f"## Bed {number}\n\n{text}\n\n" for number, text in enumerate(texts)))
+    assert told("; ".join(beds), among=among).state == state
 
 
 def test_words_of_a_topic_belong_to_the_question() -> None:
