@@ -66,7 +66,7 @@ def test_calls_that_are_too_many_are_left_out(logged: Settings, monkeypatch: pyt
 
 
 FAILING: dict[str, tuple[str, dict[str, Any]]] = {
-    "an invalid argument": ("npl_load_tailored", {"file": "guide.md", "item": "x", "context": "begin"}),
+    "an invalid argument": ("npl_load_tailored", {"file": "a", "item": "b", "context": "how to begin"}),
     "a missing file": ("npl_load_tailored", {"file": "guise.md", "context": "how to begin \0\ud800"}),
     "a long argument": ("chat_send_message", {"room_id": 1, "message": "how to begin " * 100_000}),
     "an unknown tool": ("npl_lode", {"context": ["how to begin"] * 1_000}),
