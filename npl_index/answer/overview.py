@@ -31,7 +31,9 @@ _FOR_NAMES = 0.7  # share of a map's tokens for names; words of headings have th
 _RARE = 0.05  # maximum share of documents with a characteristic word
 _TRIES = 4
 _WORD = re.compile(r"[^\W\d_]\w*(?:['’.+#-]\w+){0,2}[+#]*")
-_PLAIN = re.compile(r"[\w.+@:-]{1,24}(?:/[\w.+@:-]{1,24}){0,3}/?")  # longer ones may be a sentence
+_PLAIN = re.compile(r"[\w.+@:-]{1,24}(?:/[\w.+@:-]{1,24}){0,3}/?", re.ASCII)  # others may be a sentence
+_PART = re.compile(r"[^\W_]+")
+_MAX_PARTS = 7  # words of a plain name
 _HEADING = re.compile(r"^(?:(```|~~~)|(?:#{1,3}|title:)[ \t]+(.+))", re.MULTILINE)
 _MARKUP = re.compile(r"\{[^{}]*\}|<[^<>]*>|\]\([^()]*\)")
 
@@ -184,4 +186,5 @@ class _Map:
 
 
 def _entry_name(path: str) -> str:
-    return path if _PLAIN.fullmatch(path) else in_quotes(path, 2 * MAX_NAME)
+    is_plain = _PLAIN.fullmatch(path) and len(_PART.findall(path)) <= _MAX_PARTS
+    return path if is_plain else in_quotes(path, 2 * MAX_NAME)

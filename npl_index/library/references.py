@@ -13,7 +13,10 @@ from npl_index.errors import InvalidRequestError, MissingRequestError
 UNSPEAKABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 #: File name suffixes of served documents; case is ignored.
-MARKDOWN_SUFFIXES = (".md", ".markdown", ".mdown", ".mkd", ".mdx")
+MARKDOWN_SUFFIXES = (".md", ".markdown", ".mdown", ".mkd", ".mdx", ".qmd", ".rmd")
+
+#: File name suffixes of other texts, which walks count.
+OTHER_TEXTS = (".adoc", ".ipynb", ".rst", ".txt")
 
 #: Ends of the names of question files: ``questions.md`` and ``*.questions.md``. They are not documents.
 QUESTION_SUFFIXES = ("questions.md",)

@@ -13,7 +13,8 @@ import errno
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from unicodedata import normalize
@@ -30,7 +31,7 @@ from npl_index.library.catalog import ItemFolder, Root
 from npl_index.library.files import FileChangedError, FileTooLargeError, NotRegularError
 from npl_index.library.lazy import LazySequence
 from npl_index.library.patterns import PathPattern
-from npl_index.library.references import QUESTION_SUFFIXES, UNSPEAKABLE, has_suffix
+from npl_index.library.references import OTHER_TEXTS, QUESTION_SUFFIXES, UNSPEAKABLE, has_suffix
 
 _HIDDEN_BUT_WALKED = frozenset({".npl", ".claude"})
 _SAMPLE = 1_000
@@ -209,19 +210,22 @@ class Roots:
         suffixes: tuple[str, ...],
         max_entries: int | None = None,
         known: dict[str, Found] | None = None,
+        skipped: Counter[str] | None = None,
     ) -> Iterator[tuple[str, Found]]:
         """Yield each file below a real folder with its path below the folder, in no order.
 
         Linked folders are entered once, and only if they lie under a root. Hidden folders other than ``.npl``
-        and ``.claude`` are skipped, as are those of installed packages.
+        and ``.claude`` are skipped, as are those of installed packages, and those deeper than the limit.
 
         :param pattern: pattern of the path below the folder; ``None`` matches all.
         :param max_entries: maximum directory entries to visit, by default from the limits.
         :param known: files of an earlier equal walk, by path; new files are added.
-        :raises DocumentTooLargeError: more entries or levels than the limits allow.
+        :param skipped: receives the number of skipped texts and folders of each kind, for people.
+        :raises DocumentTooLargeError: more entries than the limits allow.
         """
         most = self._limits.max_entries if max_entries is None else max_entries
         known = {} if known is None else known
+        skipped = Counter() if skipped is None else skipped
         waiting, entered, visited = [(start, "")], set[str](), 0
         while waiting:
             folder, below = waiting.pop()
@@ -240,6 +244,8 @@ class Roots:
                         continue
                     if not _is_walked(entry.name):
                         visited -= 1
+                        if UNSPEAKABLE.search(entry.name):
+                            skipped["unusable names"] += 1
                         continue
                     if visited > most:
                         raise too_many(f"{most:,} entries")
@@ -248,7 +254,7 @@ class Roots:
                         linked = self._linked(entry, suffixes)
                         if isinstance(linked, Found) and fits(pattern, path):
                             yield path, linked
-                        elif isinstance(linked, str) and self._may_enter(pattern, path):
+                        elif isinstance(linked, str) and self._may_enter(pattern, path, skipped):
                             waiting.append((linked, f"{path}/"))
                     elif has_suffix(entry.name, suffixes):
                         if fits(pattern, path) and entry.is_file(follow_symlinks=False):
@@ -256,7 +262,9 @@ class Roots:
                             if direct:
                                 known[entry.path] = found
                             yield path, found
-                    elif entry.is_dir(follow_symlinks=False) and self._may_enter(pattern, path):
+                    elif entry.name.lower().endswith(OTHER_TEXTS):
+                        skipped[entry.name.lower()[entry.name.rindex(".") :]] += 1
+                    elif entry.is_dir(follow_symlinks=False) and self._may_enter(pattern, path, skipped):
                         waiting.append((entry.path, f"{path}/"))
 
     def _linked(self, entry: os.DirEntry[str], suffixes: tuple[str, ...]) -> Found | str | None:
@@ -269,13 +277,11 @@ class Roots:
         except (DocumentError, DocumentNotFoundError):
             return None
 
-    def _may_enter(self, pattern: PathPattern | None, path: str) -> bool:
-        """Return whether a walk enters a folder.
-
-        :raises DocumentTooLargeError: it lies deeper than the limit.
-        """
+    def _may_enter(self, pattern: PathPattern | None, path: str, skipped: Counter[str]) -> bool:
+        """Return whether a walk enters a folder; count it if it lies deeper than the limit."""
         if path.count("/") >= self._limits.max_depth:
-            raise too_many(f"{self._limits.max_depth} levels of folders")
+            skipped[f"folders below {self._limits.max_depth} levels"] += 1
+            return False
         return pattern is None or pattern.may_hold(path.split("/"))
 
 
@@ -320,6 +326,12 @@ def real_path(path: str) -> str | None:
         return os.path.realpath(path)
     except (OSError, RecursionError, ValueError):
         return None
+
+
+def skipped_text(skipped: Mapping[str, int]) -> str:
+    """Return the numbers of skipped texts and folders for people, largest first."""
+    ordered = sorted(skipped.items(), key=lambda one: (-one[1], one[0]))
+    return ", ".join(f"{number:,} {what}" for what, number in ordered)
 
 
 def _is_walked(name: str) -> bool:

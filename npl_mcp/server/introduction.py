@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from itertools import accumulate
@@ -13,7 +14,7 @@ from npl_index.answer.overview import heading_words, headings_at, in_quotes
 from npl_index.errors import DocumentTooLargeError
 from npl_index.library.files import Folder
 from npl_index.library.references import MARKDOWN_SUFFIXES
-from npl_index.library.roots import Found
+from npl_index.library.roots import Found, skipped_text
 from npl_mcp.app.app import VIEWS, App
 
 FIRST = (
@@ -70,8 +71,11 @@ def describe_documents(app: App) -> str:
     any number of files.
     """
     roots, founds, least = app.library.searched, set[Found](), ""
+    skipped: Counter[str] = Counter()
     for root in roots:
-        walk = app.library.roots.walk(root.path, None, MARKDOWN_SUFFIXES, MAX_ENTRIES // len(roots))
+        walk = app.library.roots.walk(
+            root.path, None, MARKDOWN_SUFFIXES, MAX_ENTRIES // len(roots), skipped=skipped
+        )
         try:
             founds.update(found for _, found in walk)
         except DocumentTooLargeError:
@@ -85,7 +89,8 @@ def describe_documents(app: App) -> str:
     several = [one.text for one in heading_words(sample) if len(one.held) > 1 or len(sample) < _FEW]
     words = sorted(_fitting(several, ROOM - sum(map(_width, names))), key=str.casefold)
     about = f" about {', '.join(words)}" if words else ""
-    return f"Served: {least}{count:,} documents of {', '.join(names + more)}{about}." if roots else ""
+    others = f" Not served: {skipped_text(skipped)}." if skipped and not least else ""
+    return f"Served: {least}{count:,} documents of {', '.join(names + more)}{about}.{others}" if roots else ""
 
 
 def _beginning(found: Found) -> list[str]:

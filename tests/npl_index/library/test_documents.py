@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import count
@@ -24,6 +25,8 @@ from npl_index.errors import (
 )
 from npl_index.library.catalog import Root, places
 from npl_index.library.documents import Document, DocumentRef, Found, Library, Limits
+from npl_index.library.references import MARKDOWN_SUFFIXES
+from npl_index.library.roots import skipped_text
 
 SECRET = "not for you"
 
@@ -528,7 +531,6 @@ def test_a_path_that_is_shown_can_be_asked_for(tmp_path: Path) -> None:
         (Limits(max_files=4), "docs"),
         (Limits(max_files=4), "**/*.md"),
         (Limits(max_entries=3), "docs"),
-        (Limits(max_depth=1), "docs"),
         (Limits(max_bytes=3), "readme.md"),
     ],
 )
@@ -538,6 +540,21 @@ def test_limits_are_kept(tmp_path: Path, limits: Limits, file: str) -> None:
     library = library_of(tmp_path, limits=limits)
     with pytest.raises(DocumentTooLargeError):
         read(library, file)
+
+
+def test_what_a_walk_skips_is_counted(tmp_path: Path) -> None:
+    """Deep folders make no root unusable; Markdown of other programs is served."""
+    deep = "/".join("d" * 40)
+    names = ("a.qmd", "b.Rmd", "c.rst", "sub/d.RST", "e.txt", "tab\t.md", f"{deep}/f.md", "g.png")
+    library = library_of(write(tmp_path, dict.fromkeys((f"docs/{name}" for name in names), "text")))
+    skipped: Counter[str] = Counter()
+    served = {
+        path
+        for path, _ in library.roots.walk(str(tmp_path / "docs"), None, MARKDOWN_SUFFIXES, skipped=skipped)
+    }
+    assert served == {"a.qmd", "b.Rmd"}
+    assert skipped_text(skipped) == "2 .rst, 1 .txt, 1 folders below 32 levels, 1 unusable names"
+    assert {one.path for one in library.find(DocumentRef("docs"))} == {"docs/a.qmd", "docs/b.Rmd"}
 
 
 def test_the_number_of_items_is_limited(tmp_path: Path) -> None:

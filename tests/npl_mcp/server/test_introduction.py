@@ -34,6 +34,13 @@ def test_instructions_cover_the_domains_in_force(settings: Settings) -> None:
     assert introduction(()) is None
 
 
+def test_instructions_count_what_is_not_served(settings: Settings) -> None:
+    """Each kind once."""
+    for name in ("a.rst", "b.rst", "c.ipynb"):
+        (settings.roots[0] / name).write_text("text")
+    assert met(settings)[0].count("Not served: 2 .rst, 1 .ipynb.") == 1
+
+
 def test_every_choice_of_domains_is_covered() -> None:
     """Each tool by the name or the pattern of its domain, in whatever company; no text is longer than all."""
     for domain in LISTED:
