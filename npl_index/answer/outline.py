@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 from npl_index.markdown.sections import Section, SectionTree, section_digest
 from npl_index.markdown.traits import TraitFilter
 from npl_index.tokens.sections import TokenCounts
+
+TRAITS = ("has_examples", "has_tables", "has_code", "has_definitions")
+"""Names of the traits of a node that are true or false."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +60,7 @@ class OutlineNode:
     :param matches: false for a section shown only because of a matching subsection.
     :param more: number of subsections hidden by the depth or the budget.
     :param digest: digest of the section with its subsections, for ``expect``; only if sections are editable.
+    :param files: number of files, for a folder that stands for its files.
     """
 
     name: str
@@ -79,6 +84,7 @@ class OutlineNode:
     matches: bool | None = None
     more: int | None = None
     digest: str | None = None
+    files: int | None = None
 
 
 def outline(
@@ -139,6 +145,52 @@ def outline(
         )
 
     return node(0, depth, name), None if matching is None else len(matching)
+
+
+def in_folders(documents: Sequence[OutlineNode], above: int = 0) -> tuple[OutlineNode, ...]:
+    """Return the nodes of documents below nodes of their folders; a folder with one document is the document.
+
+    :param above: length of the path of a folder that has them all, which has no node.
+    """
+    members: dict[str, list[OutlineNode]] = {}
+    for one in documents:
+        end = one.name.find("/", above) + 1
+        members.setdefault(one.name[:end] or one.name, []).append(one)
+    if len(members) == 1 < len(documents):
+        (path,) = members
+        return in_folders(documents, len(path))
+    return tuple(_folder(path, own) if len(own) > 1 else own[0] for path, own in members.items())
+
+
+def _folder(path: str, documents: Sequence[OutlineNode]) -> OutlineNode:
+    words, tokens, more = (
+        sum(map(number, documents))
+        for number in (attrgetter("word_count"), attrgetter("token_count"), inside)
+    )
+    traits: Any = {name: any(map(attrgetter(name), documents)) for name in TRAITS}
+    return OutlineNode(
+        path,
+        path,
+        0,
+        0,
+        "",
+        1,
+        1,
+        0,
+        0,
+        **traits,
+        word_count=words,
+        token_count=tokens,
+        children=in_folders(documents, len(path)),
+        more=more,
+        files=len(documents),
+    )
+
+
+def inside(node: OutlineNode) -> int:
+    """Return the number of headings below a node, shown or hidden."""
+    more = node.more or 0
+    return more if node.files else more + sum((one.level > 0) + inside(one) for one in node.children)
 
 
 def _own(section: Section, tokens: int, whole_tokens: int) -> OwnTraits:

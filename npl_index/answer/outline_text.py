@@ -17,14 +17,22 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from heapq import heappop, heappush
+from itertools import chain, count
 from posixpath import basename, commonprefix
 
-from npl_index.answer.outline import OutlineNode
+from npl_index.answer.outline import OutlineNode, in_folders, inside
 from npl_index.cached import cached_property
 from npl_index.markdown.state import NO_DEADLINE, Deadline
 from npl_index.selectors.grammar import quoted, spell
 from npl_index.selectors.labels import fold_document, heading_label, label
 from npl_index.tokens.counting import TokenCounter, count_tokens
+
+
+def opening(nodes: Sequence[OutlineNode]) -> str:
+    """Return the beginning of a hint, if there are folders."""
+    return "file=path opens a folder; " if any(node.files for node in nodes) else ""
+
 
 _LETTERS = {
     "has_code": ("c", "code"),
@@ -66,17 +74,20 @@ class OutlineText:
         """
         count = partial(count_tokens, counter=counter, clock=clock)
         nodes = self.nodes
-        whole = self._text(nodes, self.remarks, self.unfolding)
-        cost = counter.upper_bound(count(whole))
-        if budget is None or cost <= budget:
-            return whole, nodes
-        unfolding = f"token_budget={cost} shows all"
+        everything = 0
+        if budget is None or len(nodes) <= budget:
+            whole = self._text(nodes, self.remarks, self.unfolding)
+            everything = counter.upper_bound(count(whole))
+            if budget is None or everything <= budget:
+                return whole, nodes
+        tops = in_folders(nodes) if self.several else nodes
+        unfolding = f"{opening(tops)}token_budget={everything} shows all"
         remarks = self.remarks
         if 2 * counter.upper_bound(count("\n".join(remarks))) > budget:
             remarks, unfolding = (), f"{unfolding}, with {len(remarks)} remarks"
         used = count(self._text((), remarks, unfolding, _headings_in(nodes)))
         folded = fold(
-            nodes,
+            tops,
             lambda node, depth: count(self.line(node, depth) + "\n"),
             lambda tokens: counter.upper_bound(used + tokens) <= budget,
         )
@@ -89,8 +100,9 @@ class OutlineText:
     ) -> str:
         if not self.documents:
             return "\n".join((*remarks, ""))
-        if self.several and len(nodes) < len(self.documents):
-            more, what = len(self.documents) - len(nodes), "files"
+        files = sum(not node.files for node in nodes)
+        if self.several and files < len(self.documents):
+            more, what = len(self.documents) - files, "files"
         else:
             above = () if self.several else self.documents
             more, what = hidden + _folded(nodes) + sum(one.more or 0 for one in above), "headings"
@@ -156,7 +168,10 @@ class OutlineText:
         numbers = f"{lines}{node.token_count} {marks} ".replace("  ", " ")
         if is_document:
             path = node.name.removeprefix(self._shared)
-            return numbers + (path if _is_plain(path) else quoted(label(path))) + _title(node, " {}")
+            name = (
+                path if _is_plain(path.removesuffix("/") + ".md" * bool(node.files)) else quoted(label(path))
+            )
+            return numbers + name + (f" {node.files} files" if node.files else _title(node, " {}"))
         return _step(node) if node.matches is False else numbers + _step(node)
 
     def _lines(self, nodes: Sequence[OutlineNode], depth: int) -> Iterator[str]:
@@ -211,82 +226,71 @@ class Folded:
     hidden: int
 
 
-@dataclass(slots=True)
+Cost = Callable[[OutlineNode, int], int]
+
+
 class _Row:
     """A node during folding.
 
     :param depth: number of nodes above it.
-    :param children: the rows of its children.
-    :param shown: tokens of the node with its children shown.
-    :param folded: tokens of the node with its children folded.
-    :param below: tokens of all nodes below it, unfolded.
-    :param inside: number of headings below it.
     """
 
-    node: OutlineNode
-    depth: int
-    children: list[_Row]
-    shown: int
-    folded: int
-    below: int
-    inside: int
-    is_folded: bool = False
+    def __init__(self, node: OutlineNode, depth: int, cost: Cost) -> None:
+        self.node, self.depth = node, depth
+        self.inside = inside(node)
+        self.folded = replace(node, children=(), more=self.inside) if node.children else node
+        self.cost = cost(self.folded, depth)
+        self.shown: list[_Row] | None = None
 
-    @property
-    def cost(self) -> int:
-        return self.folded if self.is_folded else self.shown
-
-    def result(self) -> OutlineNode:
-        """Return the node with its children folded or shown."""
-        if self.is_folded:
-            return replace(self.node, children=(), more=self.inside)
-        return replace(self.node, children=tuple(child.result() for child in self.children))
+    def result(self) -> tuple[OutlineNode, ...]:
+        """Return the node with its children folded or shown; for an unfolded folder, what is in it."""
+        if self.shown is None:
+            return (self.folded,)
+        children = tuple(chain.from_iterable(row.result() for row in self.shown))
+        return children if self.node.files else (replace(self.node, children=children),)
 
 
-def fold(
-    nodes: Sequence[OutlineNode], cost: Callable[[OutlineNode, int], int], fits: Callable[[int], bool]
-) -> Folded:
-    """Fold nodes until the outline fits: deepest first, then largest; finally drop the last top sections.
+def fold(nodes: Sequence[OutlineNode], cost: Cost, fits: Callable[[int], bool]) -> Folded:
+    """Unfold nodes while the outline fits: upper ones first, then small ones.
 
-    :param cost: returns the tokens of a node without its children, from the node and its depth.
+    If not even the folded top nodes fit, the last ones are left out.
+
+    :param cost: returns the tokens of a node without its children, from the node and its depth; at least 1.
     :param fits: returns whether a number of tokens fits.
     """
-    rows: list[_Row] = []
-    tops = [_add_rows(rows, node, 0, cost) for node in nodes]
-    title = None
-    if len(tops) == 1 and tops[0].children:
+    title, depth, total = None, 0, 0
+    if len(nodes) == 1 and nodes[0].children:
         # The title alone is not an outline.
-        title = tops[0]
-        tops += title.children
-        title.children, title.shown = [], title.folded
-    total = sum(row.cost for row in rows)
-    folding = sorted((row for row in rows if row.children), key=lambda row: (-row.depth, -row.below))
-    for row in folding:
-        if fits(total):
+        title, depth = _Row(nodes[0], 0, cost), 1
+        nodes, total = title.node.children, title.cost
+        if not fits(total):
+            return Folded((), 1 + title.inside)
+    rows: list[_Row] = []
+    for node in nodes:
+        row = _Row(node, depth, cost)
+        if not fits(total + row.cost):
             break
-        row.is_folded = True
-        total += row.folded - row.shown - sum(child.cost for child in row.children)
-    kept = len(tops)
-    while kept and not fits(total):
-        kept -= 1
-        total -= tops[kept].cost
-    hidden = sum(1 + top.inside for top in tops[kept:] if top is not title)
+        rows.append(row)
+        total += row.cost
+    numbers = count()
+    waiting = [(row.depth, row.inside, next(numbers), row) for row in rows if len(rows) == len(nodes)]
+    waiting.sort()
+    while waiting:
+        *_, row = heappop(waiting)
+        if not row.node.children:
+            continue
+        total += (0 if row.node.files else cost(replace(row.node, children=()), row.depth)) - row.cost
+        if not fits(total + len(row.node.children)):
+            break
+        children = [_Row(child, row.depth + 1, cost) for child in row.node.children]
+        total += sum(child.cost for child in children)
+        if not fits(total):
+            break
+        row.shown = children
+        for child in children:
+            heappush(waiting, (child.depth, child.inside, next(numbers), child))
+    shown = tuple(chain.from_iterable(row.result() for row in rows))
+    hidden = sum((node.level > 0) + inside(node) for node in nodes[len(rows) :])
     if title is None:
-        return Folded(tuple(top.result() for top in tops[:kept]), hidden)
-    if not kept:
-        return Folded((), 1 + hidden)
-    children = tuple(top.result() for top in tops[1:kept])
-    return Folded((replace(title.node, children=children, more=hidden or title.node.more),), 0)
-
-
-def _add_rows(
-    rows: list[_Row], node: OutlineNode, depth: int, cost: Callable[[OutlineNode, int], int]
-) -> _Row:
-    """Add the rows of a node and all nodes below it; return its own."""
-    row = _Row(node, depth, [], cost(node, depth), 0, 0, node.more or 0)
-    rows.append(row)
-    row.children = [_add_rows(rows, child, depth + 1, cost) for child in node.children]
-    row.below = sum(child.shown + child.below for child in row.children)
-    row.inside += sum(1 + child.inside for child in row.children)
-    row.folded = cost(replace(node, more=row.inside), depth) if node.children else row.shown
-    return row
+        return Folded(shown, hidden)
+    return Folded((replace(title.node, children=shown, more=hidden or title.node.more),), 0)

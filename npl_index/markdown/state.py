@@ -55,7 +55,7 @@ class Deadline:
         give_way()
         if self.moment is not None and time.monotonic() > self.moment:
             raise DocumentTimeoutError(
-                f"reading {self.name} took longer than the limit", hint="split the document into smaller ones"
+                f"reading {self.name} took longer than the limit", hint="try again, or name a smaller part"
             )
 
 

@@ -206,6 +206,8 @@ async def npl_section_index(
         are numbers.
     :param item: name of an item of that kind, e.g. ``syntax.placeholder``.
     :param depth: levels of headings.
+    :param token_budget: maximum tokens of the answer; 0 for no limit. The default is 1,000 for several files
+        and for Markdown; the whole tree of one file comes as JSON. What has no room is counted.
     :returns: the tree of sections, or a part of it.
     :raises InvalidRequestError: the arguments contradict each other, or a filter is invalid.
     :raises DocumentNotFoundError: there is no such file or item.
@@ -216,11 +218,11 @@ async def npl_section_index(
     for name, number in (("depth", depth), ("token_budget", token_budget)):
         if number is not None and number < 0:
             raise InvalidRequestError(f"{name} is {number}", parameter=name, hint="use 0 or more")
-    request = IndexRequest(conditions, depth, token_budget or None, app.form(format) == "markdown")
+    request = IndexRequest(conditions, depth, token_budget, app.form(format) == "markdown")
 
     async def answer() -> IndexReply | Written[IndexReply]:
         gathered = await app.gathered(ref)
-        changed = report_changes(app, request.budget)
+        changed = report_changes(app, token_budget or None)
         return section_index(app, ref, replace(gathered, changed=changed), request)
 
     return await app.unchanging(answer)

@@ -7,8 +7,8 @@ from functools import partial
 
 from npl_index.answer.forms import partial_note
 from npl_index.answer.marks import change_marks
-from npl_index.answer.outline import OutlineNode, outline
-from npl_index.answer.outline_text import OutlineText, fold
+from npl_index.answer.outline import OutlineNode, in_folders, outline
+from npl_index.answer.outline_text import OutlineText, fold, opening
 from npl_index.answer.values import Written
 from npl_index.library.documents import DocumentRef
 from npl_index.library.references import document_name
@@ -20,6 +20,9 @@ from npl_index.selectors.writing import qualified
 from npl_index.tokens.counting import TokenCounter, count_tokens
 from npl_mcp.app.app import App, Gathered
 from npl_mcp.tools.contract.responses import Reply, as_dict, encode
+
+DEFAULT_BUDGET = 1_000
+"""Tokens of an outline as text, and of one of several documents."""
 
 _MAX_LINES = 8
 _MAX_FILES = 8
@@ -74,7 +77,8 @@ class IndexRequest:
 
     :param conditions: conditions of sections; the ancestors of a match are in the tree as well.
     :param depth: levels of headings; ``None`` means all for a document and 0 for a set.
-    :param budget: tokens of the whole answer; ``None`` for no limit.
+    :param budget: tokens of the whole answer; 0 for no limit. ``None`` means :data:`DEFAULT_BUDGET`, but no
+        limit for a document as fields.
     :param as_text: whether a heading is a line instead of fields.
     """
 
@@ -89,7 +93,9 @@ def section_index(
 ) -> IndexReply | Written[IndexReply]:
     """Return the section tree of documents."""
     name, clock, counter = gathered.file, gathered.clock, gathered.counter
-    depth = request.depth
+    depth, budget = request.depth, request.budget or None
+    if request.budget is None and (request.as_text or gathered.several):
+        budget = DEFAULT_BUDGET
     if depth is None and gathered.several and request.conditions == TraitFilter():
         depth = 0
     documents: list[OutlineNode] = []
@@ -141,9 +147,9 @@ def section_index(
         digest=_digest(app, ref, gathered),
     )
     if not request.as_text:
-        return reply if request.budget is None else _folded(reply, request.budget, counter, clock)
+        return reply if budget is None else _folded(reply, gathered.several, budget, counter, clock)
     marks = change_marks(reply.changed or ())
-    budget = request.budget and max(1, request.budget - counter.upper_bound(counter.count(marks)))
+    budget = budget and max(1, budget - counter.upper_bound(counter.count(marks)))
     written, nodes = replace(text, remarks=_remarks(reply)).write(budget, counter, clock)
     return Written(replace(reply, sections=nodes), marks + written)
 
@@ -183,17 +189,20 @@ def _remarks(reply: IndexReply) -> tuple[str, ...]:
     return tuple(result)
 
 
-def _folded(reply: IndexReply, budget: int, counter: TokenCounter, clock: Deadline) -> IndexReply:
+def _folded(
+    reply: IndexReply, several: bool, budget: int, counter: TokenCounter, clock: Deadline
+) -> IndexReply:
     """Fold sections until the whole answer, as it is sent, fits a budget."""
     count = partial(count_tokens, counter=counter, clock=clock)
 
     def cost_of(reply: IndexReply) -> int:
         return counter.upper_bound(count(_sent(reply)))
 
-    everything = cost_of(reply)
-    if everything <= budget:
+    everything = cost_of(reply) if len(reply.sections) <= budget else 0
+    if 0 < everything <= budget:
         return reply
-    unfold = f"token_budget={everything} shows all"
+    nodes = in_folders(reply.sections) if several else reply.sections
+    unfold = f"{opening(nodes)}token_budget={everything} shows all"
     frame = replace(reply, sections=(), unfold=unfold)
     if 2 * cost_of(frame) > budget:
         remarks = len(reply.unreadable or ()) + len(reply.warnings or ())
@@ -207,7 +216,7 @@ def _folded(reply: IndexReply, budget: int, counter: TokenCounter, clock: Deadli
 
     for _ in range(_MAX_TRIES):
         room = budget - spare
-        folded = fold(reply.sections, cost, lambda tokens: counter.upper_bound(used + tokens) <= room)  # noqa: B023
+        folded = fold(nodes, cost, lambda tokens: counter.upper_bound(used + tokens) <= room)  # noqa: B023
         result = replace(frame, sections=folded.nodes)
         over = cost_of(result) - budget
         if over <= 0:

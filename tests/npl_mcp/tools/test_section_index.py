@@ -187,8 +187,8 @@ def test_the_budget_bounds_the_whole_answer(format: str, file: str, settings: Se
     (docs / "long.md").write_text("".join(f"# A {n}\n## B {n}\n### C {n}\n### D\n\nx\n\n" for n in range(60)))
     budgets = [1, 20, 60, 150, 300, 600, 1200, 2500, 6000, 10**6]
     arguments = [{"file": file, "format": format, "depth": 9, "token_budget": budget} for budget in budgets]
-    answers = texts(settings, *arguments, {"file": file, "format": format, "depth": 9})
-    least = cost(answers[0])
+    answers = texts(settings, *arguments, {**arguments[0], "token_budget": 0})
+    least = max(map(cost, answers[:2]))  # with a budget of 1 it has no number of all tokens
     assert least < (130 if format == "json" else 30)
     for budget, answer in zip(budgets, answers, strict=False):
         assert cost(answer) <= max(budget, least)
@@ -221,6 +221,52 @@ def test_what_does_not_fit_is_folded_deepest_and_largest_first(settings: Setting
     assert budget
     (everything,) = texts(settings, {"file": "long.md", "token_budget": int(budget[1])})
     assert len(flat(json.loads(everything)["data"]["sections"])) == 28
+
+
+@pytest.mark.parametrize("arguments", [{}, {"file": "many"}, {"filter": {"has_code": False}}], ids=str)
+@pytest.mark.parametrize("format", ["json", "markdown"])
+def test_many_files_are_folders_with_counts(
+    arguments: dict[str, Any], format: str, settings: Settings, docs: Path
+) -> None:
+    """An outline of several files has 1,000 tokens; no file is lost, and the named call opens a folder."""
+    for number in range(1_200):
+        place = docs / "many" / f"part-{number % 4}" / f"of-{number % 30}"
+        place.mkdir(parents=True, exist_ok=True)
+        (place / f"note-{number}.md").write_text(f"# Note {number}\n\n## Part\n\ntext\n")
+    total = 1_200 if "file" in arguments else 1_203
+    answer, opened, everything = texts(
+        settings,
+        {**arguments, "format": format},
+        {**arguments, "format": format, "file": "many/part-1"},
+        {**arguments, "format": format, "token_budget": 0},
+    )
+    assert 200 < cost(answer) <= 1_000
+    assert "file=path opens a folder; token_budget=0 shows all" in answer
+    if format == "markdown":
+        first = answer.splitlines()[0]
+        alone = len(re.findall(r"\.md( |$)", answer, re.MULTILINE))
+        stated = [int(one) for one in re.findall(r" (\d+) files$", answer, re.MULTILINE)]
+        assert first.startswith(f"{total} files ")
+        assert sum(stated) + alone == total
+        assert len(everything.splitlines()) > 1_200
+    else:
+        nodes = json.loads(answer)["data"]["sections"]
+        assert sum(node.get("files", 1) for node in nodes) == total
+    assert re.search("of-1/|path is many/part-1/of- ", opened)
+
+
+def test_one_file_is_whole_as_fields_and_bounded_as_text(settings: Settings, docs: Path) -> None:
+    """Unless the call gives a budget."""
+    (docs / "long.md").write_text("# T\n\n" + "## Part of the whole\n\n### Piece\n\ntext\n\n" * 300)
+    outline, whole, fields = texts(
+        settings,
+        {"file": "long.md", "format": "markdown"},
+        {"file": "long.md", "format": "markdown", "token_budget": 0},
+        {"file": "long.md"},
+    )
+    assert cost(outline) <= 1_000 < cost(whole)
+    assert len(flat(json.loads(fields)["data"]["sections"])) == 601
+    assert re.search(r"\+\d+: headings not shown; token_budget=\d+ shows all", outline)
 
 
 def test_a_title_counts_as_the_document(settings: Settings, call: Call) -> None:
@@ -273,9 +319,11 @@ def test_what_no_line_shows_is_told(settings: Settings, docs: Path) -> None:
     for number in range(20):
         (docs / f"more{number}.md").write_text("## One\n\n## Two\n")
     lines = text(settings, token_budget=200).splitlines()
-    note = re.fullmatch(r"\+(\d+): files not shown; token_budget=(\d+) shows all", lines[-1])
+    note = re.fullmatch(
+        r"\+(\d+): files not shown; file=path opens a folder; token_budget=(\d+) shows all", lines[-1]
+    )
     assert note
-    assert int(note[1]) == 24 - len(lines[1:-1])
+    assert int(note[1]) == 24 - sum(".md" in line for line in lines[1:-1])
     assert len(text(settings, token_budget=int(note[2])).splitlines()) == 25
 
 
