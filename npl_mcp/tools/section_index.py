@@ -87,15 +87,19 @@ class IndexRequest:
     budget: int | None
     as_text: bool
 
+    def limit(self, several: bool) -> int | None:
+        """Return the tokens of the whole answer; ``None`` for no limit."""
+        if self.budget is None:
+            return DEFAULT_BUDGET if several or self.as_text else None
+        return self.budget or None
+
 
 def section_index(
     app: App, ref: DocumentRef, gathered: Gathered, request: IndexRequest
 ) -> IndexReply | Written[IndexReply]:
     """Return the section tree of documents."""
     name, clock, counter = gathered.file, gathered.clock, gathered.counter
-    depth, budget = request.depth, request.budget or None
-    if request.budget is None and (request.as_text or gathered.several):
-        budget = DEFAULT_BUDGET
+    depth, budget = request.depth, request.limit(gathered.several)
     if depth is None and gathered.several and request.conditions == TraitFilter():
         depth = 0
     documents: list[OutlineNode] = []
