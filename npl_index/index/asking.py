@@ -1,21 +1,23 @@
 """Answers of the index to one question: candidates, terms and names of the requested documents.
 
-All of them describe one state, because the caller holds a transaction
-(:meth:`~npl_index.index.database.IndexDatabase.reading`).
+All of them depend on these documents alone, whatever else is indexed and in whatever order it was: equal
+files give equal scores.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from math import log
+from operator import itemgetter
 from typing import Any
 
 from npl_index.cached import cached_property
-from npl_index.index.database import IndexDatabase
-from npl_index.index.writing import AMONG, texts_of
+from npl_index.index.scope import ScopeReader
+from npl_index.index.writing import AMONG, TEXTS, unsealed
 from npl_index.ranking.arrays import NDArray, np
-from npl_index.ranking.postings import Counts
+from npl_index.ranking.postings import Counts, Sections, counts_in, summed
+from npl_index.ranking.signals import top_positions
 from npl_index.ranking.vocabulary import LAST, Vocabulary
 from npl_index.selectors.labels import fold as folded
 from npl_index.selectors.names import LEVEL, Node, bits_of
@@ -35,84 +37,49 @@ MAX_POSTINGS = 50_000
 
 MIN_TERMS = 4
 
+NAMED_SHARE = 1.5
+"""Additional worth of a term in headings or path, compared with one anywhere in a document."""
+
+_MAX_PARTS = 64
+_PART = 32
+"""Maximum counted parts before they are summed, and documents of a part."""
+
 _COUNTS = 'sum(own), sum("any"), sum(path), sum(pages)'
-_IN_ROOTS = "root IN (SELECT value FROM json_each(?))"
-_WEIGHTS = "2.0, 2.0, 1.0"  # of heading, path and body
+_IN_ROOTS = f"root {AMONG}"
 
 
-@dataclass(frozen=True)
-class DocumentScope:
-    """The requested documents: all or some documents of some roots.
+def candidates(reader: ScopeReader, terms: Sequence[tuple[str, int]]) -> list[int]:
+    """Return the positions of the best documents, best first.
 
-    :param version: numbers and versions of the roots; facts about a scope hold for one version.
-    :param documents: numbers of the documents, in order.
-    :param complete: these are all documents of their roots.
-    :param alone: there are no other roots.
-    """
-
-    version: tuple[tuple[int, int], ...]
-    documents: NDArray[Any]
-    complete: bool
-    alone: bool
-
-    @cached_property
-    def roots(self) -> str:
-        """Numbers of the roots, as JSON."""
-        return json.dumps([root for root, _ in self.version])
-
-    @cached_property
-    def places(self) -> dict[int, int]:
-        """Positions of the documents, by number."""
-        return {number: place for place, number in enumerate(self.documents.tolist())}
-
-    @cached_property
-    def numbers(self) -> str:
-        """Numbers of the documents, as JSON."""
-        return json.dumps(self.documents.tolist())
-
-    @property
-    def condition(self) -> tuple[str, tuple[str, ...]]:
-        """The condition for a row of ``word`` besides the match, and its values.
-
-        With ``+``, FTS5 scans its own matches. Without it, FTS5 looks up each document separately, which
-        takes a hundred times as long.
-        """
-        if self.complete and self.alone:
-            return "", ()
-        if self.complete:
-            return f" AND +rowid IN (SELECT document FROM file WHERE root {AMONG})", (self.roots,)
-        return f" AND +rowid {AMONG}", (self.numbers,)
-
-
-def candidates(database: IndexDatabase, scope: DocumentScope, terms: Sequence[tuple[str, int]]) -> list[int]:
-    """Return the positions of the best documents by ``bm25()``, best first.
+    A term of a document counts by its rarity in the scope. This keeps more of the best sections than FTS5's
+    ``bm25()``, whose statistics are those of all roots.
 
     :param terms: the question's terms with their numbers of pages.
     """
-    chosen: list[str] = []
+    worth = np.zeros(len(reader.scope.documents))
     postings = 0
-    for term, pages in sorted(terms, key=lambda one: one[1]):
-        if len(chosen) < MIN_TERMS or postings + pages <= MAX_POSTINGS:
-            chosen.append(quoted(term))
+    for number, (term, pages) in enumerate(sorted(terms, key=itemgetter(1))):
+        if number < MIN_TERMS or postings + pages <= MAX_POSTINGS:
             postings += pages
-    return _best(database, scope, " OR ".join(chosen), MAX_CANDIDATES)
+            anywhere = _matching(reader, quoted(term))
+            rarity = log(1 + len(worth) / max(1, len(anywhere)))
+            worth[anywhere] += rarity
+            worth[_matching(reader, f"name : {quoted(term)}")] += NAMED_SHARE * rarity
+    best: list[int] = top_positions(worth, MAX_CANDIDATES).tolist()
+    return best
 
 
-def holders(database: IndexDatabase, scope: DocumentScope, terms: Sequence[str]) -> list[int]:
-    """Return the positions of the documents with all of some terms, best first."""
-    return _best(database, scope, " AND ".join(map(quoted, terms)), MAX_HOLDERS)
+def holders(reader: ScopeReader, terms: Sequence[str]) -> list[int]:
+    """Return the positions of the first documents with all of some terms."""
+    found: list[int] = _matching(reader, " AND ".join(map(quoted, terms))).tolist()
+    return sorted(found)[:MAX_HOLDERS]
 
 
-def _best(database: IndexDatabase, scope: DocumentScope, expression: str, limit: int) -> list[int]:
-    if not expression:
-        return []
-    condition, given = scope.condition
-    rows = database.rows(
-        f"SELECT rowid FROM word WHERE word MATCH ?{condition}"
-        f" ORDER BY bm25(word, {_WEIGHTS}), rowid LIMIT ?",
-        *(expression, *given, limit),
-    )
-    return [scope.places[number] for (number,) in rows if number in scope.places]
+def _matching(reader: ScopeReader, expression: str) -> NDArray[Any]:
+    """Return the positions of the documents that match an expression of FTS5."""
+    # One text takes half the time of many rows.
+    ((numbers,),) = reader.rows("SELECT json_group_array(rowid) FROM word WHERE word MATCH ?", expression)
+    return reader.scope.find(np.array(json.loads(numbers), np.int64))
 
 
 def quoted(term: str) -> str:
@@ -123,78 +90,100 @@ def quoted(term: str) -> str:
 class IndexVocabulary(Vocabulary):
     """The terms of a scope; safe for several threads.
 
-    Results are cached, because questions repeat their words, and a scope its headings.
+    The index has the sums over all documents of a root. They are used while the scope is exactly these
+    documents; otherwise the terms of its documents are counted. Both give the same numbers.
     """
 
-    def __init__(self, database: IndexDatabase, scope: DocumentScope) -> None:
+    def __init__(self, reader: ScopeReader) -> None:
         super().__init__()
-        self.database, self.scope = database, scope
-        self._rows: dict[str, int | None] = {}
-        self._texts: dict[int, str] = {}
-        self._counts: dict[int, tuple[int, ...]] = {}
-        sums = "SELECT total(sections), total(pages), total(words) FROM root WHERE id"
-        (found,) = database.rows(f"{sums} {AMONG}", scope.roots)
-        self.sections, self.pages, self.words = map(int, found)
+        self._reader, self._scope = reader, reader.scope
+        select = f"SELECT total(sections), total(pages), total(words) FROM file WHERE {_IN_ROOTS}"
+        given = (self._scope.roots, self._scope.numbers)
+        (sums,) = reader.rows(f"{select} AND document {AMONG}", *given)
+        self.sections, self.pages, self.words = map(int, sums)
 
     def row(self, term: str) -> int | None:
         """Return the row of a term, ``None`` if no section has it."""
-        if term not in self._rows:
-            with self.database.reading():
-                self._rows[term] = self._find_row(term)
-        return self._rows[term]
+        return self.once(term, lambda: self._find(term))
 
-    def _find_row(self, term: str) -> int | None:
-        ((row, *counts),) = self.database.rows(
-            f"SELECT id, {_COUNTS} FROM term LEFT JOIN total ON term = id AND {_IN_ROOTS} WHERE text = ?",
-            *(self.scope.roots, term),
-        )
-        if not counts[1]:
-            return None
-        self._counts[row] = tuple(counts)
-        condition, given = self.scope.condition
-        match = f"SELECT 1 FROM word WHERE word MATCH ?{condition} LIMIT 1"
-        held = self.scope.complete or self.database.rows(match, quoted(term), *given)
-        return int(row) if held else None
+    def _find(self, term: str) -> int | None:
+        for (row,) in self._reader.rows("SELECT id FROM term WHERE text = ?", term):
+            if self.counts(np.array([row])).any[0]:
+                return int(row)
+        return None
 
     def between(self, low: str, high: str, limit: int | None = None) -> list[tuple[int, str]]:
         """Return the first rows and terms from ``low`` (included) to ``high`` (excluded), sorted by term."""
-        return self.database.rows(
-            "SELECT id, text FROM term WHERE text >= ? AND text < ? AND EXISTS (SELECT 1 FROM total"
-            f' WHERE term = id AND "any" > 0 AND root {AMONG}) ORDER BY text LIMIT ?',
-            *(low, high, self.scope.roots, -1 if limit is None else limit),
-        )
+        with self._reader.reading():
+            if self._is_whole():
+                there = f'EXISTS (SELECT 1 FROM total WHERE term = id AND "any" > 0 AND {_IN_ROOTS})'
+                known = self._scope.roots
+            else:
+                there, known = f"id {AMONG}", json.dumps(self._counted[0].tolist())
+            return self._reader.rows(
+                f"SELECT id, text FROM term WHERE text >= ? AND text < ? AND {there} ORDER BY text LIMIT ?",
+                *(low, high, known, -1 if limit is None else limit),
+            )
 
     def texts(self, rows: Sequence[int]) -> list[str]:
         """Return the terms of some rows."""
-        if missing := set(rows).difference(self._texts):
-            with self.database.reading() as connection:
-                self._texts.update(texts_of(connection, missing))
-        return [self._texts[row] for row in rows]
+        found = dict(self._reader.rows(TEXTS, json.dumps(list(set(rows)))))
+        return [found[row] for row in rows]
 
     def counts(self, rows: NDArray[Any]) -> Counts:
-        """Return the numbers of sections of the roots with the terms of some rows."""
+        """Return the numbers of sections with the terms of some rows."""
         asked = rows.tolist()
-        if missing := set(asked).difference(self._counts):
-            found = self.database.rows(
+        with self._reader.reading():
+            if not self._is_whole():
+                known, counts = self._counted
+                at = known.searchsorted(rows)
+                return Counts(*np.where(known[at] == rows, counts[:, at], 0))
+            found = self._reader.rows(
                 f"SELECT term, {_COUNTS} FROM total WHERE {_IN_ROOTS} AND term {AMONG} GROUP BY term",
-                *(self.scope.roots, json.dumps(list(missing))),
+                *(self._scope.roots, json.dumps(list(set(asked)))),
             )
-            self._counts.update(dict.fromkeys(missing, (0, 0, 0, 0)))
-            self._counts.update((row, tuple(counts)) for row, *counts in found)
-        columns = np.array([self._counts[row] for row in asked], np.int64).reshape(-1, len(Counts._fields))
-        return Counts(*columns.T)
+        sums, nothing = {row: sums for row, *sums in found}, [0] * len(Counts._fields)
+        columns = np.array([sums.get(row, nothing) for row in asked], np.int64)
+        return Counts(*columns.reshape(-1, len(Counts._fields)).T)
+
+    def _is_whole(self) -> bool:
+        return self._scope.complete and self._reader.is_current()
+
+    @cached_property
+    def _counted(self) -> tuple[NDArray[Any], NDArray[Any]]:
+        """The rows of all terms of the documents, ascending, with their counts; then a row above all."""
+        parts: list[tuple[NDArray[Any], NDArray[Any]]] = []
+        for part in self._parts():
+            own, columns = counts_in(part)
+            parts.append((own, np.array(columns)))
+            if len(parts) == _MAX_PARTS:
+                parts = [summed(parts)]
+        rows, counts = summed(parts)
+        last = np.iinfo(np.uint32).max
+        return np.append(rows, last).astype(np.uint32), np.pad(counts, ((0, 0), (0, 1))).astype(np.uint32)
+
+    def _parts(self) -> Iterator[Sections]:
+        """Yield the sections of some documents together, until all are counted."""
+        numbers = self._scope.documents.tolist()
+        for first in range(0, len(numbers), _PART):
+            part = json.dumps(numbers[first : first + _PART])
+            packed = self._reader.rows(f"SELECT terms FROM document WHERE id {AMONG}", part)
+            if len(packed) < len(numbers[first : first + _PART]):
+                raise self._reader.lost()
+            every = (Sections.unpacked(unsealed(terms)) for (terms,) in packed)
+            yield Sections(*map(np.concatenate, zip(*every, strict=True)))
 
 
 class IndexNames:
     """The names of a scope's sections; see :class:`~npl_index.selectors.names.Names`."""
 
-    def __init__(self, database: IndexDatabase, scope: DocumentScope) -> None:
-        self._database, self._scope = database, scope
+    def __init__(self, reader: ScopeReader) -> None:
+        self._rows, self._scope = reader.rows, reader.scope
 
     @cached_property
     def _titles(self) -> list[tuple[str, str, int]]:
         """Names of each document and of its first section, and its number of sections."""
-        rows = self._database.rows(
+        rows = self._rows(
             f"SELECT document, title, heading, sections FROM file WHERE root {AMONG}", self._scope.roots
         )
         known = {document: (title, heading, sections) for document, title, heading, sections in rows}
@@ -210,7 +199,7 @@ class IndexNames:
 
     def name(self, node: Node) -> tuple[int, str]:
         """Return the heading level of a section, and the folded form of its name."""
-        rows = self._database.rows(
+        rows = self._rows(
             f"SELECT kind & {LEVEL}, fold FROM name WHERE document = ? AND section = ?",
             *(int(self._scope.documents[node[0]]), node[1]),
         )
@@ -236,7 +225,7 @@ class IndexNames:
 
     @cached_property
     def _spelt(self) -> list[str]:
-        rows = self._database.rows(
+        rows = self._rows(
             f"SELECT DISTINCT spelt FROM name WHERE spelt > '' AND root {AMONG}", self._scope.roots
         )
         return [spelt for (spelt,) in rows]
@@ -259,7 +248,7 @@ class IndexNames:
 
     def headed(self, spelt: str) -> list[tuple[Node, str]]:
         """Return the sections whose heading has these terms, with the folded forms of their names."""
-        rows = self._database.rows(
+        rows = self._rows(
             f"SELECT document, section, fold FROM name WHERE root {AMONG} AND spelt = ?",
             *(self._scope.roots, spelt),
         )
@@ -272,6 +261,6 @@ class IndexNames:
         return len(found) == 1
 
     def _nodes(self, condition: str, *given: object) -> list[Node]:
-        rows = self._database.rows(f"SELECT document, section FROM name WHERE {condition}", *given)
+        rows = self._rows(f"SELECT document, section FROM name WHERE {condition}", *given)
         places = self._scope.places
         return sorted((places[one], section) for one, section in rows if one in places)

@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 import threading
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from collections.abc import Collection as Collection_
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 
 from cachetools import LRUCache
 
 from npl_index.cached import cached_property
-from npl_index.errors import DocumentNotFoundError, UnreadableDocumentError
-from npl_index.index.asking import MAX_WORDS, DocumentScope, IndexNames, IndexVocabulary, candidates, holders
-from npl_index.index.database import DamagedIndexError, IndexDatabase
-from npl_index.index.driver import driver
+from npl_index.errors import DocumentNotFoundError
+from npl_index.index.asking import MAX_WORDS, IndexNames, IndexVocabulary, candidates, holders
+from npl_index.index.database import IndexDatabase
+from npl_index.index.scope import DocumentChangedError, DocumentScope, ScopeReader
 from npl_index.index.writing import AMONG, unsealed
 from npl_index.library.documents import Document, Fingerprint, Found
 from npl_index.library.lazy import LazySequence
@@ -23,18 +23,12 @@ from npl_index.ranking.arrays import np
 from npl_index.ranking.bm25f import Passages
 from npl_index.ranking.indexing import Collection, ParsedDocument, restore_sections
 from npl_index.ranking.postings import Postings, Sections
+from npl_index.selectors.names import LEVEL
 
 Read = Callable[[Found], Document]
 
 _MAX_CACHED_ARRAYS = 512
 """Maximum documents whose sections are cached as arrays: the candidates, and some more in the answer."""
-
-
-class DocumentChangedError(UnreadableDocumentError):
-    """A document changed while an answer was being made from it."""
-
-    def __init__(self, path: str) -> None:
-        super().__init__(f"{path!r} changed while it was read", hint="try again")
 
 
 class KeptDocuments:
@@ -79,15 +73,16 @@ class IndexedCollection(Collection):
         kept: KeptDocuments,
         changed: Callable[[bool], None],
     ) -> None:
-        self.database, self.scope, self.founds, self.states = database, scope, founds, states
-        self._read, self._kept, self._changed = read, kept, changed
-        self.names = IndexNames(database, scope)
+        self.scope, self.founds, self.states = scope, founds, states
+        self._read, self._kept = read, kept
+        self._reader = ScopeReader(database, scope, founds[0].path, changed)
+        self.names = IndexNames(self._reader)
         self._sections: dict[int, Sections] = {}
 
     @cached_property
     def vocabulary(self) -> IndexVocabulary:  # type: ignore[override]
-        """The terms of the documents' roots."""
-        return IndexVocabulary(self.database, self.scope)
+        """The terms of the documents."""
+        return IndexVocabulary(self._reader)
 
     @cached_property
     def paths(self) -> Sequence[str]:  # type: ignore[override]
@@ -100,23 +95,17 @@ class IndexedCollection(Collection):
         # Not cached: a reference to the collection would delay its release.
         return LazySequence(len(self.founds), self.restored)
 
-    @contextmanager
-    def reading(self) -> Iterator[None]:
+    def reading(self) -> AbstractContextManager[None]:
         """Read one state of the collection within the context.
 
         :raises DocumentChangedError: the index is damaged, or has different content of a document.
         """
-        try:
-            with self.database.reading():
-                yield
-        except (DamagedIndexError, driver().DatabaseError) as error:
-            self._changed(not isinstance(error, driver().OperationalError))
-            raise DocumentChangedError(self.founds[0].path) from None
+        return self._reader.reading()
 
     def passages(self, terms: Sequence[str], also: Collection_[int] = ()) -> Passages:
         """Return the sections of the best documents, and of further ones."""
         with self.reading():
-            self._check_current()
+            self._reader.check()
             rows: dict[int, None] = {}
             for term in terms:
                 row = self.vocabulary.row(term)
@@ -124,16 +113,16 @@ class IndexedCollection(Collection):
                 rows.update((one, None) for one, _ in standing)
             pages = self.vocabulary.counts(np.array(list(rows), np.intp)).pages.tolist()
             asked = zip(self.vocabulary.texts(list(rows)), pages, strict=True)
-            best = candidates(self.database, self.scope, list(asked))
+            best = candidates(self._reader, list(asked))
             chosen = list(dict.fromkeys([*best, *sorted(also)])) or [0]
             numbers = self.scope.documents[chosen].tolist()
             select = f"SELECT id, terms FROM document WHERE id {AMONG}"
-            packed = dict(self.database.rows(select, json.dumps(numbers)))
+            packed = dict(self._reader.rows(select, json.dumps(numbers)))
             taken: dict[int, Sections] = {}
             words = 0
             for place, number in zip(chosen, numbers, strict=True):
                 if number not in packed:
-                    raise self._lost(place)
+                    raise self._reader.lost(self.founds[place].path)
                 words += len(packed[number]) // 4
                 if taken and words > MAX_WORDS and place not in also:
                     continue
@@ -143,29 +132,7 @@ class IndexedCollection(Collection):
 
     def holders(self, terms: Sequence[str]) -> Sequence[int]:
         """Return documents with all of some terms."""
-        with self.reading():
-            return holders(self.database, self.scope, terms)
-
-    def _check_current(self) -> None:
-        """Check that the index still has the documents; another process may have replaced some."""
-        if not self._is_current():
-            ((there,),) = self.database.rows(
-                f"SELECT count(*) FROM document WHERE id {AMONG}", self.scope.numbers
-            )
-            if there < len(self.scope.documents):
-                raise self._lost(0)
-
-    def _lost(self, place: int) -> DocumentChangedError:
-        """Return the error for a document with different content in the index."""
-        self._changed(self._is_current())
-        return DocumentChangedError(self.founds[place].path)
-
-    def _is_current(self) -> bool:
-        """Return whether the roots are unchanged, so that missing documents are lost."""
-        rows = self.database.rows(
-            f"SELECT id, version FROM root WHERE id {AMONG} ORDER BY id", self.scope.roots
-        )
-        return tuple(rows) == self.scope.version
+        return holders(self._reader, terms)
 
     def sections(self, document: int) -> Sections:
         """Return the sections of a document as arrays."""
@@ -179,9 +146,10 @@ class IndexedCollection(Collection):
 
     def heading_counts(self) -> Sequence[int]:
         """Return the number of headings of each document, by one query."""
-        with self.reading():
-            select = f"SELECT document, sections - 1 FROM file WHERE root {AMONG}"
-            counts = dict(self.database.rows(select, self.scope.roots))
+        select = (
+            f"SELECT document, count(*) FROM name WHERE kind & {LEVEL} AND root {AMONG} GROUP BY document"
+        )
+        counts = dict(self._reader.rows(select, self.scope.roots))
         return [counts.get(number, 0) for number in self.scope.documents.tolist()]
 
     def tokens_of(self, document: int) -> array[int]:
@@ -192,9 +160,9 @@ class IndexedCollection(Collection):
         """Return one column of a document's row, and the digest of its content."""
         number = int(self.scope.documents[document])
         with self.reading():
-            rows = self.database.rows(f"SELECT {column}, digest FROM document WHERE id = ?", number)
+            rows = self._reader.rows(f"SELECT {column}, digest FROM document WHERE id = ?", number)
             if not rows:
-                raise self._lost(document)
+                raise self._reader.lost(self.founds[document].path)
             return unsealed(rows[0][0]), rows[0][1]
 
     def restored(self, place: int) -> ParsedDocument:

@@ -11,10 +11,11 @@ from typing import Any
 
 from npl_index.errors import DocumentNotFoundError, DocumentTooLargeError
 from npl_index.index import writing
-from npl_index.index.asking import DocumentScope
 from npl_index.index.database import IndexDatabase
 from npl_index.index.entries import FileTask, IndexEntry
-from npl_index.index.writing import AMONG
+from npl_index.index.scope import DocumentScope
+from npl_index.index.writing import AMONG, ROOT
+from npl_index.library.catalog import Root
 from npl_index.library.documents import Fingerprint, Found
 from npl_index.ranking.arrays import NDArray, np
 
@@ -29,21 +30,15 @@ _VERSION = "SELECT version FROM root WHERE id = ?"
 
 States = Sequence[tuple[Found, Fingerprint]]
 
-_Key = tuple[str, str]  # name of a root, path
+_Key = tuple[Root, str]  # root, path below it
 
 
 class OvertakenError(Exception):
     """Another process replaced documents of a set during its update."""
 
 
-def root_name(found: Found) -> str:
-    """Return the name of a file's root, with everything else that its terms depend on."""
-    parts = (found.root.path, found.home, "npl" if found.root.npl else "")
-    return "\0".join(parts).rstrip("\0")
-
-
 def _key(found: Found) -> _Key:
-    return root_name(found), found.path
+    return found.root, found.path
 
 
 @dataclass(frozen=True)
@@ -136,18 +131,18 @@ class Update:
         """Return the rows of some files."""
         select = (
             "SELECT path, mtime, size, ctime, settled, digest, document FROM file"
-            f" WHERE root = (SELECT id FROM root WHERE name = ?) AND path {AMONG}"
+            f" WHERE root = (SELECT id FROM root WHERE {ROOT}) AND path {AMONG}"
         )
-        by_root: dict[str, list[str]] = {}
+        by_root: dict[Root, list[str]] = {}
         for one, _ in wanted:
-            by_root.setdefault(root_name(one), []).append(one.path)
+            by_root.setdefault(one.root, []).append(one.path)
         rows: dict[_Key, tuple[Any, ...]] = {}
         with self._database.reading():
             if not self._seen:
-                self._seen = dict(self._versions()[0])
-            for name, paths in by_root.items():
-                found = self._database.rows(select, name, json.dumps(paths))
-                rows.update(((name, path), tuple(row)) for path, *row in found)
+                self._seen = dict(self._versions())
+            for root, paths in by_root.items():
+                found = self._database.rows(select, root.path, root.npl, json.dumps(paths))
+                rows.update(((root, path), tuple(row)) for path, *row in found)
         return rows
 
     @property
@@ -166,21 +161,22 @@ class Update:
         :returns: numbers of the written documents, by absolute path.
         :raises DocumentTooLargeError: their roots have too many sections.
         """
-        by_root: dict[str, list[IndexEntry]] = {}
+        by_root: dict[Root, list[IndexEntry]] = {}
         for one in entries:
-            by_root.setdefault(root_name(one.found), []).append(one)
+            by_root.setdefault(one.found.root, []).append(one)
         written: dict[str, int] = {}
-        for name, group in by_root.items():
-            with self._changing(name) as (connection, root):
-                numbers = writing.put(connection, root, group)
-                (sections,) = connection.execute("SELECT sections FROM root WHERE id = ?", (root,)).fetchone()
+        for root, group in by_root.items():
+            with self._changing(root) as (connection, number):
+                numbers = writing.put(connection, number, group)
+                select = "SELECT sections FROM root WHERE id = ?"
+                (sections,) = connection.execute(select, (number,)).fetchone()
                 if sections > MAX_SECTIONS:
                     raise _too_many(f"{MAX_SECTIONS:,} sections")
             for one in group:
                 path = one.found.path
                 if path in numbers:
                     written[one.state.path] = numbers[path]
-                place, asked = self._asked.pop((name, path), (None, None))
+                place, asked = self._asked.pop((root, path), (None, None))
                 if place is None or asked is None:
                     continue
                 self.numbers[place] = numbers.get(path, self.numbers[place])
@@ -192,32 +188,30 @@ class Update:
         return written
 
     @contextmanager
-    def _changing(self, name: str) -> Iterator[tuple[Any, int]]:
+    def _changing(self, root: Root) -> Iterator[tuple[Any, int]]:
         """Yield a connection, in a transaction that changes a root, and the root's number."""
         with self._database.writing() as connection:
-            root = writing.root_of(connection, name)
-            (before,) = connection.execute(_VERSION, (root,)).fetchone()
-            yield connection, root
-            if self._seen.get(root, 0) == before:
-                (self._seen[root],) = connection.execute(_VERSION, (root,)).fetchone()
+            number = writing.root_of(connection, root)
+            (before,) = connection.execute(_VERSION, (number,)).fetchone()
+            yield connection, number
+            if self._seen.get(number, 0) == before:
+                (self._seen[number],) = connection.execute(_VERSION, (number,)).fetchone()
 
-    def _versions(self) -> tuple[tuple[tuple[int, int], ...], bool]:
-        """Return the numbers and versions of the roots, and whether there are no other roots."""
-        some = {(id(found.root), found.home): found for found, _ in self.states}
-        names = set(map(root_name, some.values()))
-        every = self._database.rows("SELECT id, name, version FROM root ORDER BY id")
-        version = tuple((root, number) for root, name, number in every if name in names)
-        return version, len(version) == len(every)
+    def _versions(self) -> tuple[tuple[int, int], ...]:
+        """Return the numbers and versions of the roots."""
+        roots = {id(found.root): found.root for found, _ in self.states}
+        keys = {(root.path, root.npl) for root in roots.values()}
+        every = self._database.rows("SELECT id, version, path, npl FROM root ORDER BY id")
+        return tuple((number, version) for number, version, *key in every if tuple(key) in keys)
 
     def _check_current(self, numbers: NDArray[Any]) -> None:
         """Check that the index still has the documents.
 
         :raises OvertakenError: another process replaced some of them.
         """
-        rows = self._database.rows("SELECT name, path, document FROM file JOIN root ON root.id = root")
-        there = {(name, path): number for name, path, number in rows}
+        there = self._rows(self.states)
         for (found, _), number in zip(self.states, numbers.tolist(), strict=True):
-            if number and there.get(_key(found)) != number:
+            if number and there.get(_key(found), (0,))[-1] != number:
                 raise OvertakenError
 
     def result(self) -> Members:
@@ -229,7 +223,7 @@ class Update:
         # Another thread may be writing entries.
         numbers[[place for place, _ in self._asked.copy().values()]] = 0
         with self._database.reading():
-            version, alone = self._versions()
+            version = self._versions()
             if dict(version) != self._seen:
                 self._check_current(numbers)
             roots = json.dumps([root for root, _ in version])
@@ -237,25 +231,25 @@ class Update:
         documents = numbers[numbers > 0]
         if there > len(documents) and not self._asked and self._purged():
             return self.result()
-        scope = DocumentScope(version, documents, there == len(documents), alone)
+        scope = DocumentScope(version, documents, there == len(documents))
         return Members(self.states, numbers, frozenset(self._unsettled), dict(self._failures), scope)
 
     def _purged(self) -> bool:
         """Remove deleted files from the index; return whether there were any."""
-        paths: dict[str, set[str]] = {}
+        paths: dict[Root, set[str]] = {}
         for found, _ in self.states:
-            paths.setdefault(root_name(found), set()).add(found.path)
+            paths.setdefault(found.root, set()).add(found.path)
         purged = False
-        for name, own in paths.items():
-            select = "SELECT path FROM file WHERE root = (SELECT id FROM root WHERE name = ?)"
-            extra = [path for (path,) in self._database.rows(select, name) if path not in own]
+        select = f"SELECT path FROM file WHERE root = (SELECT id FROM root WHERE {ROOT})"
+        for root, own in paths.items():
+            rows = self._database.rows(select, root.path, root.npl)
+            extra = [path for (path,) in rows if path not in own]
             if not self._whole:
-                folder = name.partition("\0")[0]
-                is_folder = os.path.isabs(folder)  # noqa: PTH117
-                extra = [path for path in extra if is_folder and not os.path.lexists(f"{folder}/{path}")]
+                gone = (path for path in extra if not os.path.lexists(f"{root.path}/{path}"))
+                extra = [] if root.scheme else list(gone)
             if extra:
-                with self._changing(name) as (connection, root):
-                    writing.remove(connection, root, extra)
+                with self._changing(root) as (connection, number):
+                    writing.remove(connection, number, extra)
                 purged = True
         return purged
 

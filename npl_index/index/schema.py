@@ -5,8 +5,8 @@ documents. A row of ``document`` never changes: each content has its own number.
 that they differ after a rebuild.
 
 ``word`` has one row per document, not per section: it gives the candidates of a question, whose sections are
-then ranked exactly. The table is plain ``content=''`` with ``detail=full``: with ``contentless_delete``,
-deletions do not lower the counts that ``bm25()`` reads, and without positions ``bm25()`` is 0.
+then ranked exactly. It has each term of a column once. The table is plain ``content=''``, because
+``contentless_delete`` needs SQLite 3.43.
 """
 
 from __future__ import annotations
@@ -18,9 +18,8 @@ APPLICATION_ID = 0x4E504C49  # "NPLI"
 
 SCHEMA = """
 CREATE TABLE root (
-    id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, version INTEGER NOT NULL DEFAULT 0,
-    sections INTEGER NOT NULL DEFAULT 0, pages INTEGER NOT NULL DEFAULT 0, words INTEGER NOT NULL DEFAULT 0,
-    used_at INTEGER NOT NULL DEFAULT 0
+    id INTEGER PRIMARY KEY, path TEXT NOT NULL, npl INTEGER NOT NULL, version INTEGER NOT NULL DEFAULT 0,
+    sections INTEGER NOT NULL DEFAULT 0, used_at INTEGER NOT NULL DEFAULT 0, UNIQUE (path, npl)
 );
 CREATE TABLE file (
     root INTEGER NOT NULL, path TEXT NOT NULL, mtime INTEGER NOT NULL, size INTEGER NOT NULL,
@@ -47,10 +46,11 @@ CREATE INDEX name_document ON name (document);
 CREATE INDEX name_fold ON name (fold, kind);
 CREATE INDEX name_written ON name (written) WHERE written > '';
 CREATE VIRTUAL TABLE word USING fts5 (
-    heading, path, body, content='', tokenize="unicode61 remove_diacritics 0 categories 'L* M* N* P* S* C*'"
+    name, body, content='', detail=column,
+    tokenize="unicode61 remove_diacritics 0 categories 'L* M* N* P* S* C*'"
 );
 CREATE VIEW file_index AS SELECT
-    substr(root.name, 1, instr(root.name || char(0), char(0)) - 1) || '/' || file.path AS file_path,
+    root.path || '/' || file.path AS file_path,
     mtime, size, digest,
     (SELECT json_group_array(json_object('section', section, 'level', kind & 7, 'name', label))
         FROM (SELECT * FROM name WHERE name.document = file.document ORDER BY section)) AS index_json,

@@ -30,15 +30,15 @@ class IndexedRoot(NamedTuple):
 def roots(database: IndexDatabase) -> list[IndexedRoot]:
     """Return the roots, most recently used first."""
     rows = database.rows(
-        "SELECT root.name, count(file.path), root.sections,"
+        "SELECT root.path, npl, count(file.path), root.sections,"
         " total(length(terms) + length(record) + length(tokens)), used_at"
         " FROM root LEFT JOIN file ON file.root = root.id"
         " LEFT JOIN document ON document.id = file.document"
-        " GROUP BY root.id ORDER BY used_at DESC, root.name"
+        " GROUP BY root.id ORDER BY used_at DESC, root.path, npl"
     )
     return [
-        IndexedRoot(name.replace("\0", " "), files, sections, int(size), used)
-        for name, files, sections, size, used in rows
+        IndexedRoot(f"{path} npl" if npl else path, files, sections, int(size), used)
+        for path, npl, files, sections, size, used in rows
     ]
 
 
@@ -72,12 +72,12 @@ def problems(database: IndexDatabase) -> list[str]:
     found = [line for (line,) in database.rows("PRAGMA integrity_check(20)") if line != "ok"]
     with database.reading() as connection:
         rows = connection.execute(
-            "SELECT root.name, path, terms, record, tokens FROM file JOIN root ON root.id = root"
+            "SELECT root.path, file.path, terms, record, tokens FROM file JOIN root ON root.id = root"
             " LEFT JOIN document ON document.id = document"
         )
-        for name, path, *parts in rows:
+        for folder, path, *parts in rows:
             try:
                 list(map(unsealed, parts))
             except (DamagedIndexError, TypeError):
-                found.append(f"{name}/{path}: its data cannot be read")
+                found.append(f"{folder}/{path}: its data cannot be read")
     return found

@@ -9,8 +9,9 @@ from typing import Any
 
 from npl_index.index.database import DamagedIndexError
 from npl_index.index.entries import IndexedContent, IndexEntry
+from npl_index.library.catalog import Root
 from npl_index.ranking.arrays import NDArray, np
-from npl_index.ranking.postings import FIELDS, Counts, Sections, counts_in
+from npl_index.ranking.postings import FIELDS, Sections, counts_in, summed
 
 _COUNT = (
     'INSERT INTO total (root, term, own, "any", path, pages) VALUES (?, ?, ?, ?, ?, ?)'
@@ -25,14 +26,21 @@ _FILE = (
 AMONG = "IN (SELECT value FROM json_each(?))"
 """Condition for a column with the allowed values as JSON."""
 
+ROOT = "path = ? AND npl = ?"
+"""Condition for a root: its terms depend on nothing else."""
+
+TEXTS = f"SELECT id, text FROM term WHERE id {AMONG}"
+"""Statement for the terms of some numbers."""
+
 _SEED = 0x4E504C
 """Without a seed, the checksum of zero bytes would be 0, like lost bytes."""
 
 
-def root_of(connection: Any, name: str) -> int:
+def root_of(connection: Any, root: Root) -> int:
     """Return the number of a root, new or existing."""
-    connection.execute("INSERT OR IGNORE INTO root (name) VALUES (?)", (name,))
-    return int(connection.execute("SELECT id FROM root WHERE name = ?", (name,)).fetchone()[0])
+    key = root.path, root.npl
+    connection.execute("INSERT OR IGNORE INTO root (path, npl) VALUES (?, ?)", key)
+    return int(connection.execute(f"SELECT id FROM root WHERE {ROOT}", key).fetchone()[0])
 
 
 def put(connection: Any, root: int, entries: Sequence[IndexEntry]) -> dict[str, int]:
@@ -75,12 +83,6 @@ def remove_root(connection: Any, root: int) -> None:
     connection.execute("DELETE FROM root WHERE id = ?", (root,))
 
 
-def texts_of(connection: Any, numbers: Iterable[int]) -> dict[int, str]:
-    """Return terms by their numbers."""
-    asked = json.dumps(list(numbers))
-    return dict(connection.execute(f"SELECT id, text FROM term WHERE id {AMONG}", (asked,)).fetchall())
-
-
 class _Changes:
     """Changes of a root in one transaction, with its statistics.
 
@@ -90,30 +92,29 @@ class _Changes:
     def __init__(self, connection: Any, root: int, text_of: dict[int, str] | None = None) -> None:
         self._connection, self._root, self._text_of = connection, root, text_of or {}
         self._counted: list[tuple[NDArray[Any], NDArray[Any]]] = []
-        self._sums = np.zeros(3, np.int64)
+        self._sections = 0
         self.numbers: dict[str, int] = {}
 
     def remove(self, path: str) -> None:
         run, root = self._connection.execute, self._root
-        number, sections, pages, words = run(
-            "SELECT document, sections, pages, words FROM file WHERE root = ? AND path = ?", (root, path)
-        ).fetchone() or (None, 0, 0, 0)
-        if number is None:
+        select = "SELECT id, terms FROM file JOIN document ON id = document WHERE root = ? AND path = ?"
+        row = run(select, (root, path)).fetchone()
+        if row is None:
             return
-        (packed,) = run("SELECT terms FROM document WHERE id = ?", (number,)).fetchone()
+        number, packed = row
         old = Sections.unpacked(unsealed(packed))
         numbers, rows = np.unique(old.rows, return_inverse=True)
         terms, text_of = numbers.tolist(), self._text_of
-        text_of |= texts_of(self._connection, set(terms).difference(text_of))
+        text_of.update(run(TEXTS, (json.dumps(list(set(terms).difference(text_of))),)))
         # FTS5 must receive the same texts again to delete them.
         run(
-            "INSERT INTO word (word, rowid, heading, path, body) VALUES ('delete', ?, ?, ?, ?)",
+            "INSERT INTO word (word, rowid, name, body) VALUES ('delete', ?, ?, ?)",
             (number, *_texts(old._replace(rows=rows), [text_of[term] for term in terms])),
         )
         run("DELETE FROM name WHERE document = ?", (number,))
         run("DELETE FROM document WHERE id = ?", (number,))
         run("DELETE FROM file WHERE root = ? AND path = ?", (root, path))
-        self._count(old, np.array((sections, pages, words)), -1)
+        self._count(old, -1)
 
     def add(self, entry: IndexEntry, content: IndexedContent, number_of: dict[str, int]) -> None:
         run, root = self._connection.execute, self._root
@@ -125,7 +126,7 @@ class _Changes:
         ).lastrowid
         self.numbers[entry.found.path] = document
         run(
-            "INSERT INTO word (rowid, heading, path, body) VALUES (?, ?, ?, ?)",
+            "INSERT INTO word (rowid, name, body) VALUES (?, ?, ?)",
             (document, *_texts(content.sections, content.terms)),
         )
         self._connection.executemany(
@@ -138,29 +139,25 @@ class _Changes:
         )
         named, sums = (content.title, content.heading), (sections.size, sections.page_count, sections.words)
         run(_FILE, (root, entry.found.path, *_stat(entry), entry.digest, document, *named, *sums))
-        self._count(sections, np.array(sums), 1)
+        self._count(sections, 1)
 
-    def _count(self, sections: Sections, sums: NDArray[Any], sign: int) -> None:
+    def _count(self, sections: Sections, sign: int) -> None:
         rows, counts = counts_in(sections)
         self._counted.append((rows, sign * np.array(counts)))
-        self._sums += sign * sums
+        self._sections += sign * sections.size
 
     def finish(self) -> None:
         if not self._counted:
             return
-        rows, places = np.unique(np.concatenate([rows for rows, _ in self._counted]), return_inverse=True)
-        every = np.concatenate([counts for _, counts in self._counted], axis=1)
-        sums = np.array([np.bincount(places, one, len(rows)) for one in every]).astype(np.int64)
+        rows, sums = summed(self._counted)
         there = sums.any(axis=0)
-        assert len(sums) == len(Counts._fields)
         self._connection.executemany(
             _COUNT,
             zip([self._root] * int(there.sum()), rows[there].tolist(), *sums[:, there].tolist(), strict=True),
         )
         self._connection.execute(
-            "UPDATE root SET version = version + 1, sections = sections + ?, pages = pages + ?,"
-            " words = words + ? WHERE id = ?",
-            (*self._sums.tolist(), self._root),
+            "UPDATE root SET version = version + 1, sections = sections + ? WHERE id = ?",
+            (self._sections, self._root),
         )
 
 
@@ -195,13 +192,11 @@ def _numbers(connection: Any, terms: set[str]) -> dict[str, int]:
 
 
 def _texts(sections: Sections, terms: Sequence[str]) -> list[str]:
-    """Return the terms of all headings, of the first section's path, and of all bodies of a document.
+    """Return the different terms in headings and path of a document, and those in its bodies.
 
     :param sections: the sections, with positions in ``terms``.
     """
     fields = (np.arange(len(sections.lengths)) % FIELDS).repeat(sections.lengths)
-    begin = int(sections.lengths[0])
-    path = sections.rows[begin : begin + int(sections.lengths[1])]
-    # An array of references takes a fifth of a list of numbers; a file may have millions of words.
+    fields[: sections.lengths[:2].sum()] = 0  # the path of the first section has the words of the file's name
     texts = np.array(terms, object)
-    return [" ".join(texts[rows]) for rows in (sections.rows[fields == 0], path, sections.rows[fields == 2])]
+    return [" ".join(texts[np.unique(sections.rows[fields == field])]) for field in (0, 2)]

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import islice, product
+from os.path import isabs
 from pathlib import Path
 
 from npl_index.errors import InvalidRequestError
@@ -22,7 +23,7 @@ from npl_index.errors import InvalidRequestError
 class Root:
     """A folder with readable files.
 
-    :param path: absolute path of the folder.
+    :param path: absolute path of the folder; for stored documents their scheme, ``:`` and possibly more.
     :param label: the root's name for callers, in place of the path.
     :param npl: its files are NPL, so fences of equal length nest.
     """
@@ -30,6 +31,11 @@ class Root:
     path: str
     label: str
     npl: bool = False
+
+    @property
+    def scheme(self) -> str:
+        """The scheme of stored documents, such as ``artifact``; empty for a folder."""
+        return "" if isabs(self.path) else self.path.partition(":")[0]  # noqa: PTH117
 
 
 @dataclass(frozen=True, slots=True)

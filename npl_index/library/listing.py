@@ -20,7 +20,7 @@ from npl_index.library.roots import Found
 MAX_LISTINGS = 64
 """Maximum folders and patterns with cached listings."""
 
-_ROOT, _HOME, _PLACE = attrgetter("root.path"), attrgetter("home"), attrgetter("root.path", "path")
+_ROOT, _PLACE = attrgetter("root.path"), attrgetter("root.path", "path")
 
 
 class Listed(tuple[Found, ...]):
@@ -52,11 +52,6 @@ class Listed(tuple[Found, ...]):
     def roots(self) -> frozenset[str]:
         """Paths of the roots of the files."""
         return frozenset(map(_ROOT, self))
-
-    @cached_property
-    def homes(self) -> frozenset[str]:
-        """Homes of the files whose root does not determine the place."""
-        return frozenset(filter(None, map(_HOME, self)))
 
     @cached_property
     def gone(self) -> tuple[Found, ...]:

@@ -79,11 +79,6 @@ class Found:
         """The file's absolute path; not for messages."""
         return f"{self.root.path}/{self.path}"
 
-    @property
-    def home(self) -> str:
-        """Its folder, if its root does not determine it; otherwise ``""``."""
-        return ""
-
 
 class Roots:
     """The folders below which files may be found, in order.

@@ -141,10 +141,16 @@ class Passages:
     def _heading_weights(self, sections: NDArray[Any]) -> NDArray[Any]:
         """Return the sum of the idf of all different terms in the headings of some sections."""
         rows, owners = self.postings.heading_terms(sections)
-        weights = idf(self.vocabulary, rows)
-        # Rows differ from index to index, and only sums in the same order are equal.
-        order = np.lexsort((weights, owners))
-        return np.bincount(owners[order], weights[order], len(sections))
+        return sums(idf(self.vocabulary, rows), owners, len(sections))
+
+
+def sums(values: NDArray[Any], owners: NDArray[Any], size: int) -> NDArray[Any]:
+    """Return the sum of the values of each owner, whatever their order.
+
+    The rows of terms differ from index to index, and only sums in the same order are equal.
+    """
+    order = np.lexsort((values, owners))
+    return np.bincount(owners[order], values[order], size)
 
 
 def idf(vocabulary: Vocabulary, rows: Sequence[int] | NDArray[Any]) -> NDArray[Any]:
@@ -154,14 +160,16 @@ def idf(vocabulary: Vocabulary, rows: Sequence[int] | NDArray[Any]) -> NDArray[A
     term's share of the background. Without background it is the idf of ``BM25Plus``. A term in a path
     describes a whole branch, so these occurrences count only for a term without others.
     """
-    kept, asked = vocabulary.idf, rows.tolist() if isinstance(rows, np.ndarray) else rows
-    if missing := list(set(asked).difference(kept)):
-        known = vocabulary.counts(np.array(missing))
+    asked = rows.tolist() if isinstance(rows, np.ndarray) else rows
+    known, made = vocabulary.known, dict[int, float]()
+    if missing := [row for row in dict.fromkeys(asked) if row not in known]:
+        counts = vocabulary.counts(np.array(missing))
         common = np.array(list(map(commonness, vocabulary.texts(missing))))
-        holders = np.where(known.own > 0, known.own, known.any)
+        holders = np.where(counts.own > 0, counts.own, counts.any)
         found = np.log((vocabulary.sections + BACKGROUND + 1) / (holders + BACKGROUND * common))
-        kept.update(zip(missing, found.tolist(), strict=True))
-    return np.array(list(map(kept.__getitem__, asked)))
+        made = dict(zip(missing, found.tolist(), strict=True))
+        vocabulary.remember(made)
+    return np.array([made[row] if row in made else known[row] for row in asked])
 
 
 def page_factor(vocabulary: Vocabulary, rows: Sequence[int]) -> NDArray[Any]:

@@ -150,6 +150,16 @@ def counts_in(sections: Sections) -> tuple[NDArray[Any], Counts]:
     return found, Counts(*[holders(*one) for one in (*every, (rows, page))])
 
 
+def summed(parts: Sequence[tuple[NDArray[Any], NDArray[Any]]]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the different rows of several parts, ascending, and the sums of their counts.
+
+    :param parts: rows, and a column of counts for each.
+    """
+    rows, places = np.unique(np.concatenate([rows for rows, _ in parts]), return_inverse=True)
+    every = np.concatenate([counts for _, counts in parts], axis=1)
+    return rows, np.array([np.bincount(places, one, len(rows)) for one in every]).astype(np.int64)
+
+
 def begin_runs(values: NDArray[Any]) -> NDArray[Any]:
     """Return whether each value differs from the one before it."""
     begins = np.ones(len(values), bool)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from npl_index.cached import cached_property
 from npl_index.choices import Weights
 from npl_index.ranking.arrays import NDArray, np
-from npl_index.ranking.bm25f import FIELD_WEIGHTS, K1, Concept, Passages, idf, match
+from npl_index.ranking.bm25f import FIELD_WEIGHTS, K1, Concept, Passages, idf, match, sums
 from npl_index.ranking.positions import QueryTerms, TermPositions, best_windows, counts_of, read_positions
 
 DEPTH = 80
@@ -132,7 +132,7 @@ class Scored:
         shares, weights = np.array([worth.get(row, (0, 0)) for row in rows.tolist()], float).reshape(-1, 2).T
         rarity = idf(self.passages.vocabulary, rows)
         covered, whole, said = (
-            np.bincount(owners, values, len(titled)) for values in (rarity * shares, rarity, weights)
+            sums(values, owners, len(titled)) for values in (rarity * shares, rarity, weights)
         )
         query = self.asked * sum(concept.weight for concept in self.concepts) / (len(self.concepts) or 1)
         fits = covered / np.maximum(whole, _TINY) * np.minimum(1, said / (query or 1)) ** _COMPLETENESS_POWER

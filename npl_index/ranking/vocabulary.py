@@ -8,8 +8,8 @@ from __future__ import annotations
 import sys
 from abc import ABC, abstractmethod
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar, cast
 
 from npl_index.cached import cached_property
 from npl_index.ranking.analysis import RARE, commonness
@@ -26,8 +26,12 @@ VARIANT_WEIGHT = 0.5
 and the weight of a variant, which is multiplied by that ratio."""
 
 MAX_EXTENSIONS = 24
-_MAX_CACHED_VARIANTS = 4096
 _SHORT_WORD = 7
+
+MAX_KNOWN = 10_000
+"""Maximum results that a vocabulary keeps: about 1.5 MB."""
+
+T = TypeVar("T")
 
 Variants = tuple[tuple[int, float], ...]
 """Rows of terms with their shares of the weight of the query's term."""
@@ -37,7 +41,8 @@ class Vocabulary(ABC):
     """The terms of a collection; each has a number, its row.
 
     ``sections``, ``pages`` and ``words`` are the numbers of sections, pages and terms of all bodies in the
-    collection. ``idf`` caches the results of :func:`npl_index.ranking.bm25f.idf` by row.
+    collection. ``known`` has some results by key, because questions repeat their words, and a collection its
+    headings.
     """
 
     sections: int
@@ -45,8 +50,21 @@ class Vocabulary(ABC):
     words: int
 
     def __init__(self) -> None:
-        self.idf: dict[int, float] = {}
-        self._variants: dict[str, Variants] = {}
+        self.known: dict[Hashable, Any] = {}
+
+    def remember(self, results: Mapping[Any, Any]) -> None:
+        """Keep some results; at the maximum, the earlier ones are forgotten."""
+        if len(self.known) + len(results) > MAX_KNOWN:
+            self.known = {}  # another thread may read the former
+        self.known.update(results)
+
+    def once(self, key: Hashable, make: Callable[[], T]) -> T:
+        """Return the result of some work, kept by a key."""
+        found = self.known.get(key, self)
+        if found is self:
+            found = make()
+            self.remember({key: found})
+        return cast("T", found)
 
     @abstractmethod
     def row(self, term: str) -> int | None:
@@ -69,12 +87,7 @@ class Vocabulary(ABC):
 
         Queries repeat their words, and a misspelt one is compared with all words with its first letter.
         """
-        found = self._variants.get(term)
-        if found is None:
-            if len(self._variants) >= _MAX_CACHED_VARIANTS:
-                self._variants = {}
-            found = self._variants[term] = variants_of(term, self)
-        return found
+        return self.once(("variants", term), lambda: variants_of(term, self))
 
 
 class KnownVocabulary(Vocabulary):

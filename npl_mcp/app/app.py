@@ -18,7 +18,7 @@ from cachetools import LRUCache, cachedmethod
 
 from npl_index.answer.document_set import DocumentSet
 from npl_index.errors import DocumentNotFoundError, NPLError
-from npl_index.index.collection import DocumentChangedError
+from npl_index.index.scope import DocumentChangedError
 from npl_index.library.documents import DocumentRef, Fingerprint, Found
 from npl_index.library.references import document_name
 from npl_index.library.roots import real_path
@@ -313,7 +313,7 @@ class App(Files):
         # The name of the only root denotes the same set as no name.
         asked = None if ref is None or self._searches_all(ref, ()) else ref
         # The states of a list of names are not cached: each list is requested only once or a few times.
-        name = (asked, tuple(found) if ref is None else (listed.roots, listed.homes))
+        name = (asked, tuple(found) if ref is None else listed.roots)
         kept = await self.state.sets.gather(
             name,
             states,

@@ -320,7 +320,7 @@ def check_writable(app: App, found: Found, label: str) -> None:
 
     :raises NotAllowedError: the file may not be changed.
     """
-    _check_scheme(found.root.path.partition(":")[0], label)
+    _check_scheme(found.root.scheme, label)
     settings = app.state.settings
     given = () if settings.cloned_roots else real_paths(settings.roots)
     inside = [root for root in given if lies_in(found.absolute, [root])]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from npl_index.cached import cached_property
-from npl_index.library.documents import DocumentRef, Found
+from npl_index.library.documents import DocumentRef, Found, Root
 from npl_index.library.references import MARKDOWN_SUFFIXES, document_name
 from npl_index.markdown.links import Reference, own_anchors, slugs
 from npl_index.ranking.indexing import ParsedDocument
@@ -38,10 +38,14 @@ def folder_name(found: Found, path: str) -> str:
 
 def around(app: App, found: Found) -> DocumentRef:
     """Return the documents in which the links of a document are resolved."""
-    root = found.root.path
-    if root in {searched.path for searched in app.library.searched}:
+    if found.root.path in {searched.path for searched in app.library.searched}:
         return DocumentRef()
-    return DocumentRef(file=f"{root}*" if root.endswith(":") else folder_name(found, ""))
+    return DocumentRef(file=f"{found.root.scheme}:*" if is_flat(found.root) else folder_name(found, ""))
+
+
+def is_flat(root: Root) -> bool:
+    """Return whether the names of a root's documents are no paths."""
+    return root.scheme not in ("", "lib")
 
 
 class Relations:
@@ -89,7 +93,7 @@ class Relations:
         root, path = found.root.path, reference.path
         if not path:
             return place_of(found)
-        if root.endswith(":"):
+        if is_flat(found.root):
             return None
         start = "" if path.startswith("/") else posixpath.dirname(found.path)
         return posixpath.normpath(f"{root}/{start}/{path.lstrip('/')}")

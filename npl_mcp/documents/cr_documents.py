@@ -22,7 +22,8 @@ from npl_mcp.documents.projects import Project
 from npl_mcp.documents.tickets import Ticket
 
 _SCHEME = "cr"
-_ROOT = Root(f"{_SCHEME}:", "change requests")
+_PREFIX = f"{_SCHEME}:"
+_LABEL = "change requests"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +41,8 @@ class FoundRequest(Found):
     def of(cls, project: Project, ticket: Ticket) -> FoundRequest:
         """Return the document for a project's change request."""
         file = project.folder.found(ticket.name)
-        return cls(_ROOT, f"{_SCHEME}:{ticket.key}", _ROOT.label, file=file, title=ticket.title)
-
-    @property
-    def home(self) -> str:
-        """Its folder; the change requests of all projects share one root."""
-        return f"{self.root.path}{self.absolute.rpartition('/')[0]}"
+        root = Root(f"{_PREFIX}{file.absolute.rpartition('/')[0]}", _LABEL)
+        return cls(root, f"{_PREFIX}{ticket.key}", _LABEL, file=file, title=ticket.title)
 
     @property
     def absolute(self) -> str:
@@ -114,7 +111,7 @@ class CrDocuments:
 
     def aliases(self, found: Found) -> tuple[str, ...]:
         """Return the key, a second name of the document."""
-        return (found.path.removeprefix(_ROOT.path),)
+        return (found.path.removeprefix(_PREFIX),)
 
     def stat(self, found: Found) -> Fingerprint:
         """Return the state of a change request's file.
@@ -138,16 +135,16 @@ class CrDocuments:
         read = self._reader.read(_file_of(found))
         return replace(
             read,
-            name=found.path.removeprefix(_ROOT.path),
+            name=found.path.removeprefix(_PREFIX),
             path=found.path,
-            root=_ROOT.label,
+            root=_LABEL,
             fingerprint=_with_own_path(read.fingerprint),
         )
 
 
 def _with_own_path(state: Fingerprint) -> Fingerprint:
     """Return a fingerprint that differs from that of the same file below a root, where its name differs."""
-    return replace(state, path=f"{_ROOT.path}{state.path}")
+    return replace(state, path=f"{_PREFIX}{state.path}")
 
 
 def _file_of(found: Found) -> Found:

@@ -242,7 +242,7 @@ def test_the_bound_on_disk_holds(kept: Settings, tmp_path: Path) -> None:
         assert told(app) == fresh(settings)
         app.close()
     with closing(sqlite3.connect(index_file(kept))) as connection:
-        assert connection.execute("SELECT name FROM root").fetchall() == [(str(kept.roots[0]),)]
+        assert connection.execute("SELECT path FROM root").fetchall() == [(str(kept.roots[0]),)]
         assert connection.execute("SELECT count(*) FROM document").fetchone() == (FILES,)
 
 

@@ -1,0 +1,118 @@
+"""The requested documents in the index, and reading of what the index has about them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from npl_index.cached import cached_property
+from npl_index.errors import UnreadableDocumentError
+from npl_index.index.database import DamagedIndexError, IndexDatabase
+from npl_index.index.driver import driver
+from npl_index.index.writing import AMONG
+from npl_index.ranking.arrays import NDArray
+
+
+class DocumentChangedError(UnreadableDocumentError):
+    """A document changed while an answer was being made from it."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"{path!r} changed while it was read", hint="try again")
+
+
+@dataclass(frozen=True)
+class DocumentScope:
+    """The requested documents: all or some documents of some roots.
+
+    :param version: numbers and versions of the roots.
+    :param documents: numbers of the documents, in order.
+    :param complete: in these versions, the roots have no other documents.
+    """
+
+    version: tuple[tuple[int, int], ...]
+    documents: NDArray[Any]
+    complete: bool
+
+    @cached_property
+    def roots(self) -> str:
+        """Numbers of the roots, as JSON."""
+        return json.dumps([root for root, _ in self.version])
+
+    @cached_property
+    def places(self) -> dict[int, int]:
+        """Positions of the documents, by number."""
+        return {number: place for place, number in enumerate(self.documents.tolist())}
+
+    @cached_property
+    def _order(self) -> NDArray[Any]:
+        order: NDArray[Any] = self.documents.argsort()
+        return order
+
+    def find(self, numbers: NDArray[Any]) -> NDArray[Any]:
+        """Return the positions of those documents that are in the scope."""
+        at = self.documents.searchsorted(numbers, sorter=self._order).clip(max=len(self._order) - 1)
+        there: NDArray[Any] = self._order[at][self.documents[self._order[at]] == numbers]
+        return there
+
+    @cached_property
+    def numbers(self) -> str:
+        """Numbers of the documents, as JSON."""
+        return json.dumps(self.documents.tolist())
+
+
+class ScopeReader:
+    """Reads the index for one scope.
+
+    :param path: path of a document, for messages.
+    :param changed: called when other contents replaced documents; the argument tells whether the index is
+        damaged.
+    """
+
+    def __init__(
+        self, database: IndexDatabase, scope: DocumentScope, path: str, changed: Callable[[bool], None]
+    ) -> None:
+        self.scope = scope
+        self._database, self._path, self._changed = database, path, changed
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Read one state of the index within the context.
+
+        :raises DocumentChangedError: the index is damaged, or has different content of a document.
+        """
+        try:
+            with self._database.reading():
+                yield
+        except (DamagedIndexError, driver().DatabaseError) as error:
+            self._changed(not isinstance(error, driver().OperationalError))
+            raise DocumentChangedError(self._path) from None
+
+    def rows(self, statement: str, *given: object) -> list[Any]:
+        """Return the rows of a statement."""
+        with self.reading():
+            return self._database.rows(statement, *given)
+
+    def is_current(self) -> bool:
+        """Return whether the roots still have the versions of the scope."""
+        select = f"SELECT id, version FROM root WHERE id {AMONG} ORDER BY id"
+        return tuple(self.rows(select, self.scope.roots)) == self.scope.version
+
+    def check(self) -> None:
+        """Check that the index still has the documents; another process may have replaced some.
+
+        :raises DocumentChangedError: it has not.
+        """
+        if not self.is_current():
+            select = f"SELECT count(*) FROM document WHERE id {AMONG}"
+            ((there,),) = self.rows(select, self.scope.numbers)
+            if there < len(self.scope.documents):
+                raise self.lost()
+
+    def lost(self, path: str | None = None) -> DocumentChangedError:
+        """Return the error for a document that the index no longer has."""
+        # In unchanged roots, only damage can lose one.
+        self._changed(self.is_current())
+        return DocumentChangedError(path or self._path)
