@@ -13,12 +13,12 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from queue import SimpleQueue
 from typing import IO, Any, Protocol
 
-from npl_index.index.entries import FileTask, IndexEntry, Indexer
+from npl_index.errors import NPLError
+from npl_index.index.entries import IndexEntry, Indexer
 from npl_index.library.documents import Document, Found
 
 logger = logging.getLogger(__name__)
@@ -29,8 +29,11 @@ WORKER = "from npl_index.index.building import work; work()"
 NICENESS = 5
 """Niceness of a worker: the server, which answers calls meanwhile, has priority."""
 
+MAX_WORKERS = 4
+"""Maximum workers: each takes 60 MB, and the writing of their results limits the speed of more."""
+
 MAX_AHEAD = 2
-"""Maximum batches per worker that wait or run."""
+"""Maximum batches per worker that run or wait for being written."""
 
 
 class Reader(Protocol):
@@ -44,56 +47,57 @@ class Reader(Protocol):
 
 
 def indexed(
-    batches: list[list[FileTask]], reader: Reader, indexer: Indexer, command: Sequence[str]
+    batches: list[list[IndexEntry]], reader: Reader, indexer: Indexer, command: Sequence[str]
 ) -> Iterator[list[IndexEntry]]:
-    """Index batches in one process per core; yield the entries of each batch when they are ready.
+    """Index batches, taken from the end, in several processes; yield each result when it is ready.
 
-    If a process fails, the remaining batches stay in ``batches``.
+    The batches of a process that fails stay in ``batches``.
 
     :param command: command that runs :data:`WORKER`.
     """
-    workers: list[subprocess.Popen[bytes]] = []
-    idle: SimpleQueue[subprocess.Popen[bytes]] = SimpleQueue()
-    running: dict[Future[list[IndexEntry]], list[FileTask]] = {}
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    count = min(MAX_WORKERS, cores, len(batches))
+    results: SimpleQueue[list[IndexEntry] | NPLError | None] = SimpleQueue()
+    room, closed = threading.Semaphore(MAX_AHEAD * count), threading.Event()
 
-    def entries_of(batch: list[FileTask], reader: Reader) -> list[IndexEntry]:
-        worker = idle.get()
-        assert worker.stdin is not None
-        assert worker.stdout is not None
+    def serve() -> None:
+        batch: list[IndexEntry] = []
+        failure: NPLError | None = None
+        pipe = subprocess.PIPE
         try:
-            _send(worker.stdin, (batch, reader, indexer))
-            entries: list[IndexEntry] = pickle.load(worker.stdout)
+            # In a separate session, a worker gets no interrupts from the terminal. It ends with its input.
+            with subprocess.Popen(command, stdin=pipe, stdout=pipe, start_new_session=True) as worker:
+                assert worker.stdin is not None
+                assert worker.stdout is not None
+                while room.acquire() and not closed.is_set():
+                    batch = batches.pop()
+                    _send(worker.stdin, (batch, reader.sent([one.found for one in batch]), indexer))
+                    results.put(pickle.load(worker.stdout))
+        except IndexError:
+            pass  # all are taken
+        except (OSError, EOFError, pickle.UnpicklingError) as error:
+            logger.debug("index: a worker process failed: %r", error)
+            batches.append(batch)
+        except NPLError as error:
+            failure = error
         finally:
-            idle.put(worker)  # after a failure, the next batch fails as well
-        return entries
+            results.put(failure)
 
-    count = os.cpu_count() or 1
-    threads = ThreadPoolExecutor(count, "npl-worker")
+    for _ in range(count):
+        threading.Thread(target=serve, name="npl-worker", daemon=True).start()
     try:
-        for _ in range(count):
-            # In a separate session, a worker gets no interrupts from the terminal.
-            pipe = subprocess.PIPE
-            workers.append(subprocess.Popen(command, stdin=pipe, stdout=pipe, start_new_session=True))
-            idle.put(workers[-1])
-        while batches or running:
-            while batches and len(running) < MAX_AHEAD * count:
-                batch = batches[-1]  # removed once a worker has it
-                work = threads.submit(entries_of, batch, reader.sent([one.found for one in batch]))
-                running[work] = batches.pop()
-            for work in wait(running, return_when=FIRST_COMPLETED).done:
-                entries = work.result()
-                del running[work]
-                yield entries
-    except (OSError, EOFError, pickle.UnpicklingError) as error:
-        logger.debug("index: stopping the worker processes: %r", error)
-        batches.extend(running.values())
+        while count:
+            result = results.get()
+            if isinstance(result, list):
+                yield result
+            elif result is not None:
+                raise result
+            else:
+                count -= 1
+            room.release()
     finally:
-        for worker in workers:
-            worker.kill()
-        threads.shutdown(cancel_futures=True)
-        for worker in workers:
-            with suppress(OSError), worker:  # a part of a batch is unsent
-                pass
+        closed.set()
+        room.release(MAX_WORKERS)
 
 
 def _send(stream: IO[bytes], value: object) -> None:

@@ -1,7 +1,7 @@
 """The file of the index: opened, rebuilt if it is unusable, read and written in transactions.
 
-The index is made from the user's files, so a damaged index costs only time. If no file can be written, the
-index stays in memory.
+The index is made from the user's files, so a damaged index costs only time. While its file cannot be written,
+an index in memory takes its place; it has no file that could be left behind.
 """
 
 from __future__ import annotations
@@ -9,12 +9,15 @@ from __future__ import annotations
 import logging
 import os
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
 from typing import Any
 
-from npl_index.index.driver import driver
+from npl_index.errors import NPLError
+from npl_index.index.driver import FTS5_REMEDY, driver
 from npl_index.index.schema import APPLICATION_ID, SCHEMA, VERSION
 from npl_index.library.files import Folder, make_folder
 
@@ -25,6 +28,14 @@ MAX_BUSY_SECONDS = 30
 MAX_CACHE_KIBIBYTES = 2 * 1024
 MAX_IDLE = 4
 """Maximum idle connections that stay open."""
+
+AVOIDED_SECONDS = 30
+"""Time during which a file that could not be written is not tried again; each time twice as long."""
+
+_SHARED_MEMORY = (3, 36)
+"""First version of SQLite whose connections can share a database in memory."""
+
+_numbers = count()
 
 # Files of earlier versions, and of the index folder of 0.2.0.
 _FORMER = (
@@ -38,7 +49,7 @@ _SETTINGS = (
     "PRAGMA journal_size_limit = 16777216",
 )
 
-_Mark = tuple[int, int] | None  # device and inode of an open file
+_Mark = tuple[int, int] | int | None  # device and inode of an open file; number of a database in memory
 
 
 class DamagedIndexError(Exception):
@@ -52,13 +63,19 @@ class IndexDatabase:
     """
 
     def __init__(self, folder: Path | None) -> None:
-        self.path = None if folder is None else folder / NAME
+        self._file = None if folder is None else folder / NAME
         self._lock = threading.RLock()
         self._idle: list[Any] = []
         self._mine = threading.local()
         self._mark: _Mark = None
-        self._memory: Any = None
+        self._memory = next(_numbers)
+        self._avoided, self._pause = 0.0, AVOIDED_SECONDS
         self._closed = False
+
+    @property
+    def path(self) -> Path | None:
+        """The present file; ``None`` for memory."""
+        return self._file if time.monotonic() >= self._avoided else None
 
     @contextmanager
     def reading(self) -> Iterator[Any]:
@@ -96,31 +113,31 @@ class IndexDatabase:
                 raise
 
     def discard(self) -> None:
-        """Remove the file if it is still the open one, so that a new one is made."""
+        """Remove the index if it is still the open one, so that a new one is made."""
         with self._lock:
             mark, path = self._mark, self.path
             self._drop()
-            if path is not None and mark is not None and _mark_of(path) == mark:
+            if path is None:
+                self._memory = next(_numbers)
+            elif mark is not None and _mark_of(path) == mark:
                 for suffix in ("", "-wal", "-shm"):
                     with suppress(OSError):
                         path.with_name(path.name + suffix).unlink()
 
     def leave_file(self, why: str) -> None:
-        """Keep the index in memory from now on, because the file cannot be written."""
+        """Use an index in memory for some time, because the file cannot be written."""
         with self._lock:
-            self._drop()
             if self.path is not None:
-                logger.warning("index: kept in memory only: %s", why)
-                self.path = None
+                if not self._avoided:
+                    logger.warning("index: kept in memory only: %s", why)
+                self._avoided = time.monotonic() + self._pause
+                self._pause *= 2
 
     def close(self) -> None:
         """Close the idle connections."""
         with self._lock:
             self._closed = True
             self._drop()
-            if self._memory is not None:
-                self._memory.close()
-                self._memory = None
 
     def _drop(self) -> None:
         while self._idle:
@@ -129,16 +146,14 @@ class IndexDatabase:
     @contextmanager
     def _connection(self) -> Iterator[Any]:
         connection, mark = self._take()
-        if connection is self._memory:
-            with self._lock:
-                yield connection
-            return
         broken = True
         try:
             yield connection
             broken = False
-        except driver().OperationalError:
+        except driver().OperationalError as error:
             broken = False
+            if _is_locked(error):
+                raise _busy() from None
             raise
         finally:
             with self._lock:
@@ -149,26 +164,37 @@ class IndexDatabase:
 
     def _take(self) -> tuple[Any, _Mark]:
         with self._lock:
-            if self.path is not None:
-                mark = _mark_of(self.path)
-                if mark != self._mark:
-                    self._drop()
-                if self._idle:
-                    return self._idle.pop(), mark
-                try:
-                    return self._open(self.path)
-                except (driver().Error, OSError) as error:
-                    self.leave_file(str(getattr(error, "strerror", None) or error))
-            if self._memory is None:
-                self._memory = _connect(":memory:")
-                _make_tables(self._memory)
-            return self._memory, None
+            path = self.path
+            mark = self._memory if path is None else _mark_of(path)
+            if self._idle and mark == self._mark:
+                return self._idle.pop(), mark
+            try:
+                connection, mark = self._open_memory() if path is None else self._open(path)
+            except (driver().Error, OSError) as error:
+                if _is_locked(error):
+                    raise _busy() from None
+                if path is None:
+                    raise
+                self.leave_file(str(getattr(error, "strerror", None) or error))
+                return self._take()
+            if mark != self._mark:
+                self._drop()
+                self._mark = mark
+            return connection, mark
+
+    def _open_memory(self) -> tuple[Any, _Mark]:
+        if driver().sqlite_version_info < _SHARED_MEMORY:
+            problem = f"SQLite {driver().sqlite_version} cannot share an index in memory"
+            raise NPLError(problem, hint=FTS5_REMEDY)
+        connection = _connect(f"file:/npl-index-{self._memory}?vfs=memdb", uri=True)
+        _make_tables(connection)
+        return connection, self._memory
 
     def _open(self, path: Path, *, again: bool = False) -> tuple[Any, _Mark]:
         make_folder(path.parent, 0o700)
         connection = None
         try:
-            connection = _connect(path)
+            connection = _connect(str(path))
             connection.execute("PRAGMA journal_mode = WAL")
             _make_tables(connection)
         except driver().Error as error:
@@ -183,8 +209,7 @@ class IndexDatabase:
         path.chmod(0o600)
         if self._mark is None:
             _remove_former(path.parent)
-        self._mark = _mark_of(path)
-        return connection, self._mark
+        return connection, _mark_of(path)
 
 
 def _remove_former(folder: Path) -> None:
@@ -199,9 +224,18 @@ def _remove_former(folder: Path) -> None:
         (folder / "index").rmdir()
 
 
-def _connect(path: Path | str) -> Any:
+def _is_locked(error: Exception) -> bool:
+    return "locked" in str(error)  # Python 3.10 has no error codes
+
+
+def _busy() -> NPLError:
+    return NPLError("another process writes the index", hint="ask again")
+
+
+def _connect(path: str, *, uri: bool = False) -> Any:
     connection = driver().connect(
-        str(path),
+        path,
+        uri=uri,
         isolation_level=None,
         timeout=MAX_BUSY_SECONDS,
         check_same_thread=False,

@@ -24,31 +24,21 @@ MAX_BATCH_BYTES = 1 << 20
 """
 
 
-class FileTask(NamedTuple):
-    """A file to compare and perhaps to index.
+class IndexEntry(NamedTuple):
+    """A file to compare and perhaps to index; afterwards, the file in its present state.
 
     :param found: the file.
     :param state: its observed state.
-    :param digest: digest of its indexed content, if there is one.
-    """
-
-    found: Found
-    state: Fingerprint
-    digest: str | None = None
-
-
-class IndexEntry(NamedTuple):
-    """A file in its present state.
-
+    :param digest: digest of its indexed content; ``None`` without any.
     :param settled: its fingerprint alone proves that it is unchanged.
-    :param content: ``None`` if the content is already indexed.
+    :param content: its new content.
     :param failure: reason why the file cannot be indexed.
     """
 
     found: Found
     state: Fingerprint
+    digest: str | None = None
     settled: bool = False
-    digest: str = ""
     content: IndexedContent | None = None
     failure: str | None = None
 
@@ -92,24 +82,23 @@ class Indexer:
         return index_document(document, deadline=time.monotonic() + self.seconds)
 
     def entry(
-        self, task: FileTask, read: Callable[[Found], Document], *, counted: bool = True
+        self, entry: IndexEntry, read: Callable[[Found], Document], *, counted: bool = True
     ) -> tuple[IndexEntry, ParsedDocument | None]:
         """Read a file, and index its content unless it is indexed; then return the document, too.
 
         :param counted: also estimate its tokens; otherwise this happens when an answer needs them.
         """
-        found, state, digest = task
         now = time.time_ns()
         try:
-            document = read(found)
+            document = read(entry.found)
             state = document.fingerprint
-            settled = is_settled(state.mtime_ns, now)
-            if document.digest == digest:
-                return IndexEntry(found, state, settled, digest), None
+            entry = entry._replace(state=state, settled=is_settled(state.mtime_ns, now))
+            if document.digest == entry.digest:
+                return entry, None
             deadline = time.monotonic() + self.seconds
             indexed = index_document(document, deadline=deadline)
         except (DocumentError, DocumentNotFoundError) as error:
-            return IndexEntry(found, state, failure=f"{found.path}: {error.message}"), None
+            return entry._replace(failure=f"{entry.found.path}: {error.message}"), None
         parsed, tokens = ParsedDocument(document, indexed.tree), NOTHING
         if counted:
             with suppress(DocumentTimeoutError):
@@ -117,18 +106,18 @@ class Indexer:
                 tokens = TokenCounts(parsed.tree, estimator(self.vocabulary), clock).stored()
         titles, terms = (parsed.tree.name, parsed.tree.sections[0].name), (indexed.terms, indexed.sections)
         content = IndexedContent(*titles, *terms, indexed.names, dump_sections(parsed), tokens.tobytes())
-        return IndexEntry(found, state, settled, document.digest, content), parsed
+        return entry._replace(digest=document.digest, content=content), parsed
 
 
-def batches(tasks: Iterable[FileTask]) -> Iterator[list[FileTask]]:
-    """Divide tasks into batches."""
-    batch: list[FileTask] = []
+def batches(entries: Iterable[IndexEntry]) -> Iterator[list[IndexEntry]]:
+    """Divide entries into batches."""
+    batch: list[IndexEntry] = []
     size = 0
-    for task in tasks:
-        if batch and (len(batch) == MAX_BATCH_FILES or size + task.state.size > MAX_BATCH_BYTES):
+    for entry in entries:
+        if batch and (len(batch) == MAX_BATCH_FILES or size + entry.state.size > MAX_BATCH_BYTES):
             yield batch
             batch, size = [], 0
-        batch.append(task)
-        size += task.state.size
+        batch.append(entry)
+        size += entry.state.size
     if batch:
         yield batch

@@ -12,7 +12,7 @@ from typing import Any
 from npl_index.errors import DocumentNotFoundError, DocumentTooLargeError
 from npl_index.index import writing
 from npl_index.index.database import IndexDatabase
-from npl_index.index.entries import FileTask, IndexEntry
+from npl_index.index.entries import IndexEntry
 from npl_index.index.scope import DocumentScope
 from npl_index.index.writing import AMONG, ROOT
 from npl_index.library.catalog import Root
@@ -104,7 +104,7 @@ class Update:
         self._seen = {} if known is None else dict(known.indexed.version)
         self._unsettled: set[int] = set()
         self._failures: dict[str, tuple[Fingerprint, str]] = {}
-        self._asked: dict[_Key, tuple[int, FileTask]] = {}
+        self._asked: dict[_Key, tuple[int, IndexEntry]] = {}
         self.numbers = np.array(_known_numbers(states, known), np.int64)
         self._look({} if known is None else known.failures)
 
@@ -125,7 +125,7 @@ class Update:
                 self._failures[state.path] = before
             else:
                 self.numbers[place] = 0 if row is None else row[5]
-                self._asked[_key(found)] = place, FileTask(found, state, None if row is None else row[4])
+                self._asked[_key(found)] = place, IndexEntry(found, state, None if row is None else row[4])
 
     def _rows(self, wanted: States) -> dict[_Key, tuple[Any, ...]]:
         """Return the rows of some files."""
@@ -146,9 +146,9 @@ class Update:
         return rows
 
     @property
-    def asked(self) -> list[FileTask]:
+    def asked(self) -> list[IndexEntry]:
         """The files to read."""
-        return [task for _, task in self._asked.copy().values()]
+        return [entry for _, entry in self._asked.copy().values()]
 
     @property
     def size(self) -> int:
@@ -194,7 +194,7 @@ class Update:
             number = writing.root_of(connection, root)
             (before,) = connection.execute(_VERSION, (number,)).fetchone()
             yield connection, number
-            if self._seen.get(number, 0) == before:
+            if self._seen.get(number, before) == before:
                 (self._seen[number],) = connection.execute(_VERSION, (number,)).fetchone()
 
     def _versions(self) -> tuple[tuple[int, int], ...]:

@@ -1,8 +1,8 @@
 """The tables of the index.
 
 ``file`` and ``name`` have small rows, for scans of many documents; ``document`` has large rows, for a few
-documents. A row of ``document`` never changes: each content has its own number. Numbers begin at random, so
-that they differ after a rebuild.
+documents. A row of ``document`` never changes: each content has its own number. Numbers, and the versions
+of roots, begin at random, so that they differ after a rebuild.
 
 ``word`` has one row per document, not per section: it gives the candidates of a question, whose sections are
 then ranked exactly. It has each term of a column once. The table is plain ``content=''``, because
@@ -18,8 +18,9 @@ APPLICATION_ID = 0x4E504C49  # "NPLI"
 
 SCHEMA = """
 CREATE TABLE root (
-    id INTEGER PRIMARY KEY, path TEXT NOT NULL, npl INTEGER NOT NULL, version INTEGER NOT NULL DEFAULT 0,
-    sections INTEGER NOT NULL DEFAULT 0, used_at INTEGER NOT NULL DEFAULT 0, UNIQUE (path, npl)
+    id INTEGER PRIMARY KEY, path TEXT NOT NULL, npl INTEGER NOT NULL,
+    version INTEGER NOT NULL DEFAULT (abs(random()) >> 23), sections INTEGER NOT NULL DEFAULT 0,
+    used_at INTEGER NOT NULL DEFAULT 0, UNIQUE (path, npl)
 );
 CREATE TABLE file (
     root INTEGER NOT NULL, path TEXT NOT NULL, mtime INTEGER NOT NULL, size INTEGER NOT NULL,

@@ -198,8 +198,6 @@ class DocumentSets:
             self._forget(live, False)
         except (DamagedIndexError, driver().DatabaseError) as error:
             unwritable = isinstance(error, driver().OperationalError)
-            if unwritable and "locked" in str(error):
-                raise NPLError("another process writes the index", hint="ask again") from None
             if last:
                 raise
             self._forget(live, not unwritable)
