@@ -46,7 +46,7 @@ from npl_index.ranking.cut import cut
 from npl_index.ranking.indexing import IndexedDocument, index_document
 from npl_index.ranking.scoring import Query, rank
 from npl_index.ranking.signals import SIGNALS, Signal
-from npl_index.selectors.names import Node
+from npl_index.selectors.names import Place
 
 HERE = Path(__file__).parent
 BUDGET = 3_000
@@ -122,7 +122,7 @@ class Scope:
             whole, first_lines = join(files)
             self.collection = whole.collection
             at_line = {section.heading_lines.start: section.index for section in whole.tree.sections}
-            self._places: dict[tuple[str, int], Node | None] = {
+            self._places: dict[tuple[str, int], Place | None] = {
                 (name, section.index): None if at is None else (0, at)
                 for name, indexed in files.items()
                 for section in indexed.tree.sections
@@ -140,7 +140,7 @@ class Scope:
             }
         self.plain = PlainSearch(self.collection)
 
-    def places(self, label: Label, *, exact: bool = False) -> set[Node]:
+    def places(self, label: Label, *, exact: bool = False) -> set[Place]:
         """Return the sections that a label stands for.
 
         :param exact: without those inside a section.

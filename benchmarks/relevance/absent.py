@@ -28,7 +28,7 @@ from npl_index.ranking.analysis import extract_keywords
 from npl_index.ranking.indexing import Collection
 from npl_index.ranking.scoring import Query, rank
 from npl_index.ranking.verdict import MODEL
-from npl_index.selectors.names import Node
+from npl_index.selectors.names import Place
 
 THRESHOLDS = (0.7, 0.8, 0.9, 1.0, 1.1, 1.2)
 _NEARLY = 1 - 1e-9
@@ -49,7 +49,7 @@ class Asked(NamedTuple):
     rank: int | None = None
 
 
-def ask(kind: str, collection: Collection, query: Query, wanted: frozenset[Node] = frozenset()) -> Asked:
+def ask(kind: str, collection: Collection, query: Query, wanted: frozenset[Place] = frozenset()) -> Asked:
     """Ask a collection."""
     ranking = rank(collection, query)
     spoken = [*ranking.coverage.support_ratio()[: MODEL.first].tolist(), 0.0]

@@ -8,7 +8,7 @@ import sqlite3
 from npl_index.markdown.sections import Span
 from npl_index.ranking.analysis import stop_words
 from npl_index.ranking.indexing import Collection
-from npl_index.selectors.names import Node
+from npl_index.selectors.names import Place
 
 HEADING_WEIGHT = 4.0
 LIMIT = 80
@@ -18,7 +18,7 @@ class PlainSearch:
     """Headings and texts of a collection's sections in a table of FTS5."""
 
     def __init__(self, collection: Collection) -> None:
-        self._places: list[Node] = []
+        self._places: list[Place] = []
         self._database = sqlite3.connect(":memory:")
         self._database.execute(
             "CREATE VIRTUAL TABLE t USING fts5(heading, body, tokenize='porter unicode61')"
@@ -37,7 +37,7 @@ class PlainSearch:
         numbered = ((number, *row) for number, row in enumerate(rows, 1))
         self._database.executemany("INSERT INTO t(rowid, heading, body) VALUES (?, ?, ?)", numbered)
 
-    def rank(self, question: str) -> list[Node]:
+    def rank(self, question: str) -> list[Place]:
         """Return the best sections for a question, best first."""
         words = re.findall(r"\w+", question.lower())
         wanted = [word for word in words if word not in stop_words()] or words

@@ -14,7 +14,7 @@ from npl_index.answer.document_set import DocumentSet, SectionPart
 from npl_index.answer.finding import matching_line
 from npl_index.answer.forms import Form
 from npl_index.answer.packing import Findings
-from npl_index.answer.suggestions import Companions, Place
+from npl_index.answer.suggestions import Companions
 from npl_index.answer.tailoring import TailorRequest, answer, find
 from npl_index.answer.units import Packed
 from npl_index.choices import Weights
@@ -22,6 +22,7 @@ from npl_index.ranking.analysis import Word, extract_keywords, terms
 from npl_index.ranking.scoring import DEFAULT_WEIGHTS, shares_of
 from npl_index.ranking.topics import topic_terms
 from npl_index.selectors.grammar import compile_selector
+from npl_index.selectors.names import Place
 from npl_index.selectors.selection import select_in
 
 TAKEN, CUT, NO_ROOM, BELOW, KNOWN = "taken", "cut", "no_room", "below", "known"

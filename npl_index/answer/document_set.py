@@ -9,7 +9,6 @@ from typing import NamedTuple, TypeVar
 
 from npl_index.answer.frames import Fences, framed
 from npl_index.answer.marks import tag_for
-from npl_index.answer.suggestions import Place
 from npl_index.cached import cached_property
 from npl_index.library.lazy import LazySequence
 from npl_index.library.references import document_name, path_ends
@@ -19,6 +18,7 @@ from npl_index.ranking.indexing import Collection, ParsedDocument
 from npl_index.selectors.grammar import spell
 from npl_index.selectors.labels import heading_label, label
 from npl_index.selectors.matching import Scope
+from npl_index.selectors.names import Place
 from npl_index.selectors.writing import narrowed, steps_of
 from npl_index.tokens.counting import TokenCounter
 from npl_index.tokens.sections import TokenCounts, measure, trimmed_text

@@ -20,13 +20,13 @@ from npl_index.answer.cutting import cut, rest_of
 from npl_index.answer.document_set import AnswerUnit, DocumentSet, SectionPart
 from npl_index.answer.finding import matching_line
 from npl_index.answer.ledger import MAX_TOKENS, Ledger
-from npl_index.answer.suggestions import Place
 from npl_index.answer.units import Further, Known, Packed, joined, left_out, pointer, selector, split
 from npl_index.answer.values import Pointer, Tailored
 from npl_index.markdown.sections import Span
 from npl_index.ranking.analysis import Keywords
 from npl_index.ranking.scoring import Ranking
 from npl_index.ranking.verdict import Verdict
+from npl_index.selectors.names import Place
 
 BEST = 3
 """Number of best hits that are in every answer, at least by name."""

@@ -10,13 +10,11 @@ from itertools import islice, permutations
 from cachetools import LRUCache
 
 from npl_index.ranking.indexing import Collection
+from npl_index.selectors.names import Place
 
 MAX_SUGGESTIONS = 5
 MAX_NEIGHBOURS = 2
 """Maximum suggestions, and maximum neighbours of the answer's sections if there is no other suggestion."""
-
-Place = tuple[int, int]
-"""Index of a document in the collection, and of a section in the document."""
 
 _Key = tuple[str, int, str]  # path of the file, section, selector: shows edits that move sections
 _MAX_KEYS = 4096

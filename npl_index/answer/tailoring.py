@@ -11,7 +11,7 @@ from npl_index.answer.document_set import AnswerUnit, DocumentSet
 from npl_index.answer.forms import Form, Json, Markdown, partial_note
 from npl_index.answer.ledger import Ledger
 from npl_index.answer.packing import BEST, MORE_POINTERS, POINTERS, Findings, Packing, remarks
-from npl_index.answer.suggestions import Companions, Place, suggest
+from npl_index.answer.suggestions import Companions, suggest
 from npl_index.answer.units import Further, Known, Packed, choose, content_of, row, selected_lines
 from npl_index.answer.values import RankedSection, Suggestion, Tailored, Written
 from npl_index.choices import Weights
@@ -24,6 +24,7 @@ from npl_index.ranking.scoring import DEFAULT_WEIGHTS, Hit, Query, Ranking, rank
 from npl_index.ranking.verdict import Verdict, judge
 from npl_index.selectors.grammar import Selector, compile_selector
 from npl_index.selectors.matching import Scope
+from npl_index.selectors.names import Place
 from npl_index.selectors.selection import Selected, select_in
 
 MAX_TOPICS = 64

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from npl_index.answer.document_set import AnswerUnit, DocumentSet, SectionPart
-from npl_index.answer.suggestions import Place
 from npl_index.answer.values import Pointer, Suggestion, TailoredSection
 from npl_index.markdown.sections import Span, section_digest
 from npl_index.ranking.scoring import Hit
+from npl_index.selectors.names import Place
 from npl_index.selectors.selection import Selected
 from npl_index.tokens.counting import starts_token
 

@@ -20,7 +20,7 @@ from npl_index.ranking.postings import Counts, Sections, counts_in, summed
 from npl_index.ranking.signals import top_positions
 from npl_index.ranking.vocabulary import LAST, Vocabulary
 from npl_index.selectors.labels import fold as folded
-from npl_index.selectors.names import LEVEL, Node, bits_of
+from npl_index.selectors.names import LEVEL, Place, bits_of
 
 MAX_CANDIDATES = 200
 """Maximum documents whose sections are ranked."""
@@ -197,7 +197,7 @@ class IndexNames:
         """Return the number of a document's sections."""
         return self._titles[tree][2]
 
-    def name(self, node: Node) -> tuple[int, str]:
+    def name(self, node: Place) -> tuple[int, str]:
         """Return the heading level of a section, and the folded form of its name."""
         rows = self._rows(
             f"SELECT kind & {LEVEL}, fold FROM name WHERE document = ? AND section = ?",
@@ -205,18 +205,18 @@ class IndexNames:
         )
         return rows[0] if rows else (0, "")
 
-    def called(self, fold: str) -> list[Node]:
+    def called(self, fold: str) -> list[Place]:
         """Return the sections whose name, visible or as written, has a folded form."""
         return self._nodes("fold = ?1 OR (written > '' AND written = ?1)", fold)
 
-    def beginning(self, fold: str) -> list[Node]:
+    def beginning(self, fold: str) -> list[Place]:
         """Return the sections whose name, visible or as written, has a folded form with this prefix."""
         return self._nodes(
             "(fold >= ?1 AND fold < ?2) OR (written > '' AND written >= ?1 AND written < ?2)",
             *(fold, fold + LAST),
         )
 
-    def holding(self, level: int | None, traits: Sequence[str]) -> list[Node]:
+    def holding(self, level: int | None, traits: Sequence[str]) -> list[Place]:
         """Return the sections of a level whose own text has some traits, in document order."""
         bits = bits_of(traits)
         if level is None:
@@ -246,7 +246,7 @@ class IndexNames:
         """Return the headings, each as its terms, with one of some words."""
         return dict.fromkeys(spelt for word in sorted(words) for spelt in self._spelt_by_word.get(word, ()))
 
-    def headed(self, spelt: str) -> list[tuple[Node, str]]:
+    def headed(self, spelt: str) -> list[tuple[Place, str]]:
         """Return the sections whose heading has these terms, with the folded forms of their names."""
         rows = self._rows(
             f"SELECT document, section, fold FROM name WHERE root {AMONG} AND spelt = ?",
@@ -260,7 +260,7 @@ class IndexNames:
         found = self._nodes(f"fold = ? AND label = ? AND kind & {LEVEL} = ?", folded(label), label, level)
         return len(found) == 1
 
-    def _nodes(self, condition: str, *given: object) -> list[Node]:
+    def _nodes(self, condition: str, *given: object) -> list[Place]:
         rows = self._rows(f"SELECT document, section FROM name WHERE {condition}", *given)
         places = self._scope.places
         return sorted((places[one], section) for one, section in rows if one in places)

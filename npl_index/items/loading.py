@@ -47,6 +47,7 @@ from npl_index.library.catalog import FLAGS, Kind
 from npl_index.library.documents import Document, Found, Library
 from npl_index.library.patterns import has_magic
 from npl_index.library.references import check_name, near_names
+from npl_index.markdown.fences import BETWEEN
 from npl_index.markdown.front_matter import front_matter, with_line_feeds
 
 _MAX_ITEMS = 256
@@ -56,7 +57,6 @@ _MAX_SKIP_PATTERNS = 64
 #: Components in every agent's definition, whatever the agent declares.
 ALWAYS_NEEDED = ("syntax", "agent", "fences", "directive", "formatting")
 
-_SEPARATOR = "\n\n* * *\n\n"
 _DECLARATION = re.compile(
     r"""(?: npl-load \s+ c \s+
           | npl_load \( \s* (?: resource_type \s* = \s* )? ["'] c (?: omponents? )? ["'] \s* , \s*
@@ -204,7 +204,7 @@ def _loaded(library: Library, groups: Iterable[Group], problems: list[str] | Non
         missing += (replace(one, kind=kind.name) for one in absent)
         skipped += left_out
     return Loaded(
-        content=_SEPARATOR.join(f"# {item.name}:\n{text}\n" for item, text in texts),
+        content=BETWEEN.join(f"# {item.name}:\n{text}\n" for item, text in texts),
         flags={flag: ",".join(sorted(names[flag])) for flag in FLAGS if names.get(flag)},
         items=tuple(item for item, _ in texts),
         missing=tuple(missing),

@@ -19,15 +19,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from npl_index.items.headers import HEADER
+from npl_index.markdown.fences import BETWEEN, NPL_HEADER, SEPARATOR, follow
 from npl_index.markdown.front_matter import name_and_version
-from npl_index.selectors.versions import version_key
-
-SEPARATOR = "* * *"
-_BETWEEN = f"\n\n{SEPARATOR}\n\n"
-_NO_VERSION = "0.0.0"
-
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
+from npl_index.selectors.versions import NO_VERSION, version_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,41 +116,31 @@ def versioned_sections(text: str) -> dict[str, VersionedSection]:
             name, version = name_and_version(header[1])
             if name:
                 end = start + len(body)
-                sections[name] = VersionedSection(name, version or _NO_VERSION, body, start, end)
+                sections[name] = VersionedSection(name, version or NO_VERSION, body, start, end)
     return sections
 
 
 def _marks(text: str) -> Iterator[tuple[int, re.Match[str] | None]]:
     """Yield the offset and match of every header, and the offset of every separator with ``None``."""
-    fence, at, after_separator = "", 0, False
+    fences: list[str] = []
+    at, after_separator = 0, False
     for line in text.splitlines(keepends=True):
-        header = HEADER.match(text, at) if line.startswith("npl-instructions:") else None
-        if header is not None and (not fence or after_separator):
-            fence = ""
+        header = NPL_HEADER.match(text, at) if line.startswith("npl-instructions:") else None
+        if header is not None and (not fences or after_separator):
+            fences.clear()
             yield at, header
-        elif line.rstrip() == SEPARATOR and (not fence or _header_follows(text, at + len(line))):
+        elif line.rstrip() == SEPARATOR and (not fences or _header_follows(text, at + len(line))):
             yield at, None
             after_separator = True
         elif line.strip():
             after_separator = False
-            fence = _fence_after(line, fence)
+            follow(fences, line)
         at += len(line)
 
 
 def _header_follows(text: str, at: int) -> bool:
     rest = re.compile(r"\s*").match(text, at)
-    return rest is not None and HEADER.match(text, rest.end()) is not None
-
-
-def _fence_after(line: str, fence: str) -> str:
-    """Return the fence that is open after a line, ``""`` without one."""
-    match = _FENCE.match(line)
-    if match is None:
-        return fence
-    marks, info = match[1], match[2].strip()
-    if not fence:
-        return "" if marks[0] == "`" and "`" in info else marks
-    return "" if marks.startswith(fence) and not info else fence
+    return rest is not None and NPL_HEADER.match(text, rest.end()) is not None
 
 
 def compare(
@@ -178,7 +162,7 @@ def _version_status(source: Source | None, installed: VersionedSection | None) -
         return "extra"
     if installed is None:
         return "missing"
-    lowest = version_key(_NO_VERSION) or ((), ())
+    lowest = version_key(NO_VERSION) or ((), ())
     latest = version_key(source.section.version) or lowest
     present = version_key(installed.version) or lowest
     return "current" if latest == present else "outdated" if latest > present else "newer"
@@ -215,7 +199,7 @@ def renew(text: str, sources: Mapping[str, Source], names: Iterable[str]) -> Upd
 def append(text: str, prompts: Sequence[str]) -> str:
     """Append prompts to a text, with a separator before each."""
     bodies = [without_separators(prompt) for prompt in prompts]
-    return text + _BETWEEN * bool(text.strip() and bodies) + _BETWEEN.join(bodies)
+    return text + BETWEEN * bool(text.strip() and bodies) + BETWEEN.join(bodies)
 
 
 def without_separators(text: str) -> str:

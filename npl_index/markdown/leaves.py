@@ -14,6 +14,7 @@ from bisect import bisect_right
 from markdown_it.rules_block import reference
 from markdown_it.rules_block.html_block import HTML_SEQUENCES
 
+from npl_index.markdown.fences import NPL_HEADER
 from npl_index.markdown.state import BlockState
 
 _MAX_LINE = 65_536
@@ -23,9 +24,6 @@ _MARKED_FENCE = re.compile(r"(?:(?:[-+*:~]|[0-9]{1,9}[.)])[ \t]+)+(?:`{3}|~{3})"
 _LOOSE_FENCE = re.compile(r"(?:[>:~]|[0-9]{1,9}[.)])[ \t]+(?:(`{3,})[^`\n]*|(~{3,})(?!~)[^\n]*)")
 _BREAK = re.compile(r"([-*_])[ \t]*\1")
 _LABEL = re.compile(r"\[(?:[^\[\]\\]|\\.){1,999}\]:", re.DOTALL)
-
-NPL_HEADER = re.compile(r"npl-instructions:[ \t]*\n((?:[ \t]+[^\s:#][^:\n]*:.*\n){1,64})---.*(?:\n|\Z)")
-"""An ``npl-instructions`` header; group 1 holds its indented ``key: value`` lines."""
 
 
 def fence(state: BlockState, start: int, end: int, silent: bool) -> bool:

@@ -10,6 +10,7 @@ from urllib.parse import unquote
 
 from markdown_it.common.utils import unescapeAll
 
+from npl_index.markdown.fences import follow
 from npl_index.markdown.headings import visible_text
 from npl_index.markdown.sections import Section
 
@@ -121,28 +122,19 @@ def _outside_code(source: str, nested: bool) -> Iterator[tuple[int, str]]:
     columns = [0]  # where the texts of the open items begin
     separate = True
     for number, line in enumerate(source.split("\n")):
-        text = line.lstrip(" \t>*+-")
-        if text[:3] not in ("```", "~~~"):
-            if fences:
-                continue
-            content = line.lstrip(" \t")
-            indent = len(line[: len(line) - len(content)].expandtabs(4))
-            item = _ITEM.match(content)
-            while content and len(columns) > 1 and columns[-1] > indent and (separate or item):
-                columns.pop()
-            if content and separate and indent >= columns[-1] + 4:
-                continue
-            separate = not content
-            if item:
-                columns.append(indent + (4 if content[0] == "[" else len(item[0])))
-            yield number, line
+        if follow(fences, line.lstrip(" \t>*+-"), nested=nested) or fences:
             continue
-        info = text.lstrip(text[0])
-        marks = text[: len(text) - len(info)]
-        if fences and not info.strip() and marks.startswith(fences[-1]):
-            fences.pop()
-        elif (not fences or nested) and not (text[0] == "`" and "`" in info):
-            fences.append(marks)
+        content = line.lstrip(" \t")
+        indent = len(line[: len(line) - len(content)].expandtabs(4))
+        item = _ITEM.match(content)
+        while content and len(columns) > 1 and columns[-1] > indent and (separate or item):
+            columns.pop()
+        if content and separate and indent >= columns[-1] + 4:
+            continue
+        separate = not content
+        if item:
+            columns.append(indent + (4 if content[0] == "[" else len(item[0])))
+        yield number, line
 
 
 def _targets(line: str, masked: str) -> Iterator[str]:

@@ -9,10 +9,8 @@ from dataclasses import dataclass
 
 from markdown_it.token import Token
 
+from npl_index.markdown.fences import NPL_HEADER, SEPARATOR
 from npl_index.markdown.front_matter import name_and_version
-from npl_index.markdown.leaves import NPL_HEADER
-
-SEPARATOR = "* * *"
 
 
 @dataclass(frozen=True, slots=True)

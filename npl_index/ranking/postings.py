@@ -16,14 +16,10 @@ from typing import Any, NamedTuple
 from npl_index.cached import cached_property
 from npl_index.markdown.sections import SectionTree
 from npl_index.ranking.arrays import NDArray, np
-from npl_index.selectors.names import LEVEL, held
+from npl_index.selectors.names import BEGINS_PAGE, LEVEL, kind_of
 
 FIELDS = 3
 _COLUMNS = FIELDS + 3
-BEGINS_PAGE = 128
-"""Bit of :attr:`Sections.levels` for the first section of a page. A page is a document, or in a document with
-several headings of level 1 the part below one of them."""
-
 _BLANK = re.compile(r"\s*\Z")
 
 
@@ -31,8 +27,8 @@ class Sections(NamedTuple):
     """The sections of one document as arrays.
 
     :param shape: one row per section, uint32: number of terms in heading, path and body; number of the
-        parent, or its own number without a parent; bytes of its own text, 0 for a bare heading; heading level
-        with the traits of its own text (:func:`npl_index.selectors.names.held`) and :data:`BEGINS_PAGE`.
+        parent, or its own number without a parent; bytes of its own text, 0 for a bare heading; its kind
+        (:mod:`npl_index.selectors.names`).
     :param rows: the terms of all fields in order, as rows of a vocabulary, uint32.
     """
 
@@ -121,7 +117,7 @@ def sections_of(tree: SectionTree, fields: Sequence[Sequence[array[int]]], row_o
         blank = _BLANK.match(tree.source, begin, end)
         sizes.append(0 if blank else section.own_bytes.stop - section.own_bytes.start)
         begins = section.index == 0 or (several and section.level == 1)
-        levels.append(section.level | held(section) | (BEGINS_PAGE if begins else 0))
+        levels.append(kind_of(section) | (BEGINS_PAGE if begins else 0))
     parents = [section.index if section.parent is None else section.parent for section in tree.sections]
     lengths = [list(map(len, one)) for one in fields]
     columns = [*zip(*lengths, strict=True), parents, sizes, levels]

@@ -87,7 +87,7 @@ from npl_index.ranking.positions import TermPositions
 from npl_index.ranking.signals import DEPTH, SIGNALS, Scored, Signal, Stage, top_positions
 from npl_index.ranking.topics import headed_by, topic_fit, topic_terms
 from npl_index.ranking.verdict import Coverage, cover
-from npl_index.selectors.names import Node
+from npl_index.selectors.names import Place
 
 logger = logging.getLogger(__name__)
 
@@ -146,7 +146,7 @@ class Hit(NamedTuple):
     score: Score
 
     @property
-    def place(self) -> Node:
+    def place(self) -> Place:
         """The document, and the section in its tree."""
         return self.document, self.section
 

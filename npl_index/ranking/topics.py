@@ -11,7 +11,7 @@ from math import fsum, log
 from npl_index.ranking.analysis import identifier_parts, terms, without_compounds
 from npl_index.ranking.indexing import Collection
 from npl_index.selectors.labels import fold
-from npl_index.selectors.names import Node
+from npl_index.selectors.names import Place
 
 TOPIC_IN_PART = 0.6
 TOPIC_SIMILAR = 0.5
@@ -34,7 +34,7 @@ def topic_terms(topics: Sequence[str]) -> list[list[str]]:
     return [words for words in found if words]
 
 
-def headed_by(collection: Collection, asked: Sequence[str], written: Sequence[str]) -> list[Node]:
+def headed_by(collection: Collection, asked: Sequence[str], written: Sequence[str]) -> list[Place]:
     """Return the sections whose heading is the query.
 
     The heading has the words as spelt ("Test" is not "Testing"), and all identifiers (``--force`` is not
@@ -57,7 +57,7 @@ def headed_by(collection: Collection, asked: Sequence[str], written: Sequence[st
 
 def topic_fit(
     collection: Collection, topics: Sequence[list[str]], written: Sequence[str]
-) -> dict[Node, tuple[float, float]]:
+) -> dict[Place, tuple[float, float]]:
     """Return the fit of the best topic for the headings of sections, and the gain by it, both up to 1.
 
     A heading that is the topic has a fit of 1, and a different form of it ``OTHER_FORM``. A heading with all
@@ -69,10 +69,10 @@ def topic_fit(
     :param topics: terms of each topic.
     :param written: the topics.
     """
-    best: dict[Node, tuple[float, float]] = {}
+    best: dict[Place, tuple[float, float]] = {}
     spelt, parts = set(fold(" ".join(written)).split()), identifier_parts(written).keys()
     for words in topics:
-        fits: dict[Node, float] = {}
+        fits: dict[Place, float] = {}
         for heading, fit in _headings_like(collection, without_compounds(words), parts):
             for node, name in collection.names.headed(heading):
                 if fit == 1 and not spelt.issuperset(name.split()):

@@ -11,8 +11,7 @@ from collections.abc import Iterable
 
 from npl_index.markdown.sections import SectionTree
 from npl_index.selectors.labels import heading_label
-
-_NO_VERSION = "0.0.0"
+from npl_index.selectors.versions import NO_VERSION
 
 
 class Hierarchy:
@@ -71,7 +70,7 @@ class Hierarchy:
         while sections[top].level and (parent := sections[top].parent) is not None:
             top = parent
         has_none = sections[top].version is None and top == 0 and self.parts
-        return None if has_none else sections[top].version or _NO_VERSION
+        return None if has_none else sections[top].version or NO_VERSION
 
     def _find_title(self, top: int) -> int | None:
         sections = self.tree.sections

@@ -14,7 +14,7 @@ from npl_index.markdown.state import NO_DEADLINE, Deadline
 from npl_index.selectors.grammar import Step
 from npl_index.selectors.hierarchy import Hierarchy
 from npl_index.selectors.labels import fold, fold_document, heading_label, label
-from npl_index.selectors.names import KnownNames, Names, Node
+from npl_index.selectors.names import KnownNames, Names, Place
 from npl_index.selectors.predicates import Conditions
 
 
@@ -48,8 +48,8 @@ class Scope:
             for title, more, own in zip(titles, names, self.addresses, strict=True)
         ]
         self._hierarchies: dict[int, Hierarchy] = {}
-        self._folds: dict[Node, str] = {}
-        self._known_near: dict[str, frozenset[Node]] = {}
+        self._folds: dict[Place, str] = {}
+        self._known_near: dict[str, frozenset[Place]] = {}
 
     def hierarchy(self, tree: int) -> Hierarchy:
         """Return the hierarchy of one tree."""
@@ -68,15 +68,15 @@ class Scope:
         """Number of documents with each name."""
         return Counter(chain.from_iterable(self.names))
 
-    def section(self, node: Node) -> Section:
+    def section(self, node: Place) -> Section:
         """Return the section of a node."""
         return self.trees[node[0]].sections[node[1]]
 
-    def everything(self, trees: Iterable[int]) -> list[Node]:
+    def everything(self, trees: Iterable[int]) -> list[Place]:
         """Return all sections of some trees, the documents included."""
         return [(tree, index) for tree in trees for index in range(self._register.size(tree))]
 
-    def follow(self, step: Step, context: Sequence[Node]) -> list[Node]:
+    def follow(self, step: Step, context: Sequence[Place]) -> list[Place]:
         """Return the sections that a step selects, in document order.
 
         :param context: the previous step's sections, in document order.
@@ -89,7 +89,9 @@ class Scope:
             named, conditions = unnamed, replace(conditions, traits=())
         return [node for node in named if self.fulfils(node, conditions)]
 
-    def _unnamed(self, step: Step, context: Sequence[Node], traits: Sequence[str] = ()) -> list[Node] | None:
+    def _unnamed(
+        self, step: Step, context: Sequence[Place], traits: Sequence[str] = ()
+    ) -> list[Place] | None:
         """Return the sections of whole documents that a step without a name selects.
 
         :param traits: required traits of the sections' own text.
@@ -103,7 +105,7 @@ class Scope:
         holding = self._register.holding(0 if is_start else step.level, traits)
         return [node for node in holding if node[0] in trees and (is_start or node[1])]
 
-    def pool(self, step: Step, context: Sequence[Node]) -> list[Node]:
+    def pool(self, step: Step, context: Sequence[Place]) -> list[Place]:
         """Return the sections among which a step chooses and which may have its name, in document order."""
         self.clock.check()
         unnamed = self._unnamed(step, context)
@@ -115,7 +117,7 @@ class Scope:
         if near is not None:
             there = {tree for tree, _ in near}
             context = [node for node in context if node[0] in there]
-        found: list[Node] = []
+        found: list[Place] = []
         for tree, nodes in groupby(context, itemgetter(0)):
             heads = [index for _, index in nodes]
             inside = (
@@ -124,7 +126,7 @@ class Scope:
             found += [(tree, index) for index in inside if near is None or (tree, index) in near]
         return [node for node in found if step.level is None or self._register.name(node)[0] == step.level]
 
-    def _near(self, name: str | None) -> frozenset[Node] | None:
+    def _near(self, name: str | None) -> frozenset[Place] | None:
         """Return the sections whose names may match or begin with a name; ``None`` without a name."""
         if name is None:
             return None
@@ -132,7 +134,7 @@ class Scope:
             self._known_near[name] = frozenset(self._register.beginning(fold(heading_label(name))))
         return self._known_near[name]
 
-    def _starts(self, name: str | None, trees: Sequence[int]) -> list[Node]:
+    def _starts(self, name: str | None, trees: Sequence[int]) -> list[Place]:
         """Return the documents with a name, or else all sections; for ``*`` the documents and their parts."""
         if name is None:
             return [(tree, index) for tree in trees for index in (0, *self.hierarchy(tree).parts)]
@@ -140,7 +142,7 @@ class Scope:
         called = addressed or [(tree, 0) for tree in trees if name in self.names[tree]]
         return called or self.like(trees, name)
 
-    def like(self, trees: Iterable[int], name: str) -> list[Node]:
+    def like(self, trees: Iterable[int], name: str) -> list[Place]:
         """Return the sections of some trees, the documents included, whose names may resemble a name."""
         searched = set(trees)
         inside = {node for node in self._near(name) or () if node[0] in searched}
@@ -161,7 +163,7 @@ class Scope:
                 yield from range(head + 1, inside.stop)
                 stop = inside.stop
 
-    def named(self, pool: Sequence[Node], name: str | None) -> list[Node]:
+    def named(self, pool: Sequence[Place], name: str | None) -> list[Place]:
         """Return the sections with a name, by the strictest comparison with a match.
 
         A prefix counts as a name if it is the beginning of exactly one name.
@@ -174,7 +176,7 @@ class Scope:
         found = self.beginning(pool, name)
         return found if len({self.folded(node) for node in found}) == 1 else []
 
-    def called(self, pool: Sequence[Node], name: str) -> list[Node]:
+    def called(self, pool: Sequence[Place], name: str) -> list[Place]:
         """Return the sections with a name: as visible, or else as written, or else compared loosely."""
         called = set(self._register.called(fold(heading_label(name))))
         pool = [node for node in pool if node[1] == 0 or node in called]
@@ -185,49 +187,49 @@ class Scope:
                 return self._best(found)
         return []
 
-    def beginning(self, pool: Sequence[Node], name: str) -> list[Node]:
+    def beginning(self, pool: Sequence[Place], name: str) -> list[Place]:
         """Return the sections whose names begin with a name."""
         start = fold(heading_label(name))
         return self._best([node for node in pool if start and self.folded(node).startswith(start)])
 
-    def _comparisons(self, name: str) -> tuple[Callable[[Node], bool], ...]:
+    def _comparisons(self, name: str) -> tuple[Callable[[Place], bool], ...]:
         """Return ways to compare, the strictest first."""
         wanted = heading_label(name)
         folded, document = fold(wanted), fold_document(name)
 
-        def as_seen(node: Node) -> bool:
+        def as_seen(node: Place) -> bool:
             if node[1] == 0:
                 return name in self.names[node[0]]
             return heading_label(self.section(node).name) == wanted
 
-        def as_written(node: Node) -> bool:
+        def as_written(node: Place) -> bool:
             if node[1] == 0:
                 return False
             section = self.section(node)
             # Most headings are read as they are written, and have been compared then.
             return section.heading != section.name and heading_label(section.heading) == wanted
 
-        def loosely(node: Node) -> bool:
+        def loosely(node: Place) -> bool:
             if node[1] == 0:
                 return document in self.folded_names[node[0]]
             return self.folded(node) == folded
 
         return as_seen, as_written, loosely
 
-    def _best(self, nodes: Sequence[Node]) -> list[Node]:
+    def _best(self, nodes: Sequence[Place]) -> list[Place]:
         """Keep the documents, else the versioned sections, else the headings."""
         ranks = [0 if node[1] == 0 else 1 if self._register.name(node)[0] == 0 else 2 for node in nodes]
         first = min(ranks, default=0)
         return [node for node, rank in zip(nodes, ranks, strict=True) if rank == first]
 
-    def folded(self, node: Node) -> str:
+    def folded(self, node: Place) -> str:
         """Return the folded form of a section's name."""
         tree, index = node
         if node not in self._folds:
             self._folds[node] = self._register.name(node)[1] if index else fold_document(self.names[tree][0])
         return self._folds[node]
 
-    def fulfils(self, node: Node, conditions: Conditions) -> bool:
+    def fulfils(self, node: Place, conditions: Conditions) -> bool:
         """Return whether a section fulfils a step's predicates."""
         tree, index = node
         if conditions.unknown:
@@ -239,7 +241,7 @@ class Scope:
             return False
         return all(test.holds(self.hierarchy(tree).version(index)) for test in conditions.versions)
 
-    def versions(self, nodes: Iterable[Node]) -> list[str]:
+    def versions(self, nodes: Iterable[Place]) -> list[str]:
         """Return the versions that apply to some sections, each once."""
         found = (self.hierarchy(tree).version(index) for tree, index in nodes)
         return list(dict.fromkeys(filter(None, found)))

@@ -9,14 +9,18 @@ from typing import NamedTuple, Protocol
 
 from npl_index.cached import cached_property
 from npl_index.markdown.sections import Section, SectionTree
-from npl_index.markdown.traits import Traits
+from npl_index.markdown.traits import FLAGS
 from npl_index.selectors.labels import fold, heading_label
 
-Node = tuple[int, int]
-"""Position of a tree among the searched trees, and index of a section in it."""
+Place = tuple[int, int]
+"""A section: position of its document among the searched ones, and its index in the document."""
 
 LEVEL = 7
-"""Bits of a section's kind for its level; each bit above is a trait of its own text."""
+"""Bits of a section's kind for its heading level. The next bits are the traits of its own text."""
+
+BEGINS_PAGE = (LEVEL + 1) << len(FLAGS)
+"""Bit of a section's kind for the first section of a page. A page is a document, or in a document with
+several headings of level 1 the part below one of them."""
 
 
 class Name(NamedTuple):
@@ -41,14 +45,14 @@ class Name(NamedTuple):
         return self.kind & LEVEL
 
 
-def held(section: Section) -> int:
-    """Return the bits for the traits of a section's own text."""
-    return bits_of(name for name in Traits._fields[:-1] if getattr(section.own_traits, name))
+def kind_of(section: Section) -> int:
+    """Return the bits for the level and the traits of a section's own text."""
+    return section.level | bits_of(name for name in FLAGS if getattr(section.own_traits, name))
 
 
 def bits_of(traits: Iterable[str]) -> int:
     """Return the bits for some traits."""
-    return sum((LEVEL + 1) << Traits._fields.index(name) for name in set(traits))
+    return sum((LEVEL + 1) << FLAGS.index(name) for name in set(traits))
 
 
 def names_of(tree: SectionTree, spelt: Iterable[str] = repeat("")) -> list[Name]:
@@ -61,7 +65,7 @@ def names_of(tree: SectionTree, spelt: Iterable[str] = repeat("")) -> list[Name]
         label = heading_label(section.name)
         same = section.heading == section.name or not section.index
         written = "" if same else fold(heading_label(section.heading))
-        found.append(Name(section.level | held(section), label, fold(label), written, terms))
+        found.append(Name(kind_of(section), label, fold(label), written, terms))
     return found
 
 
@@ -74,22 +78,22 @@ class Names(Protocol):
     def size(self, tree: int) -> int:
         """Return the number of a document's sections."""
 
-    def name(self, node: Node) -> tuple[int, str]:
+    def name(self, node: Place) -> tuple[int, str]:
         """Return the heading level of a section, and the folded form of its name."""
 
-    def called(self, fold: str) -> Iterable[Node]:
+    def called(self, fold: str) -> Iterable[Place]:
         """Return the sections whose name, visible or as written, has a folded form."""
 
-    def beginning(self, fold: str) -> Iterable[Node]:
+    def beginning(self, fold: str) -> Iterable[Place]:
         """Return the sections whose name, visible or as written, has a folded form with this prefix."""
 
-    def holding(self, level: int | None, traits: Sequence[str]) -> Iterable[Node]:
+    def holding(self, level: int | None, traits: Sequence[str]) -> Iterable[Place]:
         """Return the sections of a level whose own text has some traits, in document order."""
 
     def spelt(self) -> Iterable[str]:
         """Return the different headings, each as its terms."""
 
-    def headed(self, spelt: str) -> Sequence[tuple[Node, str]]:
+    def headed(self, spelt: str) -> Sequence[tuple[Place, str]]:
         """Return the sections whose heading has these terms, with the folded forms of their names."""
 
     def spelt_with(self, words: Collection[str]) -> Iterable[str]:
@@ -122,22 +126,22 @@ class KnownNames:
         """Return the number of a document's sections."""
         return len(self._names[tree])
 
-    def name(self, node: Node) -> tuple[int, str]:
+    def name(self, node: Place) -> tuple[int, str]:
         """Return the heading level of a section, and the folded form of its name."""
         found = self._names[node[0]][node[1]]
         return found.level, found.fold
 
-    def called(self, fold: str) -> Iterator[Node]:
+    def called(self, fold: str) -> Iterator[Place]:
         """Return the sections whose name, visible or as written, has a folded form."""
         return self._matching(lambda name: name.fold == fold or bool(fold and name.written == fold))
 
-    def beginning(self, fold: str) -> Iterator[Node]:
+    def beginning(self, fold: str) -> Iterator[Place]:
         """Return the sections whose name, visible or as written, has a folded form with this prefix."""
         return self._matching(
             lambda name: name.fold.startswith(fold) or bool(name.written and name.written.startswith(fold))
         )
 
-    def holding(self, level: int | None, traits: Sequence[str]) -> Iterator[Node]:
+    def holding(self, level: int | None, traits: Sequence[str]) -> Iterator[Place]:
         """Return the sections of a level whose own text has some traits, in document order."""
         bits = bits_of(traits)
         return self._matching(lambda name: name.kind & bits == bits and level in (None, name.level))
@@ -146,7 +150,7 @@ class KnownNames:
         """Return the different headings, each as its terms."""
         return self._spelt.keys()
 
-    def headed(self, spelt: str) -> Sequence[tuple[Node, str]]:
+    def headed(self, spelt: str) -> Sequence[tuple[Place, str]]:
         """Return the sections whose heading has these terms, with the folded forms of their names."""
         return [(node, self.name(node)[1]) for node in self._spelt.get(spelt, ())]
 
@@ -158,13 +162,13 @@ class KnownNames:
         """Return whether exactly one section has a level and a label."""
         return sum(1 for _ in self._matching(lambda name: (name.level, name.label) == (level, label))) == 1
 
-    def _matching(self, condition: Callable[[Name], bool]) -> Iterator[Node]:
+    def _matching(self, condition: Callable[[Name], bool]) -> Iterator[Place]:
         for document, names in enumerate(self._names):
             yield from ((document, section) for section, name in enumerate(names) if condition(name))
 
     @cached_property
-    def _spelt(self) -> dict[str, list[Node]]:
-        found: dict[str, list[Node]] = defaultdict(list)
+    def _spelt(self) -> dict[str, list[Place]]:
+        found: dict[str, list[Place]] = defaultdict(list)
         for document, section in self._matching(lambda name: bool(name.spelt)):
             found[self._names[document][section].spelt].append((document, section))
         return found

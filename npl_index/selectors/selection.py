@@ -11,7 +11,7 @@ from npl_index.markdown.sections import SectionTree, Span
 from npl_index.selectors.grammar import Selector, Step
 from npl_index.selectors.labels import fold, heading_label
 from npl_index.selectors.matching import Scope
-from npl_index.selectors.names import Node
+from npl_index.selectors.names import Place
 from npl_index.selectors.predicates import KNOWN_PREDICATES
 from npl_index.selectors.writing import selector_for
 
@@ -80,7 +80,7 @@ def select_in(scope: Scope, selector: Selector) -> tuple[Selected, ...]:
     return tuple(clipped)
 
 
-def heads_in(scope: Scope, selector: Selector) -> tuple[Node, ...]:
+def heads_in(scope: Scope, selector: Selector) -> tuple[Place, ...]:
     """Return the sections that a selector's path matches, in document order.
 
     Unlike in :func:`select_in`, nested matches are not joined.
@@ -90,7 +90,7 @@ def heads_in(scope: Scope, selector: Selector) -> tuple[Node, ...]:
     return tuple(_find(scope, selector, selector.steps, range(len(scope.trees))))
 
 
-def _ranges(scope: Scope, selector: Selector, starts: Iterable[Node]) -> tuple[Selected, ...]:
+def _ranges(scope: Scope, selector: Selector, starts: Iterable[Place]) -> tuple[Selected, ...]:
     """Return one range per tree: from the first start to the end of the first possible end section."""
     first: dict[int, int] = {}
     for tree, index in starts:
@@ -109,7 +109,7 @@ def _ranges(scope: Scope, selector: Selector, starts: Iterable[Node]) -> tuple[S
     )
 
 
-def _find(scope: Scope, selector: Selector, steps: Sequence[Step], trees: Iterable[int]) -> list[Node]:
+def _find(scope: Scope, selector: Selector, steps: Sequence[Step], trees: Iterable[int]) -> list[Place]:
     """Walk a path from some documents."""
     context = [(tree, 0) for tree in trees]
     for number, step in enumerate(steps):
@@ -120,10 +120,10 @@ def _find(scope: Scope, selector: Selector, steps: Sequence[Step], trees: Iterab
     return context
 
 
-def _merged_matches(scope: Scope, heads: Iterable[Node], depth: int | None) -> tuple[Selected, ...]:
+def _merged_matches(scope: Scope, heads: Iterable[Place], depth: int | None) -> tuple[Selected, ...]:
     """Return the matches with their selected sections; a match inside another's selection joins it."""
-    shares: list[tuple[Node, set[int]]] = []
-    owned: dict[Node, set[int]] = {}
+    shares: list[tuple[Place, set[int]]] = []
+    owned: dict[Place, set[int]] = {}
     for node in heads:
         share = owned.get(node)
         if share is None:
@@ -151,7 +151,7 @@ class _StepFailure:
     selector: Selector
     path: Sequence[Step]
     rest: Sequence[Step]
-    context: Sequence[Node]
+    context: Sequence[Place]
 
     def error(self) -> SectionNotFoundError:
         """Return the error to raise; ``near`` holds selectors that match."""
@@ -192,7 +192,7 @@ class _StepFailure:
             above = _shown(self.scope.names[self.context[0][0]][0])
         return f"no section matches {_shown(self.source)} {where} {above}"
 
-    def _unfulfilled(self, named: Sequence[Node]) -> SectionNotFoundError:
+    def _unfulfilled(self, named: Sequence[Place]) -> SectionNotFoundError:
         """Return the error for predicates that hold for none of the sections with the name."""
         predicates = _shortened(self.selector.text[self.step.bracket : self.step.stop])
         if not self.source:
@@ -205,7 +205,7 @@ class _StepFailure:
         near = () if self.step.name is None else self._selectors(named)
         return SectionNotFoundError(problem, near=near, hint=self._unmet(named))
 
-    def _unmet(self, named: Sequence[Node]) -> str | None:
+    def _unmet(self, named: Sequence[Place]) -> str | None:
         """Return a hint: the known predicates if one is unknown, or the existing versions."""
         conditions = self.step.conditions
         if conditions.unknown:
@@ -213,7 +213,7 @@ class _StepFailure:
         versions = self.scope.versions(named) if conditions.versions else []
         return f"versions found: {', '.join(map(_shortened, versions[:_MAX_NEAR]))}" if versions else None
 
-    def _alike(self) -> list[Node]:
+    def _alike(self) -> list[Place]:
         """Return sections of the searched documents with the name elsewhere, or with a similar name."""
         scope, step = self.scope, self.step
         if step.name is None:
@@ -227,11 +227,11 @@ class _StepFailure:
             or self._similar(scope.everything(trees)[:_MAX_COMPARED], step.name)
         )
 
-    def _similar(self, nodes: Sequence[Node], name: str) -> list[Node]:
+    def _similar(self, nodes: Sequence[Place], name: str) -> list[Place]:
         # Only failures need it, and it is slow to import.
         from rapidfuzz import fuzz, process
 
-        first: dict[str, Node] = {}
+        first: dict[str, Place] = {}
         for node in nodes:
             first.setdefault(self.scope.folded(node), node)
         found = process.extract(
@@ -243,7 +243,7 @@ class _StepFailure:
         )
         return [first[text] for text, _, _ in found]
 
-    def _completed(self, node: Node) -> Node:
+    def _completed(self, node: Place) -> Place:
         """Follow the remaining steps from a similar section; return the section reached, or the given one."""
         context = [node]
         for step in self.rest:
@@ -252,11 +252,11 @@ class _StepFailure:
                 return node
         return context[0]
 
-    def _selectors(self, nodes: Sequence[Node]) -> tuple[str, ...]:
+    def _selectors(self, nodes: Sequence[Place]) -> tuple[str, ...]:
         """Return selectors that find these sections among all searched documents."""
         return tuple(dict.fromkeys(self._address(node) for node in nodes[:_MAX_NEAR]))
 
-    def _address(self, node: Node) -> str:
+    def _address(self, node: Place) -> str:
         tree, index = node
         self.scope.clock.check()
         names = self.scope.names[tree]

@@ -20,6 +20,9 @@ OPERATORS: dict[str, Callable[[VersionKey, VersionKey], bool]] = {
     "<=": operator.le,
 }
 
+NO_VERSION = "0.0.0"
+"""The version of a versioned section without one."""
+
 _VERSION = re.compile(r"v?([0-9.]+)(?:-([0-9a-z.-]+))?(?:\+[0-9a-z.-]+)?", re.IGNORECASE)
 _RELEASE = ((2, 0, ""),)
 _MAX_LENGTH = 100

@@ -9,13 +9,12 @@ from contextlib import closing
 from functools import wraps
 from typing import Any
 
+from npl_index.markdown.fences import BETWEEN
 from npl_index.markdown.traits import FLAG_SPELLINGS, FLAGS
 from npl_mcp.cli.commands.targets import BUDGET, DEPTH, FILTER, OUTPUT, SELECT, WHERE, read_targets
 from npl_mcp.cli.terminal.arguments import Commands, Run, count, option, repeated
 from npl_mcp.cli.terminal.display import Display
 from npl_mcp.cli.transports.connecting import ServerConnection, connect
-
-BETWEEN = "\n\n* * *\n\n"
 
 _TRAIT = re.compile(rf"\[\s*({'|'.join(FLAG_SPELLINGS).replace('_', '[-_]')})\s*\]", re.IGNORECASE)
 _ATTRIBUTES = {"table": "has_tables", "code": "has_code", "example": "has_examples"}

@@ -528,7 +528,7 @@ def test_a_topic_that_is_one_heading_wins() -> None:
 
 
 @pytest.mark.parametrize(
-    ("topic", "part"), [("allow_nets", ".NET"), ("node.js", "Node"), ("max_workers", "Worker")]
+    ("topic", "part"), [("allow_nets", ".NET"), ("node.js", "Place"), ("max_workers", "Worker")]
 )
 def test_a_part_of_an_identifier_is_no_topic(topic: str, part: str) -> None:
     """A heading that is a part of the identifier does not fit it; one that holds the identifier does."""

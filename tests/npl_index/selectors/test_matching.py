@@ -7,7 +7,7 @@ import pytest
 from npl_index.markdown.sections import parse_sections
 from npl_index.selectors.grammar import compile_selector
 from npl_index.selectors.matching import Scope
-from npl_index.selectors.names import Node
+from npl_index.selectors.names import Place
 
 TREES = (
     parse_sections(b"# Alpha\n## Setup\n### Linux\n## *Usage*\n", "alpha"),
@@ -31,7 +31,7 @@ EVERYTHING = [(0, 0), (0, 1), (0, 2), (0, 3), (0, 4), (1, 0), (1, 1), (1, 2), (1
         ("Setup", [(0, 0), (1, 0)], [(0, 0), (0, 2), (1, 0), (1, 1), (1, 3)]),
     ],
 )
-def test_pool(step: str, context: list[Node], pool: list[Node]) -> None:
+def test_pool(step: str, context: list[Place], pool: list[Place]) -> None:
     """A step chooses among children, descendants or all that may have its name, once and in order."""
     assert Scope(TREES, [(), ()]).pool(compile_selector(step).steps[0], context) == pool
 
@@ -58,7 +58,7 @@ def test_pool(step: str, context: list[Node], pool: list[Node]) -> None:
         (None, EVERYTHING),
     ],
 )
-def test_named(name: str | None, named: list[Node]) -> None:
+def test_named(name: str | None, named: list[Place]) -> None:
     """The strictest comparison that finds any decides, and documents come before headings."""
     scope = Scope(TREES, [("al/alpha.md",), ()])
     assert scope.named(EVERYTHING, name) == named

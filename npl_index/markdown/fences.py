@@ -1,0 +1,33 @@
+"""Fences and the marks of NPL in texts that are not parsed."""
+
+from __future__ import annotations
+
+import re
+
+NPL_HEADER = re.compile(r"npl-instructions:[ \t]*\n((?:[ \t]+[^\s:#][^:\n]*:.*\n){1,64})---.*(?:\n|\Z)")
+"""An ``npl-instructions`` header; group 1 holds its indented ``key: value`` lines."""
+
+SEPARATOR = "* * *"
+"""The line after a versioned section."""
+
+BETWEEN = f"\n\n{SEPARATOR}\n\n"
+"""The text between two prompts."""
+
+_MARKER = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
+
+
+def follow(fences: list[str], line: str, *, nested: bool = False) -> bool:
+    """Open or close a fence at a line; return whether the line begins with the marks of a fence.
+
+    :param fences: marks of the open fences, outermost first; changed.
+    :param nested: fences of equal length nest, as in NPL.
+    """
+    found = _MARKER.match(line)
+    if found is None:
+        return False
+    marks, info = found[1], found[2].strip()
+    if fences and not info and marks.startswith(fences[-1]):
+        fences.pop()
+    elif (nested or not fences) and not (marks[0] == "`" and "`" in info):
+        fences.append(marks)
+    return True
