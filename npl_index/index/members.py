@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,8 +24,6 @@ MAX_SECTIONS = 2_000_000
 MAX_BYTES = 2 << 30
 """Maximum bytes of the files of one set, about as much as the maximum of sections; they are known before
 reading."""
-
-_VERSION = "SELECT version FROM root WHERE id = ?"
 
 States = Sequence[tuple[Found, Fingerprint]]
 
@@ -101,7 +98,6 @@ class Update:
         if sum(state.size for _, state in states) > MAX_BYTES:
             raise _too_many(f"{MAX_BYTES >> 30} GiB of Markdown")
         self.states, self._database, self._whole = states, database, whole
-        self._seen = {} if known is None else dict(known.indexed.version)
         self._unsettled: set[int] = set()
         self._failures: dict[str, tuple[Fingerprint, str]] = {}
         self._asked: dict[_Key, tuple[int, IndexEntry]] = {}
@@ -138,8 +134,6 @@ class Update:
             by_root.setdefault(one.root, []).append(one.path)
         rows: dict[_Key, tuple[Any, ...]] = {}
         with self._database.reading():
-            if not self._seen:
-                self._seen = dict(self._versions())
             for root, paths in by_root.items():
                 found = self._database.rows(select, root.path, root.npl, json.dumps(paths))
                 rows.update(((root, path), tuple(row)) for path, *row in found)
@@ -166,11 +160,11 @@ class Update:
             by_root.setdefault(one.found.root, []).append(one)
         written: dict[str, int] = {}
         for root, group in by_root.items():
-            with self._changing(root) as (connection, number):
+            with self._database.writing() as connection:
+                number = writing.root_of(connection, root)
                 numbers = writing.put(connection, number, group)
                 select = "SELECT sections FROM root WHERE id = ?"
-                (sections,) = connection.execute(select, (number,)).fetchone()
-                if sections > MAX_SECTIONS:
+                if connection.execute(select, (number,)).fetchone()[0] > MAX_SECTIONS:
                     raise _too_many(f"{MAX_SECTIONS:,} sections")
             for one in group:
                 path = one.found.path
@@ -187,32 +181,12 @@ class Update:
                     self._unsettled.add(place)
         return written
 
-    @contextmanager
-    def _changing(self, root: Root) -> Iterator[tuple[Any, int]]:
-        """Yield a connection, in a transaction that changes a root, and the root's number."""
-        with self._database.writing() as connection:
-            number = writing.root_of(connection, root)
-            (before,) = connection.execute(_VERSION, (number,)).fetchone()
-            yield connection, number
-            if self._seen.get(number, before) == before:
-                (self._seen[number],) = connection.execute(_VERSION, (number,)).fetchone()
-
     def _versions(self) -> tuple[tuple[int, int], ...]:
         """Return the numbers and versions of the roots."""
         roots = {id(found.root): found.root for found, _ in self.states}
         keys = {(root.path, root.npl) for root in roots.values()}
         every = self._database.rows("SELECT id, version, path, npl FROM root ORDER BY id")
         return tuple((number, version) for number, version, *key in every if tuple(key) in keys)
-
-    def _check_current(self, numbers: NDArray[Any]) -> None:
-        """Check that the index still has the documents.
-
-        :raises OvertakenError: another process replaced some of them.
-        """
-        there = self._rows(self.states)
-        for (found, _), number in zip(self.states, numbers.tolist(), strict=True):
-            if number and there.get(_key(found), (0,))[-1] != number:
-                raise OvertakenError
 
     def result(self) -> Members:
         """Return the present result, without unread files.
@@ -222,13 +196,14 @@ class Update:
         numbers = self.numbers.copy()
         # Another thread may be writing entries.
         numbers[[place for place, _ in self._asked.copy().values()]] = 0
+        documents = numbers[numbers > 0]
+        select = f"SELECT count(*), total(document {AMONG}) FROM file WHERE root {AMONG}"
         with self._database.reading():
             version = self._versions()
-            if dict(version) != self._seen:
-                self._check_current(numbers)
             roots = json.dumps([root for root, _ in version])
-            ((there,),) = self._database.rows(f"SELECT count(*) FROM file WHERE root {AMONG}", roots)
-        documents = numbers[numbers > 0]
+            ((there, own),) = self._database.rows(select, json.dumps(documents.tolist()), roots)
+        if own < len(documents):
+            raise OvertakenError
         if there > len(documents) and not self._asked and self._purged():
             return self.result()
         scope = DocumentScope(version, documents, there == len(documents))
@@ -248,8 +223,8 @@ class Update:
                 gone = (path for path in extra if not os.path.lexists(f"{root.path}/{path}"))
                 extra = [] if root.scheme else list(gone)
             if extra:
-                with self._changing(root) as (connection, number):
-                    writing.remove(connection, number, extra)
+                with self._database.writing() as connection:
+                    writing.remove(connection, writing.root_of(connection, root), extra)
                 purged = True
         return purged
 

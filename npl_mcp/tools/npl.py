@@ -50,6 +50,10 @@ File = Annotated[
 Kind = Annotated[str | None, "component, meta, style, agent, spec, prompt, persona, prd, story or workflow"]
 Item = str | None
 Format = Literal["json", "markdown"] | None
+FormatOrText = Annotated[
+    Literal["json", "markdown", "text"] | None, {"type": "string", "enum": ["json", "markdown"]}
+]
+"""A form; the last one, which is not listed, has the content alone within the budget, for command lines."""
 Count = Annotated[int, Ge(0)]
 Items = Annotated[str, "Names: a, b.*", CommaList]
 Skip = Annotated[str | None, CommaList]
@@ -248,8 +252,8 @@ async def npl_load_tailored(
     depth: Annotated[Count | None, "Levels below selected sections"] = None,
     explain: bool = False,
     exclude: Annotated[list[str] | None, "Selectors not wanted"] = None,
-    format: Format = None,
-) -> Written[Tailored]:
+    format: FormatOrText = None,
+) -> Tailored | Written[Tailored]:
     """Find the Markdown sections that answer a question. Words are compared, not meanings.
 
     :param context: the question; ``todo:12`` or ``cr:KEY-1`` is the question of a todo or a change request.
@@ -271,7 +275,9 @@ async def npl_load_tailored(
     request = TailorRequest.parse(
         context, topics, named, *budgets, exclude=exclude, depth=depth, explain=explain
     )
-    form: Form = Markdown() if app.form(format) == "markdown" else Json(*ENVELOPE)
+    if format == "text":
+        return (await written(app, ref, request, Form())).value
+    form = Markdown() if app.form(format) == "markdown" else Json(*ENVELOPE)
     return await written(app, ref, request, form)
 
 
@@ -334,29 +340,6 @@ def npl_update_section(
 
 
 @waits
-async def content_tailored(
-    app: App,
-    context: Annotated[str | None, "The question"] = None,
-    topics: Annotated[list[str] | None, "A likely heading (repeatable)"] = None,
-    selectors: Annotated[list[str] | None, "Sections to load in any case"] = None,
-    token_budget: Annotated[Count | None, "Maximum tokens of the content; 0 for no limit"] = None,
-    file: File = None,
-    resource_type: Kind = None,
-    item: Item = None,
-    depth: Annotated[Count | None, "Levels of subsections of a selected section; default: all"] = None,
-) -> Tailored:
-    """Load the sections that a task needs; the budget limits their text.
-
-    :returns: the answer.
-    :raises NPLError: see :func:`npl_load_tailored`.
-    """
-    ref = DocumentRef(file, resource_type, item)
-    default = app.settings.token_budget
-    request = TailorRequest.parse(context, topics, selectors, token_budget, default, depth=depth)
-    return (await written(app, ref, request, Form())).value
-
-
-@waits
 async def content_map(
     app: App, file: File = None, without: Annotated[str | None, "Absolute path of a file to leave out"] = None
 ) -> str:
@@ -400,5 +383,5 @@ TOOLS = (
         switch="write",
         files=True,
     ),
-    *not_listed(content_tailored, content_map, lane="heavy"),
+    *not_listed(content_map, lane="heavy"),
 )

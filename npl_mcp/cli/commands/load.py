@@ -201,7 +201,7 @@ for _module in (section_commands, edit, checks, raw_files, claude_file):
 for _name, _what in TYPES.items():
     _usage = f"npl-load [--quiet] {_name} [OPTION ...] [NAME ...]"
     COMMANDS[_name] = Command(
-        f"Load {_what}", _load_items, _OPTIONS, "content_tailored", _usage, _NOTES, read_groups
+        f"Load {_what}", _load_items, _OPTIONS, "npl_load_tailored", _usage, _NOTES, read_groups
     )
 _NAMES = r"""case $1 in
     agent) npl-load agent --list 2>/dev/null ;;

@@ -143,7 +143,7 @@ def _branches(headings: Sequence[Mapping[str, Any]], indent: str) -> Iterator[st
     SELECT,
     DEPTH,
     *OUTPUT,
-    tool="content_tailored",
+    tool="npl_load_tailored",
 )
 def _tailored(given: Namespace, connection: ServerConnection, display: Display) -> None:
     """Load only the sections that a task needs, within a token budget."""
@@ -157,10 +157,11 @@ def _tailored(given: Namespace, connection: ServerConnection, display: Display) 
         "token_budget": given.token_budget,
         "depth": _depth_limit(given),
     }
-    if given.format not in (None, "text"):
-        _print_answer(connection.ask("npl_load_tailored", **request, format=_form(given)), given, display)
+    text = given.format in (None, "text")
+    data = connection.ask("npl_load_tailored", **request, format="text" if text else _form(given))
+    if not text:
+        _print_answer(data, given, display)
         return
-    data = connection.ask("content_tailored", **request)
     if not given.quiet:
         for line in _summary(data, given.token_budget):
             display.say(line)

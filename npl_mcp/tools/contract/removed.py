@@ -11,6 +11,7 @@ _LIBRARIES = "'npl-mcp library export DIR' writes libraries as files; serve thes
 REMOVED: Mapping[str, str] = {
     "board_crs": "list_crs has the status of each change request",
     "calls_figures": "calls_list has the calls, and /metrics has their sums",
+    "content_tailored": "npl_load_tailored has the same with format=text",
     "documents_links": "broken links of a folder are on its page Health",
     "library_contents": _LIBRARIES,
     "library_push": _LIBRARIES,

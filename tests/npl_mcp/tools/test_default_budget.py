@@ -43,20 +43,22 @@ def asked(settings: Settings, tool: str, **arguments: Any) -> str:
     return text
 
 
-TEXTS: dict[str, Callable[[str], str]] = {
-    "npl_load_tailored": lambda sent: sent,
-    "npl_audit": lambda sent: str(json.loads(sent)["data"]["answer"]["text"]),
-    "content_tailored": lambda sent: str(json.loads(sent)["data"]["content"]),
+TEXTS: dict[str, tuple[str, str, Callable[[str], str]]] = {
+    "answer": ("npl_load_tailored", "markdown", lambda sent: sent),
+    "audit": ("npl_audit", "markdown", lambda sent: str(json.loads(sent)["data"]["answer"]["text"])),
+    "content": ("npl_load_tailored", "text", lambda sent: str(json.loads(sent)["data"]["content"])),
 }
-"""What a budget bounds of each tool's answer."""
+"""Tools and forms, and what a budget bounds of their answers."""
 
 
-@pytest.mark.parametrize("tool", TEXTS)
+@pytest.mark.parametrize(("tool", "form", "read"), TEXTS.values(), ids=TEXTS)
 @pytest.mark.parametrize(("what", "setting", "arguments", "most"), CASES, ids=[case[0] for case in CASES])
 def test_the_setting_bounds_answers_to_questions(
     settings: Settings,
     docs: Path,
     tool: str,
+    form: str,
+    read: Callable[[str], str],
     what: str,
     setting: int,
     arguments: dict[str, Any],
@@ -64,9 +66,8 @@ def test_the_setting_bounds_answers_to_questions(
 ) -> None:
     """An explicit budget counts instead, 0 stands for none; selectors alone bring sections whole."""
     (docs / "beds.md").write_text(BEDS, encoding="utf-8")
-    form = {} if tool == "content_tailored" else {"format": "markdown"}
-    sent = asked(replace(settings, token_budget=setting), tool, **arguments, **form)
-    tokens = estimator("o200k_base").count(TEXTS[tool](sent))
+    sent = asked(replace(settings, token_budget=setting), tool, **arguments, format=form)
+    tokens = estimator("o200k_base").count(read(sent))
     assert tokens <= most if most else tokens > 2 * TOKEN_BUDGET, what
 
 
