@@ -25,7 +25,7 @@ def indexed_collection(documents: Iterable[Document]) -> IndexedCollection:
     def read(found: Found) -> Document:
         return of[found.path]
 
-    update.put(indexer.entry(asked, read)[0] for asked in update.asked)
+    update.put(indexer.entry(asked, read) for asked in update.asked)
     members = update.result()
     founds, fingerprints = zip(*states, strict=True)
     kept = KeptDocuments(_BYTES)

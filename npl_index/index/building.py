@@ -122,4 +122,4 @@ def work() -> None:
         os.dup2(2, 1)  # no output of a library may interfere
         while True:
             batch, reader, indexer = asked.get()
-            _send(target, [indexer.entry(one, reader.read)[0] for one in batch])
+            _send(target, [indexer.entry(one, reader.read) for one in batch])

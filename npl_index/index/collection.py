@@ -32,7 +32,7 @@ _MAX_CACHED_ARRAYS = 512
 
 
 class KeptDocuments:
-    """The most recently used documents; safe for several threads.
+    """The most recently used documents, by their numbers; safe for several threads.
 
     :param maxsize: maximum bytes of memory. A larger document is kept alone, to avoid repeated reading.
     """
@@ -41,15 +41,15 @@ class KeptDocuments:
         self._lock = threading.Lock()
         self._kept: LRUCache[int, ParsedDocument] = LRUCache(maxsize, lambda one: min(one.nbytes, maxsize))
 
-    def get(self, number: int) -> ParsedDocument | None:
-        """Return the document with a number of the index, if it is cached."""
+    def once(self, number: int, make: Callable[[], ParsedDocument]) -> ParsedDocument:
+        """Return a document, made if it is not kept."""
         with self._lock:
-            return self._kept.get(number)
-
-    def put(self, number: int, document: ParsedDocument) -> None:
-        """Cache a document."""
-        with self._lock:
-            self._kept[number] = document
+            kept = self._kept.get(number)
+        if kept is None:
+            kept = make()
+            with self._lock:
+                self._kept[number] = kept
+        return kept
 
 
 class IndexedCollection(Collection):
@@ -167,10 +167,9 @@ class IndexedCollection(Collection):
 
     def restored(self, place: int) -> ParsedDocument:
         """Return a document with its sections; its text is read at its first use."""
-        number = int(self.scope.documents[place])
-        kept = self._kept.get(number)
-        if kept is not None:
-            return kept
+        return self._kept.once(int(self.scope.documents[place]), lambda: self._restored(place))
+
+    def _restored(self, place: int) -> ParsedDocument:
         found, state, read = self.founds[place], self.states[place], self._read
         record, digest = self._column(place, "record")
 
@@ -186,6 +185,4 @@ class IndexedCollection(Collection):
         def known(name: str) -> Document:
             return Document(name, found.path, found.root.label, state, b"", digest, found.root.npl)
 
-        parsed = restore_sections(record, known, lambda: current().data)
-        self._kept.put(number, parsed)
-        return parsed
+        return restore_sections(record, known, lambda: current().data)

@@ -146,21 +146,21 @@ class IndexDatabase:
     @contextmanager
     def _connection(self) -> Iterator[Any]:
         connection, mark = self._take()
-        broken = True
+        usable = True
         try:
             yield connection
-            broken = False
-        except driver().OperationalError as error:
-            broken = False
+        except driver().DatabaseError as error:
+            usable = isinstance(error, driver().OperationalError)
             if _is_locked(error):
                 raise _busy() from None
             raise
         finally:
             with self._lock:
-                if broken or self._closed or mark != self._mark or len(self._idle) >= MAX_IDLE:
-                    connection.close()
-                else:
+                usable = usable and not (connection.in_transaction or self._closed)
+                if usable and mark == self._mark and len(self._idle) < MAX_IDLE:
                     self._idle.append(connection)
+                else:
+                    connection.close()
 
     def _take(self) -> tuple[Any, _Mark]:
         with self._lock:

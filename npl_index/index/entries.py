@@ -83,8 +83,8 @@ class Indexer:
 
     def entry(
         self, entry: IndexEntry, read: Callable[[Found], Document], *, counted: bool = True
-    ) -> tuple[IndexEntry, ParsedDocument | None]:
-        """Read a file, and index its content unless it is indexed; then return the document, too.
+    ) -> IndexEntry:
+        """Read a file, and index its content unless it is indexed.
 
         :param counted: also estimate its tokens; otherwise this happens when an answer needs them.
         """
@@ -94,11 +94,11 @@ class Indexer:
             state = document.fingerprint
             entry = entry._replace(state=state, settled=is_settled(state.mtime_ns, now))
             if document.digest == entry.digest:
-                return entry, None
+                return entry
             deadline = time.monotonic() + self.seconds
             indexed = index_document(document, deadline=deadline)
         except (DocumentError, DocumentNotFoundError) as error:
-            return entry._replace(failure=f"{entry.found.path}: {error.message}"), None
+            return entry._replace(failure=f"{entry.found.path}: {error.message}")
         parsed, tokens = ParsedDocument(document, indexed.tree), NOTHING
         if counted:
             with suppress(DocumentTimeoutError):
@@ -106,7 +106,7 @@ class Indexer:
                 tokens = TokenCounts(parsed.tree, estimator(self.vocabulary), clock).stored()
         titles, terms = (parsed.tree.name, parsed.tree.sections[0].name), (indexed.terms, indexed.sections)
         content = IndexedContent(*titles, *terms, indexed.names, dump_sections(parsed), tokens.tobytes())
-        return entry._replace(digest=document.digest, content=content), parsed
+        return entry._replace(digest=document.digest, content=content)
 
 
 def batches(entries: Iterable[IndexEntry]) -> Iterator[list[IndexEntry]]:

@@ -149,16 +149,14 @@ class Update:
         """Size of the indexing work in bytes, without files that are only compared."""
         return sum(one.state.size + 1024 for one in self.asked if one.digest is None)
 
-    def put(self, entries: Iterable[IndexEntry]) -> dict[str, int]:
+    def put(self, entries: Iterable[IndexEntry]) -> None:
         """Write the entries of some files.
 
-        :returns: numbers of the written documents, by absolute path.
         :raises DocumentTooLargeError: their roots have too many sections.
         """
         by_root: dict[Root, list[IndexEntry]] = {}
         for one in entries:
             by_root.setdefault(one.found.root, []).append(one)
-        written: dict[str, int] = {}
         for root, group in by_root.items():
             with self._database.writing() as connection:
                 number = writing.root_of(connection, root)
@@ -167,19 +165,15 @@ class Update:
                 if connection.execute(select, (number,)).fetchone()[0] > MAX_SECTIONS:
                     raise _too_many(f"{MAX_SECTIONS:,} sections")
             for one in group:
-                path = one.found.path
-                if path in numbers:
-                    written[one.state.path] = numbers[path]
-                place, asked = self._asked.pop((root, path), (None, None))
+                place, asked = self._asked.pop((root, one.found.path), (None, None))
                 if place is None or asked is None:
                     continue
-                self.numbers[place] = numbers.get(path, self.numbers[place])
+                self.numbers[place] = numbers.get(one.found.path, self.numbers[place])
                 if one.failure is not None:
                     self.numbers[place] = 0
                     self._failures[asked.state.path] = asked.state, one.failure
                 elif not one.settled:
                     self._unsettled.add(place)
-        return written
 
     def _versions(self) -> tuple[tuple[int, int], ...]:
         """Return the numbers and versions of the roots."""

@@ -42,8 +42,8 @@ half a second to start.
 MAX_SETS = 64
 """Sets whose states are cached."""
 
-MAX_TEXTS = 64
-"""Files of a change whose texts are cached: they are probably requested next."""
+MAX_EDITED = 64
+"""Files of an edit, whose tokens are not counted ahead."""
 
 LOG_SECONDS = 2.0
 """Time between two log lines about the progress of an index."""
@@ -225,18 +225,15 @@ class DocumentSets:
     def _index(self, update: Update, read: Read, apart: Reader | None, done: Indexing | None = None) -> None:
         """Index the files of an update in this process."""
         asked = update.asked
-        keep = len(asked) <= MAX_TEXTS
+        few = len(asked) <= MAX_EDITED
         for batch in batches(asked):
             if self._closed:
                 raise NPLError("the server is shutting down")
             reader = read if apart is None else apart.sent([one.found for one in batch]).read
             # After an edit the caller waits, so its next call counts the tokens.
-            made = [self._indexer.entry(one, reader, counted=one.digest is None or not keep) for one in batch]
-            texts = {entry.state.path: parsed for entry, parsed in made}
-            self.built += sum(entry.content is not None for entry, _ in made)
-            for path, number in update.put([entry for entry, _ in made]).items():
-                if keep and (document := texts[path]) is not None:
-                    self._documents.put(number, document)
+            made = [self._indexer.entry(one, reader, counted=one.digest is None or not few) for one in batch]
+            self.built += sum(entry.content is not None for entry in made)
+            update.put(made)
             if done is not None:
                 done.done += len(batch)
 

@@ -168,6 +168,43 @@ def test_damage_costs_time_only(kept: Settings, damage: Callable[[Settings], Non
     again.close()
 
 
+IN_MEMORY = """
+import sys, time
+from dataclasses import replace
+from pathlib import Path
+from npl_mcp.app.app import App
+from tests.npl_mcp.app.many import settings_in, told
+told(App(replace(settings_in(Path(sys.argv[1])), cache_mode="memory")))
+print("ready", flush=True)
+time.sleep(600)
+"""
+
+
+def test_an_index_in_memory_leaves_no_file(tmp_path: Path) -> None:
+    """Not even of a process that is terminated."""
+    write(tmp_path / "many", FILES)
+    before = {tmp_path / "work", *tmp_path.rglob("*")}
+    command = [sys.executable, "-c", IN_MEMORY, str(tmp_path)]
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(signal.SIGTERM)
+    assert {tmp_path / "work", *tmp_path.rglob("*")} == before
+
+
+def test_headings_are_counted_together_as_one_by_one(kept: Settings) -> None:
+    """Versioned parts of a document have no heading of their own."""
+    part = "npl-instructions:\n  name: {}\n  version: 1.0\n---\n# {}\n\n## Use\n\nOil.\n\n* * *\n\n"
+    put(kept.roots[0] / "parts.md", part.format("a", "A") + part.format("b", "B"))
+    app = App(kept)
+    collection = app.gather(DocumentRef(file=".")).collection
+    counts = list(collection.heading_counts())
+    assert counts == [collection.headings(number) for number in range(FILES + 1)]
+    assert 4 in counts
+    app.close()
+
+
 def test_other_programs_read_what_is_indexed_of_a_file(kept: Settings) -> None:
     """A view shows each file with its sections and their terms, also below a home folder."""
     put(kept.home / "npl" / "npl.md", "# NPL@1.0\n\nA valve.\n")
