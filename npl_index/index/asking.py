@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import compress
 from math import log
 from operator import itemgetter
 from typing import Any
@@ -114,16 +115,10 @@ class IndexVocabulary(Vocabulary):
 
     def between(self, low: str, high: str, limit: int | None = None) -> list[tuple[int, str]]:
         """Return the first rows and terms from ``low`` (included) to ``high`` (excluded), sorted by term."""
-        with self._reader.reading():
-            if self._is_whole():
-                there = f'EXISTS (SELECT 1 FROM total WHERE term = id AND "any" > 0 AND {_IN_ROOTS})'
-                known = self._scope.roots
-            else:
-                there, known = f"id {AMONG}", json.dumps(self._counted[0].tolist())
-            return self._reader.rows(
-                f"SELECT id, text FROM term WHERE text >= ? AND text < ? AND {there} ORDER BY text LIMIT ?",
-                *(low, high, known, -1 if limit is None else limit),
-            )
+        select = "SELECT id, text FROM term WHERE text >= ? AND text < ? ORDER BY text"
+        rows = self._reader.rows(select, low, high)
+        there = self.counts(np.array([row for row, _ in rows], np.intp)).any
+        return list(compress(rows, there.tolist()))[:limit]
 
     def texts(self, rows: Sequence[int]) -> list[str]:
         """Return the terms of some rows."""

@@ -11,7 +11,7 @@ from npl_index.index.database import DamagedIndexError
 from npl_index.index.entries import IndexedContent, IndexEntry
 from npl_index.library.catalog import Root
 from npl_index.ranking.arrays import NDArray, np
-from npl_index.ranking.postings import FIELDS, Sections, counts_in, summed
+from npl_index.ranking.postings import FIELDS, Sections, counts_in, distinct, summed
 
 _COUNT = (
     'INSERT INTO total (root, term, own, "any", path, pages) VALUES (?, ?, ?, ?, ?, ?)'
@@ -199,4 +199,4 @@ def _texts(sections: Sections, terms: Sequence[str]) -> list[str]:
     fields = (np.arange(len(sections.lengths)) % FIELDS).repeat(sections.lengths)
     fields[: sections.lengths[:2].sum()] = 0  # the path of the first section has the words of the file's name
     texts = np.array(terms, object)
-    return [" ".join(texts[np.unique(sections.rows[fields == field])]) for field in (0, 2)]
+    return [" ".join(texts[distinct(sections.rows[fields == field])]) for field in (0, 2)]

@@ -132,9 +132,10 @@ def counts_in(sections: Sections) -> tuple[NDArray[Any], Counts]:
     cells = sections.rows.astype(np.int64)
     cells <<= 32
     cells |= np.arange(len(sections.lengths), dtype=np.uint32).repeat(sections.lengths)
-    cells = np.unique(cells)
-    fields = cells & 0xFFFFFFFF
-    found, rows = np.unique(cells >> 32, return_inverse=True)
+    cells = distinct(cells)
+    fields, rows = cells & 0xFFFFFFFF, cells >> 32
+    begins = begin_runs(rows)
+    found, rows = rows[begins], begins.cumsum() - 1
     section, in_path = fields // FIELDS, fields % FIELDS == 1
     page = ((sections.levels & BEGINS_PAGE) > 0).cumsum()[section]
 
@@ -154,6 +155,12 @@ def summed(parts: Sequence[tuple[NDArray[Any], NDArray[Any]]]) -> tuple[NDArray[
     rows, places = np.unique(np.concatenate([rows for rows, _ in parts]), return_inverse=True)
     every = np.concatenate([counts for _, counts in parts], axis=1)
     return rows, np.array([np.bincount(places, one, len(rows)) for one in every]).astype(np.int64)
+
+
+def distinct(values: NDArray[Any]) -> NDArray[Any]:
+    """Return the different values, ascending."""
+    values = np.sort(values)  # ``numpy.unique`` takes ten times as long
+    return values[begin_runs(values)]
 
 
 def begin_runs(values: NDArray[Any]) -> NDArray[Any]:
@@ -241,7 +248,7 @@ class Postings:
         known, bounds, columns = self._last_found
         at = known.searchsorted(asked)
         if not len(known) or (known.take(at, mode="clip") != asked).any():
-            known, bounds, columns = self._last_found = self._look_up(np.unique(asked))
+            known, bounds, columns = self._last_found = self._look_up(distinct(asked))
             at = known.searchsorted(asked)
         lengths = bounds[at + 1] - bounds[at]
         places = ranges(bounds[at], lengths)
@@ -287,5 +294,5 @@ class Postings:
     def heading_terms(self, numbers: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return the different rows of the terms in some headings, and the position of each heading."""
         rows, lengths = self.terms(numbers, 0)
-        cells = np.unique(np.arange(len(numbers)).repeat(lengths) << 32 | rows)
+        cells = distinct(np.arange(len(numbers)).repeat(lengths) << 32 | rows)
         return cells & 0xFFFFFFFF, cells >> 32

@@ -18,6 +18,7 @@ from npl_index.choices import Weights
 from npl_index.ranking.arrays import NDArray, np
 from npl_index.ranking.bm25f import FIELD_WEIGHTS, K1, Concept, Passages, idf, match, sums
 from npl_index.ranking.positions import QueryTerms, TermPositions, best_windows, counts_of, read_positions
+from npl_index.ranking.postings import distinct
 
 DEPTH = 80
 """Maximum sections, best first, that are read word by word."""
@@ -123,7 +124,7 @@ class Scored:
         found = np.zeros(postings.size)
         worth = {row: (share, share * one.weight) for one in self.concepts for row, share in one.variants}
         holders = postings.find(list(worth))
-        titled = np.unique(
+        titled = distinct(
             holders.sections[(holders.in_heading > 0) & (postings.levels[holders.sections] <= 1)]
         )
         if not len(titled):
