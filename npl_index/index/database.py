@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from npl_index.errors import NPLError
-from npl_index.index.driver import FTS5_REMEDY, driver
+from npl_index.index.driver import driver
 from npl_index.index.schema import APPLICATION_ID, SCHEMA, VERSION
 from npl_index.library.files import Folder, make_folder
 
@@ -31,9 +31,6 @@ MAX_IDLE = 4
 
 AVOIDED_SECONDS = 30
 """Time during which a file that could not be written is not tried again; each time twice as long."""
-
-_SHARED_MEMORY = (3, 36)
-"""First version of SQLite whose connections can share a database in memory."""
 
 _numbers = count()
 
@@ -151,8 +148,7 @@ class IndexDatabase:
             yield connection
         except driver().DatabaseError as error:
             usable = isinstance(error, driver().OperationalError)
-            if _is_locked(error):
-                raise _busy() from None
+            _check_lock(error)
             raise
         finally:
             with self._lock:
@@ -171,8 +167,7 @@ class IndexDatabase:
             try:
                 connection, mark = self._open_memory() if path is None else self._open(path)
             except (driver().Error, OSError) as error:
-                if _is_locked(error):
-                    raise _busy() from None
+                _check_lock(error)
                 if path is None:
                     raise
                 self.leave_file(str(getattr(error, "strerror", None) or error))
@@ -183,9 +178,9 @@ class IndexDatabase:
             return connection, mark
 
     def _open_memory(self) -> tuple[Any, _Mark]:
-        if driver().sqlite_version_info < _SHARED_MEMORY:
-            problem = f"SQLite {driver().sqlite_version} cannot share an index in memory"
-            raise NPLError(problem, hint=FTS5_REMEDY)
+        if driver().sqlite_version_info < (3, 36):  # its connections would not share a database
+            problem = f"an index in memory needs SQLite 3.36, not {driver().sqlite_version}"
+            raise NPLError(problem, hint="pip install pysqlite3")
         connection = _connect(f"file:/npl-index-{self._memory}?vfs=memdb", uri=True)
         _make_tables(connection)
         return connection, self._memory
@@ -224,12 +219,9 @@ def _remove_former(folder: Path) -> None:
         (folder / "index").rmdir()
 
 
-def _is_locked(error: Exception) -> bool:
-    return "locked" in str(error)  # Python 3.10 has no error codes
-
-
-def _busy() -> NPLError:
-    return NPLError("another process writes the index", hint="ask again")
+def _check_lock(error: Exception) -> None:
+    if "locked" in str(error):  # Python 3.10 has no error codes
+        raise NPLError("another process writes the index", hint="ask again") from None
 
 
 def _connect(path: str, *, uri: bool = False) -> Any:

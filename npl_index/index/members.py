@@ -110,7 +110,19 @@ class Update:
         :param failures: previous failures.
         """
         places = (self.numbers == 0).nonzero()[0].tolist()
-        rows = self._rows([self.states[place] for place in places])
+        paths: dict[Root, list[str]] = {}
+        for place in places:
+            found, _ = self.states[place]
+            paths.setdefault(found.root, []).append(found.path)
+        select = (
+            "SELECT path, mtime, size, ctime, settled, digest, document FROM file"
+            f" WHERE root = (SELECT id FROM root WHERE {ROOT}) AND path {AMONG}"
+        )
+        rows: dict[_Key, tuple[Any, ...]] = {}
+        with self._database.reading():
+            for root, own in paths.items():
+                known = self._database.rows(select, root.path, root.npl, json.dumps(own))
+                rows.update(((root, path), tuple(row)) for path, *row in known)
         for place in places:
             found, state = self.states[place]
             row = rows.get(_key(found))
@@ -122,22 +134,6 @@ class Update:
             else:
                 self.numbers[place] = 0 if row is None else row[5]
                 self._asked[_key(found)] = place, IndexEntry(found, state, None if row is None else row[4])
-
-    def _rows(self, wanted: States) -> dict[_Key, tuple[Any, ...]]:
-        """Return the rows of some files."""
-        select = (
-            "SELECT path, mtime, size, ctime, settled, digest, document FROM file"
-            f" WHERE root = (SELECT id FROM root WHERE {ROOT}) AND path {AMONG}"
-        )
-        by_root: dict[Root, list[str]] = {}
-        for one, _ in wanted:
-            by_root.setdefault(one.root, []).append(one.path)
-        rows: dict[_Key, tuple[Any, ...]] = {}
-        with self._database.reading():
-            for root, paths in by_root.items():
-                found = self._database.rows(select, root.path, root.npl, json.dumps(paths))
-                rows.update(((root, path), tuple(row)) for path, *row in found)
-        return rows
 
     @property
     def asked(self) -> list[IndexEntry]:

@@ -8,10 +8,7 @@ NPL_HEADER = re.compile(r"npl-instructions:[ \t]*\n((?:[ \t]+[^\s:#][^:\n]*:.*\n
 """An ``npl-instructions`` header; group 1 holds its indented ``key: value`` lines."""
 
 SEPARATOR = "* * *"
-"""The line after a versioned section."""
-
 BETWEEN = f"\n\n{SEPARATOR}\n\n"
-"""The text between two prompts."""
 
 _MARKER = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
 
