@@ -132,9 +132,7 @@ class Scored:
         rows, owners = postings.heading_terms(titled)
         shares, weights = np.array([worth.get(row, (0, 0)) for row in rows.tolist()], float).reshape(-1, 2).T
         rarity = idf(self.passages.vocabulary, rows)
-        covered, whole, said = (
-            sums(values, owners, len(titled)) for values in (rarity * shares, rarity, weights)
-        )
+        said, whole, covered = (sums(one, owners, len(titled)) for one in (weights, rarity, rarity * shares))
         query = self.asked * sum(concept.weight for concept in self.concepts) / (len(self.concepts) or 1)
         fits = covered / np.maximum(whole, _TINY) * np.minimum(1, said / (query or 1)) ** _COMPLETENESS_POWER
         for _ in range(_MAX_TITLES):
