@@ -102,11 +102,11 @@ def test_an_edited_index_is_one_made_afresh(settings: Settings, tmp_path: Path) 
         later = time.time() + 10
         for path in root.rglob("*.md"):
             os.utime(path, (later, later))
-        answers = [npl_load_tailored(app, file=".", context=question) for question in QUESTIONS]
+        answers = [npl_load_tailored(app, file=".", context=question).value for question in QUESTIONS]
         tokens = npl_section_index(app, file=".")
     afresh = replace(kept, data_dir=tmp_path / "afresh")
     with closing(App(afresh)) as app:
-        assert answers == [npl_load_tailored(app, file=".", context=question) for question in QUESTIONS]
+        assert answers == [npl_load_tailored(app, file=".", context=one).value for one in QUESTIONS]
         assert tokens == npl_section_index(app, file=".")
     one, other = held(kept), held(afresh)
     assert all(one[name] for name in STATES)
