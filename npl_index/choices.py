@@ -8,6 +8,9 @@ VOCABULARIES = ("o200k_base", "o200k_harmony", "cl100k_base")
 """Vocabularies of tiktoken that token counts can use."""
 
 
+DEFAULT_BUDGET = 700
+"""Default token budget of an answer. A larger budget has room for more than the best sections."""
+
 FORMATS = ("json", "markdown")
 """Formats of an answer: for programs, and for models."""
 

@@ -98,6 +98,7 @@ def cut(
     cost: Callable[[SectionPart], int],
     *,
     or_beginning: bool = True,
+    around: Span | None = None,
 ) -> tuple[SectionPart, ...] | None:
     """Cut a part to the run of blocks with the most terms of the question, within ``room`` tokens.
 
@@ -106,10 +107,11 @@ def cut(
 
     :param cost: returns the tokens of a piece.
     :param or_beginning: keep the start of the part even if its terms do not fit.
+    :param around: lines that the piece contains.
     :returns: the piece, then the remaining parts before and after it; ``None`` if nothing fits.
     :raises DocumentTimeoutError: the deadline has passed.
     """
-    cutter = _Cutter(documents, part)
+    cutter = _Cutter(documents, part, around)
     found = cutter.occurrences()
     pieces = cutter.around(found, room, cost) if found else None
     if pieces is None and (or_beginning or not found):
@@ -122,13 +124,18 @@ class _Cutter:
 
     :ivar above: tokens of the heading, which is above a run that does not begin with it.
     :ivar body: first line of the part after the section's heading.
+    :ivar begin: offset of the part in the source.
+    :ivar end: offset after it.
+    :ivar inner: offsets of the text that a piece contains, if any.
     """
 
-    def __init__(self, documents: DocumentSet, part: SectionPart) -> None:
+    def __init__(self, documents: DocumentSet, part: SectionPart, around: Span | None) -> None:
         self._documents, self._part, self._tree = documents, part, documents.tree(part.document)
         self._heading = self._tree.sections[part.section].heading_lines
         self.above = documents.heading_tokens(part)
         self.body = max(part.lines.start, self._heading.stop)
+        self.begin, self.end = _offsets(self._tree, part.lines)
+        self.inner = None if around is None else _offsets(self._tree, around)
 
     def occurrences(self) -> list[Occurrence]:
         """Return the occurrences of the wanted terms, without those in the section's heading."""
@@ -141,7 +148,7 @@ class _Cutter:
             left = [term for number, term in enumerate(wanted) if number not in others]
             return find_all(tree.source, begin, end, left)
 
-        begin, end = starts[self.body], starts[self._part.lines.stop]
+        begin, end = max(starts[self.body], self.begin), self.end
         return self._documents.once(("found", self._part.document, begin, end), find)
 
     def around(
@@ -156,7 +163,7 @@ class _Cutter:
         bounds = documents.once(
             ("bounds", part.document, part.section, part.lines, reach), lambda: self._bounds(reach)
         )
-        at_start = bounds.at[0] == tree.line_starts[part.lines.start]
+        at_start = bounds.at[0] == self.begin
         left = room
         for _ in range(_MAX_TRIES):
             blocks = self._blocks(found, reach, bounds, left)
@@ -166,7 +173,7 @@ class _Cutter:
             begin, end = (blocks.bounds[one] for one in run)
             last = blocks.bounds[run[1] - 1]
             if not blocks.found[run[1] - 1] and _leads_in(tree.source, last, end):
-                if last == begin:
+                if last == begin or (self.inner and last < self.inner[1]):
                     break
                 end = last
             piece = documents.part(part.place, chosen=part.chosen, lines=_range_of(tree, begin, end))
@@ -179,10 +186,12 @@ class _Cutter:
     def _reach(self, found: Sequence[Occurrence], room: int) -> Stretch:
         """Return the lines to parse for a cut, and the range of the piece."""
         part, tree, starts = self._part, self._tree, self._tree.line_starts
-        begin, end = starts[part.lines.start], starts[part.lines.stop]
+        begin, end = self.begin, self.end
         # A quarter more than fits on average.
         width = room * (end - begin) * 5 // (4 * max(1, part.size.last)) + _MARGIN
         at = best_place(found, width, begin, end)
+        if self.inner:
+            at = max(begin, min(at, self.inner[0]), self.inner[1] - width)
         own, fences = tree.sections[part.section].own, self._documents.fences(part.place)
         line = safe_start(tree, own, bisect_right(starts, at) - 1, fences)
         reached = at + width + _MARGIN
@@ -219,7 +228,8 @@ class _Cutter:
             introduced = end if token.type == "paragraph_open" else 0
         at = [start, *sorted(end for end in ends if max(first, start) < end < reach.stop), reach.stop]
         joints = frozenset(starts[line] for line in glued)
-        return _Bounds([starts[line] for line in at], joints, code, reach.stop < part.lines.stop)
+        offsets = sorted({min(max(starts[line], self.begin), self.end) for line in at})
+        return _Bounds(offsets, joints, code, reach.stop < part.lines.stop)
 
     def _blocks(self, found: Sequence[Occurrence], reach: Stretch, bounds: _Bounds, room: int) -> _Blocks:
         """Measure the blocks, cut those with a term that do not fit, and join blocks that belong together."""
@@ -288,20 +298,29 @@ class _Cutter:
                     inside[one.term] += 1
                 stop += 1
             held = round(terms, 6), round(worth[stop] - worth[start], 6)
-            if stop > start and held >= most and (held[0] or not start):
+            inner = self.inner or (bounds[start], bounds[stop])
+            contains = bounds[start] <= inner[0] and inner[1] <= bounds[stop]
+            if stop > start and contains and held >= most and (held[0] or self.inner or not start):
                 if held > most:
                     most, runs = held, []
                 runs.append((start, stop))
             for one in found[start] if stop > start else ():
                 inside[one.term] -= 1
                 terms -= 0.0 if inside[one.term] else one.worth
-        if not runs or (any(found) and not most[0]) or not (most[0] or at_start):
+        if not runs or not (self.inner or (most[0] if any(found) else at_start)):
             return None
         if at_start and not runs[0][0]:
             return runs[0]
         longest = max(tokens[stop] - tokens[start] for start, stop in runs)
         runs = [(start, stop) for start, stop in runs if 4 * (tokens[stop] - tokens[start]) >= 3 * longest]
         return runs[len(runs) // 2]
+
+
+def _offsets(tree: SectionTree, lines: Span) -> tuple[int, int]:
+    """Return the offsets of lines in the source."""
+    if isinstance(lines, Stretch):
+        return lines.begin, lines.end
+    return tree.line_starts[lines.start], tree.line_starts[lines.stop]
 
 
 def _range_of(tree: SectionTree, begin: int, end: int) -> Span:

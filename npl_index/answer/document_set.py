@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
+from npl_index.answer.cleaning import cleaned
 from npl_index.answer.frames import Fences, framed
 from npl_index.answer.marks import tag_for
 from npl_index.cached import cached_property
@@ -69,7 +70,7 @@ class SectionPart:
     @cached_property
     def size(self) -> Size:
         """The tokens of the text."""
-        return self._size or self._documents.size(self.place, self._lines)
+        return self._size or self._documents.size(self)
 
     def shortened(self, lines: Span, size: Size) -> SectionPart:
         """Return a different range of the same section's text."""
@@ -194,10 +195,13 @@ class DocumentSet:
         return trimmed_text(tree, tree.sections[place[1]].own)
 
     def part_text(self, part: SectionPart) -> str:
-        """Return a part's text, under its section's heading."""
-        return self.once(
-            ("text", part.place, part.lines), lambda: self._under_heading(part.place, part.lines)
-        )
+        """Return a part's text, under its section's heading; without needless markup, unless it is chosen."""
+
+        def work() -> str:
+            text = self._under_heading(part.place, part.lines)
+            return text if part.chosen else cleaned(text)
+
+        return self.once(("text", part.place, part.lines, part.chosen), work)
 
     def _under_heading(self, place: Place, lines: Span) -> str:
         """Return some lines of a section's own text, with the heading above them and the frame of a block."""
@@ -214,13 +218,14 @@ class DocumentSet:
         tree = self.tree(place[0])
         return self.once(("fences", place), lambda: Fences(tree, tree.sections[place[1]].own))
 
+    def heading(self, part: SectionPart) -> str:
+        """Return the heading of a part's section."""
+        tree = self.tree(part.document)
+        return trimmed_text(tree, tree.sections[part.section].heading_lines)
+
     def heading_tokens(self, part: SectionPart) -> int:
         """Return the tokens of the heading of a part's section, with a blank line after it."""
-        tree = self.tree(part.document)
-        lines = tree.sections[part.section].heading_lines
-        return self.once(
-            ("heading", part.document, lines), lambda: measure(trimmed_text(tree, lines), self.counter)[0]
-        )
+        return self.once(("heading", part.place), lambda: measure(self.heading(part), self.counter)[0])
 
     def is_whole(self, part: SectionPart) -> bool:
         """Return whether a part is all of its section's own text."""
@@ -298,15 +303,18 @@ class DocumentSet:
         """Return a part of a section's own text, or of some lines of it, which come under its heading."""
         return SectionPart(self, place, chosen, lines)
 
-    def size(self, place: Place, lines: Span | None) -> Size:
-        """Return the tokens of a section's own text, or of some lines of it under its heading."""
-        document, index = place
-        if lines is None or lines == self.tree(document).sections[index].own:
-            counts = self.counts(document)
-            return Size(counts.followed(index), counts.last(index))
+    def is_stored(self, part: SectionPart) -> bool:
+        """Return whether a part is its section's own unchanged text, whose counts are stored."""
+        return self.is_whole(part) and (part.chosen or self.part_text(part) == self.text(part.place))
+
+    def size(self, part: SectionPart) -> Size:
+        """Return the tokens of a part's text."""
+        if self.is_stored(part):
+            counts = self.counts(part.document)
+            return Size(counts.followed(part.section), counts.last(part.section))
         return self.once(
-            ("part", place, lines),
-            lambda: Size(*measure(self._under_heading(place, lines), self.counter, self.clock)),
+            ("part", part.place, part.lines, part.chosen),
+            lambda: Size(*measure(self.part_text(part), self.counter, self.clock)),
         )
 
     def ancestors(self, place: Place) -> Iterator[Place]:

@@ -118,10 +118,10 @@ class Json(Form):
     def text(self, part: SectionPart) -> int:
         """Count the escaped text, once for each section."""
         documents = self.documents
-        if documents.is_whole(part):
+        if documents.is_stored(part):
             return documents.counts(part.document).escaped(part.section)
         return documents.once(
-            ("escaped", part.place, part.lines),
+            ("escaped", part.place, part.lines, part.chosen),
             lambda: escaped_tokens(documents.part_text(part), documents.counter),
         )
 
@@ -182,8 +182,17 @@ class Markdown(Form):
 
     def text(self, part: SectionPart) -> int:
         """Return the count of the text with a blank line after it, from the document's counts."""
+        text, whole = self._shown(part), self.documents.part_text(part)
+        heading = 0 if text is whole else self.documents.heading_tokens(part)
         # Its first character may continue the last token of the mark before it.
-        return part.size.followed + (0 if starts_token(self.documents.part_text(part)) else 2)
+        return part.size.followed - heading + (0 if starts_token(text) else 2)
+
+    def _shown(self, part: SectionPart) -> str:
+        """Return the text without the heading, which the mark of a ranked section has."""
+        text = self.documents.part_text(part)
+        heading = "" if part.chosen else self.documents.heading(part)
+        body = text.removeprefix(heading).lstrip("\n")
+        return body if heading and body and text.startswith(heading) else text
 
     def entry(self, document: int) -> int:
         """Count the path, which the first mark of a document has instead of a shorter name."""
@@ -218,7 +227,7 @@ class Markdown(Form):
             pieces.append(self.row(unit, by_path=unit.document not in seen))
             seen.add(unit.document)
             for part in unit.parts:
-                pieces += (self.documents.part_text(part), "\n")
+                pieces += (self._shown(part), "\n")
         notes = [*map(_pointer, packed.pointers), *_notes(answer, packed)]
         if packed.pointers or answer.absent or answer.weak:
             head = "more:\n" if packed.pointers else "\n"
@@ -233,7 +242,8 @@ class Markdown(Form):
 def _pointer(pointer: Pointer) -> str:
     line = f": {in_mark(pointer.line)}" if pointer.line else ""
     number = f" in {pointer.sections} sections" if pointer.sections else ""
-    return f"{_selector_in_quotes(pointer.selector)} {pointer.tokens}{number}{line}"
+    page = f" ({in_mark(pointer.page)})" if pointer.page else ""
+    return f"{_selector_in_quotes(pointer.selector)} {pointer.tokens}{number}{page}{line}"
 
 
 def _notes(answer: Tailored, packed: Packed) -> Iterator[str]:

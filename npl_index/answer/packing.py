@@ -14,14 +14,16 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import accumulate
+from itertools import accumulate, chain
 
-from npl_index.answer.cutting import cut, rest_of
+from npl_index.answer.cutting import rest_of
 from npl_index.answer.document_set import AnswerUnit, DocumentSet, SectionPart
 from npl_index.answer.finding import matching_line
 from npl_index.answer.ledger import MAX_TOKENS, Ledger
 from npl_index.answer.units import Further, Known, Packed, joined, left_out, pointer, selector, split
 from npl_index.answer.values import Pointer, Tailored
+from npl_index.answer.windows import PIECE, WHOLE, windows
+from npl_index.choices import DEFAULT_BUDGET
 from npl_index.markdown.sections import Span
 from npl_index.ranking.analysis import Keywords
 from npl_index.ranking.scoring import Ranking
@@ -31,8 +33,8 @@ from npl_index.selectors.names import Place
 BEST = 3
 """Number of best hits that are in every answer, at least by name."""
 
-POINTERS = 4
-MORE_POINTERS = 8
+POINTERS = 3
+MORE_POINTERS = 4
 MAX_CHOSEN_NAMED = 64
 """Maximum pointers of an answer, of an answer without enough evidence, and to remaining parts of selected
 sections."""
@@ -40,11 +42,21 @@ sections."""
 MAX_LINES = 2
 """Maximum pointers with a matching line; with the verdict *absent*, a line would look like an answer."""
 
+FURTHER_TEXT = 450
+"""Tokens of text up to which further passages follow the first, plus tokens beyond the default budget."""
+
+MAX_READ = 1_500
+"""Maximum tokens of selected sections in an answer to a question without a budget; of one section
+:data:`~npl_index.answer.windows.WHOLE`."""
+
+MAX_READ_NAMED = 8
+"""Maximum pointers to remaining parts of selected sections without a budget; further ones are ranges."""
+
 POINTER_DIVISOR = 4
 """Divisor of the remaining tokens for the limit of pointers, except for those to the best hits."""
 
 FURTHER_DIVISOR = 12
-"""Divisor of the remaining tokens for the limit of keywords and suggestions in a truncated answer."""
+"""Divisor of the remaining tokens for the limit of keywords and suggestions if text is left out."""
 
 REMARK_DIVISOR = 3
 """Divisor of the budget for the limit of remarks."""
@@ -64,10 +76,14 @@ class Findings:
     """The findings for a request, and the material of its answer.
 
     :param documents: the documents, with the terms of the request.
-    :param units: wanted units, best first.
+    :param units: wanted units, most important first.
+    :param extra: number of last units that are welcome only beyond the default budget.
     :param others: units to name only, best first.
     :param best: sections of the best hits.
-    :param most: maximum tokens of one unit, ``None`` for no limit.
+    :param whole: maximum tokens of a unit that is not cut, ``None`` for no limit.
+    :param piece: maximum tokens of a piece of a longer one.
+    :param reading: whether selectors with a question, without a budget, choose the units.
+    :param exact: sections whose selected text is always complete.
     :param pointers: maximum of optional pointers.
     :param keywords: keywords of the context.
     :param ranking: ranked sections.
@@ -80,9 +96,13 @@ class Findings:
 
     documents: DocumentSet
     units: Sequence[AnswerUnit]
+    extra: int
     others: Sequence[AnswerUnit]
     best: frozenset[Place]
-    most: int | None
+    whole: int | None
+    piece: int
+    reading: bool
+    exact: frozenset[Place]
     pointers: int
     keywords: Keywords
     ranking: Ranking
@@ -136,66 +156,69 @@ class Packing:
         self.kept: list[AnswerUnit] = []
         self.dropped: list[AnswerUnit] = []
         self.rests: list[AnswerUnit] = []
-        self.owed = self._traces = self._failed = self._paid_for = 0
-        self._names_all = True
+        self.owed = self._traces = self._failed = 0
         self._open()
-        self._least_names = self._names = 0
-        if ledger.budget is not None and not self._fits():
-            self._pay_further(max(0, ledger.left) // FURTHER_DIVISOR)
-            self._least_names, self._names = self._reserved()
-        self._most = ledger.left if found.most is None else found.most
+        self._least_names = self._names = self._further_cost = 0
+        self._whole = found.whole
+        if ledger.budget is not None:
+            self._further_cost = sum(ledger.cost(self._form.further, one) for one in further)
+            if self._fits():
+                self._whole = None
+            else:
+                self._further_cost = min(max(0, ledger.left) // FURTHER_DIVISOR, self._further_cost)
+                self._least_names, self._names = self._reserved()
 
-    def packed(self, *, brief: bool) -> Packed:
-        """Return the chosen parts.
-
-        :param brief: suggestions keep their limit, even if tokens remain.
-        """
-        self._take_all()
+    def packed(self) -> Packed:
+        """Return the chosen parts."""
+        self._ledger.left -= self._further_cost
+        if self._found.reading:
+            self._read()
+        else:
+            self._take_all()
         pointers = self._pointers()
         if not pointers and (self.dropped or self.rests):
             # An answer must name a dropped part.
             self.kept, self.dropped, self.rests, self.owed = [], list(self._found.units), [], 0
             self._open()
             pointers = self._pointers()
-        further = self._further
-        if self._ledger.budget is not None:
-            if self._names_all and not (self.dropped or self.rests or brief):
-                self._pay_further(self._ledger.left)  # no text is missing
-            further = further[: self._paid_for]
+        self._ledger.left += self._further_cost
+        costs = (self._ledger.cost(self._form.further, one) for one in self._further)
+        number = sum(total <= self._ledger.left for total in accumulate(costs))
+        kept = sorted(self.kept, key=lambda unit: -unit.score)
         held = self._found.verdict.held
-        return Packed(self.kept, self.dropped, self.rests, pointers, further, held)
+        return Packed(kept, self.dropped, self.rests, pointers, self._further[:number], held)
 
     def _open(self, content: str = "…") -> None:
         """Begin with all tokens.
 
         :param content: some content, or none.
         """
-        self._paid_for, tokens = 0, (self._ledger.budget or 0) if content else 0
+        tokens = (self._ledger.budget or 0) if content else 0
         nothing = replace(self._nothing, content=content, total_tokens=min(tokens, MAX_TOKENS))
         self._ledger.reserve_frame(nothing, self._found.verdict.held)
+        self._further_cost = 0
 
     def _fits(self) -> bool:
-        """Return whether all parts fit, so that no tokens need to be reserved."""
-        units, ledger = self._found.units, self._ledger
-        if self._found.most is not None or sum(unit.tokens for unit in units) > ledger.left:
+        """Return whether all parts fit, so that nothing is cut and no tokens need to be reserved."""
+        ledger, found = self._ledger, self._found
+        is_large = found.chosen or (ledger.budget or 0) > DEFAULT_BUDGET
+        if not is_large or sum(unit.tokens for unit in found.units) > ledger.left:
             return False
-        costs = sum(ledger.row(unit) + ledger.text(unit) for unit in units)
-        costs += sum(map(ledger.trace, self._found.others))
-        return costs + sum(ledger.cost(self._form.further, one) for one in self._further) <= ledger.left
+        costs = sum(ledger.row(unit) + ledger.text(unit) for unit in found.units)
+        return costs + sum(map(ledger.trace, found.others)) + self._further_cost <= ledger.left
 
     def _reserved(self) -> tuple[int, int]:
         """Return the tokens to reserve for pointers: for those to the best hits, and for all.
 
-        A piece of the best unit may use the difference, and as a last resort all, unless a selector matches
-        it.
+        A piece of the best unit may use the difference. If it still does not fit, it may use everything
+        reserved, unless a selector chose it.
         """
-        wanted, trace = self._found, self._ledger.trace
-        named = [*wanted.units[1:MAX_CHOSEN_NAMED], *wanted.others]
-        best = self._widest() if wanted.chosen else list(filter(wanted.holds_best, named))
-        costs = accumulate(map(trace, named[: wanted.pointers]), initial=0)
+        found, trace = self._found, self._ledger.trace
+        named = [*found.units[1:MAX_CHOSEN_NAMED], *found.others]
+        best = self._widest() if found.chosen else list(filter(found.holds_best, named))
         most = max(0, self._ledger.left) // POINTER_DIVISOR
         least = sum(map(trace, best))
-        return least, max(least, *(total for total in costs if total <= most))
+        return least, max(least, min(most, sum(map(trace, named[: found.pointers]))))
 
     def _widest(self) -> list[AnswerUnit]:
         """Return the longest possible range over selected sections, which names dropped ones."""
@@ -207,24 +230,34 @@ class Packing:
         return [AnswerUnit((longest, *first.parts), 1.0, ranges=True)]
 
     def _take_all(self) -> None:
-        """Keep the passages that fit."""
+        """Keep the passages that fit, until one does not come as it should."""
         is_open = self._ledger.left > 0
         waiting = deque(self._found.units)
+        beyond = max(0, (self._ledger.budget or MAX_TOKENS) - DEFAULT_BUDGET)
         while waiting:
+            left = self._ledger.left
+            room = left - self._names
             unit = waiting.popleft()
-            if not is_open:
+            is_extra = len(waiting) < self._found.extra
+            further = 0 if is_extra else max(0, FURTHER_TEXT - sum(one.tokens for one in self.kept))
+            if self.kept and self._whole is not None:
+                room = min(room, beyond + further)
+            if not is_open or (room <= 0 and self.kept):
                 self.dropped.append(unit)
-            elif not self._take(unit):
-                if len(unit.parts) > 1:
-                    waiting.extendleft(reversed(split(self._documents, unit)))
-                elif not self._take_piece(unit):
-                    is_open = not self.kept and self._ledger.left > 0
+            elif self._take(unit, room):
+                pass
+            elif len(unit.parts) > 1:
+                waiting.extendleft(reversed(split(self._documents, unit)))
+            else:
+                is_open = self._take_piece(unit, room) or (not self.kept and self._ledger.left > 0)
+            beyond = max(0, beyond - max(0, left - self._ledger.left - further))
+        if is_open and not self._found.chosen:
+            self._grow(beyond)
         self._ledger.left += self._traces
 
-    def _take(self, unit: AnswerUnit) -> bool:
-        """Keep a unit whole if it fits."""
-        room = self._ledger.left - self._names
-        if unit.tokens >= room or (unit.tokens > self._most and not unit.parts[0].chosen):
+    def _take(self, unit: AnswerUnit, room: int) -> bool:
+        """Keep a unit whole if it fits and may come whole."""
+        if unit.tokens >= room or (self._whole is not None and unit.tokens > self._whole):
             return False
         cost = self._ledger.row(unit)
         if cost + unit.tokens > room or cost + (text := self._ledger.text(unit)) > room:
@@ -232,58 +265,102 @@ class Packing:
         self._keep(unit, cost + text)
         return True
 
-    def _take_piece(self, unit: AnswerUnit) -> bool:
-        """Keep a piece of a unit if one fits that is worth its row."""
-        part = unit.parts[0]
+    def _take_piece(self, unit: AnswerUnit, room: int) -> bool:
+        """Keep a piece of a unit if one fits that is worth its row.
+
+        :returns: whether it is as long as it may be.
+        """
+        part, whole = unit.parts[0], self._whole
         # A piece and its remaining parts are named by their lines.
         lines = Span(part.lines.start, max(part.lines.start, part.lines.stop - 1))
         like = AnswerUnit((part.shortened(lines, part.size),), unit.score, cut=True)
         cost, trace = self._ledger.row(like), self._ledger.trace(like)
-        room = self._ledger.left - cost - trace
-        pieces = None
-        if not self.kept or room - self._names > MIN_ROWS * cost:
-            pieces = self._cut(part, room - self._names)
-            if pieces is not None and len(pieces) > 2:  # parts remain before and after it
-                pieces = self._cut(part, room - self._names - trace) or pieces
-        if pieces is None and not self.kept and self._failed < MAX_FAILED_CUTS:
-            pieces = self._cut(part, room - self._least_names, at_any_cost=True)
-            if pieces is None and not part.chosen:
-                pieces = self._cut(part, room, at_any_cost=True)
-            self._failed += pieces is None
-        if pieces is None:
+        room -= cost + 2 * trace  # parts may remain before and after it
+        is_long = whole is not None and unit.tokens > whole
+        most = self._found.piece if is_long else MAX_TOKENS
+        piece = largest = None
+        if not self.kept or (room > MIN_ROWS * cost and (is_long or whole is None)):
+            every = windows(self._documents, part, min(most, max(room, self._found.piece)))
+            largest = next(every, None)
+            # A further piece of an answer to a question is as long as the first.
+            sizes = [largest] if self.kept and is_long else chain([largest], every)
+            piece = next((one for one in sizes if one and self._form.text(one) <= room), None)
+        if piece is None and not self.kept and self._failed < MAX_FAILED_CUTS:
+            room = self._ledger.left - cost - trace
+            limits = [room - self._least_names] if part.chosen else [room - self._least_names, room]
+            piece = next((one for limit in limits if (one := self._beginning(part, limit))), None)
+            self._failed += piece is None
+        if piece is None:
             self.dropped.append(unit)
             self._set_aside(unit)
             return False
-        piece, *rest = (AnswerUnit((one,), unit.score, cut=len(pieces) > 1) for one in pieces)
-        self._keep(piece, self._ledger.row(piece) + self._ledger.text(piece))
+        self._keep_piece(unit, piece)
+        return piece is largest and is_long
+
+    def _beginning(self, part: SectionPart, room: int) -> SectionPart | None:
+        """Return a window even without a term, or the bare heading, which shows the place of the text."""
+        every = windows(self._documents, part, room, or_beginning=True)
+        heading = self._documents.tree(part.document).sections[part.section].heading_lines
+        if part.lines.start <= heading.start < heading.stop < part.lines.stop:
+            lines = Span(part.lines.start, heading.stop)
+            every = chain(every, [self._documents.part(part.place, chosen=part.chosen, lines=lines)])
+        return next((one for one in every if self._form.text(one) <= room), None)
+
+    def _keep_piece(self, unit: AnswerUnit, piece: SectionPart) -> None:
+        rests = tuple(rest_of(self._documents, unit.parts[0], piece))
+        kept, *rest = (AnswerUnit((one,), unit.score, cut=bool(rests)) for one in (piece, *rests))
+        self._keep(kept, self._ledger.row(kept) + self._ledger.text(kept))
         self.rests += sorted(rest, key=lambda one: one.tokens, reverse=True)
         for one in rest:
             self._set_aside(one)
-        return True
 
-    def _cut(
-        self, part: SectionPart, limit: int, *, at_any_cost: bool = False
-    ) -> Sequence[SectionPart] | None:
-        """Return a piece of a part that fits, and the remaining parts before and after it.
+    def _grow(self, beyond: int) -> None:
+        """Use the tokens beyond the default budget for more of the cut units, best first."""
+        whole = {unit.parts[0].place: unit for unit in self._found.units}
+        for number, kept in enumerate(self.kept):
+            part = whole[kept.parts[0].place].parts[0] if kept.cut else None
+            if part is None:
+                continue
+            room = min(beyond, self._ledger.left - self._names) + self._ledger.text(kept)
+            sizes = chain([part], windows(self._documents, part, min(room, max(part.size))))
+            larger = next((one for one in sizes if self._form.text(one) <= room), None)
+            if larger is None or larger.size.last <= kept.tokens:
+                return
+            rests = tuple(rest_of(self._documents, part, larger))
+            unit = AnswerUnit((larger,), kept.score, cut=bool(rests))
+            cost = self._ledger.text(unit) - self._ledger.text(kept)
+            self._ledger.left -= cost
+            beyond -= cost
+            self.kept[number] = unit
+            self.rests = [one for one in self.rests if one.parts[0].place != part.place]
+            self.rests += (AnswerUnit((one,), kept.score, cut=True) for one in rests)
+            if rests:
+                return
 
-        :param limit: maximum tokens as sent.
-        :param at_any_cost: also return a beginning without a term, or a bare heading.
-        """
-        limit = limit if part.chosen else min(limit, self._most)
-        if limit <= 0:
-            return None
-
-        pieces = cut(self._documents, part, limit, self._form.text, or_beginning=at_any_cost)
-        if pieces is not None:
-            return pieces if len(pieces) > 1 else (part,)
-        heading = self._documents.tree(part.document).sections[part.section].heading_lines
-        if not at_any_cost or not part.lines.start <= heading.start < heading.stop < part.lines.stop:
-            return None
-        # If only the heading fits, it shows the place of the text.
-        lines = Span(part.lines.start, heading.stop)
-        first = self._documents.part(part.place, chosen=part.chosen, lines=lines)
-        rest = tuple(rest_of(self._documents, part, first))
-        return (first, *rest) if rest and self._form.text(first) <= limit else None
+    def _read(self) -> None:
+        """Keep selected sections as far as they are short, and of longer ones the text for the question."""
+        left, rank = MAX_READ, {hit.place: number for number, hit in enumerate(self._found.ranking.hits)}
+        for unit in self._found.units:
+            if self._found.exact.issuperset(unit.places):
+                self._keep(unit, 0)
+                continue
+            room, waiting = min(WHOLE, left), [unit]
+            left -= room
+            while waiting:
+                one = waiting.pop(0)
+                if one.tokens <= room:
+                    self._keep(one, 0)
+                    room -= one.tokens
+                elif len(one.parts) > 1:
+                    own, *nested = split(self._documents, one)
+                    nested.sort(key=lambda unit: min(rank.get(place, len(rank)) for place in unit.places))
+                    waiting = [own, *nested, *waiting]
+                elif room >= PIECE and (piece := next(windows(self._documents, one.parts[0], room), None)):
+                    self._keep_piece(one, piece)
+                    room -= piece.size.last
+                else:
+                    self.dropped.append(one)
+            left += room
 
     def _set_aside(self, unit: AnswerUnit) -> None:
         trace = self._ledger.trace(unit)
@@ -324,7 +401,6 @@ class Packing:
             if self._ledger.pay(self._ledger.cost(self._form.pointer, one)):
                 named.append((unit, one))
                 continue
-            self._names_all = False
             if number >= len(first):
                 break
         named.sort(key=lambda one: -one[0].score)
@@ -335,7 +411,8 @@ class Packing:
     def _with_ranges(self, units: list[AnswerUnit]) -> list[AnswerUnit]:
         """Return units to name: as many single ones as fit, and the others joined."""
         room = self._ledger.left - sum(map(self._ledger.trace, self.rests))
-        for alone in (min(len(units), MAX_CHOSEN_NAMED), *range(POINTERS, -1, -1)):
+        most = MAX_READ_NAMED if self._found.reading else MAX_CHOSEN_NAMED
+        for alone in (min(len(units), most), *range(POINTERS, -1, -1)):
             named = [*units[:alone], *joined(self._documents, units[alone:])]
             if sum(map(self._ledger.trace, named)) <= room:
                 break
@@ -360,13 +437,3 @@ class Packing:
         full = one if line is None else one._replace(line=line[1])
         cost, write = self._ledger.cost, self._form.pointer
         return full if self._ledger.pay(cost(write, full) - cost(write, one)) else one
-
-    def _pay_further(self, most: int) -> None:
-        """Take tokens for keywords and then for suggestions, up to a maximum."""
-        for one in self._further[self._paid_for :]:
-            cost = self._ledger.cost(self._form.further, one)
-            if cost > most:
-                break
-            most -= cost
-            self._ledger.left -= cost
-            self._paid_for += 1

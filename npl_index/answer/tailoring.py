@@ -14,7 +14,8 @@ from npl_index.answer.packing import BEST, MORE_POINTERS, POINTERS, Findings, Pa
 from npl_index.answer.suggestions import Companions, suggest
 from npl_index.answer.units import Further, Known, Packed, choose, content_of, row, selected_lines
 from npl_index.answer.values import RankedSection, Suggestion, Tailored, Written
-from npl_index.choices import Weights
+from npl_index.answer.windows import PIECE, WHOLE
+from npl_index.choices import DEFAULT_BUDGET, Weights
 from npl_index.errors import InvalidRequestError, MissingRequestError, SectionNotFoundError
 from npl_index.ranking.analysis import Keywords, extract_keywords, terms
 from npl_index.ranking.bm25f import idf as weigh
@@ -36,9 +37,8 @@ MAX_EXCLUDED = 256
 MAX_KEYWORDS = 8
 MAX_RELATED = 8
 
-MAX_PASSAGE = 300
 MAX_WEAK_PASSAGE = 120
-"""Maximum tokens of one text in an answer of the default size, and in one without enough evidence."""
+"""Maximum tokens of a text without enough evidence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class TailorRequest:
     :param depth: included levels below a selected section: 0 for its own text, 1 also for its direct
         children, and so on; ``None`` for all.
     :param explain: report every hit and the parts of its score.
-    :param brief: the budget is the default: only passages of the best sections, and pointers.
+    :param reading: selectors come with a question and without a budget: their sections are read for it.
     """
 
     context: str = ""
@@ -63,7 +63,7 @@ class TailorRequest:
     token_budget: int | None = None
     depth: int | None = None
     explain: bool = False
-    brief: bool = False
+    reading: bool = False
 
     @classmethod
     def parse(
@@ -81,7 +81,7 @@ class TailorRequest:
         """Check a request and compile its selectors.
 
         :param token_budget: 0 for no limit.
-        :param default_budget: budget for a context or topics without one; sections of selectors come whole.
+        :param default_budget: budget for a context or topics alone without one; 0 for no limit.
         :raises MissingRequestError: there is no context, topic or selector.
         :raises InvalidRequestError: too many or too long parts, or a negative number.
         :raises SelectorSyntaxError: a selector cannot be parsed.
@@ -117,10 +117,11 @@ class TailorRequest:
                     f"{name} is {number}", parameter=name, hint="use 0 or more, or leave it out for no limit"
                 )
         brief = token_budget is None and default_budget > 0 and bool(wanted or (context and context.strip()))
-        token_budget = default_budget if brief else token_budget
+        token_budget = default_budget if brief and not written else token_budget
         compiled = tuple(map(compile_selector, written))
         excluded = tuple(map(compile_selector, known))
-        return cls(context or "", wanted, compiled, excluded, token_budget or None, depth, explain, brief)
+        reading = brief and bool(written)
+        return cls(context or "", wanted, compiled, excluded, token_budget or None, depth, explain, reading)
 
 
 def tailor(
@@ -197,7 +198,7 @@ def answer(
         missing_files=documents.missing or None,
     )
     nothing = made("", (), (), True, (), (), 0)
-    packed = Packing(found, _further(found, companions), ledger, nothing).packed(brief=request.brief)
+    packed = Packing(found, _further(found, companions), ledger, nothing).packed()
     marked = documents.several or isinstance(form, Markdown)
     if marked and not tag and documents.tag(packed.kept):
         # With these marks, different units may fit; no text of the wanted units may imitate them.
@@ -227,33 +228,40 @@ def find(request: TailorRequest, documents: DocumentSet, weights: Weights) -> Fi
     missing = documents.missing
     selections, failures = _selected(scope, "selectors", request.selectors, missing)
     excluded, others_failed = _selected(scope, "exclude", request.exclude, missing)
-    known = selected_lines(documents, excluded)
+    known = selected_lines(documents, [one for one, _ in excluded])
     query = Query(keywords, request.topics)
     ranking = rank(documents.collection, query, weights=weights)
     # With selectors, only their sections are returned; the context chooses what to show of them.
     ranked = not request.selectors
     verdict = judge(ranking.coverage) if ranked else Verdict((), (), "held")
-    relevant: Sequence[Hit] = ()
+    weak, budget = verdict.state != "held", request.token_budget
+    relevant: list[Hit] = []
+    extra: list[Hit] = []
     if ranked and verdict.state != "absent":
-        if request.brief:
-            relevant = best_of_each_subject(ranking, documents.collection)
+        if budget is None:
+            relevant = cut(ranking, documents.collection)
         else:
-            generous = request.token_budget is not None
-            relevant = cut(ranking, documents.collection, generous=generous)
-    weak = verdict.state != "held"
-    most = (MAX_WEAK_PASSAGE if weak else MAX_PASSAGE) if request.brief else None
-    if weak and request.brief:
-        relevant = relevant[:1]
-    units, excluded_tokens = choose(documents, selections, relevant, request.depth, known)
+            relevant = best_of_each_subject(ranking, documents.collection)[: 1 if weak else None]
+            if budget > DEFAULT_BUDGET:
+                others = cut(ranking, documents.collection, generous=True)
+                extra = [hit for hit in others if hit not in relevant]
+    selected, hits = [one for one, _ in selections], [*relevant, *extra]
+    units, excluded_tokens = choose(documents, selected, hits, request.depth, known)
+    welcome = {hit.place for hit in extra}
+    exact = [one for one, selector in selections if request.depth is not None or not _is_plain(selector)]
     pointers = MORE_POINTERS if weak else POINTERS
-    others = tuple(islice(_others(documents, ranking.hits if ranked else (), units, known), pointers))
-    best = frozenset(hit.place for hit in ranking.hits[:BEST]) - known.keys()
+    named = _others(documents, ranking.hits if ranked else (), units, known)
+    limits = (MAX_WEAK_PASSAGE, MAX_WEAK_PASSAGE) if weak else (WHOLE, PIECE)
     return Findings(
         documents=documents,
         units=units,
-        others=others,
-        best=best,
-        most=most,
+        extra=sum(not welcome.isdisjoint(unit.places) for unit in units),
+        others=tuple(islice(named, pointers)),
+        best=frozenset(hit.place for hit in ranking.hits[:BEST]) - known.keys(),
+        whole=limits[0] if ranked and budget is not None else None,
+        piece=limits[1],
+        reading=request.reading,
+        exact=frozenset(selected_lines(documents, exact, request.depth)),
         pointers=pointers,
         keywords=keywords,
         ranking=ranking,
@@ -261,7 +269,7 @@ def find(request: TailorRequest, documents: DocumentSet, weights: Weights) -> Fi
         known=known,
         excluded_tokens=excluded_tokens if request.exclude else None,
         failures=(*failures, *others_failed),
-        used=[(one.tree, one.head) for one in (*selections, *excluded)] if selections else (),
+        used=[(one.tree, one.head) for one, _ in (*selections, *excluded)] if selections else (),
     )
 
 
@@ -299,17 +307,17 @@ def _terms(
 
 def _selected(
     scope: Scope | None, parameter: str, selectors: Sequence[Selector], missing: int
-) -> tuple[list[Selected], tuple[str, ...]]:
+) -> tuple[list[tuple[Selected, Selector]], tuple[str, ...]]:
     """Evaluate all selectors; failures are returned unless all fail.
 
     :param missing: number of files that are not indexed yet, which may have the sections.
     """
-    selected: list[Selected] = []
+    selected: list[tuple[Selected, Selector]] = []
     failures: list[SectionNotFoundError] = []
     for one in selectors:
         assert scope is not None
         try:
-            selected += select_in(scope, one)
+            selected += ((selected_by, one) for selected_by in select_in(scope, one))
         except SectionNotFoundError as error:
             message = error.message if parameter == "selectors" else f"{parameter}: {error.message}"
             failures.append(SectionNotFoundError(message, near=error.near, hint=error.hint))
@@ -318,6 +326,11 @@ def _selected(
             SectionNotFoundError(failures[0].message, hint=partial_note(missing)) if missing else failures[0]
         )
     return selected, tuple(str(failure) for failure in failures)
+
+
+def _is_plain(selector: Selector) -> bool:
+    """Return whether a selector names a section, and no lines, depth or range."""
+    return selector.depth is None and selector.lines is None and not selector.until
 
 
 def _explained(documents: DocumentSet, ranking: Ranking) -> tuple[RankedSection, ...]:

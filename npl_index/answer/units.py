@@ -13,6 +13,9 @@ from npl_index.selectors.names import Place
 from npl_index.selectors.selection import Selected
 from npl_index.tokens.counting import starts_token
 
+MAX_SHORT = 2
+"""Maximum words of a heading that alone says too little about its section."""
+
 Known = Mapping[Place, Sequence[Span]]
 """Excluded lines, by section."""
 
@@ -217,10 +220,21 @@ def selector(documents: DocumentSet, unit: AnswerUnit, *, above: bool = False, b
 
 def pointer(documents: DocumentSet, unit: AnswerUnit) -> Pointer:
     """Return the pointer to a unit, without a line."""
-    number = len(unit.parts) if unit.ranges else None
-    return documents.once(
-        ("named", unit), lambda: Pointer(selector(documents, unit), unit.tokens, sections=number)
-    )
+
+    def work() -> Pointer:
+        number, name = len(unit.parts) if unit.ranges else None, selector(documents, unit)
+        return Pointer(name, unit.tokens, sections=number, page=_page(documents, unit, name))
+
+    return documents.once(("named", unit), work)
+
+
+def _page(documents: DocumentSet, unit: AnswerUnit, name: str) -> str | None:
+    """Return the title of a unit's page, if its selector is a short heading alone."""
+    if not name.startswith("#") or len(name.lstrip("# ").split()) > MAX_SHORT:
+        return None
+    sections = documents.tree(unit.document).sections
+    title = sections[documents.tree(unit.document).title or 0].title
+    return None if title in name else title
 
 
 def left_out(documents: DocumentSet, dropped: Sequence[AnswerUnit]) -> list[AnswerUnit]:

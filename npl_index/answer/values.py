@@ -45,12 +45,14 @@ class Pointer(NamedTuple):
     :param tokens: tokens of its text.
     :param line: its line with the most terms of the question, if there is room.
     :param sections: number of sections, for a range.
+    :param page: title of its page, if the selector has neither the document nor a heading that says much.
     """
 
     selector: str
     tokens: int
     line: str | None = None
     sections: int | None = None
+    page: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from typing import Any
 
 from platformdirs import user_data_path
 
-from npl_index.choices import FORMATS, VOCABULARIES, Weights
+from npl_index.choices import DEFAULT_BUDGET, FORMATS, VOCABULARIES, Weights
 from npl_index.errors import InvalidRequestError
 from npl_index.library.roots import Limits
 from npl_index.tokens.places import vocabulary_folders
@@ -26,8 +26,6 @@ from npl_mcp.config.docstrings import parameters
 from npl_mcp.config.kinds import choice
 from npl_mcp.config.sources import Given, given_values
 
-TOKEN_BUDGET = 450
-"""Default token budget of an answer."""
 DEFAULT_PORT = 8765
 
 SERVERS, HTTP, COMMANDS = "npl-mcp and npl-mcp-server", "npl-mcp-server", "npl-load and npl-worklog"
@@ -177,7 +175,7 @@ class Settings:
     small_list: bool = project_flag("small-list", "NPL_SMALL_LIST", kinds.SWITCH, False)
     vocabulary: str = project_flag("vocabulary", "NPL_VOCABULARY", choice(*VOCABULARIES), VOCABULARIES[0])
     format: str = project_flag("format", "NPL_FORMAT", choice(*FORMATS), "json")
-    token_budget: int = project_flag("token-budget", "NPL_TOKEN_BUDGET", kinds.BUDGET, TOKEN_BUDGET)
+    token_budget: int = project_flag("token-budget", "NPL_TOKEN_BUDGET", kinds.BUDGET, DEFAULT_BUDGET)
     tell_changes: bool = setting("tell-changes", "NPL_TELL_CHANGES", kinds.SWITCH, True)
     weights: Weights = setting("weights", "NPL_WEIGHTS", kinds.WEIGHTS, Weights(), project=True)
     theme: str = setting("theme", "NPL_THEME", kinds.TEXT, "default", project=True)

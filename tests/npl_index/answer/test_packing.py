@@ -37,16 +37,18 @@ def packed(
     on: DocumentSet,
     token_budget: int | None,
     form: Form,
-    most: int | None = None,
+    whole: int | None = None,
     units: Sequence[AnswerUnit] | None = None,
 ) -> Packed:
     """Pack all sections, the first one best."""
     asked = TailorRequest.parse(context="nothing like it")
     numbers = range(1, len(on.tree(0).sections))
     units = units or [AnswerUnit((on.part((0, number)),), 1 - number / 100) for number in numbers]
-    found = replace(find(asked, on, DEFAULT_WEIGHTS), units=units, most=most, best=frozenset({(0, 1)}))
+    found = replace(
+        find(asked, on, DEFAULT_WEIGHTS), units=units, whole=whole, piece=whole or 0, best=frozenset({(0, 1)})
+    )
     nothing = write(asked, on, form).value
-    return Packing(found, (), Ledger(form.on(on), token_budget), nothing).packed(brief=True)
+    return Packing(found, (), Ledger(form.on(on), token_budget), nothing).packed()
 
 
 def numbers(units: Sequence[AnswerUnit]) -> list[int]:
@@ -64,7 +66,7 @@ def test_a_better_unit_is_cut_before_a_lesser_one_is_kept(form: Form) -> None:
 @pytest.mark.parametrize("form", FORMS)
 def test_a_long_text_is_cut_to_what_one_may_have(form: Form) -> None:
     """The next one gets its place."""
-    found = packed(sections(600, 20), 1000, form, most=100)
+    found = packed(sections(600, 20), 700, form, whole=100)
     assert numbers(found.kept) == [1, 2]
     assert 50 < found.kept[0].tokens <= 100
 

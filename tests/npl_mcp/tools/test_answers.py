@@ -12,7 +12,8 @@ import pytest
 from fastmcp import Client
 
 from npl_index import estimator
-from npl_mcp.config.settings import TOKEN_BUDGET, Settings
+from npl_index.choices import DEFAULT_BUDGET
+from npl_mcp.config.settings import Settings
 from tests.conftest import with_client
 
 GARDEN = {
@@ -42,7 +43,7 @@ def garden(settings: Settings, docs: Path) -> Settings:
         path.unlink()
     for name, text in GARDEN.items():
         (docs / name).write_text(text, encoding="utf-8")
-    return replace(settings, token_budget=TOKEN_BUDGET)
+    return replace(settings, token_budget=DEFAULT_BUDGET)
 
 
 def asked(garden: Settings, *calls: dict[str, Any]) -> list[str]:

@@ -12,7 +12,8 @@ import pytest
 from fastmcp import Client
 
 from npl_index import estimator
-from npl_mcp.config.settings import TOKEN_BUDGET, Settings
+from npl_index.choices import DEFAULT_BUDGET
+from npl_mcp.config.settings import Settings
 from tests.conftest import with_client
 
 PART = "Tulips in bed {n} want {n} litres of water, and lime every spring.\n\n" * 6
@@ -21,13 +22,13 @@ QUESTION = {"context": "water for tulips"}
 
 CASES: list[tuple[str, int, dict[str, Any], int | None]] = [
     # what, the setting, arguments, most tokens of the answer (None: more than twice the default)
-    ("a context", TOKEN_BUDGET, QUESTION, TOKEN_BUDGET),
-    ("topics", TOKEN_BUDGET, {"topics": ["tulips"]}, TOKEN_BUDGET),
-    ("a context with a selector", TOKEN_BUDGET, {**QUESTION, "selectors": ["beds"]}, TOKEN_BUDGET),
-    ("selectors alone", TOKEN_BUDGET, {"selectors": ["beds"]}, None),
-    ("a blank context", TOKEN_BUDGET, {"context": " ", "topics": [""], "selectors": ["beds"]}, None),
-    ("a budget of its own", TOKEN_BUDGET, {**QUESTION, "token_budget": 900}, 900),
-    ("no limit", TOKEN_BUDGET, {**QUESTION, "token_budget": 0}, None),
+    ("a context", DEFAULT_BUDGET, QUESTION, DEFAULT_BUDGET),
+    ("topics", DEFAULT_BUDGET, {"topics": ["tulips"]}, DEFAULT_BUDGET),
+    ("a context with a selector", DEFAULT_BUDGET, {**QUESTION, "selectors": ["beds"]}, DEFAULT_BUDGET),
+    ("selectors alone", DEFAULT_BUDGET, {"selectors": ["beds"]}, None),
+    ("a blank context", DEFAULT_BUDGET, {"context": " ", "topics": [""], "selectors": ["beds"]}, None),
+    ("a budget of its own", DEFAULT_BUDGET, {**QUESTION, "token_budget": 900}, 900),
+    ("no limit", DEFAULT_BUDGET, {**QUESTION, "token_budget": 0}, None),
     ("another setting", 220, QUESTION, 220),
     ("a setting without limit", 0, QUESTION, None),
     ("a budget where none is set", 0, {**QUESTION, "token_budget": 220}, 220),
@@ -68,10 +69,10 @@ def test_the_setting_bounds_answers_to_questions(
     (docs / "beds.md").write_text(BEDS, encoding="utf-8")
     sent = asked(replace(settings, token_budget=setting), tool, **arguments, format=form)
     tokens = estimator("o200k_base").count(read(sent))
-    assert tokens <= most if most else tokens > 2 * TOKEN_BUDGET, what
+    assert tokens <= most if most else tokens > 2 * DEFAULT_BUDGET, what
 
 
-@pytest.mark.parametrize("setting", [TOKEN_BUDGET, 1200, 0])
+@pytest.mark.parametrize("setting", [DEFAULT_BUDGET, 1200, 0])
 def test_the_list_of_tools_names_the_default(settings: Settings, setting: int) -> None:
     """As this server is set."""
 

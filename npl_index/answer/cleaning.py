@@ -1,0 +1,43 @@
+"""Markup that tells a reader nothing, taken out of ranked passages; code is unchanged."""
+
+from __future__ import annotations
+
+import re
+
+_VALUE = r"""\s*=\s*(?:"[^"]*"|'[^']*'|\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}|[^\s"'<>=`{]+)"""
+_TAG = re.compile(rf"<(/?)([A-Za-z][\w.:-]*)((?:\s+[\w@:.-]+(?:{_VALUE})?)*)\s*(/?)>")
+_KEPT = re.compile(rf"\s(?:href|src|alt|title){_VALUE}")
+_EMPTY = re.compile(r"<([A-Za-z][\w.:-]*)></\1>")
+_DATA = re.compile(r"(data:[\w/+.-]+;base64,)[A-Za-z0-9+/=]{32,}")
+_IMPORT = re.compile(r"import\s[^\n]*?['\"][^'\"\n]+['\"];?\s*")
+_BARE = re.compile(r"[\s>*+-]*(?:</?[A-Za-z][\w.:-]*/?>\s*)+")
+_CODE = re.compile(
+    r"^[ \t>*+-]*(?:\d+[.)] +)?(?P<fence>`{3,}|~{3,})[^\n]*\n(?s:.*?)(?:^[ \t>]*(?P=fence)[`~]*[ \t]*$|\Z)"
+    r"|(?:(?<=\n\n)|\A)(?: {4}|\t)[^\n]*(?:\n(?: {4}|\t)[^\n]*)*"
+    r"|(?<!`)(?P<ticks>`+)(?!`)(?s:.+?)(?<!`)(?P=ticks)(?!`)",
+    re.MULTILINE,
+)
+_SIGNS = ("<", ";base64,", "import ")
+
+
+def cleaned(text: str) -> str:
+    """Return a passage without lines of only tags or imports, attributes but ``href``, ``src``,
+    ``alt`` and ``title``, empty elements, and data in Base64.
+    """
+    if not any(sign in text for sign in _SIGNS):
+        return text
+    codes: list[str] = []
+
+    def hidden(found: re.Match[str]) -> str:
+        codes.append(found[0])
+        return f"\x00{len(codes) - 1}\x00"
+
+    bare = _EMPTY.sub("", _TAG.sub(_without_attributes, _DATA.sub(r"\1…", _CODE.sub(hidden, text))))
+    lines = (line for line in bare.split("\n") if not (_IMPORT.fullmatch(line) or _BARE.fullmatch(line)))
+    shown = re.sub(r"\n{3,}", "\n\n", "\n".join(lines))
+    return re.sub("\x00(\\d+)\x00", lambda found: codes[int(found[1])], shown)
+
+
+def _without_attributes(found: re.Match[str]) -> str:
+    kept = "".join(one[0] for one in _KEPT.finditer(found[3]))
+    return f"<{found[1]}{found[2]}{kept}{' /' if found[4] and kept else found[4]}>"
