@@ -229,7 +229,7 @@ class Markdown(Form):
             for part in unit.parts:
                 pieces += (self._shown(part), "\n")
         notes = [*map(_pointer, packed.pointers), *_notes(answer, packed)]
-        if packed.pointers or answer.absent or answer.weak:
+        if packed.pointers or answer.absent or answer.advice or answer.weak:
             head = "more:\n" if packed.pointers else "\n"
             pieces.append(note(head + "\n".join(notes), self.tag))
         elif notes:
@@ -250,14 +250,15 @@ def _notes(answer: Tailored, packed: Packed) -> Iterator[str]:
     """Yield the remarks after the pointers."""
     if answer.missing_files is not None:
         yield partial_note(answer.missing_files)
-    if not (answer.content or answer.absent or packed.pointers):
+    if not (answer.content or answer.absent or answer.advice or packed.pointers):
         yield "no text fits" if answer.truncated else "no text"
     if answer.excluded_tokens is not None:
         yield f"{answer.excluded_tokens} tokens excluded"
     for one in (*(answer.not_found or ()), *(answer.unreadable or ())):
         yield in_mark(" ".join(one.split()))
-    if answer.absent:
-        yield f"no section has: {', '.join(map(in_mark, answer.absent))}"
+    absent = f"no section has: {', '.join(map(in_mark, answer.absent))}" if answer.absent else ""
+    if absent or answer.advice:
+        yield ". ".join(filter(None, (absent, answer.advice)))
     if answer.weak:
         yield f"weak: best has {', '.join(map(in_mark, packed.held))}"
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -28,6 +30,8 @@ from npl_index.selectors.matching import Scope
 from npl_index.selectors.names import Place
 from npl_index.selectors.selection import Selected, select_in
 
+_PRINTED = re.compile(r'("(?:[^"\\]|\\.)*") [\d,]+\b.*', re.DOTALL)
+
 MAX_TOPICS = 64
 MAX_TOPIC_LENGTH = 200
 MAX_SELECTORS = 64
@@ -36,6 +40,8 @@ MAX_EXCLUDED = 256
 
 MAX_KEYWORDS = 8
 MAX_RELATED = 8
+
+ADVICE = "Nothing here answers this: ask again in the documents' own terms (npl://map names them)."
 
 MAX_WEAK_PASSAGE = 120
 """Maximum tokens of a text without enough evidence."""
@@ -118,7 +124,7 @@ class TailorRequest:
                 )
         brief = token_budget is None and default_budget > 0 and bool(wanted or (context and context.strip()))
         token_budget = default_budget if brief and not written else token_budget
-        compiled = tuple(map(compile_selector, written))
+        compiled = tuple(compile_selector(_unprinted(text)) for text in written)
         excluded = tuple(map(compile_selector, known))
         reading = brief and bool(written)
         return cls(context or "", wanted, compiled, excluded, token_budget or None, depth, explain, reading)
@@ -190,6 +196,7 @@ def answer(
         file=documents.file,
         mark=tag if documents.several and tag else None,
         absent=verdict.absent or None,
+        advice=ADVICE if verdict.state == "absent" else None,
         weak=True if verdict.state == "weak" else None,
         excluded_tokens=found.excluded_tokens,
         not_found=not_found or None,
@@ -326,6 +333,12 @@ def _selected(
             SectionNotFoundError(failures[0].message, hint=partial_note(missing)) if missing else failures[0]
         )
     return selected, tuple(str(failure) for failure in failures)
+
+
+def _unprinted(text: str) -> str:
+    """Return the selector of a pointer as answers print it, with its size and its matching line."""
+    printed = _PRINTED.fullmatch(text.strip())
+    return json.loads(printed[1]) if printed else text
 
 
 def _is_plain(selector: Selector) -> bool:

@@ -110,6 +110,7 @@ class Tailored:
     :param file: the document's path below its root; for several documents, their name in the request.
     :param mark: nonce in file markers, present only if a document contains marker-like lines.
     :param absent: words of the question that no section contains.
+    :param advice: advice if no section answers the question.
     :param weak: true if no section has enough of the question; the content is a short passage of the best
         one.
     :param excluded_tokens: tokens of relevant text that ``exclude`` omits.
@@ -132,6 +133,7 @@ class Tailored:
     file: str
     mark: str | None = None
     absent: tuple[str, ...] | None = None
+    advice: str | None = None
     weak: bool | None = None
     excluded_tokens: int | None = None
     not_found: tuple[str, ...] | None = None

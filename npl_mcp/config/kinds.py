@@ -223,7 +223,7 @@ COUNT = ValueKind(
 )
 LIMITS = replace(COUNT, read=lambda text: Limits(max_bytes=int(text)))
 BUDGET = ValueKind(
-    int, "[0-9]{1,9}", "is not a number of tokens", "e.g. 450, or 0 for no limit", (int,), option=_N
+    int, "[0-9]{1,9}", "is not a number of tokens", "e.g. 700, or 0 for no limit", (int,), option=_N
 )
 PORT = ValueKind(int, _PORT, "is not a port", "use 0 to 65535, e.g. 8765", (int,), option=_N)
 SECONDS = ValueKind(

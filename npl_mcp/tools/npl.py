@@ -257,8 +257,9 @@ async def npl_load_tailored(
     """Find the Markdown sections that answer a question. Words are compared, not meanings.
 
     :param context: the question; ``todo:12`` or ``cr:KEY-1`` is the question of a todo or a change request.
-    :param token_budget: maximum tokens of the answer; 0 for no limit. The default, 450 or that of the server,
-        applies to a context or topics; selectors alone return their whole sections.
+    :param token_budget: maximum tokens of the answer; 0 for no limit. The default, 700 or that of the server,
+        applies to a context or topics. Selectors alone return whole sections; with a context, sections of up
+        to 600 tokens, and of longer ones the text for it.
     :param sections: the same as ``selectors``.
     :param explain: add all hits with their scores.
     :returns: the sections with pointers to further ones, in the requested form.

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from npl_index.choices import Weights
+from npl_index.choices import DEFAULT_BUDGET, Weights
 from npl_index.errors import DocumentTooLargeError, InvalidRequestError
 from npl_index.library.roots import Limits
 from npl_mcp.__main__ import main, parser
@@ -24,7 +24,7 @@ def test_without_variables_the_defaults_hold() -> None:
         assert found.roots == ()
         assert (found.cache_mode, found.structured, found.vocabulary) == ("disk", False, "o200k_base")
         assert found.weights == Weights(0.4, 0.3, 0.3)
-        assert found.token_budget == 450
+        assert found.token_budget == DEFAULT_BUDGET
         assert found.cwd == Path.cwd()
 
 

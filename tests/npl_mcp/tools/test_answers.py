@@ -81,13 +81,16 @@ def test_what_no_section_has_gets_no_text(garden: Settings, question: str) -> No
     text = markdown(garden, context=question)
     assert passages(text) == ""
     (line,) = (line for line in text.splitlines() if line.startswith("no section has: "))
-    said = line.removeprefix("no section has: ").removesuffix(" -->").split(", ")
+    words, _, advice = line.removeprefix("no section has: ").removesuffix(" -->").partition(". ")
+    said = words.split(", ")
+    assert advice.startswith("Nothing here answers this: ask again")
     assert set(ABSENT[question]) <= set(said)
     assert estimator("o200k_base").count(text) <= 150
     answer = data(garden, context=question)
     assert answer["content"] == ""
     assert answer["sections"] == []
     assert answer["absent"] == said
+    assert answer["advice"] == advice
 
 
 def test_a_weak_answer_is_one_short_passage(garden: Settings) -> None:
@@ -95,7 +98,7 @@ def test_a_weak_answer_is_one_short_passage(garden: Settings) -> None:
     question = {"context": "before the buds swell in late winter", "topics": ["Watering"]}
     text = markdown(garden, **question)
     assert estimator("o200k_base").count(passages(text)) <= 120
-    assert passages(text).startswith("## Watering\n")
+    assert "## Watering" in text.splitlines()[0]
     (line,) = (line for line in text.splitlines() if line.startswith("weak: best has "))
     assert line.removesuffix(" -->").endswith(" Watering")
     assert '## Pruning" 18: Prune apple trees' in text
@@ -106,20 +109,20 @@ def test_pointers_name_the_next_sections_with_size_and_matching_line(garden: Set
     """One line each, in the last mark; the bare selectors are ``request_more``."""
     question = {"context": "sow sort 12 and thin it"}
     text = markdown(garden, **question)
-    pointers = re.findall(r'^("[^\n]*") (\d+)(?:: (.*))?$', text, re.MULTILINE)
-    assert len(pointers) >= 3
+    pointers = re.findall(r'^("[^\n]*") (\d+)(?: \([^)]*\))?(?:: (.*))?$', text, re.MULTILINE)
+    assert len(pointers) >= 2  # the last line ends the mark
     assert "Sow sort" in pointers[0][2]
     named = [json.loads(selector) for selector, _, _ in pointers]
     assert named[:2] == data(garden, **question)["request_more"][:2]
     for selector, size, _ in pointers:
-        (row,) = data(garden, selectors=[json.loads(selector)])["sections"]
+        (row,) = data(garden, selectors=[selector + f" {size}: as printed"])["sections"]
         assert row["token_count"] == int(size)
 
 
 def test_reading_on_brings_that_section_alone(garden: Settings) -> None:
     """A selector sent back with the question: cut around it where the section is long."""
     question = "water the roots in the morning"
-    answer = data(garden, context=question, selectors=["beds > ## Watering"])
+    answer = data(garden, context=question, selectors=["beds > ## Watering"], token_budget=300)
     (row,) = answer["sections"]
     assert row["title"] == "Watering"
     assert answer["truncated"]

@@ -24,7 +24,7 @@ CASES: list[tuple[str, int, dict[str, Any], int | None]] = [
     # what, the setting, arguments, most tokens of the answer (None: more than twice the default)
     ("a context", DEFAULT_BUDGET, QUESTION, DEFAULT_BUDGET),
     ("topics", DEFAULT_BUDGET, {"topics": ["tulips"]}, DEFAULT_BUDGET),
-    ("a context with a selector", DEFAULT_BUDGET, {**QUESTION, "selectors": ["beds"]}, DEFAULT_BUDGET),
+    ("a context with a selector", DEFAULT_BUDGET, {**QUESTION, "selectors": ["beds"]}, 1_100),
     ("selectors alone", DEFAULT_BUDGET, {"selectors": ["beds"]}, None),
     ("a blank context", DEFAULT_BUDGET, {"context": " ", "topics": [""], "selectors": ["beds"]}, None),
     ("a budget of its own", DEFAULT_BUDGET, {**QUESTION, "token_budget": 900}, 900),

@@ -483,13 +483,13 @@ def test_sections_come_as_plain_markdown(settings: Settings) -> None:
 
     async def work(client: Client[Any]) -> None:
         text = await ask(client, context="prune fruit trees in late winter", file="guide.md")
-        first, heading, *_ = text.split("\n")
+        first, line, *_ = text.split("\n")
         found = re.fullmatch(r"<!-- (.+) \.\d\d -->", first)
         assert found is not None
         assert found[1] == "guide.md ## Pruning [depth=0]"
-        assert heading == "## Pruning"
+        assert line == "Prune fruit trees in late winter."
         again = await ask(client, selectors=[found[1]], file="guide.md")
-        assert again.split("\n")[1:6] == text.split("\n")[1:6]
+        assert again.split("\n")[1:5] == ["## Pruning", "", *text.split("\n")[1:3]]
 
         text = await ask(client, selectors=["## Pruning", "## Watering"], file="**/*.md", token_budget=130)
         assert estimator().count(text) <= 130
@@ -501,14 +501,14 @@ def test_sections_come_as_plain_markdown(settings: Settings) -> None:
         assert rest.count("\n## ") + text.count("\n## ") >= 3
 
         text = await ask(client, context="zzzz qqqq", file="guide.md")
-        assert text == "<!--\nno section has: zzzz, qqqq -->\n"
+        assert text.startswith("<!--\nno section has: zzzz, qqqq. Nothing here answers this: ask again in ")
 
     with_client(settings, work)
 
 
 def test_what_the_caller_has_does_not_come_again(call: Call) -> None:
     """An agent goes on from answer to answer with what they named; each says how much was left out."""
-    request = {"context": "water the compost and prune the trees", "file": "guide.md", "token_budget": 260}
+    request = {"context": "water the compost and prune the trees", "file": "guide.md", "token_budget": 900}
     seen: list[str] = []
     lines: list[str] = []
     for _ in range(9):
