@@ -43,6 +43,9 @@ MAX_RELATED = 8
 
 ADVICE = "Nothing here answers this: ask again in the documents' own terms (npl://map names them)."
 
+ADVICE_DIVISOR = 5
+"""Divisor of the budget for the limit of the advice."""
+
 MAX_WEAK_PASSAGE = 120
 """Maximum tokens of a text without enough evidence."""
 
@@ -189,6 +192,8 @@ def answer(
     documents, verdict, form = found.documents, found.verdict, form.on(found.documents, tag)
     ledger = Ledger(form, request.token_budget)
     not_found, unreadable = remarks(found, ledger)
+    budget, cost = request.token_budget, ledger.cost(form.named, ADVICE)
+    has_room = budget is None or cost <= budget // ADVICE_DIVISOR
     made = partial(
         Tailored,
         changed=documents.changed,
@@ -196,7 +201,7 @@ def answer(
         file=documents.file,
         mark=tag if documents.several and tag else None,
         absent=verdict.absent or None,
-        advice=ADVICE if verdict.state == "absent" else None,
+        advice=ADVICE if verdict.state == "absent" and has_room else None,
         weak=True if verdict.state == "weak" else None,
         excluded_tokens=found.excluded_tokens,
         not_found=not_found or None,
