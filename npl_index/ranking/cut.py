@@ -75,7 +75,7 @@ class Demand(NamedTuple):
         return min(1.0, share * (1 + self.size * log(max(size, _MIN_SIZE) / ORDINARY)))
 
 
-STRICT = Demand(open=0.85, answered=0.85, size=0.0)
+STRICT = Demand(open=0.9, answered=0.9, size=0.0)
 GENEROUS = Demand(open=0.4, answered=0.6, size=0.2)
 """Demands without and with a budget, which shows the welcome size. Without one, only sections nearly as
 good as the best are returned. These demands kept the labelled sections with the fewest tokens

@@ -29,6 +29,9 @@ WINDOW = 12
 MANY_CHILDREN = 8
 """Maximum of counted subsections."""
 
+MAX_CHILD_RANK = 20
+"""Maximum rank of a subsection by which its parent gains."""
+
 _MAX_TITLES = 2  # one in the front matter and one in the text
 _TINY = 1e-9
 _COMPLETENESS_POWER = 8
@@ -47,6 +50,7 @@ class Stage(Enum):
     PARENTS = auto()
     QUERY = auto()
     PLACE = auto()
+    CHILDREN = auto()
     TOPICS = auto()
 
 
@@ -167,6 +171,10 @@ def _several_pages(scored: Scored) -> bool:
     return bool(scored.matches.pages.any())
 
 
+def _several_documents(scored: Scored) -> bool:
+    return len(scored.passages.documents) > 1
+
+
 def _itself(scored: Scored) -> NDArray[Any]:
     """Unit: the section's value."""
     return scored.values
@@ -186,6 +194,15 @@ def _parent(scored: Scored) -> NDArray[Any]:
     """Unit: the parent's value."""
     parents = parent_numbers(scored.passages)
     return np.where(parents < 0, 0.0, scored.values[parents])
+
+
+def _best_child(scored: Scored) -> NDArray[Any]:
+    """Unit: the best value of a child among the best sections."""
+    parents, first = parent_numbers(scored.passages), top_positions(scored.values, MAX_CHILD_RANK)
+    first = first[parents[first] >= 0]
+    best = np.zeros(len(parents))
+    np.maximum.at(best, parents[first], scored.values[first])
+    return best
 
 
 def _idf(_: Scored) -> float:
@@ -275,6 +292,16 @@ def _children(scored: Scored) -> NDArray[Any]:
     return children * (1 - scored.names_page)
 
 
+def _chapter(scored: Scored) -> NDArray[Any]:
+    """Return 1 for sections with text below the title of their page.
+
+    A question is about a section rather than about one of its subsections, which have the words in their
+    headings. A page with good sections is no answer itself.
+    """
+    postings = scored.passages.postings
+    return (postings.sizes > 0) & (postings.levels > 1)
+
+
 class Signal(NamedTuple):
     """An observation on sections, and its gain.
 
@@ -306,6 +333,8 @@ SIGNALS = (
     # Overviews and last chapters mention much and answer little.
     Signal("late", Stage.PLACE, -0.08, _itself, lambda scored: scored.passages.postings.positions),
     Signal("children", Stage.PLACE, -0.3, _itself, _children),
+    # In one document, it would cost more than it gains.
+    Signal("child", Stage.CHILDREN, 0.15, _best_child, _chapter, _several_documents),
     # Nearly the maximum of name and content for a topic that is exactly one heading, and far less for others.
     Signal("topic", Stage.TOPICS, 2.0, _topics, lambda scored: scored.topics),
 )

@@ -339,6 +339,34 @@ def test_a_title_tells_sections_of_one_page_apart() -> None:
     assert names(ask(BEHIND_A_PROXY, among=collection(MANUAL)), collection(MANUAL))[0] == "Install packages"
 
 
+CHAPTER = """\
+# Uploads
+
+## Failed uploads
+
+A failed upload is sent again after a minute.
+
+### Limit of failed uploads
+
+At most five are sent again.
+
+## Kinds
+
+### Large uploads
+
+They are sent in parts.
+"""
+
+
+@pytest.mark.parametrize(("files", "gaining"), [([CHAPTER, GUIDE], {"Failed uploads"}), ([CHAPTER], set())])
+def test_a_section_with_text_gains_by_its_best_subsection(files: list[str], gaining: set[str]) -> None:
+    """In a search of several documents; a bare heading and the title of a page do not."""
+    among = collection(*files)
+    ranking = rank(among, Query(extract_keywords("are large or failed uploads sent again")))
+    gains = ranking.gains.get("child", [0.0] * len(ranking.hits))
+    assert {name for name, gain in zip(names(ranking.hits, among), gains, strict=False) if gain} == gaining
+
+
 def test_no_title_names_the_question() -> None:
     """Then titles add nothing, and the text decides."""
     among = collection(MANUAL)
