@@ -26,9 +26,6 @@ MAX_TEXTS = 50
 CONTEXT = 2_000
 """Maximum characters of a logged context, if contexts are logged."""
 
-_LATEST = 20_000
-_TAKEN = "SELECT file, taken FROM tool_call WHERE taken IS NOT NULL ORDER BY id DESC LIMIT :limit"
-
 _LISTS = "taken", "absent"
 """Columns with a list of texts, as JSON."""
 
@@ -163,15 +160,6 @@ class CallStore:
             )
             rows = tx.all(sql, **values, limit=part.limit, offset=part.offset)
         return part.page(map(_entry, rows), total)
-
-    def files_taken(self) -> frozenset[str]:
-        """Return the names of the documents behind the sections of answers, as in their latest calls."""
-        if not self._database.is_made():
-            return frozenset()
-        with self._database.read() as tx:
-            rows = tx.all(_TAKEN, limit=_LATEST)
-        named = (one.partition(": ")[0] for row in rows for one in json_of(row["taken"], "tool_call, taken"))
-        return frozenset((*named, *(row["file"] for row in rows if row["file"])))
 
     def callers(self, seen: CallFilter) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the names of the callers and of the tools."""

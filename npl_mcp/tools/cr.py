@@ -12,12 +12,10 @@ from typing import Annotated, Any
 from npl_mcp.app.app import App
 from npl_mcp.documents import answers
 from npl_mcp.documents.change_requests import Mode, Operation, UpdateMode
-from npl_mcp.documents.creating import template
-from npl_mcp.documents.format import KEY_LISTS, PRIORITIES, TYPES, Status, Type
-from npl_mcp.stores.base import checks
+from npl_mcp.documents.format import KEY_LISTS, PRIORITIES, Status, Type
 from npl_mcp.stores.base.paging import MAX_PAGE, Page, Slice
 from npl_mcp.stores.base.values import filled
-from npl_mcp.tools.contract.spec import ToolSpec, not_listed
+from npl_mcp.tools.contract.spec import ToolSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,45 +231,6 @@ def get_project_info(app: App, key: Annotated[str, "Project code"]) -> answers.P
     return app.changes.project_info(key)
 
 
-@dataclass(frozen=True, slots=True)
-class TypeList:
-    """The types of change requests.
-
-    :param types: names of the types; each has a template.
-    """
-
-    types: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class TypeTemplate:
-    """The template of a type of change requests.
-
-    :param type: name of the type.
-    :param template: Markdown below the title.
-    """
-
-    type: str
-    template: str
-
-
-def list_cr_templates(app: App) -> TypeList:  # noqa: ARG001 - the interface of all tools
-    """List the types of change requests.
-
-    :returns: the types of change requests.
-    """
-    return TypeList(TYPES)
-
-
-def get_cr_template(app: App, type: str) -> TypeTemplate:  # noqa: ARG001 - the interface of all tools
-    """Read the template of a type of change requests.
-
-    :returns: the template of a type of change requests.
-    :raises InvalidRequestError: there is no such type.
-    """
-    return TypeTemplate(type, template(checks.choice(type, "type", TYPES)))
-
-
 TOOLS = (
     ToolSpec(list_projects, title="List Projects"),
     ToolSpec(get_project_info, title="Get Project"),
@@ -291,5 +250,4 @@ TOOLS = (
     ),
     ToolSpec(suggest_cr_improvements, title="Check CR"),
     ToolSpec(delete_cr, title="Delete CR", read_only=False, destructive=True, files=True),
-    *not_listed(list_cr_templates, get_cr_template),
 )

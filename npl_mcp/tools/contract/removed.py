@@ -8,10 +8,14 @@ _SESSION = "read its parts with session_get, chat_get_feed, artifact_history, re
 
 _LIBRARIES = "'npl-mcp library export DIR' writes libraries as files; serve these with --root DIR"
 
+_TEMPLATES = "create_cr takes the template of its type"
+
 REMOVED: Mapping[str, str] = {
     "board_crs": "list_crs has the status of each change request",
     "calls_figures": "calls_list has the calls, and /metrics has their sums",
     "content_tailored": "npl_load_tailored has the same with format=text",
+    "get_cr_template": _TEMPLATES,
+    "list_cr_templates": _TEMPLATES,
     "documents_links": "broken links of a folder are on its page Health",
     "library_contents": _LIBRARIES,
     "library_push": _LIBRARIES,
