@@ -89,7 +89,7 @@ class App(Files):
     ) -> None:
         self.state = state = state or SharedState(settings)
         self.sight = sight
-        self.seen_roots = only = None if sight.roots is None else real_paths(settings.roots)
+        only = None if sight.roots is None else real_paths(settings.roots)
         super().__init__(settings, state.files, only)
         self.stores, self.database, self.news = state.stores, state.stores.database, state.stores.changes
         projects = Projects(self.cwd, (*settings.roots, *settings.cr_roots), settings.cr_folders)

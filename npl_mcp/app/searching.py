@@ -168,6 +168,7 @@ async def search(
     with suppress(NPLError):
         crs = {cr.absolute for cr in app.documents.find(_SETS["cr"])} if "cr" in kinds else crs
     hits: dict[str, Iterator[SearchHit]] = {}
+    store = app.stores.searching
     for kind in searched:
         seconds = conditions.seconds if kind == "document" else 1.0
         sections: Iterator[SearchHit] = iter(())
@@ -175,19 +176,9 @@ async def search(
             left_out = crs if kind == "document" else ()
             sections = _section_hits(found, kind, _SETS[kind], gathered, left_out)
         # Sections of artifacts that are Markdown, then artifacts by their names.
-        hits[kind] = chain(sections, _row_hits(found, kind, _rows(found, kind)))
+        hits[kind] = chain(sections, _row_hits(found, kind, store.matching(kind, found.words, app.project)))
     found.hits = _mixed(hits)
     return found
-
-
-def _rows(found: SearchResult, kind: str) -> Sequence[Match]:
-    """Return the matching rows of a kind; empty for kinds without rows."""
-    store = found.app.stores.searching
-    if kind == "message":
-        return store.messages(found.words)
-    if kind == "worklog":
-        return store.worklog(found.words, found.app.project)
-    return store.artifacts(found.words) if kind == "artifact" else ()
 
 
 def _mixed(left: dict[str, Iterator[SearchHit]]) -> Iterator[SearchHit]:

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Generic, Literal, Protocol, TypeVar, get_args
+from typing import Generic, Literal, Protocol, TypeVar
 
 from cachetools import LRUCache
 
@@ -26,7 +26,6 @@ from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.errors import ConflictError
 
 Edit = Literal["replace", "append", "prepend"]
-EDITS: tuple[str, ...] = get_args(Edit)
 DELETE = "delete"
 
 MAX_SECTION_TEXT = 500_000
@@ -175,7 +174,7 @@ class SectionEdit(Generic[Names]):
 
     :param expected: state of the text that the caller has read.
     :param find: function from the named sections to the index of the section to edit.
-    :param operation: one of :data:`EDITS`, or :data:`DELETE`.
+    :param operation: one of :data:`Edit`, or :data:`DELETE`.
     :param text: new text, at most :data:`MAX_SECTION_TEXT` characters.
     :param whole: whether the edit includes the subsections; otherwise it ends before the first of them.
     """

@@ -118,17 +118,17 @@ class SearchStore:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def messages(self, words: Sequence[str]) -> list[Match]:
-        """Return messages and todos of open rooms."""
-        return self._found(_MESSAGES, words)
+    def matching(self, kind: str, words: Sequence[str], project: str) -> list[Match]:
+        """Return the rows of a kind that contain words: of open rooms, unarchived artifacts and worklogs.
 
-    def worklog(self, words: Sequence[str], project: str) -> list[Match]:
-        """Return entries of a project's unarchived worklogs."""
-        return self._found(_ENTRIES, words, project=project)
-
-    def artifacts(self, words: Sequence[str]) -> list[Match]:
-        """Return unarchived artifacts, by their names and the notes of their revisions."""
-        return self._found(_ARTIFACTS, words)
+        :param kind: one of :data:`KINDS`; empty for any other.
+        :param project: the project of the worklogs.
+        """
+        # A search must not create a data folder.
+        if kind not in KINDS or not words or not self._database.engine.exists():
+            return []
+        with self._database.read() as tx:
+            return KINDS[kind].holding(tx, words, project=project)
 
     def newest(self, project: str, limit: int) -> dict[str, list[Match]]:
         """Return the newest messages and worklog entries.
@@ -138,16 +138,8 @@ class SearchStore:
         if not self._database.engine.exists():
             return {}
         with self._database.read() as tx:
-            return {
-                "message": _MESSAGES.newest(tx, limit),
-                "worklog": _ENTRIES.newest(tx, limit, project=project),
-            }
-
-    def _found(self, kind: _Kind, words: Sequence[str], **given: object) -> list[Match]:
-        if not words or not self._database.engine.exists():  # a search must not create a data folder
-            return []
-        with self._database.read() as tx:
-            return kind.holding(tx, words, **given)
+            newest = ("message", "worklog")
+            return {kind: KINDS[kind].newest(tx, limit, project=project) for kind in newest}
 
 
 def _query(word: str) -> str:
@@ -209,3 +201,6 @@ _ARTIFACTS = _Kind(
     order="artifact.id DESC",
     text_of=_words,
 )
+
+KINDS: Mapping[str, _Kind] = {"message": _MESSAGES, "worklog": _ENTRIES, "artifact": _ARTIFACTS}
+"""The kinds of rows that a search finds."""

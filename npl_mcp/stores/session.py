@@ -117,14 +117,6 @@ class SessionArtifact(ArtifactEntry):
     revision_count: int
 
 
-def require(tx: Transaction, session_id: str) -> int:
-    """Return the number of a session.
-
-    :raises SessionNotFoundError: the session does not exist; the error has similar ids.
-    """
-    return int(find(tx, session_id)["number"])
-
-
 def find(tx: Transaction, session_id: str) -> Row:
     """Return the row of a session.
 

@@ -75,7 +75,7 @@ class WebPage:
     """A page for reading.
 
     :param path: the path in Starlette's form.
-    :param data: the function that returns the data, or another response; keys with a leading ``_`` are for
+    :param data: the function that returns the data; keys with a leading ``_`` are for
         the template alone. A slow part of the data is a function that the template calls.
     :param template: the template for the data.
     :param domain: the domain of the required tools; visitors without these tools do not find the page.
@@ -85,7 +85,7 @@ class WebPage:
     """
 
     path: str
-    data: Callable[[Visit], Awaitable[Data | Response]]
+    data: Callable[[Visit], Awaitable[Data]]
     template: str
     domain: str | None = None
     title: str | None = None
@@ -225,8 +225,6 @@ class Site:
             if error.form is None:
                 raise
             return await self.shown(visit, page.template, error.form, error.status)
-        if isinstance(data, Response):
-            return data
         if page.row is not None:
             parts = self._growing(visit, page.template, page.row, data)
             return _in_session(visit, StreamingResponse(parts, media_type="text/html"))
@@ -319,8 +317,6 @@ async def _data(page: WebPage, suffix: str, visit: Visit) -> Response:
     """
     _check_domain(visit, page.domain)
     data = await page.data(replace(visit, whole=suffix == "csv"))
-    if isinstance(data, Response):
-        return data
     if suffix == "json":
         if page.row is not None:
             data["items"] = [one async for one in data["items"]]

@@ -194,12 +194,6 @@ class Visit:
         digest, numbers = digest_of(repr(fields).encode("utf-8", "replace")), defaultdict[str, Any](count)
         return lambda tool: f"{digest}-{tool}-{next(numbers[tool])}"
 
-    @property
-    def view(self) -> App:
-        """The application with the visitor's view."""
-        assert self.app is not None
-        return self.caller.view(self.app)
-
     async def run(self, work: Callable[[App], T]) -> T:
         """Return the result of a function of the visitor's application; the function runs in a thread.
 
@@ -207,7 +201,8 @@ class Visit:
         """
         token = CALLER.set(self.caller)
         try:
-            return await lane("heavy").run(work, self.view)
+            assert self.app is not None
+            return await lane("heavy").run(work, self.caller.view(self.app))
         except NPLError as error:
             shown = as_shown(error)
             parameter = error.parameter if isinstance(error, InvalidRequestError) else None

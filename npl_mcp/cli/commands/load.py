@@ -15,6 +15,7 @@ import re
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
 
 from npl_mcp.cli.commands import checks, claude_file, edit, raw_files, section_commands
@@ -36,14 +37,6 @@ TYPES: dict[str, str] = {
     "workflow": "workflows",
 }
 """Types of items with their plural; one line may have several."""
-
-
-def main(words: Sequence[str] | None = None) -> int:
-    """Run one command and return the exit code.
-
-    :param words: command line without the program's name; by default that of the process.
-    """
-    return run_command(PROGRAM, words)
 
 
 @connected
@@ -226,6 +219,8 @@ init-claude: 0 nothing to do, 1 file changed, 2 newer prompts available, 3 sourc
 """,
     completed=(_NAMES, dict.fromkeys((*TYPES, "agent"), ("",))),
 )
+
+main = partial(run_command, PROGRAM)
 
 
 if __name__ == "__main__":

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import wraps
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial, wraps
 from typing import Any
 
 from npl_index.errors import escaped
@@ -22,14 +22,6 @@ PAGE = 1_000
 
 _SESSION = option("--session", "ID", "session; by default the current one", dest="session_id")
 _AGENT = option("--agent", "ID", dest="agent_id", required=True)
-
-
-def main(words: Sequence[str] | None = None) -> int:
-    """Run one command and return the exit code.
-
-    :param words: command line without the program's name; by default that of the process.
-    """
-    return run_command(PROGRAM, words)
 
 
 def _on_session(run: Callable[[Namespace, ServerConnection, Display], int | None]) -> Run:
@@ -254,6 +246,8 @@ database or a file cannot be used; 76 the server's reply was lost: check before 
 """,
     completed=(_NAMES, dict.fromkeys(COMMANDS, ("--session",))),
 )
+
+main = partial(run_command, PROGRAM)
 
 
 if __name__ == "__main__":

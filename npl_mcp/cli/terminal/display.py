@@ -221,7 +221,7 @@ def run_program(program: str, run: Callable[[Display], int]) -> int:
         return BROKEN_PIPE
 
 
-def run_command(program: Program, words: Sequence[str] | None) -> int:
+def run_command(program: Program, words: Sequence[str] | None = None) -> int:
     """Run a command of a program whose commands call tools, and return the exit code.
 
     :param words: command line without the program's name; by default that of the process.

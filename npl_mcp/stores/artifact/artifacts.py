@@ -161,7 +161,7 @@ def create(tx: Transaction, name: str, kind: str, draft: RevisionDraft, session_
     :param kind: the artifact's type.
     :param session_id: the id of a session to link it to.
     """
-    number = None if session_id is None else session.require(tx, session_id)
+    number = None if session_id is None else session.find(tx, session_id)["number"]
     row = _store(tx, _insert(tx, name, kind), draft)
     if number is not None:
         session.link_artifact(tx, number, row["artifact_id"])

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from npl_index.errors import InvalidRequestError, MissingRequestError
 from npl_index.library.references import near_words
@@ -82,7 +82,7 @@ def short_name(value: str, parameter: str) -> str:
     return clean
 
 
-def known_cursor(since: int, newest: int | None, name: str = "since") -> None:
+def known_cursor(since: int, newest: int | None) -> None:
     """Check a cursor after which there are no entries.
 
     A cursor from elsewhere, or from before a restored backup, would hide new entries.
@@ -92,18 +92,13 @@ def known_cursor(since: int, newest: int | None, name: str = "since") -> None:
     """
     if since > (newest or 0):
         problem = f"is {since}, but the newest entry is {newest or 0}"
-        raise invalid(name, problem, f"give the cursor of the last answer, or leave {name} out")
+        raise invalid("since", problem, "give the cursor of the last answer, or leave since out")
 
 
 def some(names: Sequence[str]) -> str:
     """Format a list of names for a message; a long list is shortened, with the number of omitted names."""
     more = f" and {len(names) - LISTED:,} more" if len(names) > LISTED else ""
     return ", ".join(names[:LISTED]) + more
-
-
-def maybe(check: Any, value: Any, parameter: str, *more: Any) -> Any:
-    """Apply a check to a value unless it is ``None``."""
-    return None if value is None else check(value, parameter, *more)
 
 
 def row_id(value: int, parameter: str) -> int:

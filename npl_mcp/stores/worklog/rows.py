@@ -127,12 +127,6 @@ def live(tx: Transaction, project: str, session_id: str) -> Row | None:
     return tx.one(sql, project=project, id=session_id)
 
 
-def called(tx: Transaction, project: str, session_id: str) -> Row | None:
-    """Return the newest session with an id, archived or not."""
-    sql = f"{SESSION} WHERE project = :project AND id = :id ORDER BY number DESC LIMIT 1"
-    return tx.one(sql, project=project, id=session_id)
-
-
 def open_id(tx: Transaction, project: str, name: str) -> str:
     """Return a name for a session; if closed sessions use it, with the next suffix ``-2``, ``-3``, …."""
     sql = (

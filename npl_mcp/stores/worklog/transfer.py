@@ -249,7 +249,8 @@ def _entry_rows(
         places.setdefault(parsed[0].seq, counted["entries"])
         row = {**values_of(parsed[0]), "seq": counted["entries"]}
         for name in rows.JSON_COLUMNS:
-            row[name] = checks.maybe(checks.json_text, row[name], name, MAX_LINE)
+            if row[name] is not None:
+                row[name] = checks.json_text(row[name], name, MAX_LINE)
         yield {"session_number": number, **row}
 
 

@@ -193,8 +193,8 @@ def status(tx: Transaction, project: str, session_id: str | None, agent: str = "
 
 def called(tx: Transaction, project: str, session_id: str) -> WorklogSession | None:
     """Describe the newest session with an id, archived or not."""
-    row = rows.called(tx, project, session_id)
-    return None if row is None else rows.described(tx, project, [row])[0]
+    sql = f"{rows.SESSION} WHERE project = :project AND id = :id ORDER BY number DESC LIMIT 1"
+    return next(iter(rows.described(tx, project, tx.all(sql, project=project, id=session_id))), None)
 
 
 def sessions(

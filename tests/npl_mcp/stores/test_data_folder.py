@@ -103,9 +103,10 @@ def test_older_rows_are_searched(place: Path) -> None:
     """Those that were written before there was an index of words."""
     with opened(place) as app:
         found = app.stores.searching
-        (message,) = found.messages(["the plan"])
-        (artifact,) = found.artifacts(["numbers"])
-        (entry,) = found.worklog(["once"], app.project)
+        words = {"message": "the plan", "artifact": "numbers", "worklog": "once"}
+        (message,), (artifact,), (entry,) = (
+            found.matching(kind, [word], app.project) for kind, word in words.items()
+        )
     assert message.text.startswith("@bob and @carol: look at the plan")
     assert (artifact.row["artifact_id"], entry.text) == (2, "Once more")
 

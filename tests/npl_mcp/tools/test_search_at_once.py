@@ -93,11 +93,25 @@ OTHERS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
+def at_messages(gate: Gate, looked: list[str] | None = None) -> Callable[..., Any]:
+    """Return the look-up of rows that waits at messages; ``looked`` gets the other kinds with rows."""
+    matching, held = SearchStore.matching, gate.holding(SearchStore.matching)
+
+    def look(store: SearchStore, kind: str, *given: Any) -> Any:
+        if kind == "message":
+            return held(store, kind, *given)
+        if looked is not None:
+            looked.append(kind)
+        return matching(store, kind, *given)
+
+    return look
+
+
 def test_searches_hold_up_no_other_call(
     stored: Settings, gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As many as may run at one time are held where they look through messages."""
-    monkeypatch.setattr(SearchStore, "messages", gate.holding(SearchStore.messages))
+    monkeypatch.setattr(SearchStore, "matching", at_messages(gate))
 
     async def run() -> list[dict[str, Any]]:
         answers: list[dict[str, Any]] = []
@@ -125,14 +139,7 @@ def test_a_search_ends_with_its_caller(
 ) -> None:
     """What it would have looked through next, it does not, and its place is free."""
     looked: list[str] = []
-    worklog = SearchStore.worklog
-    monkeypatch.setattr(SearchStore, "messages", gate.holding(SearchStore.messages))
-
-    def noted(*given: Any) -> Any:
-        looked.append("worklog")
-        return worklog(*given)
-
-    monkeypatch.setattr(SearchStore, "worklog", noted)
+    monkeypatch.setattr(SearchStore, "matching", at_messages(gate, looked))
     asked = {"query": "capstan", "kinds": "message,worklog"}
 
     left: list[bool] = []
