@@ -143,9 +143,15 @@ def test_what_is_written_through_one_is_seen_through_the_next(servers: list[Runn
     assert ids == sorted(set(ids))
 
 
+def newest(team: Balancer, room: int) -> int:
+    """Return the cursor after a room's last entry."""
+    return max(entry["id"] for entry in team.do("chat_get_feed", room_id=room)["items"])
+
+
 def test_a_server_takes_six_connections_at_most(servers: list[Running], team: Balancer, place: Path) -> None:
     """One to write, four to read, and one to hear of what others commit while somebody waits."""
-    wait = {"room_id": 1, "since": 10**9, "wait": 1}
+    quiet = team.do("chat_create_room", name="quiet", members=["ann"])["room_id"]
+    wait = {"room_id": quiet, "since": newest(team, quiet), "wait": 1}
 
     def work(number: int) -> int:
         read = ("session_get", {"session_id": "s"})
@@ -362,7 +368,7 @@ def test_a_token_counts_when_the_database_was_away(tmp_path: Path, postgres: Ser
         time.sleep(SECONDS)
         team = Balancer([server], **named)
         since = team.do("chat_create_room", name="den", members=["ann", "bo"])["room_id"]
-        wait = {"room_id": 1, "since": 10**9, "wait": 60}
+        wait = {"room_id": since, "since": newest(team, since), "wait": 60}
         asked = {"name": "chat_get_feed", "arguments": wait}
         old = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": asked}
         head = {**JSON, **named, "Accept": "application/json, text/event-stream"}

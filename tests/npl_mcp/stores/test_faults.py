@@ -161,7 +161,8 @@ sys.stdin.read()
 @contextmanager
 def locked(app: App, place: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     app.close()
-    monkeypatch.setattr(engine, "BUSY_MILLISECONDS", 50)
+    # Within this time PostgreSQL opens a connection as well.
+    monkeypatch.setattr(engine, "BUSY_MILLISECONDS", 50 if engines.ENGINE == "sqlite" else 1_000)
     if engines.ENGINE == "postgres":
         with psycopg.connect(engines.address(place / "data") or "") as connection:
             connection.execute(f"SELECT pg_advisory_xact_lock({postgres.WRITERS})")
