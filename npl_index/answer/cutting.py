@@ -12,6 +12,7 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate, pairwise
+from math import log2
 from typing import NamedTuple
 
 from npl_index.answer.document_set import DocumentSet, SectionPart, Size
@@ -37,6 +38,13 @@ _WINDOWS = 16
 _ENDLESS = 1 << 40
 """Assumed tokens of an uncounted block."""
 
+DEFINING = 2.0
+"""Weight of a term where it begins a block, compared with its weight elsewhere."""
+
+_BEGINS = re.compile(
+    r"[ \t>]*((?:[-+*:~|]|[0-9]{1,9}[.)])[ \t]*)?(?:\[[ x]\][ \t]+)?(?:<[^<>\n]*>|[*_`\"'“(\[-])*",
+    re.IGNORECASE,
+)
 _GAP = re.compile(r"(?<!:)[\s,;。，、]+")
 
 _BLANK = re.compile(r"\s*\Z")
@@ -146,10 +154,31 @@ class _Cutter:
             said = find_all(tree.source, starts[heading.start], starts[heading.stop], wanted)
             others = {one.term for one in said}
             left = [term for number, term in enumerate(wanted) if number not in others]
-            return find_all(tree.source, begin, end, left)
+            found = find_all(tree.source, begin, end, left)
+            return sorted((*found, *self._definitions(found, len(wanted))))
 
         begin, end = max(starts[self.body], self.begin), self.end
         return self._documents.once(("found", self._part.document, begin, end), find)
+
+    def _definitions(self, found: Sequence[Occurrence], terms: int) -> Iterator[Occurrence]:
+        """Yield occurrences that begin a bullet, row, definition or paragraph as those of further terms.
+
+        A block that begins with a name says what it is; others mention it.
+
+        :param terms: number of terms.
+        """
+        tree, starts = self._tree, self._tree.line_starts
+        fences = self._documents.fences(self._part.place)
+        defining: dict[int, list[Occurrence]] = {}
+        for one in found:
+            line = bisect_right(starts, one.at) - 1
+            begins = _BEGINS.fullmatch(tree.source, starts[line], one.at)
+            is_first = begins and (begins[1] or line == self.body or not tree.line(line - 1).strip())
+            if is_first and all(fence.sign[0] == ":" for fence in fences.around(line)):
+                defining.setdefault(one.term, []).append(one)
+        for same in defining.values():
+            for one in same:
+                yield Occurrence(one.at, terms + one.term, DEFINING * one.worth / log2(1 + len(same)))
 
     def around(
         self, found: Sequence[Occurrence], room: int, cost: Callable[[SectionPart], int]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 from npl_index.markdown.sections import SectionTree, Span
@@ -29,6 +30,9 @@ _MARGIN = re.compile(
 _DELIMITER = re.compile(r"^[ \t>:|-]+$", re.MULTILINE)
 _LEAD = 1_000
 """Maximum characters between a blank line and the head of a table; the usual number is 0."""
+
+MAX_PARENT = 240
+"""Maximum characters of the first line of an item that is shown above an item below it."""
 
 _NOT_QUOTE = re.compile(r"[^\s>]")
 _CODE = 4
@@ -72,22 +76,29 @@ def framed(tree: SectionTree, own: Span, lines: Span, fences: Fences) -> str:
         first += 1
     framing = [*(one.line for one in fences.around(first)), *table_head(tree, own, first)]
     above = margin = ""
-    for line in [*_holders(tree, own, min([first, *framing])), *framing]:
+    chain = [*_holders(tree, own, min([first, *framing])), *framing, first]
+    for line, inner in pairwise(chain):
         found = _matched(tree.line(line))
-        if found[3] and line not in framing:
+        is_parent = _matched(tree.line(inner))[3] and len(found.string) <= MAX_PARENT
+        if found[3] and line not in framing and not is_parent:
             margin = found[0]
         else:
             above, margin = above + _moved(margin, tree.line(line)) + "\n", ""
+    above += "".join(f"{_margin(tree, one)}…\n" for one in fences.cut_at(first, inside))
     found = _matched(tree.line(first))
     if not inside:
         text = _moved(margin, text)
     elif not framing:
         text = (margin if margin and not found[3] else found[0]) + text
-    below = (
-        _NOT_QUOTE.sub(" ", tree.line(one.line).partition(one.sign)[0]) + one.sign + "\n"
-        for one in reversed(fences.around(lines.stop))
-    )
+    ends = isinstance(lines, Stretch) and lines.end < tree.line_starts[lines.stop]
+    below = [f"{_margin(tree, one)}…\n" for one in fences.cut_at(lines.stop, ends, is_end=True)]
+    below += [f"{_margin(tree, one)}{one.sign}\n" for one in reversed(fences.around(lines.stop))]
     return f"{above}{text}{''.join(below)}" if text else ""
+
+
+def _margin(tree: SectionTree, opening: Opening) -> str:
+    """Return the indentation and the quote markers of a fence."""
+    return _NOT_QUOTE.sub(" ", tree.line(opening.line).partition(opening.sign)[0])
 
 
 def _matched(text: str) -> re.Match[str]:
@@ -146,6 +157,19 @@ class Fences:
             first = max((one for one in self._known if one < line), default=line)
             self._known[line] = self._openings_at(first, line) if first < line else []
         return self._known[line]
+
+    def cut_at(self, line: int, is_within: bool, *, is_end: bool = False) -> list[Opening]:
+        """Return the fence of code that a cut before a line divides, if any.
+
+        :param is_within: whether the cut is within a line.
+        :param is_end: whether the text before the line is shown, not the text after it.
+        """
+        *_, last = [None, *self.around(line)]
+        if last is None or last.sign[0] == ":":
+            return []
+        shown = self._tree.line(line).strip(" \t>") if line < self._own.stop else ""
+        is_whole = shown.startswith(last.sign) if is_end else line == last.line + 1
+        return [] if is_whole and not is_within else [last]
 
     def _openings_at(self, first: int, line: int) -> list[Opening]:
         tree, stack = self._tree, list(self._known[first])

@@ -178,6 +178,7 @@ def artifact_list(
 
     :param archived: list archived artifacts instead of the others.
     :returns: a page; each item is an artifact in a list.
+    :raises InvalidRequestError: the page is out of range.
     """
     return app.database.reading(store.listed, Slice.parse(limit, offset), archived)
 

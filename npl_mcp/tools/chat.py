@@ -306,6 +306,7 @@ def chat_list_rooms(
     :param persona: only rooms with this member.
     :param archived: list archived rooms instead of the others.
     :returns: a page; each item is a room in a list.
+    :raises InvalidRequestError: the page is out of range.
     """
     part = Slice.parse(limit, offset, largest=rooms.MAX_ROOMS)
     return app.database.reading(rooms.read, persona, archived, part)

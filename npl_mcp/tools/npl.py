@@ -260,7 +260,7 @@ async def npl_load_tailored(
     :param token_budget: maximum tokens of the answer; 0 for no limit. The default, 700 or that of the server,
         applies to a context or topics. Selectors alone return whole sections; with a context, sections of up
         to 600 tokens, and of longer ones the text for it.
-    :param sections: the same as ``selectors``.
+    :param sections: the same as ``selectors``, but whole without a budget.
     :param explain: add all hits with their scores.
     :returns: the sections with pointers to further ones, in the requested form.
     :raises MissingRequestError: the call has neither context nor topics nor selectors.
@@ -272,7 +272,7 @@ async def npl_load_tailored(
     """
     ref = DocumentRef(file, resource_type, item)
     context, named = question_in(app, context), [*(selectors or ()), *(sections or ())]
-    budgets = token_budget, app.settings.token_budget
+    budgets = token_budget, 0 if sections else app.settings.token_budget
     request = TailorRequest.parse(
         context, topics, named, *budgets, exclude=exclude, depth=depth, explain=explain
     )

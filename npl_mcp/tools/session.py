@@ -107,6 +107,7 @@ def session_list(
     """List sessions, newest first.
 
     :returns: a page; each item is a session.
+    :raises InvalidRequestError: there is no such status, or the page is out of range.
     """
     page = app.database.reading(session.listed, Slice.parse(limit, offset, session.PAGE), status)
     return replace(page, items=[replace(item, web_url=_web_url(app, item.id)) for item in page.items])

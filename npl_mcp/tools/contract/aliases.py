@@ -27,7 +27,6 @@ RENAMED: Mapping[str, str] = {
     "update_session": "session_update",
     "create_artifact": "artifact_create",
     "add_revision": "artifact_add_revision",
-    "get_artifact": "artifact_get",
     "list_artifacts": "artifact_list",
     "get_artifact_history": "artifact_history",
     "create_chat_room": "chat_create_room",
@@ -70,6 +69,8 @@ CHANGE_REQUESTS: Mapping[str, tuple[str, Mapping[str, object]]] = {
 """Former names of tools for change requests that were joined, with the arguments that they imply."""
 
 ALIASES: Mapping[str, Alias] = {
+    # Its answer has the file in base64 whatever the type.
+    "get_artifact": Alias("artifact_get", fixed={"text": False}),
     **{old: Alias(new) for old, new in RENAMED.items()},
     **{old: Alias(new, listed=old == olds[0]) for new, olds in DIRECTIVE.items() for old in olds},
     **{old: Alias(new, listed=False, fixed=fixed) for old, (new, fixed) in CHANGE_REQUESTS.items()},

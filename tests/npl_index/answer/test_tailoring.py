@@ -333,7 +333,7 @@ def test_a_fence_larger_than_the_budget_is_cut_and_its_rest_named() -> None:
     answer = ask(on, selectors=["f"], token_budget=150)
     lines = answer.content.count("line\n")
     assert 5 < lines < 100
-    assert answer.content == "# F\n\n```\n" + "line\n" * lines + "```\n"
+    assert answer.content == "# F\n\n```\n" + "line\n" * lines + "…\n```\n"
     assert answer.request_more == (f"f > # F [lines={lines + 4}-304]",)
     (rest,) = ask(on, selectors=answer.request_more).sections
     assert rest.start_line == lines + 4

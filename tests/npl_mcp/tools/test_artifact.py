@@ -79,6 +79,11 @@ def test_an_artifact_begins_with_revision_0(settings: Settings) -> None:
     assert kept_files(settings) == ["1/revision-0-plan v1.md", "1/revision-0.meta.md"]
 
 
+def test_the_former_name_gives_the_file_in_base64(settings: Settings) -> None:
+    _, answer = calls(settings, [create(), ("get_artifact", {"artifact_id": 1})])
+    assert answer["data"]["file_content"] == encoded(b"one\n")
+
+
 def test_a_description_is_front_matter_and_notes(settings: Settings) -> None:
     """Keys in order, data as data whatever it looks like, then the notes as they are."""
     hostile = "x: y --- # \"'{[ \u200b"

@@ -1,0 +1,101 @@
+"""Passages: what a named thing is, code whole or visibly cut, parents of items, no needless markup."""
+
+from __future__ import annotations
+
+import pytest
+
+from npl_index.answer.cleaning import cleaned
+from npl_index.answer.forms import Json
+from npl_index.answer.tailoring import TailorRequest, write
+from npl_index.answer.windows import WHOLE
+from npl_index.choices import DEFAULT_BUDGET
+from tests.npl_index.conftest import document_set
+
+OPTIONS = [
+    f"pump_{word}" for word in ("inlet", "outlet", "filter", "valve", "hose", "seal", "motor", "wheel")
+]
+LIST = "```\n" + "".join(f"    {name} <value>\n" for name in OPTIONS) + "```\n\n"
+SAID = "It is set once, is read at the start, and has a default that fits most ponds of a garden. " * 4
+
+
+def passage(text: str, question: str, **arguments: object) -> str:
+    """Return the passages of an answer."""
+    request = TailorRequest.parse(question, default_budget=DEFAULT_BUDGET, **arguments)  # type: ignore[arg-type]
+    return write(request, document_set({"pump.md": f"# Pump\n\n## Options\n\n{text}"}), Json()).value.content
+
+
+@pytest.mark.parametrize("form", ["- **{}**: {}\n\n", "| `{}` | {} |\n", "{}\n: {}\n\n", "`{}` {}\n\n"])
+@pytest.mark.parametrize("name", OPTIONS[1::3])
+def test_what_a_named_thing_is_comes_before_its_mention(form: str, name: str) -> None:
+    """The bullet, row, definition or paragraph that begins with it, not the list of all names."""
+    head = "| name | what |\n|:--|:--|\n" if form.startswith("|") else ""
+    text = LIST + head + "".join(form.format(one, f"This is {n}. {SAID}") for n, one in enumerate(OPTIONS))
+    shown = passage(text, name)
+    assert f"This is {OPTIONS.index(name)}." in shown
+    assert head in shown
+
+
+def test_an_item_comes_below_its_parents() -> None:
+    """With the indentation that it has."""
+    text = "".join(
+        f"- Region {region}\n" + "".join(f"  - Town {region}{n}: mayor {region}{n}\n" for n in range(120))
+        for region in ("north", "south")
+    )
+    lines = passage(text, "mayor south77").splitlines()
+    assert "  - Town south77: mayor south77" in lines
+    assert lines[2] == "- Region south"
+
+
+def test_code_is_whole_or_visibly_cut() -> None:
+    """A line with an ellipsis stands where lines of a block are missing."""
+    code = "".join(f"  open_valve({n});\n" for n in range(200)).replace("(117)", "(siphon)")
+    lines = passage(f"Intro.\n\n```js\n{code}```\n", "siphon").splitlines()
+    begin, end = lines.index("```js"), lines.index("```")
+    assert (lines[begin + 1], lines[end - 1]) == ("…", "…")
+    assert "  open_valve(siphon);" in lines[begin:end]
+    assert "…" not in passage(f"Intro.\n\n```js\n{code[:800]}\n```\n", "open_valve 7")
+
+
+def test_a_section_that_is_asked_for_comes() -> None:
+    """Whole with its subsections if it is short; else its own text, what still fits, and pointers."""
+    part = "Clean the filter of the pump, and look for leaves in the inlet.\n\n"
+    below = "".join(f"### Step {n}\n\n{part * n}" for n in range(1, 18))
+    documents = document_set({"pump.md": f"# Pump\n\n## Short\n\n{part * 20}\n## Long\n\n{part}{below}"})
+
+    def read(*selectors: str, **arguments: object) -> tuple[int, int]:
+        request = TailorRequest.parse(
+            "filter leaves step",
+            selectors=[*selectors],
+            default_budget=DEFAULT_BUDGET,
+            **arguments,  # type: ignore[arg-type]
+        )
+        answer = write(request, documents, Json()).value
+        return answer.total_tokens, len(answer.request_more)
+
+    assert read("## Short") == (read("## Short", token_budget=0)[0], 0)
+    tokens, pointers = read("## Long")
+    assert WHOLE / 2 < tokens <= WHOLE
+    assert pointers
+    assert read("## Long [lines=1-900]", "## Long [depth=1]")[1] == 0
+
+
+TABS = '<Tabs groupId="os">\n<TabItem value="a" label="Mac">\n\nUse `<a id="x">`.\n\n</TabItem>\n</Tabs>\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (TABS, '\nUse `<a id="x">`.\n\n'),
+        ("import Tabs from '@theme/Tabs';\n\nText.\n", "\nText.\n"),
+        ('| <a id="o" href="#o" title="o">opt</a> |\n', '| <a href="#o" title="o">opt</a> |\n'),
+        ('<td class="x" align="left">7</td>\n', "<td>7</td>\n"),
+        ('Look <a name="here"></a>here, 2 < 3 > 1.\n', "Look here, 2 < 3 > 1.\n"),
+        (f"![x](data:image/png;base64,{'iVBOR' * 20}) A lamp.\n", "![x](data:image/png;base64,…) A lamp.\n"),
+        ('```html\n<td class="x">\n```\n', '```html\n<td class="x">\n```\n'),
+        ('Code:\n\n    <td class="x">\n\nEnd.\n', 'Code:\n\n    <td class="x">\n\nEnd.\n'),
+        ('<Card on={() => {go({a: 1})}} title="T">\n', '<Card title="T">\n'),
+    ],
+)
+def test_markup_that_says_nothing_is_not_sent(text: str, shown: str) -> None:
+    """Outside code."""
+    assert cleaned(text) == shown
