@@ -77,23 +77,6 @@ COMMON = 0.2
 """Minimum sections of a term, as a share of the pages, for which its pages are counted."""
 
 
-class Weighed(NamedTuple):
-    """Weights of postings; arrays have one number for each posting.
-
-    :param runs: number of the requested row of the posting.
-    :param sections: section of the posting.
-    :param names: mass from heading and path.
-    :param masses: mass from all fields.
-    :param headings: the term's share of the section's heading, by idf; 0 if it is not in the heading.
-    """
-
-    runs: NDArray[Any]
-    sections: NDArray[Any]
-    names: NDArray[Any]
-    masses: NDArray[Any]
-    headings: NDArray[Any]
-
-
 @dataclass(frozen=True, slots=True)
 class Passages:
     """Sections of a collection that may answer a question: those of some documents, numbered consecutively.
@@ -121,8 +104,13 @@ class Passages:
         mean = self.vocabulary.words / self.vocabulary.sections or 1.0
         return 1 - BODY_NORM + BODY_NORM * self.postings.lengths[numbers] / mean
 
-    def weigh(self, rows: Sequence[int]) -> Weighed:
-        """Return the weights of the postings of some rows, row by row; rows may be repeated."""
+    def weigh(self, rows: Sequence[int]) -> tuple[NDArray[Any], ...]:
+        """Return the weights of the postings of some rows, row by row; rows may be repeated.
+
+        :returns: arrays with one number for each posting: the number of its row; its section; its mass from
+            heading and path, and from all fields; the term's share of the section's heading, by idf, or 0 if
+            it is not in the heading.
+        """
         known = self.vocabulary
         runs, sections, in_heading, in_path, in_body = self.postings.find(rows)
         # The name of a common folder distinguishes no section, and would make all of them match.
@@ -136,7 +124,7 @@ class Passages:
         headed = in_heading.nonzero()[0]
         if len(headed):
             headings[headed] = idf(known, rows)[runs[headed]] / self._heading_weights(sections[headed])
-        return Weighed(runs, sections, names, masses, headings)
+        return runs, sections, names, masses, headings
 
     def _heading_weights(self, sections: NDArray[Any]) -> NDArray[Any]:
         """Return the sum of the idf of all different terms in the headings of some sections."""
@@ -218,20 +206,20 @@ def match(passages: Passages, concepts: Sequence[Concept], weights: Weights) -> 
     scores, names, covered, headed = np.zeros((4, size))
     asked = [(row, number, share) for number, one in enumerate(concepts) for row, share in one.variants]
     rows, owners, parts = zip(*asked, strict=True) if asked else ((), (), ())
-    weighed = passages.weigh(rows)
-    asking, shares = np.array(owners, np.intp)[weighed.runs], np.array(parts, float)[weighed.runs]
-    in_headings = weighed.headings.nonzero()[0]
-    np.add.at(headed, weighed.sections[in_headings], weighed.headings[in_headings] * shares[in_headings])
+    runs, at, name_masses, all_masses, headings = passages.weigh(rows)
+    asking, shares = np.array(owners, np.intp)[runs], np.array(parts, float)[runs]
+    in_headings = headings.nonzero()[0]
+    np.add.at(headed, at[in_headings], headings[in_headings] * shares[in_headings])
     # A cell is a concept and a section with one of its terms. The masses of a concept's variants are added
     # before they saturate, like counts in several fields.
-    cells, cell = np.unique(asking * size + weighed.sections, return_inverse=True)
+    cells, cell = np.unique(asking * size + at, return_inverse=True)
     numbers, sections = np.divmod(cells, size)
     name_factor, body_factor = _field_factors(weights)
-    masses = body_factor * np.bincount(cell, weighed.masses * shares, len(cells))
+    masses = body_factor * np.bincount(cell, all_masses * shares, len(cells))
     if name_factor != body_factor:
-        masses += (name_factor - body_factor) * np.bincount(cell, weighed.names * shares, len(cells))
+        masses += (name_factor - body_factor) * np.bincount(cell, name_masses * shares, len(cells))
     named = np.zeros(len(cells), dtype=bool)
-    named[cell[weighed.names > 0]] = True
+    named[cell[name_masses > 0]] = True
     held = np.empty(len(cells))
     held[cell[::-1]] = shares[::-1]  # in reverse: the term itself comes before its variants
     weight, page_of = np.array([one.weight for one in concepts])[numbers], passages.postings.pages

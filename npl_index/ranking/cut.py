@@ -17,12 +17,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from math import exp, log
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from npl_index.ranking.arrays import np
-from npl_index.ranking.bm25f import Concept
+from npl_index.ranking.arrays import NDArray, np
 from npl_index.ranking.indexing import Collection
-from npl_index.ranking.positions import QueryTerms, concept_shares, read_positions
 from npl_index.ranking.scoring import Hit, Ranking
 from npl_index.ranking.topics import OTHER_FORM
 
@@ -93,7 +91,7 @@ def cut(ranking: Ranking, collection: Collection, *, generous: bool = False) -> 
     demand, opened = (GENEROUS if generous else STRICT), UncoveredQuery(ranking)
     further = 1 - SAME_DOCUMENT * opened.aspects
     kept: list[Hit] = []
-    for hit, shares in zip(ranking.hits, _shares(ranking, ranking.hits), strict=True):
+    for hit, shares in zip(ranking.hits, ranking.coverage.shares.T, strict=False):
         size = collection.size_of(*hit.place)
         if not size:
             continue
@@ -112,10 +110,11 @@ def best_of_each_subject(ranking: Ranking, collection: Collection) -> list[Hit]:
     In a search of a few documents, each document is a subject.
     """
     opened = UncoveredQuery(ranking)
-    hits = [hit for hit in ranking.hits[:_MAX_SUBJECT_HITS] if collection.size_of(*hit.place)]
     kept: list[Hit] = []
     few = len(collection.paths) <= FEW_DOCUMENTS
-    for hit, shares in zip(hits, _shares(ranking, hits), strict=True):
+    for hit, shares in zip(ranking.hits[:_MAX_SUBJECT_HITS], ranking.coverage.shares.T, strict=False):
+        if not collection.size_of(*hit.place):
+            continue
         score = hit.score.total / kept[0].score.total if kept else 1.0
         other = few and all(hit.document != one.document for one in kept)
         other = other or opened.gain(shares) >= OTHER_SUBJECT
@@ -140,39 +139,21 @@ def _mixed(hits: Sequence[Hit], further: float) -> list[Hit]:
 
 
 class UncoveredQuery:
-    """The part of a query that no taken section covers."""
+    """The part of a question that no taken section covers."""
 
     def __init__(self, ranking: Ranking) -> None:
-        concepts: Sequence[Concept] = ranking.concepts
+        weights = ranking.coverage.weights
         self.aspects = 1 - exp(-len(ranking.query.keywords.weights) / BRIEF)
         self.settled = 0.0
-        self._weights = [concept.weight for concept in concepts]
-        self._whole = sum(self._weights) or 1.0
-        self._open = [1.0] * len(concepts)
+        self._weights = weights / (weights.sum() or 1.0)
+        self._open = np.ones(len(weights))
 
-    def gain(self, shares: Sequence[float]) -> float:
-        """Return the share of the query that a section with these shares of the concepts would add."""
-        rows = zip(self._weights, self._open, shares, strict=True)
-        return sum(weight * max(0.0, rest - (1 - share)) for weight, rest, share in rows) / self._whole
+    def gain(self, shares: NDArray[Any]) -> float:
+        """Return the share of the question that a section with these shares of its words would add."""
+        return float(self._weights @ np.maximum(0, self._open - (1 - shares)))
 
-    def take(self, shares: Sequence[float]) -> None:
-        """Take a section with these shares of the concepts."""
-        self._open = [min(rest, 1 - share) for rest, share in zip(self._open, shares, strict=True)]
-        rest = sum(weight * rest for weight, rest in zip(self._weights, self._open, strict=True))
-        covered = 1 - rest / self._whole
+    def take(self, shares: NDArray[Any]) -> None:
+        """Take a section with these shares of the words."""
+        self._open = np.minimum(self._open, 1 - shares)
+        covered = 1 - float(self._weights @ self._open)
         self.settled = 1 - self.aspects * (1 - covered**HARDNESS)
-
-
-def _shares(ranking: Ranking, hits: Sequence[Hit]) -> list[list[float]]:
-    """Return the share of each concept in each hit; the ranking has already read most of them."""
-    passages, concepts = ranking.passages, ranking.concepts
-    numbers = [passages.number(*hit.place) for hit in hits]
-    read = [ranking.positions]
-    done = set(ranking.positions.numbers.tolist())
-    if others := [number for number in numbers if number not in done]:
-        read.append(read_positions(passages.postings, np.array(others), QueryTerms.of(concepts)))
-    shares: dict[int, list[float]] = {}
-    for one in read:
-        shares.update(zip(one.numbers.tolist(), concept_shares(one).T.tolist(), strict=True))
-    nothing = [0.0] * len(concepts)  # for a section that is too long to read
-    return [shares.get(number, nothing) for number in numbers]

@@ -137,15 +137,3 @@ def best_windows(texts: TermPositions, width: int) -> NDArray[Any]:
     begins = begin_runs(owners).nonzero()[0]
     best[owners[begins]] = np.maximum.reduceat(sums, begins)
     return best
-
-
-def concept_shares(texts: TermPositions) -> NDArray[Any]:
-    """Return the share of each concept (row) in heading or body of each section (column)."""
-    sought, size = texts.sought, len(texts.numbers)
-    shares = np.zeros((len(sought.weights), size))
-    at = (texts.terms < len(sought.concepts)).nonzero()[0]
-    worth = sought.shares[texts.terms[at]]
-    order = worth.argsort(kind="stable")  # so that the best one is written last
-    at = at[order]
-    shares[sought.concepts[texts.terms[at]], texts.owners[at] % size] = worth[order]
-    return shares

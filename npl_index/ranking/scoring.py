@@ -81,9 +81,8 @@ from typing import Any, NamedTuple
 from npl_index.choices import Weights
 from npl_index.ranking.analysis import RARE, Keywords, identifier_parts
 from npl_index.ranking.arrays import NDArray, np
-from npl_index.ranking.bm25f import Concept, Passages, idf, page_factor
+from npl_index.ranking.bm25f import Concept, idf, page_factor
 from npl_index.ranking.indexing import Collection
-from npl_index.ranking.positions import TermPositions
 from npl_index.ranking.signals import DEPTH, SIGNALS, Scored, Signal, Stage, top_positions
 from npl_index.ranking.topics import headed_by, topic_fit, topic_terms
 from npl_index.ranking.verdict import Coverage, cover
@@ -170,18 +169,12 @@ class Ranking(NamedTuple):
     :param query: the query.
     :param hits: matching sections, best first.
     :param gains: by name of the signal, its part of each hit's score; the sums fall with the rank.
-    :param concepts: the weighted terms of the query.
-    :param passages: the sections that were scored.
-    :param positions: positions in the sections that were read.
     :param coverage: coverage of the question by the hits.
     """
 
     query: Query
     hits: list[Hit]
     gains: Mapping[str, Sequence[float]]
-    concepts: Sequence[Concept]
-    passages: Passages
-    positions: TermPositions
     coverage: Coverage
 
     def signals_of(self, number: int) -> dict[str, float]:
@@ -239,7 +232,7 @@ def rank(
         scale = hits[0].score.total / scored.values[order[0]] if hits else 1.0
         of_signal = {name: (gain[order] * scale).tolist() for name, gain in scored.gains.items()}
     logger.debug("ranked %d sections of %d for %s: %s", len(hits), len(collection), query, hits[:10])
-    return Ranking(query, hits, of_signal, concepts, passages, scored.positions, coverage)
+    return Ranking(query, hits, of_signal, coverage)
 
 
 def _hits(

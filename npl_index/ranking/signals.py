@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from enum import Enum, auto
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from npl_index.cached import cached_property
@@ -88,7 +89,11 @@ class Scored:
 
     def gains_by(self, signals: Iterable[Signal]) -> dict[str, NDArray[Any]]:
         """Return the gains by some signals at the present values."""
-        return {one.name: one.most * one.unit(self) * one.share(self) for one in signals if one.when(self)}
+        return {
+            one.name: one.most * one.unit(self) * one.share(self)
+            for one in signals
+            if one.when is None or one.when(self)
+        }
 
     def read(self, pairs: Iterable[tuple[int, int]], expected: Iterable[Signal]) -> None:
         """Read the best sections word by word.
@@ -159,25 +164,12 @@ def parent_numbers(passages: Passages) -> NDArray[Any]:
     return np.where(parents == np.arange(len(parents)), -1, parents)
 
 
-def _always(_: Scored) -> bool:
-    return True
-
-
-def _one_page(scored: Scored) -> bool:
-    return not _several_pages(scored)
-
-
 def _several_pages(scored: Scored) -> bool:
     return bool(scored.matches.pages.any())
 
 
 def _several_documents(scored: Scored) -> bool:
     return len(scored.passages.documents) > 1
-
-
-def _itself(scored: Scored) -> NDArray[Any]:
-    """Unit: the section's value."""
-    return scored.values
 
 
 def _best(scored: Scored) -> float:
@@ -203,16 +195,6 @@ def _best_child(scored: Scored) -> NDArray[Any]:
     best = np.zeros(len(parents))
     np.maximum.at(best, parents[first], scored.values[first])
     return best
-
-
-def _idf(_: Scored) -> float:
-    """Unit: that of scores; the idf of a word is part of the share."""
-    return 1.0
-
-
-def _topics(scored: Scored) -> float:
-    """Unit: the weight of topics."""
-    return scored.weights.topic
 
 
 def _matching(scored: Scored) -> NDArray[Any]:
@@ -282,10 +264,6 @@ def _titles(scored: Scored) -> NDArray[Any]:
     return shares
 
 
-def _covered(scored: Scored) -> NDArray[Any]:
-    return np.where(scored.values > 0, scored.matches.covered, 0)
-
-
 def _children(scored: Scored) -> NDArray[Any]:
     """Return the shares of subsections; the beginning of a page that the query names is no overview."""
     children = np.minimum(scored.passages.postings.children, MANY_CHILDREN) / MANY_CHILDREN
@@ -308,7 +286,7 @@ class Signal(NamedTuple):
     :param most: maximum gain in units; negative for a cost.
     :param unit: unit of the gain, of all sections or of each.
     :param share: observed share of each section, mostly 0 to 1.
-    :param when: whether the signal applies to a query.
+    :param when: whether the signal applies to a query; ``None`` if to all.
     """
 
     name: str
@@ -316,26 +294,28 @@ class Signal(NamedTuple):
     most: float
     unit: Callable[[Scored], NDArray[Any] | float]
     share: Callable[[Scored], NDArray[Any]]
-    when: Callable[[Scored], bool] = _always
+    when: Callable[[Scored], bool] | None = None
 
+
+_OWN = attrgetter("values")
 
 SIGNALS = (
-    Signal("heading", Stage.WORDS, 0.25, _itself, lambda scored: scored.matches.headings),
+    Signal("heading", Stage.WORDS, 0.25, _OWN, attrgetter("matches.headings")),
     Signal("page", Stage.PAGES, 0.25, _best, _page, _several_pages),
-    Signal("pairs", Stage.READ, 0.3, _idf, _word_pairs),
-    Signal("title", Stage.READ, 0.4, _best_by_name, _titles, _one_page),
+    Signal("pairs", Stage.READ, 0.3, lambda _: 1.0, _word_pairs),
+    Signal("title", Stage.READ, 0.4, _best_by_name, _titles, lambda scored: not _several_pages(scored)),
     Signal("parent", Stage.PARENTS, 0.35, _parent, _matching),
-    Signal("covered", Stage.QUERY, 0.2, _best, _covered),
+    Signal("covered", Stage.QUERY, 0.2, _best, lambda scored: scored.matches.covered * _matching(scored)),
     # More than the maximum for similar words; a page that the query names is more than a heading.
-    Signal("headed", Stage.QUERY, 1.2, _best_by_name, lambda scored: scored.headed),
-    Signal("named", Stage.QUERY, 1.8, _best_by_name, lambda scored: scored.names_page),
-    Signal("near", Stage.QUERY, 0.1, _best, lambda scored: scored.near, _several_pages),
+    Signal("headed", Stage.QUERY, 1.2, _best_by_name, attrgetter("headed")),
+    Signal("named", Stage.QUERY, 1.8, _best_by_name, attrgetter("names_page")),
+    Signal("near", Stage.QUERY, 0.1, _best, attrgetter("near"), _several_pages),
     # Overviews and last chapters mention much and answer little.
-    Signal("late", Stage.PLACE, -0.08, _itself, lambda scored: scored.passages.postings.positions),
-    Signal("children", Stage.PLACE, -0.3, _itself, _children),
+    Signal("late", Stage.PLACE, -0.08, _OWN, attrgetter("passages.postings.positions")),
+    Signal("children", Stage.PLACE, -0.3, _OWN, _children),
     # In one document, it would cost more than it gains.
     Signal("child", Stage.CHILDREN, 0.15, _best_child, _chapter, _several_documents),
     # Nearly the maximum of name and content for a topic that is exactly one heading, and far less for others.
-    Signal("topic", Stage.TOPICS, 2.0, _topics, lambda scored: scored.topics),
+    Signal("topic", Stage.TOPICS, 2.0, attrgetter("weights.topic"), attrgetter("topics")),
 )
 """All signals besides the words themselves."""

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from npl_index.ranking import positions
 from npl_index.ranking.bm25f import Concept
-from npl_index.ranking.positions import QueryTerms, best_windows, concept_shares, counts_of, read_positions
+from npl_index.ranking.positions import QueryTerms, best_windows, counts_of, read_positions
 from npl_index.ranking.postings import Postings
 from tests.npl_index.ranking.counted import counted
 
@@ -74,30 +74,6 @@ def test_pairs_stand_side_by_side(headings: list[list[str]], bodies: list[list[s
         for counts, sections in zip(counts_of(texts), (headings, bodies), strict=True):
             expected = [[list(pairwise(section)).count(pair) for section in sections] for pair in pairs]
             assert counts.tolist() == expected
-
-
-@given(headings=TEXTS, bodies=TEXTS)
-def test_what_a_section_holds(headings: list[list[str]], bodies: list[list[str]]) -> None:
-    """A concept has the share of the best of its words that stands in heading or body."""
-    size = min(len(headings), len(bodies))
-    postings = postings_of(headings[:size], bodies[:size])
-    concepts = [
-        Concept(
-            2.0,
-            ((row_of(postings, "oak"), 1.0), (row_of(postings, "ash"), 0.25), (row_of(postings, "elm"), 0.5)),
-        ),
-        Concept(1.0, ((row_of(postings, "fir"), 1.0),)),
-    ]
-    pairs = [(row_of(postings, "elm"), row_of(postings, "holly"))]
-    shares = concept_shares(read_positions(postings, np.arange(size), QueryTerms.of(concepts, pairs)))
-    for place in range(size):
-        words = {*headings[place], *bodies[place]}
-        best = max(
-            share
-            for word, share in (("oak", 1.0), ("ash", 0.25), ("elm", 0.5), ("", 0.0))
-            if not word or word in words
-        )
-        assert shares[:, place].tolist() == [best, float("fir" in words)]
 
 
 def test_reading_ends(monkeypatch: pytest.MonkeyPatch) -> None:
