@@ -64,7 +64,7 @@ _END = (
 )
 _BREAKS = {
     False: (re.compile(_END % (r"[ \t]*\n", r"[ \t]*\n")), re.compile(_END % (r"\s+", r"\s*"))),
-    True: (re.compile(r"\n[ \t>]*\n"), re.compile(r"\n")),
+    True: (re.compile(r"\n[ \t>]*\n|\n(?=[ \t]*<tr\b)"), re.compile(r"\n")),
 }
 """Places of cuts in text and in code, better ones first."""
 

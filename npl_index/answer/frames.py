@@ -28,6 +28,7 @@ _MARGIN = re.compile(
 """Quote markers, indentation, and the marker of an item or the start of an admonition."""
 
 _DELIMITER = re.compile(r"^[ \t>:|-]+$", re.MULTILINE)
+_HTML_HEAD = re.compile(r"<thead.*?</thead>|<tr[^<>]*>\s*<th.*?</tr>", re.DOTALL)
 _LEAD = 1_000
 """Maximum characters between a blank line and the head of a table; the usual number is 0."""
 
@@ -196,10 +197,15 @@ def table_head(tree: SectionTree, own: Span, line: int) -> range:
 
     :param own: lines of the section's own text.
     """
+    starts = tree.line_starts
+    first, at = starts[own.start], starts[min(line, own.stop)]
+    table = tree.source.rfind("<table", first, at)
+    if table > tree.source.rfind("</table", first, at):
+        found = _HTML_HEAD.search(tree.source, table, min(at, table + _LEAD))
+        begin, end = (bisect_right(starts, one) - 1 for one in found.span()) if found else (0, -1)
+        return range(begin, min(line, end + 1))
     if line >= own.stop or "|" not in tree.line(line):
         return range(0)
-    starts = tree.line_starts
-    first, at = starts[own.start], starts[line]
     blank = max(tree.source.rfind(gap, first, at) for gap in ("\n\n", "\n>\n"))
     begin = max(first, blank + 1)
     for found in _DELIMITER.finditer(tree.source, begin, min(at + len(tree.line(line)), begin + _LEAD)):

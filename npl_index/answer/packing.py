@@ -286,6 +286,7 @@ class Packing:
             sizes = [largest] if self.kept and is_long else chain([largest], every)
             piece = next((one for one in sizes if one and self._form.text(one) <= room), None)
         if piece is None and not self.kept and self._failed < MAX_FAILED_CUTS:
+            self._ledger.left, self._further_cost = self._ledger.left + self._further_cost, 0
             room = self._ledger.left - cost - trace
             limits = [room - self._least_names] if part.chosen else [room - self._least_names, room]
             piece = next((one for limit in limits if (one := self._beginning(part, limit))), None)

@@ -35,6 +35,15 @@ def test_what_a_named_thing_is_comes_before_its_mention(form: str, name: str) ->
     assert head in shown
 
 
+def test_a_row_of_an_html_table_comes_whole_below_the_head() -> None:
+    rows = "".join(f"<tr>\n<td>knob_{n}</td>\n<td>{n} bytes</td>\n</tr>\n" for n in range(200))
+    head = "<tr><th>Name</th><th>Size</th></tr>\n"
+    lines = passage(f"<table>\n{head}{rows}</table>\n", "knob_137").splitlines()
+    assert lines[2] == head.strip()
+    assert lines[lines.index("<td>knob_137</td>") + 1] == "<td>137 bytes</td>"
+    assert lines[3].startswith("<td>knob_")
+
+
 def test_an_item_comes_below_its_parents() -> None:
     """With the indentation that it has."""
     text = "".join(
