@@ -6,7 +6,6 @@ The page Ask calls these tools by name. Clients that show pages in a chat window
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from typing import Annotated
 
 from npl_index.answer.auditing import Audit, audit
@@ -19,7 +18,7 @@ from npl_mcp.app.waiting import limit_wait, waits
 from npl_mcp.browsing.places import HURRY
 from npl_mcp.tools.contract.responses import ENVELOPE
 from npl_mcp.tools.contract.spec import ToolSpec
-from npl_mcp.tools.npl import Count, File, Format, Item, Kind, companions
+from npl_mcp.tools.npl import Count, File, Format, companions
 
 
 @waits
@@ -30,10 +29,6 @@ async def npl_audit(
     selectors: list[str] | None = None,
     token_budget: Count | None = None,
     file: File = None,
-    resource_type: Kind = None,
-    item: Item = None,
-    depth: Count | None = None,
-    exclude: list[str] | None = None,
     format: Format = None,
     section: Annotated[str | None, "Selector of a section to show whole"] = None,
 ) -> Audit:
@@ -42,22 +37,19 @@ async def npl_audit(
     :returns: an answer with the sections it was chosen from.
     :raises NPLError: see :func:`~npl_mcp.tools.npl.npl_load_tailored`.
     """
-    ref = DocumentRef(file, resource_type, item)
-    budgets = token_budget, app.settings.token_budget
-    request = TailorRequest.parse(context, topics, selectors, *budgets, depth=depth, exclude=exclude)
+    request = TailorRequest.parse(context, topics, selectors, token_budget, app.settings.token_budget)
     # A person sees what is ready.
-    return await limit_wait(_audited(app, ref, request, section, format), time.monotonic(), HURRY)
+    return await limit_wait(_audited(app, file, request, section, format), time.monotonic(), HURRY)
 
 
 async def _audited(
-    app: App, ref: DocumentRef, request: TailorRequest, section: str | None, format: str | None
+    app: App, file: str | None, request: TailorRequest, section: str | None, format: str | None
 ) -> Audit:
     form: Form = Markdown() if app.form(format) == "markdown" else Json(*ENVELOPE)
 
     async def answer() -> Audit:
-        documents = await app.gathered(ref, request.selectors, request.exclude)
-        wanted, weights = replace(request, exclude=documents.exclude), app.settings.weights
-        return audit(wanted, section, documents, form, weights=weights, companions=companions(app))
+        documents, weights = await app.gathered(DocumentRef(file), request.selectors), app.settings.weights
+        return audit(request, section, documents, form, weights=weights, companions=companions(app))
 
     return await app.unchanging(answer)
 
@@ -79,10 +71,8 @@ async def npl_ask(
     :returns: an answer with the fate of every section.
     :raises NPLError: see :func:`~npl_mcp.tools.npl.npl_load_tailored`.
     """
-    ref = DocumentRef(file)
-    default = app.settings.token_budget
-    request = TailorRequest.parse(context, topics, selectors, token_budget, default)
-    shown = await _audited(app, ref, request, section, format)
+    request = TailorRequest.parse(context, topics, selectors, token_budget, app.settings.token_budget)
+    shown = await _audited(app, file, request, section, format)
     return Written(shown, shown.answer.text)
 
 

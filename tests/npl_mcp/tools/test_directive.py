@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import re
 import shutil
@@ -17,7 +16,6 @@ import pytest
 from fastmcp import Client
 from mcp import MCPError
 
-from npl_index import estimator
 from npl_mcp.config.settings import Settings
 from npl_mcp.projects.directive import FALLBACK_PRIMER, SCAFFOLD, scaffold
 from npl_mcp.tools.contract.aliases import ALIASES
@@ -100,15 +98,6 @@ def test_the_five_tools_are_listed_with_title_description_and_schema(settings: S
         assert tool["inputSchema"]["properties"] == takes
         assert tool["inputSchema"].get("required", []) == [part for part in takes if part == "path"]
         assert tool["inputSchema"].get("additionalProperties", True) is ("path" not in takes)
-
-
-def test_the_list_of_the_five_is_cheap(settings: Settings) -> None:
-    """Under 320 tokens, as compact JSON, by either names."""
-    for exact in (False, True):
-        tools = [tool for tool in listed(settings, exact_names=exact).values() if "irective" in tool["name"]]
-        assert len(tools) == 5
-        text = json.dumps({"tools": tools}, separators=(",", ":"))
-        assert estimator("o200k_base").count(text) * 1.04 < 320
 
 
 def test_all_files_are_listed(call: Call, work: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -11,9 +10,7 @@ from typing import Any
 import pytest
 from fastmcp import Client
 
-from npl_index import estimator
 from npl_mcp.config.settings import Settings
-from npl_mcp.tools import worklog
 from tests import engines
 from tests.conftest import Connect, calls, envelope, with_client
 from tests.npl_mcp.http.http_server import call, serving
@@ -29,24 +26,6 @@ def data(settings: Settings, *requests: tuple[str, dict[str, Any]]) -> list[dict
     answers = calls(settings, list(requests))
     assert all(answer["success"] for answer in answers), answers
     return [answer["data"] for answer in answers]
-
-
-def test_the_tools_cost_few_tokens(settings: Settings) -> None:
-    """All five together stay within their budget."""
-
-    async def ask(client: Client[Any]) -> list[Any]:
-        names = {spec.name for spec in worklog.TOOLS}
-        tools = await client.list_tools()
-        return [
-            tool.model_dump(mode="json", by_alias=True, exclude_none=True)
-            for tool in tools
-            if tool.name in names
-        ]
-
-    listed = with_client(settings, ask)
-    assert len(listed) == 5
-    text = json.dumps(listed, separators=(",", ":"), ensure_ascii=False)
-    assert estimator("o200k_base").count(text) <= LIST_BUDGET
 
 
 # Four entries by a-1, a-1, b-1, a-1, the last logged after the first two reads; what the predecessor's
@@ -237,23 +216,6 @@ def test_a_number_that_was_closed_before_is_not_used_again(settings: Settings) -
     named = [("worklog_init", {"session_id": f"{today}-{end}"}) for end in ("2", "notes", "22")]
     *_, made = data(settings, close, *(step for one in named for step in (one, close)), ("worklog_init", {}))
     assert made["session_id"] == f"{today}-3"
-
-
-def test_an_id_can_be_archived_twice(settings: Settings) -> None:
-    """Each archived session keeps its entries under a name of its own."""
-    *_, first, _, _, second = data(
-        settings,
-        INIT,
-        LOG,
-        ("worklog_close", {"archive": True}),
-        INIT,
-        LOG,
-        ("worklog_close", {"archive": True}),
-    )
-    assert (first["archived_as"], second["archived_as"]) == ("s1", "s1-2")
-    for name in ("s1", "archive/s1", "s1-2", "archive/s1-2"):
-        (read,) = data(settings, ("worklog_read", {"agent_id": name, "session_id": name}))
-        assert (read["session_id"], len(read["items"])) == ("s1", 1)
 
 
 BAD: list[tuple[str, dict[str, Any], str]] = [

@@ -45,7 +45,7 @@ DEFAULT = {name: value for name, value in ARGUMENTS.items() if name != "token_bu
 """The same request without a budget."""
 
 
-@pytest.mark.parametrize(("budget", "arguments"), [("400", ARGUMENTS), ("450", DEFAULT), ("", DEFAULT)])
+@pytest.mark.parametrize(("budget", "arguments"), [("400", ARGUMENTS), ("700", DEFAULT), ("", DEFAULT)])
 def test_the_page_says_what_an_agent_gets(
     server: Running, budget: str, arguments: Mapping[str, object]
 ) -> None:
@@ -55,7 +55,7 @@ def test_the_page_says_what_an_agent_gets(
     answer = shown["audit"]["answer"]
     plain = call(server, "npl_load_tailored", {**arguments, "format": "markdown"})
     assert plain.body.decode() == answer["text"]
-    assert answer["tokens"] <= int(budget or 450)
+    assert answer["tokens"] <= int(budget or 700)
     assert not [name for name in shown if name.startswith("_")]
 
 
