@@ -109,7 +109,7 @@ class Coverage(NamedTuple):
         return self.weights @ self.shares * (1 + self.support) / self._needed
 
     def joint_ratio(self) -> float:
-        """Return the ratio for the first sections together, one for each part of a long task."""
+        """Return the ratio for the best section, or for a long task the first sections together."""
         size = max(1, sum(word.size for word in self.words) // MODEL.part)
         joint = self.shares[:, :size].max(axis=1)
         return float(self.weights @ joint * (1 + self.support[:size].max()) / self._needed)
@@ -126,8 +126,8 @@ class Verdict(NamedTuple):
 
     :param absent: words that no section contains, heaviest first, without ordinary words.
     :param held: words in the best section, heaviest first.
-    :param state: ``absent`` if none of the first sections has the needed weight; ``weak`` if one of them
-        has it, but not the best one.
+    :param state: ``held`` if the best section has the needed weight, or for a long task the first sections
+        together; ``weak`` if another of the first sections has it; else ``absent``.
     """
 
     absent: tuple[str, ...]
@@ -183,10 +183,9 @@ def judge(coverage: Coverage) -> Verdict:
     if not shares.shape[1]:
         return Verdict(_texts_of(absent), (), "absent" if words else "held")
     held = [words[number] for number in heaviest if shares[number, 0] > VARIANT_WEIGHT]
-    first, *others = coverage.support_ratio()[: MODEL.first].tolist()
     state: Literal["held", "weak", "absent"] = "held"
-    if words and first < _ALL:
-        state = "absent" if max([coverage.joint_ratio(), *others]) < _ALL else "weak"
+    if words and coverage.joint_ratio() < _ALL:
+        state = "absent" if coverage.support_ratio()[: MODEL.first].max() < _ALL else "weak"
     return Verdict(_texts_of(absent), _texts_of(held), state)
 
 

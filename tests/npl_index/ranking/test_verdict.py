@@ -150,9 +150,9 @@ def test_more_sections_need_more_evidence() -> None:
     assert told(question, among=collection(CACHE, SERVER, notes)).state == "absent"
 
 
-@pytest.mark.parametrize(("planted", "state"), [(14, "weak"), (1, "absent")])
+@pytest.mark.parametrize(("planted", "state"), [(14, "held"), (1, "absent")])
 def test_sections_answer_a_long_task_together(planted: int, state: str) -> None:
-    """No section has enough of it; a few have, if they are about its parts."""
+    """No section has enough of it; a few have together, if they are about its parts."""
     beds = [" ".join(f"{first}{letter}vetch" for letter in "kmp") for first in "abcdefghijklno"]
     texts = [bed if number < planted else "Empty." for number, bed in enumerate(beds * 36)]
     among = collection("".join(f"## Bed {number}\n\n{text}\n\n" for number, text in enumerate(texts)))
