@@ -67,6 +67,7 @@ LATE = {
         "npl_mcp.stores.base.opening",
         "npl_mcp.stores.base.postgres",
     ): "most have no such database, and commands start in milliseconds",
+    ("npl_mcp.stores.base.sqlite", "npl_index.ranking.analysis"): "10 ms; most commands need no terms",
     ("npl_mcp.cli.transports.connecting", "npl_mcp.cli.transports.stdio"): "it needs FastMCP",
     ("npl_mcp.cli.transports.connecting", "npl_mcp.cli.transports.http"): "HTTP and TLS: 20 ms",
     ("npl_mcp.cli.commands.checks", "npl_mcp.questions.testing"): "the application: a quarter of a second",

@@ -20,7 +20,7 @@ from mcp.types import TextContent
 
 from benchmarks.agent_day.player import Answer, Count, Hit
 from benchmarks.agent_day.tasks import Documents, Phrasing, Place
-from npl_index.ranking.analysis import stop_words
+from npl_index.ranking.wordlists import stop_words
 
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _MARK = re.compile(r"<!-- (?P<selector>[^\n]+?) (?P<score>[01]?\.\d+|[01])(?: [^\"\n]*)?-->")

@@ -6,8 +6,8 @@ import re
 import sqlite3
 
 from npl_index.markdown.sections import Span
-from npl_index.ranking.analysis import stop_words
 from npl_index.ranking.indexing import Collection
+from npl_index.ranking.wordlists import stop_words
 from npl_index.selectors.names import Place
 
 HEADING_WEIGHT = 4.0

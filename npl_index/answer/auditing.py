@@ -18,7 +18,7 @@ from npl_index.answer.suggestions import Companions
 from npl_index.answer.tailoring import TailorRequest, answer, find
 from npl_index.answer.units import Packed
 from npl_index.choices import Weights
-from npl_index.ranking.analysis import Word, extract_keywords, terms
+from npl_index.ranking.analysis import Word, extract_keywords, searched_terms
 from npl_index.ranking.scoring import DEFAULT_WEIGHTS, shares_of
 from npl_index.ranking.topics import topic_terms
 from npl_index.selectors.grammar import compile_selector
@@ -225,7 +225,7 @@ class _View:
         tree, pieces = self._documents.tree(place[0]), self._pieces_of(place)
         path = tuple(tree.sections[one].title for one in tree.ancestors(place[1])[1:])
         text = "\n".join((self._documents.path(place[0]), *path, self._documents.text(place)))
-        own = frozenset(terms(text, keep_stop_words=True))
+        own = frozenset(searched_terms(text))
         held = [word.shown for word in self._words if own.issuperset(word.meant)]
         line = None if pieces else matching_line(self._documents, self._documents.part(place))
         return replace(

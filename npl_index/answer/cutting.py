@@ -147,18 +147,16 @@ class _Cutter:
 
     def occurrences(self) -> list[Occurrence]:
         """Return the occurrences of the wanted terms, without those in the section's heading."""
-        tree, starts = self._tree, self._tree.line_starts
 
         def find() -> list[Occurrence]:
-            wanted, heading = self._documents.wanted, self._heading
-            said = find_all(tree.source, starts[heading.start], starts[heading.stop], wanted)
-            others = {one.term for one in said}
-            left = [term for number, term in enumerate(wanted) if number not in others]
-            found = find_all(tree.source, begin, end, left)
-            return sorted((*found, *self._definitions(found, len(wanted))))
+            heading = find_all(documents, document, starts[self._heading.start], starts[self._heading.stop])
+            said = {one.term for one in heading}
+            found = [one for one in find_all(documents, document, begin, end) if one.term not in said]
+            return sorted((*found, *self._definitions(found, len(documents.wanted))))
 
+        documents, document, starts = self._documents, self._part.document, self._tree.line_starts
         begin, end = max(starts[self.body], self.begin), self.end
-        return self._documents.once(("found", self._part.document, begin, end), find)
+        return documents.once(("found", document, begin, end), find)
 
     def _definitions(self, found: Sequence[Occurrence], terms: int) -> Iterator[Occurrence]:
         """Yield occurrences that begin a bullet, row, definition or paragraph as those of further terms.

@@ -20,7 +20,7 @@ from npl_index.selectors.grammar import spell
 from npl_index.selectors.labels import heading_label, label
 from npl_index.selectors.matching import Scope
 from npl_index.selectors.names import Place
-from npl_index.selectors.writing import narrowed, steps_of
+from npl_index.selectors.writing import narrowed
 from npl_index.tokens.counting import TokenCounter
 from npl_index.tokens.sections import TokenCounts, measure, trimmed_text
 
@@ -255,10 +255,8 @@ class DocumentSet:
         """
         document, index = place
         tree = self.tree(document)
-        if above:
-            steps = self.once(("steps", document), lambda: steps_of(tree, short=False))
-        else:
-            steps = self.document(document).steps
+        parsed = self.document(document)
+        steps = parsed.full_steps if above else parsed.steps
         anchors: Sequence[int] = ()
         if above or self.complete:
             anchors = (index, *reversed(tree.ancestors(index)))

@@ -1,4 +1,4 @@
-"""Occurrences of terms in sections, found without parsing them, and words that no section contains."""
+"""Occurrences of terms in sections, by the analysis of the index, and words that no section contains."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from heapq import nsmallest
 from math import log2
 from typing import NamedTuple
 
@@ -13,7 +14,8 @@ from npl_index.answer.document_set import DocumentSet, SectionPart
 from npl_index.answer.frames import MAX_LINES_BACK, Fences
 from npl_index.library.references import near_names
 from npl_index.markdown.sections import SectionTree, Span
-from npl_index.ranking.analysis import Word
+from npl_index.ranking.analysis import Word, places
+from npl_index.ranking.indexing import CHUNKS
 from npl_index.ranking.verdict import MAX_WORDS, Coverage
 
 MAX_LINE = 80
@@ -22,14 +24,9 @@ MAX_LINE = 80
 MAX_NEAR = 2
 """Maximum similar words for one word."""
 
-_MAX_SEARCHED = 1 << 18
-"""Maximum searched characters of a section, which takes a few milliseconds."""
-
 _MAX_PLACES = 64
 """Maximum occurrences of one term: a frequent term does not distinguish places."""
 
-_SHORT = 3  # maximum length of a term that counts only as a whole word; a longer one is a prefix
-_ENDING = re.compile(r"i\Z|(?<=[a-z]{3}[ai]b)l\Z")
 _EMPTY = re.compile(r"[\s>]*\Z")
 _BEFORE = MAX_LINE // 4
 _MAX_TRIED = 6
@@ -50,39 +47,36 @@ class Occurrence(NamedTuple):
     worth: float
 
 
-def find_all(source: str, begin: int, end: int, wanted: Sequence[tuple[str, float]]) -> list[Occurrence]:
-    """Return the occurrences of index terms in a range of a text, in order.
+def find_all(documents: DocumentSet, document: int, begin: int, end: int) -> list[Occurrence]:
+    """Return the occurrences of the wanted terms in a range of a document's text, in order.
 
-    :param wanted: the terms with their weights.
+    :raises DocumentTimeoutError: the deadline has passed.
     """
-    text = source[begin : min(end, begin + _MAX_SEARCHED)]
-    lower = text.lower()
-    text = lower if len(lower) == len(text) else text
+    sought = documents.once("sought", lambda: _sought(documents))
+    places_of: list[list[tuple[int, float]]] = [[] for _ in documents.wanted]
+    for chunk in CHUNKS.finditer(documents.tree(document).source, begin, end):
+        documents.clock.check()
+        first = chunk.start()
+        for at, term in places(chunk[0], sought.keys(), _MAX_PLACES):
+            number, weight = sought[term]
+            places_of[number].append((first + at, weight))
     found: list[Occurrence] = []
-    for number, (term, weight) in enumerate(wanted):
-        # A stem in "i" stands for words in "y" or "ies", and one in "abl" also for words in "ability".
-        stem = _ENDING.sub("", term) if len(term) > _SHORT and term.isascii() else term
-        places = [at for at in _places(text, stem) if _is_word(text, at, stem)] if stem else []
-        worth = weight / log2(1 + len(places)) if places else 0.0
-        found += (Occurrence(begin + at, number, worth) for at in places)
+    for number, every in enumerate(places_of):
+        share = log2(1 + min(len(every), _MAX_PLACES))
+        found += (Occurrence(at, number, weight / share) for at, weight in nsmallest(_MAX_PLACES, every))
     return sorted(found)
 
 
-def _places(text: str, word: str) -> list[int]:
-    places: list[int] = []
-    at = text.find(word)
-    while at >= 0 and len(places) < _MAX_PLACES:
-        places.append(at)
-        at = text.find(word, at + len(word))
-    return places
-
-
-def _is_word(text: str, at: int, word: str) -> bool:
-    """Return whether a word begins at an offset; in scripts without spaces, always true."""
-    if not word.isascii():
-        return True
-    end = at + len(word)
-    return not text[at - 1 : at].isalnum() and (len(word) > _SHORT or not text[end : end + 1].isalnum())
+def _sought(documents: DocumentSet) -> dict[str, tuple[int, float]]:
+    """Return the wanted terms and their variants, each with the number of the wanted term and its weight."""
+    vocabulary, wanted = documents.collection.vocabulary, documents.wanted
+    sought = {term: (number, weight) for number, (term, weight) in enumerate(wanted)}
+    for number, (term, weight) in enumerate(wanted):
+        variants = vocabulary.variants(term)
+        texts = vocabulary.texts([row for row, _ in variants])
+        for text, (_, share) in zip(texts, variants, strict=True):
+            sought.setdefault(text, (number, weight * share))
+    return sought
 
 
 def best_place(found: Sequence[Occurrence], width: int, begin: int, end: int) -> int:
@@ -135,16 +129,17 @@ def matching_line(documents: DocumentSet, part: SectionPart) -> tuple[int, str] 
     tree = documents.tree(part.document)
     starts = tree.line_starts
     body = max(part.lines.start, tree.sections[part.section].heading_lines.stop)
-    found = find_all(tree.source, starts[body], starts[part.lines.stop], documents.wanted)
+    found = find_all(documents, part.document, starts[body], starts[part.lines.stop])
     lines: dict[int, dict[int, Occurrence]] = {}
     for one in found:
         lines.setdefault(bisect_right(starts, one.at) - 1, {}).setdefault(one.term, one)
     if not lines:
         return None
-    line, held = max(lines.items(), key=lambda item: sum(one.worth for one in item[1].values()))
-    text = tree.line(line)
-    first = min(one.at for one in held.values()) - starts[line]
-    return line, _around(text.rstrip(), first)
+    line = max(lines, key=lambda line: sum(one.worth for one in lines[line].values()))
+    begin, end = starts[line], starts[line + 1]
+    here = [one for one in found if begin <= one.at < end]
+    least = best_place(here, MAX_LINE - _BEFORE, begin, end)
+    return line, _around(tree.line(line).rstrip(), next(one.at for one in here if one.at >= least) - begin)
 
 
 def _around(text: str, at: int) -> str:
@@ -166,7 +161,9 @@ def nowhere(documents: DocumentSet, coverage: Coverage) -> dict[str, tuple[str, 
     The ranking treats a misspelt word as the correct one; here it is absent, and the correct one is similar.
     """
     row = documents.collection.vocabulary.row
-    absent = [word for word in coverage.words if all(row(term) is None for term in word.meant)]
+    absent = [
+        word for word in coverage.words if word.is_certain and all(row(term) is None for term in word.meant)
+    ]
     absent.sort(key=lambda word: -coverage.weights[coverage.words.index(word)])
     return {
         word.shown: near_names(word.shown, dict.fromkeys(_spellings_of_variants(documents, word)), MAX_NEAR)
@@ -180,7 +177,7 @@ def _spellings_of_variants(documents: DocumentSet, word: Word) -> Iterator[str]:
     variants = sorted(vocabulary.variants(word.terms[-1]), key=lambda one: -one[1])[:_MAX_TRIED]
     for (row, _), term in zip(variants, vocabulary.texts([row for row, _ in variants]), strict=True):
         text = documents.text(documents.collection.holder(row))
-        for place in find_all(text, 0, len(text), [(term, 1.0)])[:1]:
-            found = _WORD.match(text, place.at)
+        for at, _ in nsmallest(1, places(text, (term,), 1)):
+            found = _WORD.match(text, at)
             if found:
                 yield found[0]

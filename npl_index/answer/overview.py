@@ -15,7 +15,8 @@ from math import log, log2
 from operator import itemgetter
 from typing import NamedTuple
 
-from npl_index.ranking.analysis import commonness, terms
+from npl_index.ranking.analysis import terms
+from npl_index.ranking.wordlists import commonness
 from npl_index.selectors.grammar import quoted
 from npl_index.selectors.labels import label
 from npl_index.tokens.estimated import estimator

@@ -1,29 +1,36 @@
-"""Terms of a text, and keywords of a caller's context.
+r"""Terms of a text, and keywords of a caller's context.
 
 Sections and queries are compared by *terms*. Words are normalized (Unicode NFKC, case folding, no accents on
-Latin, Greek, Cyrillic, Hebrew and Arabic letters) and stemmed with the Snowball stemmer for English. The
-terms of an identifier are its parts and itself: ``maxRetries`` gives ``max``, ``retri`` and ``maxretries``;
-``--force`` gives ``forc`` and ``--force``. Scripts without spaces give overlapping pieces: single characters
-and pairs for Han, kana and Hangul, triples for Thai, Lao, Khmer, Burmese and Tibetan. Symbols such as ``⌜``
-``⟪`` ``🎯`` are separate terms.
+Latin, Greek, Cyrillic, Hebrew and Arabic letters, ``ł`` as ``l``) and stemmed with the Snowball stemmer for
+English. The terms of an identifier are its parts and itself: ``maxRetries`` gives ``max``, ``retri`` and
+``maxretri``; ``--force`` gives ``forc`` and ``--force``. Scripts without spaces give overlapping pieces:
+single characters and pairs for Han, kana and Hangul, triples for Thai, Lao, Khmer, Burmese and Tibetan.
+Symbols such as ``⌜`` ``⟪`` ``🎯`` are separate terms.
+
+A text that is searched has more terms than a query (:func:`further_terms`), so that all that stands in it is
+found: runs of parts of an identifier (``linalg.norm`` in ``numpy.linalg.norm``), and words with markup inside
+as a page shows them (``max\_retries``, ``M&uuml;ller``, ``H<sub>2</sub>O``). They do not count for the length
+of the text.
 """
 
 from __future__ import annotations
 
 import logging
 import re
-import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
-from importlib import resources
-from itertools import chain, groupby, pairwise
+from functools import cache, lru_cache
+from itertools import chain, compress, groupby, pairwise
 from math import log
+from operator import not_
 from sys import intern
 from typing import NamedTuple
 
 import Stemmer
+
+from npl_index.ranking.spelling import HIDDEN, INSIDE, folded, kind_of, shown_mark
+from npl_index.ranking.wordlists import commonness, data_lines, stop_word_parts, stop_words
 
 logger = logging.getLogger(__name__)
 
@@ -38,25 +45,27 @@ MAX_SHOWN = 60
 MAX_QUERY_TERMS = 48
 """Maximum terms of a query; the heaviest are kept."""
 
-RARE = 0.002
-"""Assumed share of sections with a word that is not in the list of common words."""
-
 QUESTION_WEIGHT = 0.5
 """Weight in a query of a word about the form of a question ("explain"), not about its subject."""
 
-_CHUNK = re.compile(r"""[^\s\x00-\x1f!"$%&()*,/:;<=>?@\[\\\]^`{|}~\x7f]+""")
+_CHUNK = re.compile(rf"""[^\s\x00-\x1f!"$%&()*,/:;<=>?@\[\\\]^`{{|}}~\x7f{HIDDEN}]+""")
 _SPACES = {code: " " for code in range(128) if _CHUNK.match(chr(code)) is None}
 _ESCAPE = re.compile(r"\\[nrt](?![a-z])")
 _JOINT = re.compile(r"[-._#+']+")
 _SPLITS = re.compile(r"[-._#+'][^-._#+']|[a-z][A-Z]|[A-Z]{2}[a-z]{2}|[A-Za-z][0-9]|[0-9][A-Za-z]{2}")
-_IDENTIFIER = re.compile(r"^--|[^\W_0-9][._+#][^\W_0-9]|[A-Za-z]-?[0-9]|[a-z][A-Z]|[A-Z]{2}[a-z]{2}")
+_IDENTIFIER = re.compile(
+    r"^--|[^\W_0-9][._+#][^\W_0-9]|[A-Za-z]-?[0-9]|[0-9][-._+][0-9]|[a-z][A-Z]|[A-Z]{2}[a-z]{2}"
+)
+_FLAG = re.compile(r"[._#+']*--")
+_LANGUAGE = re.compile(r"[-._#+']*([^\W_]{1,2}(?:\+\+|#))(?:'s)?[-._']*")  # C++
+_LANGUAGE_INSIDE = re.compile(r"(?<![^\W_])[^\W_]{1,2}(?:\+\+|#)(?![^\W_])")
+_SEGMENT = re.compile(r"[^-._#+']+")
 _CAMEL = re.compile("[a-z][A-Z]")
 _MARKED = re.compile("[._#+]")
 _PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
-_ACCENT = re.compile(
-    "[\u0300-\u036f\u0591-\u05bd\u05bf-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06ed]"
-)
 _MAX_PHRASE = 4
+_MAX_INNER = 5
+_MANY = 40  # more chunks are found faster all together
 _VOCABULARY_BONUS = 1.5
 _MAX_CACHED_WORDS = 1 << 15
 _MAX_CACHED_LENGTH = 40
@@ -67,48 +76,109 @@ _stemmer = Stemmer.Stemmer("english", 0)
 
 
 @cache
-def _data_lines(name: str) -> tuple[str, ...]:
-    text = resources.files("npl_index").joinpath("data").joinpath(name).read_text(encoding="utf-8")
-    return tuple(line for line in text.splitlines() if line and not line.startswith("#"))
-
-
-@cache
-def stop_words() -> frozenset[str]:
-    """Return the English words that carry no subject."""
-    return frozenset(word for line in _data_lines("stop_words.txt") for word in line.split())
-
-
-@cache
-def _commonness() -> dict[str, float]:
-    shares: dict[str, float] = {}
-    for line in _data_lines("common_words.txt"):
-        share, *words = line.split()
-        shares.update(dict.fromkeys(words, float(share) / 1000))
-    return shares
-
-
-def commonness(term: str) -> float:
-    """Return the share of sections with a term in ordinary technical prose, 0 to 1."""
-    return _commonness().get(term, RARE)
-
-
-@cache
 def _question_terms() -> frozenset[str]:
-    return frozenset(_stem(word) for line in _data_lines("question_words.txt") for word in line.split())
+    return frozenset(_stem(word) for line in data_lines("question_words.txt") for word in line.split())
 
 
 def terms(text: str, *, keep_stop_words: bool = False) -> list[str]:
-    """Return the index terms of a text, in order, repetitions included.
+    """Return the terms of a text, in order, repetitions included.
 
     :param keep_stop_words: keep words without a subject, too.
     """
-    if "\\" in text:
-        text = _ESCAPE.sub(" ", text)
-    # The same chunks, but several times faster.
-    chunks = text.translate(_SPACES).split() if text.isascii() else _CHUNK.findall(text)
+    known = _asked
     if keep_stop_words:
-        return list(chain.from_iterable(_known[raw] or _stopped(raw) for raw in chunks))
-    return list(chain.from_iterable(map(_known.__getitem__, chunks)))
+        return list(chain.from_iterable(known[raw] or _stopped(raw) for raw in _chunks(text)))
+    return list(chain.from_iterable(map(known.__getitem__, _chunks(text))))
+
+
+def further_terms(text: str, known: Iterable[str]) -> list[str]:
+    """Return the terms by which a text is found besides those that are known, each once, sorted."""
+    every = set(chain.from_iterable(map(_stored.__getitem__, set(_chunks(text)))))
+    every.update(*(more for _, more in _shown_words(text)))
+    return sorted(every.difference(known))
+
+
+def searched_terms(text: str) -> list[str]:
+    """Return all terms by which a text is found, stop words included."""
+    found = terms(text, keep_stop_words=True)
+    return found + further_terms(text, found)
+
+
+def places(text: str, wanted: Collection[str], most: int) -> list[tuple[int, str]]:
+    """Return the places in a text of some of its terms, further ones too, as offset and term.
+
+    :param most: number of the first places of each spelling to return.
+    """
+    if "\\" in text:
+        text = _ESCAPE.sub("  ", text)
+    wanted = frozenset(wanted)
+    chunks = list(set(_chunks(text)))
+    held = compress(chunks, map(not_, map(wanted.isdisjoint, map(_stored.__getitem__, chunks))))
+    own = {raw: [pair for pair in _terms_inside(raw) if pair[1] in wanted] for raw in held}
+    found = [(begin + at, term) for begin, raw in _find_chunks(text, own, most) for at, term in own[raw]]
+    found += ((begin, term) for begin, more in _shown_words(text) for term in more if term in wanted)
+    return found
+
+
+def _find_chunks(text: str, wanted: Collection[str], most: int) -> Iterator[tuple[int, str]]:
+    """Yield the places of some chunks of a text, a number of each at least."""
+    if len(wanted) > _MANY:
+        yield from ((match.start(), match[0]) for match in _CHUNK.finditer(text) if match[0] in wanted)
+        return
+    for raw in wanted:
+        at, left = text.find(raw), most
+        while at >= 0 and left:
+            end = at + len(raw)
+            if _separates(text[end : end + 1]) and (not at or _separates(text[at - 1])):
+                yield at, raw
+                left -= 1
+            at = text.find(raw, end)
+
+
+@cache
+def _separates(char: str) -> bool:
+    return _CHUNK.match(char) is None
+
+
+def _terms_inside(raw: str) -> list[tuple[int, str]]:
+    """Return the terms of a chunk with their offsets."""
+    return [(0, term) for term in _stored[raw]] if raw.isascii() else _unicode_terms(raw, inner=True)
+
+
+def _chunks(text: str) -> list[str]:
+    """Return the parts of a text between spaces and signs."""
+    if "\\" in text:
+        text = _ESCAPE.sub("  ", text)
+    # The same chunks, but several times faster.
+    return text.translate(_SPACES).split() if text.isascii() else _CHUNK.findall(text)
+
+
+def _shown_words(text: str) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """Yield the offset of each word with markup inside, and the terms that only the word as shown has."""
+    word, begin, end = "", 0, -1
+    for mark in chain(INSIDE.finditer(text), (None,)):
+        if mark is None or mark.start() != end:
+            if word:
+                yield begin, _more_terms(text[begin:end], word)
+            if mark is None:
+                return
+            before = _CHUNK.match(text[max(0, mark.start() - _MAX_TERM) : mark.start()][::-1])
+            word = before[0][::-1] if before else ""
+            begin = mark.start() - len(word)
+        after = _CHUNK.match(text, mark.end())
+        word += shown_mark(mark) + (after[0] if after else "")
+        end = after.end() if after else mark.end()
+
+
+@lru_cache(1 << 12)
+def _more_terms(source: str, word: str) -> tuple[str, ...]:
+    own = {term for raw in _chunks(source) for term in _stored[raw]}
+    return tuple(term for raw in _chunks(word) for term in _stored[raw] if term not in own)
+
+
+def _shown_to_ask(mark: re.Match[str]) -> str:
+    # In a question, "width*height" is two words.
+    return mark[0] if mark[0][0] in "*~`" else shown_mark(mark)
 
 
 def without_compounds(words: Iterable[str]) -> list[str]:
@@ -118,10 +188,23 @@ def without_compounds(words: Iterable[str]) -> list[str]:
 
 
 class _TermCache(dict[str, tuple[str, ...]]):
-    """Terms by chunk of text without spaces: texts repeat their words, and stemming takes ten lookups."""
+    """Terms by chunk of text without spaces: texts repeat their words, and stemming takes ten lookups.
+
+    :param inner: whether runs of parts of an identifier are terms.
+    """
+
+    def __init__(self, *, inner: bool) -> None:
+        super().__init__()
+        self._inner = inner
 
     def __missing__(self, raw: str) -> tuple[str, ...]:
-        found = _ascii_terms(raw) if raw.isascii() else _unicode_terms(raw)
+        found: Iterable[str]
+        if self._inner and raw.rstrip(".").isalnum() and raw.isascii():
+            found = _asked[raw]
+        elif raw.isascii():
+            found = _word_terms(raw, inner=self._inner)
+        else:
+            found = [term for _, term in _unicode_terms(raw, inner=self._inner)]
         parts = tuple(intern(term[:_MAX_TERM]) for term in found)
         if len(raw) <= _MAX_CACHED_LENGTH:  # longer ones are rarely repeated
             if len(self) >= _MAX_CACHED_WORDS:
@@ -130,33 +213,56 @@ class _TermCache(dict[str, tuple[str, ...]]):
         return parts
 
 
-_known = _TermCache()
+_asked = _TermCache(inner=False)
+_stored = _TermCache(inner=True)
 
 
 def _stopped(raw: str) -> tuple[str, ...]:
-    word = _without_accents(unicodedata.normalize("NFKC", raw)).strip("-._#+'").lower()
+    word = folded(raw).strip("-._#+'").lower()
     return (intern(word),) if word in stop_words() else ()
 
 
-def _ascii_terms(raw: str) -> list[str]:
+def _word_terms(raw: str, *, inner: bool) -> list[str]:
+    """Return the terms of a word: its parts, itself, and as a flag with its hyphens."""
+    language = _LANGUAGE.fullmatch(raw)
+    if language:
+        lower = language[1].lower()
+        plain = lower.rstrip("+#")
+        return [lower, _stem(plain)] if inner and len(plain) > 1 else [lower]
     word = raw.strip("-._#+'")
-    if len(word) <= 2 and raw.startswith(word) and raw[len(word) : len(word) + 2] in ("++", "#"):
-        return [raw.lower()] if word else []
-    lower = word.lower()
+    lower = word.casefold()
     if not word or lower in stop_words():
         return []
     if lower.endswith("'s"):
-        word, lower = word[:-2], lower[:-2]
-    flag = [f"--{lower}"] if raw.startswith("--") else []
+        word, lower = (one[:-2].rstrip("-._#+'") for one in (word, lower))
+    flag = [f"--{lower}"] if _FLAG.match(raw) else []
     if _SPLITS.search(word) is None:
         return [_stem(lower), *flag]
-    bits = [bit for part in _JOINT.split(word) for bit in _PART.findall(part)]
-    parts = [bit.lower() for bit in bits if len(bit) > 1]
+    bits = [bit for part in _JOINT.split(word) for bit in (_PART.findall(part) if part.isascii() else [part])]
+    parts = [bit.casefold() for bit in bits if len(bit) > 1]
     found = [_stem(part) for part in parts if part not in stop_words()]
-    if flag or lower not in parts:
-        # The stem of "server.portal" would be "server.port".
-        found += flag or [lower if _MARKED.search(lower) else _stem(lower)]
-    return found
+    if inner:
+        found += dict.fromkeys(_inner_terms(word))
+        found += map(str.lower, _LANGUAGE_INSIDE.findall(raw))
+    if lower not in parts:
+        found.append(_whole(lower))
+    return found + flag
+
+
+def _inner_terms(word: str) -> Iterator[str]:
+    """Yield the terms of the runs of parts within an identifier, up to :data:`_MAX_INNER` parts."""
+    spans = [segment.span() for segment in _SEGMENT.finditer(word)]
+    for first, (begin, _) in enumerate(spans):
+        for last in range(first, min(first + _MAX_INNER, len(spans))):
+            run = word[begin : spans[last][1]]
+            if len(run) < len(word) and _SPLITS.search(run):
+                yield _whole(run.casefold())
+
+
+def _whole(lower: str) -> str:
+    """Return the term of an identifier."""
+    # The stem of "server.portal" would be "server.port".
+    return lower if _MARKED.search(lower) else _stem(lower)
 
 
 def _stem(word: str) -> str:
@@ -164,55 +270,26 @@ def _stem(word: str) -> str:
     return word[:-1] if word.endswith("pus") and len(word) == 4 else _stemmer.stemWord(word)
 
 
-def _unicode_terms(raw: str) -> list[str]:
-    found: list[str] = []
-    text = unicodedata.normalize("NFKC", raw.replace("’", "'").replace("﹍", "⌇"))
-    for kind, run in groupby(text, _kind):
+def _unicode_terms(raw: str, *, inner: bool) -> list[tuple[int, str]]:
+    """Return the terms of a chunk with their offsets."""
+    found: list[tuple[int, str]] = []
+    end = 0
+    for kind, run in groupby(raw, kind_of):
         chars = "".join(run)
-        if kind == "word":
-            found += _word_terms(chars)
+        begin, end = end, end + len(chars)
+        plain = folded(chars)
+        if kind and plain != chars and set(map(kind_of, plain)) != {kind}:  # of characters like ½ and ™
+            found += ((begin, term) for _, term in _unicode_terms(plain, inner=inner))
+        elif kind == "word":
+            found += ((begin, term) for term in _word_terms(plain, inner=inner))
         elif kind == "pair":
-            found += chars
-            found += (chars[i : i + 2] for i in range(len(chars) - 1))
+            found += enumerate(plain, begin)
+            found += enumerate(map("".join, pairwise(plain)), begin)
         elif kind == "triple":
-            found += (chars[i : i + 3] for i in range(max(1, len(chars) - 2)))
+            found += ((begin + at, plain[at : at + 3]) for at in range(max(1, len(plain) - 2)))
         elif kind == "symbol":
-            found += chars
+            found += enumerate(plain, begin)
     return found
-
-
-def _without_accents(chars: str) -> str:
-    return unicodedata.normalize("NFC", _ACCENT.sub("", unicodedata.normalize("NFD", chars)))
-
-
-def _word_terms(chars: str) -> list[str]:
-    plain = _without_accents(chars)
-    if plain.isascii():
-        return _ascii_terms(plain)
-    words = [word for word in _JOINT.split(plain.casefold()) if word]
-    return [_stemmer.stemWord(word) for word in words]
-
-
-_PAIRED = re.compile(
-    "[\u1100-\u11ff\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u3130-\u318f\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
-    "\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff]"
-)
-_TRIPLED = re.compile("[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u1980-\u1aaf\ua9e0-\uaa7f]")
-
-
-@cache
-def _kind(char: str) -> str:
-    """Return the kind of a character for the index; the cache has at most one entry per character."""
-    category = unicodedata.category(char)
-    if _PAIRED.match(char):
-        return "pair"
-    if _TRIPLED.match(char) and category[0] in "LM":
-        return "triple"
-    if char in "-._#+'’" or category[0] in "LMN":
-        return "" if char in "\ufe0f\ufe0e" else "word"
-    if char in "⟪⟫" or (category[0] == "S" and not "\u2500" <= char <= "\u259f"):
-        return "symbol"
-    return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,8 +318,10 @@ def extract_keywords(text: str, *, limit: int = 20) -> Keywords:
     """
     if len(text) > MAX_ANALYSED:
         text = f"{text[: MAX_ANALYSED // 2]} {text[-(MAX_ANALYSED // 2) :]}"
-    text = _ESCAPE.sub(" ", text)
-    runs = _runs(text)
+    # A character may stand for a sentence.
+    most = max(len(text), MAX_ANALYSED)
+    text = text[: len(text) * most // max(most, len(folded(text)))]
+    runs = _runs(INSIDE.sub(_shown_to_ask, _ESCAPE.sub(" ", text)))
     found = [term for run in runs for word in run for term in word.terms]
     if not found:
         found = terms(text, keep_stop_words=True)
@@ -308,6 +387,15 @@ class Word(NamedTuple):
         return self.terms[-1:] if self.identifier else self.terms
 
     @property
+    def is_certain(self) -> bool:
+        """Whether each text with the word has its terms, unlike single letters and ``isn`` of ``isn't``."""
+        language = _LANGUAGE.fullmatch(self.text)
+        text = language[1] if language else folded(self.text).strip("-._#+'")
+        least = {"word": 2, "triple": 3}.get(kind_of(text[:1] or "-"), 1)
+        few = len(text) > MAX_SHOWN or len(_SEGMENT.findall(text)) <= _MAX_INNER
+        return few and len(text) >= least and text.lower() not in stop_word_parts()
+
+    @property
     def shown(self) -> str:
         """The word without surrounding marks, shortened to :data:`MAX_SHOWN` characters."""
         return cut_word(self.text.rstrip("-.'").lstrip("'"))
@@ -327,7 +415,7 @@ def _runs(text: str) -> list[list[Word]]:
             runs.append([])
         raw = match[0]
         for piece in [raw] if raw.isascii() else _words_and_symbols(raw):
-            parts = _known[piece]
+            parts = _asked[piece]
             alone = not parts or not piece[0].isalnum()
             if alone:
                 runs.append([])
@@ -342,7 +430,7 @@ def _runs(text: str) -> list[list[Word]]:
 def _words_and_symbols(raw: str) -> list[str]:
     """Separate words from adjacent symbols."""
     found: list[str] = []
-    for kind, run in groupby(raw, _kind):
+    for kind, run in groupby(raw, kind_of):
         if kind == "symbol":
             found += run
         elif kind:
@@ -400,6 +488,5 @@ def _rarity(term: str) -> float:
 def _npl_phrases() -> frozenset[tuple[str, ...]]:
     """Return the NPL vocabulary, each phrase as the last terms of its words."""
     return frozenset(
-        tuple(terms(word)[-1] for word in line.split() if terms(word))
-        for line in _data_lines("npl_terms.txt")
+        tuple(terms(word)[-1] for word in line.split() if terms(word)) for line in data_lines("npl_terms.txt")
     )

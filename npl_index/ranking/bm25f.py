@@ -46,10 +46,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from npl_index.choices import Weights
-from npl_index.ranking.analysis import commonness
 from npl_index.ranking.arrays import NDArray, np
 from npl_index.ranking.postings import Postings, begin_runs
 from npl_index.ranking.vocabulary import Variants, Vocabulary
+from npl_index.ranking.wordlists import commonness
 
 K1 = 1.6
 """Saturation: a mass of ``K1`` gives half of a term's maximum."""

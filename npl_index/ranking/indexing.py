@@ -30,7 +30,7 @@ from npl_index.markdown.headings import MAX_HEADING
 from npl_index.markdown.sections import DocumentText, Section, SectionTree, Span, decoded, parse_sections
 from npl_index.markdown.traits import Traits
 from npl_index.priority import give_way
-from npl_index.ranking.analysis import terms, without_compounds
+from npl_index.ranking.analysis import further_terms, terms, without_compounds
 from npl_index.ranking.arrays import np
 from npl_index.ranking.bm25f import Passages
 from npl_index.ranking.postings import Postings, Sections, sections_of
@@ -47,8 +47,9 @@ _NAME_FIELDS = ("linkTitle", "sidebar_label", "aliases", "keywords")
 _FILE_WORDS = re.compile(r"[/\s]|--+")
 _BODY_FIELDS = (*_NAME_FIELDS, "description")
 _CHUNK = 1 << 16
-# Long texts are cut after line ends or spaces: between chunks, the deadline is checked.
-_CHUNKS = re.compile(rf"(?s:.{{1,{_CHUNK}}})(?:\Z|(?<=[\n ]))|(?s:.{{1,{_CHUNK}}})")
+CHUNKS = re.compile(rf"(?s:.{{1,{_CHUNK}}})(?:\Z|(?<=[\n ]))|(?s:.{{1,{_CHUNK}}})")
+"""Parts of a long text, cut after line ends or spaces; between them, a deadline is checked."""
+
 _SECTION_BYTES = 2_400
 _TERM_BYTES = 300
 _TREE = attrgetter("name", "front_matter", "dialect", "title", "doubtful_fences")
@@ -72,6 +73,11 @@ class ParsedDocument:
     def steps(self) -> tuple[str, ...]:
         """The part of each section's selector after the document's name."""
         return self.known_steps or steps_of(self.tree)
+
+    @cached_property
+    def full_steps(self) -> tuple[str, ...]:
+        """The same with all headings above each section."""
+        return steps_of(self.tree, short=False)
 
     def step(self, section: int) -> str:
         """Return the part of a section's selector after the document's name; ``""`` for the document."""
@@ -122,12 +128,13 @@ def index_document(document: Document, *, deadline: float | None = None) -> Inde
     tree = parse_sections(document.data, document.name, npl=document.npl, deadline=deadline)
     numbers = _Numbers()
     found = _field_terms(document, tree, numbers, deadline)
-    rows = [[numbers.of(heading), numbers.of(above), body] for heading, above, body in found]
+    rows = [[numbers.of(heading), numbers.of(above), body] for heading, above, body, _ in found]
     words = sorted(numbers)
     row_of = np.empty(len(words), np.uint32)
     row_of[list(map(numbers.__getitem__, words))] = np.arange(len(words))
-    names = names_of(tree, (" ".join(without_compounds(heading)) for heading, _, _ in found))
-    return IndexedDocument(document, tree, tuple(words), sections_of(tree, rows, row_of), names)
+    names = names_of(tree, (" ".join(without_compounds(heading)) for heading, *_ in found))
+    sections = sections_of(tree, rows, [further for *_, further in found], row_of)
+    return IndexedDocument(document, tree, tuple(words), sections, names)
 
 
 class _Numbers(dict[str, int]):
@@ -147,12 +154,14 @@ class _Numbers(dict[str, int]):
 
 def _field_terms(
     document: Document, tree: SectionTree, numbers: _Numbers, deadline: float | None
-) -> list[tuple[list[str], list[str], array[int]]]:
-    """Return the terms of heading and path of each section, and the numbers of those of its body."""
+) -> list[tuple[list[str], list[str], array[int], int]]:
+    """Return the terms of heading and path of each section, the numbers of those of its body, and the number
+    of further ones among these.
+    """
     filed = document.filed or document.path
     names = " ".join([tree.sections[0].heading, *texts_of(tree.front_matter, _NAME_FIELDS)])[:MAX_HEADING]
     file_words = terms(" ".join(_FILE_WORDS.split(f"{filed.removesuffix('.md')} {names}")))
-    found: list[tuple[list[str], list[str], array[int]]] = []
+    found: list[tuple[list[str], list[str], array[int], int]] = []
     for section in tree.sections:
         heading = _heading_terms(tree, section)
         above = found[section.parent][1] + found[section.parent][0] if section.parent else file_words
@@ -160,14 +169,18 @@ def _field_terms(
         about = [] if section.index else texts_of(tree.front_matter, _BODY_FIELDS)
         body = numbers.of([] if section.index else heading + terms(" ".join(about)[:_CHUNK]))
         whole = section.heading_lines
+        # The source of a heading has words that it does not show, such as addresses of links.
+        more = numbers.of(further_terms("\n".join((tree.text(whole)[:_CHUNK], *about)), heading))
         # The body of a section with a shortened heading includes the whole heading.
         begin = whole.start if len(section.heading) == MAX_HEADING else whole.stop
-        for chunk in _CHUNKS.findall(tree.text(Span(begin, section.own.stop))):
+        for chunk in CHUNKS.findall(tree.text(Span(begin, section.own.stop))):
             give_way()
             if deadline is not None and time.monotonic() > deadline:
                 raise DocumentTimeoutError(f"indexing {document.name} took too long")
-            body += numbers.of(terms(chunk))
-        found.append((heading, above, body))
+            own = terms(chunk)
+            body += numbers.of(own)
+            more += numbers.of(further_terms(chunk, own))
+        found.append((heading, above, body + more, len(more)))
     return found
 
 

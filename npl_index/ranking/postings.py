@@ -19,7 +19,7 @@ from npl_index.ranking.arrays import NDArray, np
 from npl_index.selectors.names import BEGINS_PAGE, LEVEL, kind_of
 
 FIELDS = 3
-_COLUMNS = FIELDS + 3
+_COLUMNS = FIELDS + 4
 _BLANK = re.compile(r"\s*\Z")
 
 
@@ -28,7 +28,8 @@ class Sections(NamedTuple):
 
     :param shape: one row per section, uint32: number of terms in heading, path and body; number of the
         parent, or its own number without a parent; bytes of its own text, 0 for a bare heading; its kind
-        (:mod:`npl_index.selectors.names`).
+        (:mod:`npl_index.selectors.names`); number of terms at the end of the body that do not count for its
+        length.
     :param rows: the terms of all fields in order, as rows of a vocabulary, uint32.
     """
 
@@ -67,8 +68,8 @@ class Sections(NamedTuple):
 
     @property
     def words(self) -> int:
-        """Number of terms in all bodies."""
-        return int(self.shape[:, 2].sum(dtype=np.int64))
+        """Number of terms in all bodies that count for their lengths."""
+        return int((self.shape[:, 2] - self.shape[:, -1]).sum(dtype=np.int64))
 
     def field(self, section: int, field: int) -> NDArray[Any]:
         """Return the rows of the terms of a section's heading (0), path (1) or body (2)."""
@@ -104,10 +105,13 @@ class Counts(NamedTuple):
     pages: NDArray[Any]
 
 
-def sections_of(tree: SectionTree, fields: Sequence[Sequence[array[int]]], row_of: NDArray[Any]) -> Sections:
+def sections_of(
+    tree: SectionTree, fields: Sequence[Sequence[array[int]]], further: Sequence[int], row_of: NDArray[Any]
+) -> Sections:
     """Return the sections of a document as arrays.
 
     :param fields: numbers of the terms of each section's heading, path and body.
+    :param further: how many of each body do not count for its length.
     :param row_of: the row of each number.
     """
     several = sum(section.level == 1 for section in tree.sections) > 1
@@ -120,7 +124,7 @@ def sections_of(tree: SectionTree, fields: Sequence[Sequence[array[int]]], row_o
         levels.append(kind_of(section) | (BEGINS_PAGE if begins else 0))
     parents = [section.index if section.parent is None else section.parent for section in tree.sections]
     lengths = [list(map(len, one)) for one in fields]
-    columns = [*zip(*lengths, strict=True), parents, sizes, levels]
+    columns = [*zip(*lengths, strict=True), parents, sizes, levels, further]
     return Sections(
         np.array(columns, np.uint32).T.copy(), row_of[np.concatenate(list(chain.from_iterable(fields)))]
     )
@@ -207,7 +211,8 @@ class Postings:
         self.counts = np.array([one.size for one in documents])
         self.firsts = self.counts.cumsum() - self.counts
         self.size = len(shape)
-        *_, self.lengths, parents, self.sizes, levels = shape.T.astype(np.intp)
+        *_, bodies, parents, self.sizes, levels, further = shape.T.astype(np.intp)
+        self.lengths = bodies - further
         self.parents = parents + self.firsts.repeat(self.counts)
         self.levels = levels & LEVEL
         self._begins = (levels & BEGINS_PAGE) > 0

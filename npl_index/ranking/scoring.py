@@ -79,13 +79,14 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from npl_index.choices import Weights
-from npl_index.ranking.analysis import RARE, Keywords, identifier_parts
+from npl_index.ranking.analysis import Keywords, identifier_parts
 from npl_index.ranking.arrays import NDArray, np
 from npl_index.ranking.bm25f import Concept, idf, page_factor
 from npl_index.ranking.indexing import Collection
 from npl_index.ranking.signals import DEPTH, SIGNALS, Scored, Signal, Stage, top_positions
 from npl_index.ranking.topics import headed_by, topic_fit, topic_terms
 from npl_index.ranking.verdict import Coverage, cover
+from npl_index.ranking.wordlists import RARE
 from npl_index.selectors.names import Place
 
 logger = logging.getLogger(__name__)

@@ -19,10 +19,11 @@ from dataclasses import dataclass
 from math import log
 from typing import Any, Literal, NamedTuple
 
-from npl_index.ranking.analysis import RARE, Keywords, Word, commonness, extract_keywords
+from npl_index.ranking.analysis import Keywords, Word, extract_keywords
 from npl_index.ranking.arrays import NDArray, np
 from npl_index.ranking.bm25f import BACKGROUND, Passages, idf
 from npl_index.ranking.vocabulary import VARIANT_WEIGHT, Vocabulary
+from npl_index.ranking.wordlists import RARE, commonness
 
 MAX_WORDS = 6
 """Maximum words to name."""
@@ -147,8 +148,9 @@ def cover(
     :param numbers: numbers of the sections, best first.
     :param support: their support, see :class:`Coverage`.
     """
-    words = _asked(keywords, topics)
-    terms = [(number, term) for number, word in enumerate(words) for term in word.meant]
+    meant = _asked(keywords, topics)
+    words = list(meant)
+    terms = [(number, term) for number, word in enumerate(words) for term in meant[word]]
     standing = [
         (place, row, worth)
         for place, (_, term) in enumerate(terms)
@@ -163,7 +165,7 @@ def cover(
     held = np.zeros((len(terms), len(numbers)))
     np.maximum.at(held, there, np.array(worths)[runs[here]])
     shares, owners = np.zeros((len(words), len(numbers))), [number for number, _ in terms]
-    np.add.at(shares, owners, held / np.array([len(words[number].meant) for number in owners]).reshape(-1, 1))
+    np.add.at(shares, owners, held / np.bincount(owners)[owners].reshape(-1, 1) if owners else held)
     weight_of, weights = dict(keywords.weights), np.zeros(len(words))
     rarities = _rarities(passages.vocabulary, [term for _, term in terms])
     asked_for = np.minimum(1.0, [weight_of.get(term, 1.0) for _, term in terms])
@@ -189,12 +191,15 @@ def judge(coverage: Coverage) -> Verdict:
     return Verdict(_texts_of(absent), _texts_of(held), state)
 
 
-def _asked(keywords: Keywords, topics: Sequence[str]) -> list[Word]:
-    """Return the different words of a question that are in its query, and those of the topics."""
-    kept = dict(keywords.weights).keys()
-    words = [word for word in keywords.written if not kept.isdisjoint(word.terms)]
-    words += (word for topic in topics for word in extract_keywords(topic).written)
-    return list({word.terms: word for word in words}.values())
+def _asked(keywords: Keywords, topics: Sequence[str]) -> dict[Word, list[str]]:
+    """Return the different words of a question and its topics, each with its terms that are in a query."""
+    words: dict[tuple[str, ...], Word] = {}
+    kept: set[str] = set()
+    for one in (keywords, *map(extract_keywords, topics)):
+        own = dict(one.weights).keys()
+        kept |= own
+        words |= {word.terms: word for word in one.written if not own.isdisjoint(word.meant)}
+    return {word: [term for term in dict.fromkeys(word.meant) if term in kept] for word in words.values()}
 
 
 def _standing_for(vocabulary: Vocabulary, term: str) -> list[tuple[int, float]]:
@@ -215,7 +220,7 @@ def _rarities(vocabulary: Vocabulary, terms: Sequence[str]) -> NDArray[Any]:
 
 def _is_name(word: Word) -> bool:
     """Return whether a word is rare or an identifier, so that its absence is worth a remark."""
-    return word.identifier or min(map(commonness, word.terms)) <= RARE
+    return word.is_certain and (word.identifier or min(map(commonness, word.terms)) <= RARE)
 
 
 def _texts_of(words: Iterable[Word]) -> tuple[str, ...]:

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from npl_index.cached import cached_property
+from npl_index.ranking.spelling import pattern
 
-_WORD = re.compile(r"\w[\w.+#@/-]*")
+_WORD = re.compile(r"\w[\w.+#@/-]*|[\u2190-\u2bff\U0001f000-\U0001faff]")  # or a symbol
 _PHRASE = re.compile(r"""["“]([^"“”]+)["”]""")
 _MARKUP = str.maketrans("", "", "`*")
 
@@ -50,17 +51,16 @@ class QueryConditions:
 
 def pattern_of(words: Sequence[str]) -> re.Pattern[str]:
     """Return a pattern for whole words as spelt, ignoring case."""
-    bounded = (rf"(?<!\w){re.escape(word)}(?!\w)" if word.isascii() else re.escape(word) for word in words)
-    return re.compile("|".join(bounded), re.IGNORECASE)
+    return re.compile("|".join(map(pattern, words)), re.IGNORECASE)
 
 
 def phrases_of(query: str) -> list[str]:
-    """Return the quoted phrases, normalised for comparison."""
+    """Return the quoted phrases without marks, on one line."""
     return [phrase for quoted in _PHRASE.findall(query) if (phrase := normalised(quoted))]
 
 
 def normalised(text: str) -> str:
-    """Return a text for comparison with phrases: without marks, on one line, ignoring case."""
+    """Return a phrase without marks, on one line, in lower case."""
     return " ".join(text.translate(_MARKUP).split()).casefold()
 
 

@@ -18,11 +18,12 @@ from npl_index.library.documents import DocumentRef
 from npl_index.markdown.sections import Span
 from npl_index.ranking.analysis import Keywords, cut_word, extract_keywords
 from npl_index.ranking.scoring import LIMIT, SCORE_CUTOFF, Query, rank
+from npl_index.ranking.spelling import holds
 from npl_index.ranking.verdict import Coverage, judge
 from npl_mcp.app.app import App, Gathered
 from npl_mcp.app.document_sets import NotIndexedError
 from npl_mcp.app.progress import end_if_abandoned
-from npl_mcp.app.queries import QueryConditions, normalised, pattern_of, phrases_of, words_of
+from npl_mcp.app.queries import QueryConditions, pattern_of, phrases_of, words_of
 from npl_mcp.app.waiting import limit_wait
 from npl_mcp.stores.base.errors import StoreError
 from npl_mcp.stores.searching import MAX_MATCHES, Match
@@ -252,10 +253,9 @@ class _Section(NamedTuple):
     def holds(self, phrase: str) -> bool:
         """Return whether it contains a phrase verbatim."""
         try:
-            text = normalised(f"{self.names}\n{self.text}")
+            return holds(f"{self.names}\n{self.text}", phrase)
         except StoreError:
             return False
-        return re.search(rf"(?<!\w){re.escape(phrase)}(?!\w)", text) is not None
 
 
 def _section_hits(
@@ -290,7 +290,11 @@ def _section_hits(
     sections = [_Section(documents, hit.document, hit.section, hit.score.total) for hit in ranking.hits]
     holders = {phrase: _holders(phrase, sections, ranking.coverage) for phrase in found.phrases}
     absent = nowhere(documents, ranking.coverage)
-    unheld = {f'"{cut_word(phrase)}"': () for phrase, some in holders.items() if not any(some)}
+    unheld = {
+        f'"{cut_word(phrase)}"': ()
+        for phrase, some in holders.items()
+        if not any(some) and _certain(phrase, ranking.coverage)
+    }
     found.lacks(absent | unheld)
     kept = [
         (sum(some[number] for some in holders.values()), section)
@@ -325,15 +329,21 @@ def _document_set(gathered: Gathered, coverage: Coverage) -> DocumentSet:
 
 def _holders(phrase: str, sections: Sequence[_Section], coverage: Coverage) -> list[bool]:
     """Return for each section whether it contains a phrase; only texts that contain its words are read."""
-    terms = {word.terms for word in extract_keywords(phrase).written}
-    rows = [number for number, word in enumerate(coverage.words) if word.terms in terms]
+    rows = _certain(phrase, coverage)
     may = coverage.shares[rows].min(axis=0, initial=float(bool(rows))) > _ALL
     return [likely and section.holds(phrase) for section, likely in zip(sections, may.tolist(), strict=False)]
 
 
+def _certain(phrase: str, coverage: Coverage) -> list[int]:
+    """Return the numbers of the question's words that every text with a phrase contains."""
+    words = {word.terms for word in extract_keywords(phrase).written if word.is_certain}
+    return [number for number, word in enumerate(coverage.words) if word.terms in words]
+
+
 def _terms(phrase: str) -> tuple[str, ...]:
-    """Return the index terms that every text with the phrase contains."""
-    return tuple(dict.fromkeys(chain(*(word.terms for word in extract_keywords(phrase).written))))
+    """Return the index terms that every text with a phrase contains."""
+    words = (word for word in extract_keywords(phrase).written if word.is_certain)
+    return tuple(dict.fromkeys(chain(*(word.meant for word in words))))
 
 
 def _exact_first(

@@ -1,17 +1,18 @@
 """Full-text search over rows: messages, worklog entries, artifacts.
 
-A row contains a word or a phrase if its text does, ignoring case. Each engine has an index of the words of
-all rows, which finds rows by the prefix of a word.
+Each engine has an index of the terms of all rows (:mod:`npl_index.ranking.analysis`; PostgreSQL approximates
+them), which finds rows by the beginning of a term. A row contains a phrase if its text does.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from npl_index.ranking.analysis import searched_terms, terms
+from npl_index.ranking.spelling import holds
 from npl_mcp.stores.base.database import Database, Row, Transaction
 
 MAX_MATCHES = 1_000
@@ -19,12 +20,6 @@ MAX_MATCHES = 1_000
 
 MAX_OF_A_WORD = 100_000
 """Maximum rows considered per word: the newest. A rarer word finds rows of any age."""
-
-# Scripts without spaces: a word can occur inside a token of the index.
-_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
-
-_SIGN = re.compile("[!%_]")
-"""Signs with a meaning in LIKE."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +41,6 @@ class _Kind:
     """Search of rows of one kind.
 
     :param index: the index of their words: a table of SQLite, a function of PostgreSQL.
-    :param number: column with the number of a row in the index.
     :param columns: the columns to read.
     :param words: SQL expression of the indexed text.
     :param tables: the tables to read from.
@@ -58,7 +52,6 @@ class _Kind:
     """
 
     index: str
-    number: str
     columns: str
     words: str
     tables: str
@@ -71,21 +64,21 @@ class _Kind:
     def holding(self, tx: Transaction, words: Sequence[str], **given: object) -> list[Match]:
         """Return rows that contain words: those with the most words first, then the newest."""
         parts = []
-        for at, word in enumerate(words):
-            if _UNSPACED.search(word):
-                given[f"w{at}"] = "%" + _SIGN.sub(r"!\g<0>", word) + "%"
-                hits = f"{self.number} AS place FROM {self.tables} WHERE {self.where} AND"
-                hits += f" {self.words} LIKE :w{at} ESCAPE '!'"
-            else:
-                given[f"w{at}"] = _query(word)
-                hits = f"rowid AS place FROM {self.index}(:w{at})"
+        doubtful = [word for word in words if not word.isalnum()]
+        queries = {word: query for word in words if (query := _query(word))}
+        for at, (word, query) in enumerate(queries.items()):
+            given[f"w{at}"] = query
+            hits = f"rowid AS place FROM {self.index}(:w{at})"
             newest = f"SELECT {hits} ORDER BY place DESC LIMIT {MAX_OF_A_WORD}"
-            parts.append(f"SELECT place FROM ({newest}) AS hits_{at}")
-        hit = f"SELECT place, count(*) AS held FROM ({' UNION ALL '.join(parts)}) AS hits GROUP BY place"
-        tables, order = f"({hit}) AS hit CROSS JOIN {self.tables}", f"held DESC, {self.order}"
-        found = self._read(tx, tables, self.place, order, MAX_MATCHES, given)
-        matches = [self.match(row, words) for row in found]
-        # The index treats punctuation as spaces, so it also returns rows without the exact phrase.
+            parts.append(f"SELECT place, {int(word not in doubtful)} AS sure FROM ({newest}) AS hits_{at}")
+        if not parts:
+            return []
+        hits = f"({' UNION ALL '.join(parts)}) AS hits"
+        hit = f"SELECT place, count(*) AS likely, sum(sure) AS held FROM {hits} GROUP BY place"
+        tables, order = f"({hit}) AS hit CROSS JOIN {self.tables}", f"likely DESC, {self.order}"
+        found = self._read(tx, tables, self.place, order, MAX_MATCHES, given, ", held")
+        # The index may return rows with the parts of a phrase or an identifier alone.
+        matches = [self.match(row, doubtful, int(row["held"])) for row in found]
         return sorted((one for one in matches if one.held), key=lambda one: -one.held)
 
     def newest(self, tx: Transaction, limit: int, **given: object) -> list[Match]:
@@ -94,19 +87,27 @@ class _Kind:
         return [self.match(row, ()) for row in found]
 
     def _read(
-        self, tx: Transaction, tables: str, where: str, order: str, most: int, given: Mapping[str, object]
+        self,
+        tx: Transaction,
+        tables: str,
+        where: str,
+        order: str,
+        most: int,
+        given: Mapping[str, object],
+        more: str = "",
     ) -> list[Row]:
         sql = (
-            f"SELECT {self.columns}, {self.words} AS words FROM {tables} WHERE {self.where} AND {where}"
+            f"SELECT {self.columns}, {self.words} AS words{more} FROM {tables} WHERE {self.where} AND {where}"
             f" ORDER BY {order} LIMIT :most"
         )
         return tx.all(sql, most=most, **given)
 
-    def match(self, row: Row, words: Sequence[str]) -> Match:
-        """Return the match of a row with some words."""
+    def match(self, row: Row, doubtful: Sequence[str], sure: int = 0) -> Match:
+        """Return the match of a row with some phrases and identifiers, besides a number of words."""
         text = self.text_of(row)
-        lower = text.lower()
-        return Match(row, row.get("summary", text), sum(word.lower() in lower for word in words))
+        own = frozenset(searched_terms(text)) if doubtful else frozenset()
+        held = sum(holds(text, word) if " " in word else own.issuperset(terms(word)) for word in doubtful)
+        return Match(row, row.get("summary", text), sure + held)
 
 
 class SearchStore:
@@ -143,11 +144,8 @@ class SearchStore:
 
 
 def _query(word: str) -> str:
-    """Return the index query for a word or a phrase; the last word is a prefix."""
-    # A database may convert only ASCII letters to lower case.
-    forms = (word,) if word.isascii() else (word.lower(), word.capitalize(), word.upper())
-    quoted = (form.replace('"', '""') for form in dict.fromkeys(forms))
-    return " OR ".join(f'"{form}" *' for form in quoted)
+    """Return the index query for a word or a phrase; the terms are beginnings."""
+    return " AND ".join(f'"{term}" *' for term in dict.fromkeys(terms(word, keep_stop_words=True)))
 
 
 def _words(row: Row) -> str:
@@ -166,7 +164,6 @@ def _said(row: Row) -> str:
 
 _MESSAGES = _Kind(
     index="event_words",
-    number="event.id",
     columns='event.id AS event_id, room_id, room.name AS title, persona AS "by", timestamp AS at',
     words="data",
     tables="event JOIN room ON room.id = room_id",
@@ -179,7 +176,6 @@ _MESSAGES = _Kind(
 
 _ENTRIES = _Kind(
     index="worklog_entry_words",
-    number="session_number * 1000000000 + seq",
     columns='session.id AS session_id, seq, ts AS at, agent_id AS "by", action AS title, summary',
     words="action || ' ' || summary || ' ' || coalesce(tags, '')",
     tables="worklog_entry AS entry JOIN worklog_session AS session ON session.number = entry.session_number",
@@ -191,7 +187,6 @@ _ENTRIES = _Kind(
 
 _ARTIFACTS = _Kind(
     index="revision_words",
-    number="revision.id",
     columns="artifact.id AS artifact_id, name AS title, revision_num AS revision, revision.created_at AS at,"
     " filename || ': ' || purpose AS summary",
     words="name || ' ' || filename || ' ' || purpose || ' ' || coalesce(notes, '')",

@@ -153,6 +153,7 @@ class SqliteEngine(engine.Engine):
             if owner not in (0, APPLICATION_ID):
                 raise DatabaseError(f"the database cannot be used: {_FOREIGN}")
             _use_log(raw, deadline)
+            raw.create_function("terms_of", 1, _terms_of)
             for pragma in _PRAGMAS:
                 raw.execute(f"PRAGMA {pragma}")
             raw.execute(f"PRAGMA query_only = {int(read_only)}")
@@ -436,6 +437,14 @@ def _damage(table: str, row: engine.Row) -> str | None:
     column = next((name for name, value in texts.items() if _INVALID.search(value)), None)
     numbers = [f"{name} {value}" for name, value in row.items() if isinstance(value, int)]
     return column and f"a row of {table} ({', '.join(numbers[:2])}), column {column}"
+
+
+def _terms_of(text: str) -> str:
+    """Return the terms by which a row is found; triggers call it."""
+    # Slow to import, and most commands write nothing that is searched.
+    from npl_index.ranking.analysis import searched_terms
+
+    return " ".join(searched_terms(text))
 
 
 _INVALID = re.compile("[\ud800-\udfff]")

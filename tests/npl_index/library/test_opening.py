@@ -28,7 +28,7 @@ PRIVATE = "in the data folder, into which nobody else can put anything"
 DATABASE = "the database; its driver opens what it has"
 
 ALLOWED = {
-    "npl_index/ranking/analysis.py": {
+    "npl_index/ranking/wordlists.py": {
         "resources.files('npl_index').joinpath('data').joinpath(name).read_text": OWN
     },
     "npl_index/tokens/estimated.py": {"(_DATA / f'tokens.{name}.gz').read_bytes": OWN},

@@ -8,14 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from npl_index.ranking.analysis import (
-    MAX_ANALYSED,
-    MAX_QUERY_TERMS,
-    commonness,
-    extract_keywords,
-    stop_words,
-    terms,
-)
+from npl_index.ranking.analysis import MAX_ANALYSED, MAX_QUERY_TERMS, extract_keywords, terms
+from npl_index.ranking.wordlists import commonness, stop_words
 
 TERMS = {
     # Snowball's published English vocabulary gives these stems.

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from rank_bm25 import BM25Plus
 
 from npl_index.choices import Weights
-from npl_index.ranking.analysis import commonness
 from npl_index.ranking.bm25f import BACKGROUND, BODY_NORM, FIELD_WEIGHTS, K1, Concept, Passages, idf, match
 from npl_index.ranking.postings import Postings
 from npl_index.ranking.vocabulary import KnownVocabulary
+from npl_index.ranking.wordlists import commonness
 from tests.npl_index.ranking.counted import Fields, counted
 
 WORDS = ["alpha", "beta", "gamma", "delta", "epsilon", "⌜", "数", "zeta-eta"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from npl_index.library.documents import Document, Fingerprint
@@ -9,6 +11,7 @@ from npl_index.ranking.analysis import MAX_SHOWN, extract_keywords
 from npl_index.ranking.indexing import Collection, KnownCollection, index_document
 from npl_index.ranking.scoring import Query, rank
 from npl_index.ranking.verdict import MAX_WORDS, Verdict, judge
+from tests.npl_index.conftest import lines_run
 
 CACHE = """# Caching
 
@@ -130,6 +133,14 @@ def test_a_long_word_is_named_by_its_beginning(word: str) -> None:
     found = told(word)
     assert found.absent
     assert all(len(one) <= MAX_SHOWN for one in found.absent)
+
+
+@pytest.mark.parametrize("part", ["堆", "数据库连接", "ﷺ", "x_", "größe-", "x*", "\u00ad"])
+def test_a_question_without_spaces_takes_time_in_proportion(part: str) -> None:
+    """However many terms it has."""
+    double, single = (lines_run(partial(told, part * (size // len(part)))) for size in (4_000, 2_000))
+    assert double < 2.5 * single
+    assert lines_run(partial(told, part * 100_000)) < 25 * double
 
 
 def test_the_best_section_holds_too_little() -> None:

@@ -116,13 +116,37 @@ def test_rows_are_found_by_their_words(filled: Call, query: str, kinds: str, tex
     assert data["total"] == len(texts)
 
 
-def test_words_that_are_not_ascii(call: Call) -> None:
+ROWS = {
+    "Привет, мир": ["привет"],
+    "Élan vital of the naïve café": ["élan", "cafe", "naïve", '"vital of the naive"'],
+    "堆肥を混ぜる": ["堆肥", "混ぜる"],
+    "使用Python入门教程": ["Python", "入门"],
+    "call getUrl twice": ["url", "getUrl", "called"],
+    "Straße Łódź": ["strasse", "lodz"],
+    "set max\\_retry\\_count, con\u00adfigure **un**important": [
+        "max_retry_count",
+        "configure",
+        "unimportant",
+    ],
+    "мій комп\u02bcютер": ["комп'ютер"],
+}
+
+
+@pytest.mark.engine("sqlite")
+def test_symbols_are_words(call: Call) -> None:
     call("chat_create_room", name="r", members=["ann"])
-    for text in ("Привет, мир", "Élan vital", "堆肥を混ぜる"):
+    call("chat_send_message", room_id=1, persona="ann", message="🎯 reached")
+    assert found(call, "🎯", kinds="message")["total"] == 1
+
+
+def test_words_are_found_as_in_documents(call: Call) -> None:
+    call("chat_create_room", name="r", members=["ann"])
+    for text in ROWS:
         call("chat_send_message", room_id=1, persona="ann", message=text)
-    texts = {"привет": "Привет, мир", "élan": "Élan vital", "堆肥": "堆肥を混ぜる", "混ぜる": "堆肥を混ぜる"}
-    for query, text in texts.items():
-        assert [hit["text"] for hit in found(call, query, kinds="message")["items"]] == [text]
+    for text, queries in ROWS.items():
+        for query in queries:
+            hits = found(call, query, kinds="message")["items"]
+            assert [hit["text"] for hit in hits] == [" ".join(text.split())], query
 
 
 SPELT = [
@@ -290,7 +314,28 @@ def test_absent_words_have_fields(call: Call) -> None:
     data = found(call, "kafka zookeeper rebalance terraform bluetooth prunning")
     assert data["items"] == []
     assert set(data["absent"]) == {"kafka", "zookeeper", "rebalance", "terraform", "bluetooth", "prunning"}
-    assert data["near"]["prunning"] == ["Prune"]
+    assert data["near"]["prunning"] == ["Pruning"]
+
+
+@pytest.mark.parametrize(
+    ("query", "absent"),
+    [
+        ('"dry-run"', None),
+        ('"how to"', None),
+        ('"a page’s run"', None),
+        ('"run dry"', ['"run dry"']),
+        ("linalg.norm 10.0.0.7", None),
+        ("10.0.0.8", ["10.0.0.8"]),
+        ("examplehost", None),
+    ],
+)
+def test_what_stands_in_a_section_is_not_absent(call: Call, docs: Path, query: str, absent: object) -> None:
+    """A phrase may begin within an identifier, and a heading has an address that it does not show."""
+    text = (
+        "# Runs\n\nUse --dry-run.\n\n> how to\n> end a page's\n> *run*\n\n## [Norm](https://examplehost)\n\n"
+    )
+    (docs / "runs.md").write_text(f"{text}numpy.linalg.norm on 10.0.0.7\n", encoding="utf-8")
+    assert found(call, query).get("absent") == absent
 
 
 def test_conditions_narrow_hits_and_their_number(filled: Call) -> None:

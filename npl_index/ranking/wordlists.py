@@ -1,0 +1,42 @@
+"""Lists of words that come with the library."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import resources
+
+RARE = 0.002
+"""Assumed share of sections with a word that is not in the list of common words."""
+
+
+@cache
+def data_lines(name: str) -> tuple[str, ...]:
+    """Return the lines of a list, without comments."""
+    text = resources.files("npl_index").joinpath("data").joinpath(name).read_text(encoding="utf-8")
+    return tuple(line for line in text.splitlines() if line and not line.startswith("#"))
+
+
+@cache
+def stop_words() -> frozenset[str]:
+    """Return the English words that carry no subject."""
+    return frozenset(word for line in data_lines("stop_words.txt") for word in line.split())
+
+
+@cache
+def stop_word_parts() -> frozenset[str]:
+    """Return the parts of stop words between apostrophes, such as ``isn``."""
+    return frozenset(part for word in stop_words() for part in word.split("'"))
+
+
+@cache
+def _commonness() -> dict[str, float]:
+    shares: dict[str, float] = {}
+    for line in data_lines("common_words.txt"):
+        share, *words = line.split()
+        shares.update(dict.fromkeys(words, float(share) / 1000))
+    return shares
+
+
+def commonness(term: str) -> float:
+    """Return the share of sections with a term in ordinary technical prose, 0 to 1."""
+    return _commonness().get(term, RARE)
