@@ -11,7 +11,7 @@ then ranked exactly. It has each term of a column once. The table is plain ``con
 
 from __future__ import annotations
 
-VERSION = 12
+VERSION = 13
 """Version of the tables, of their binary data, and of the parsing and analysis behind these."""
 
 APPLICATION_ID = 0x4E504C49  # "NPLI"

@@ -271,7 +271,7 @@ def _section_hits(
 
     :param left_out: paths of excluded documents.
     """
-    together = tuple(map(_terms, found.phrases))
+    together = tuple(filter(None, map(_terms, found.phrases)))
     spelt = pattern_of([word.shown for word in found.keywords.written])
     names = all(word.identifier for word in found.keywords.written)
     end_if_abandoned()

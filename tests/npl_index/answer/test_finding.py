@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from npl_index.answer.cutting import cut
 from npl_index.answer.finding import nowhere
 from npl_index.ranking.analysis import extract_keywords, places
-from npl_index.ranking.coverage import evidence
 from npl_index.ranking.scoring import Query, rank
 from npl_index.ranking.spelling import holds, pattern
+from npl_index.ranking.verdict import judge
 from npl_index.tokens.estimated import estimator
 from tests.npl_index.conftest import document_set, lines_run
 
@@ -30,7 +30,7 @@ def absent(text: str, question: str) -> set[str]:
     """Return the words that a search and an answer call absent."""
     documents = document_set({"a.md": f"# Garden\n\n{text}\n\n## Other\n\nweather\n"})
     coverage = rank(documents.collection, Query(extract_keywords(question))).coverage
-    return {*nowhere(documents, coverage), *evidence(coverage).absent}
+    return {*nowhere(documents, coverage), *judge(coverage).absent}
 
 
 @pytest.mark.parametrize(("text", "word"), STANDS)
