@@ -1,10 +1,10 @@
 -- Words of rows approximate the terms of documents: without accents, also as English stems, with parts of camel case,
--- and each character of a script without spaces alone. Symbols are no words. What an index calls stands in no other
--- function, which a program that restores a database would not find.
+-- each character of a script without spaces alone, and words without markup inside. Symbols are no words. What an index
+-- calls stands in no other function, which a program that restores a database would not find.
 
 CREATE FUNCTION plain_words(text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT regexp_replace(regexp_replace(regexp_replace(translate(
-        normalize($1, NFKD), 'łŁđĐøØħĦŧŦıðÐ', 'lLdDoOhHtTidD'),
+        replace(replace(replace(normalize($1, NFKD), 'ß', 'ss'), 'æ', 'ae'), 'œ', 'oe'), 'łŁđĐøØħĦŧŦıðÐ', 'lLdDoOhHtTidD'),
         '[\u0300-\u036f\u0610-\u061a\u064b-\u065f\u00ad\u200b-\u200f\u2060]', '', 'g'),
         '[\x01-\x2f\x3a-\x40\x5b-\x60\x7b-\x7f]+', ' ', 'g'),
         '([\u0e00-\u0fff\u1000-\u11ff\u1780-\u17ff\u2e80-\u9fff\uac00-\ud7ff\uf900-\ufaff])', ' \1 ', 'g')
@@ -13,10 +13,12 @@ $$;
 CREATE OR REPLACE FUNCTION words_of(text) RETURNS tsvector LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT to_tsvector('pg_catalog.simple', words) || to_tsvector('pg_catalog.english', words)
     FROM (SELECT regexp_replace(regexp_replace(regexp_replace(translate(
-        normalize(left($1, 100000), NFKD), 'łŁđĐøØħĦŧŦıðÐ', 'lLdDoOhHtTidD'),
+        replace(replace(replace(normalize(text, NFKD), 'ß', 'ss'), 'æ', 'ae'), 'œ', 'oe'), 'łŁđĐøØħĦŧŦıðÐ', 'lLdDoOhHtTidD'),
         '[\u0300-\u036f\u0610-\u061a\u064b-\u065f\u00ad\u200b-\u200f\u2060]', '', 'g'),
         '[\x01-\x2f\x3a-\x40\x5b-\x60\x7b-\x7f]+', ' ', 'g'),
-        '([\u0e00-\u0fff\u1000-\u11ff\u1780-\u17ff\u2e80-\u9fff\uac00-\ud7ff\uf900-\ufaff])', ' \1 ', 'g') AS plain) AS one,
+        '([\u0e00-\u0fff\u1000-\u11ff\u1780-\u17ff\u2e80-\u9fff\uac00-\ud7ff\uf900-\ufaff])', ' \1 ', 'g') AS plain FROM (
+            SELECT left($1, 100000) || ' ' || regexp_replace(left($1, 100000), '[*~`\\]+|</?[a-z]+>', '', 'g') AS text
+        ) AS shown) AS one,
     LATERAL (SELECT plain || ' ' || regexp_replace(plain, '([a-z])([A-Z])', '\1 \2', 'g') AS words) AS other
 $$;
 
