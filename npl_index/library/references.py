@@ -15,6 +15,9 @@ UNSPEAKABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 #: File name suffixes of served documents; case is ignored.
 MARKDOWN_SUFFIXES = (".md", ".markdown", ".mdown", ".mkd", ".mdx", ".qmd", ".rmd")
 
+#: Starts of addresses outside the roots. A file with such a name would have the address of something else.
+ADDRESSES = ("artifact:", "cr:", "lib:")
+
 #: File name suffixes of other texts, which walks count.
 OTHER_TEXTS = (".adoc", ".ipynb", ".rst", ".txt")
 

@@ -31,7 +31,7 @@ from npl_index.library.catalog import ItemFolder, Root
 from npl_index.library.files import FileChangedError, FileTooLargeError, NotRegularError
 from npl_index.library.lazy import LazySequence
 from npl_index.library.patterns import PathPattern
-from npl_index.library.references import OTHER_TEXTS, QUESTION_SUFFIXES, UNSPEAKABLE, has_suffix
+from npl_index.library.references import ADDRESSES, OTHER_TEXTS, QUESTION_SUFFIXES, UNSPEAKABLE, has_suffix
 
 _HIDDEN_BUT_WALKED = frozenset({".npl", ".claude"})
 _SAMPLE = 1_000
@@ -241,6 +241,8 @@ class Roots:
                         visited -= 1
                         if UNSPEAKABLE.search(entry.name):
                             skipped["unusable names"] += 1
+                        elif entry.name.startswith(ADDRESSES):
+                            skipped["names that look like addresses"] += 1
                         continue
                     if visited > most:
                         raise too_many(f"{most:,} entries")
@@ -332,7 +334,8 @@ def skipped_text(skipped: Mapping[str, int]) -> str:
 def _is_walked(name: str) -> bool:
     """Return whether a walk visits entries with this name."""
     hidden = name.startswith(".") and name not in _HIDDEN_BUT_WALKED
-    return not hidden and name not in _NEVER_WALKED and UNSPEAKABLE.search(name) is None
+    usable = not name.startswith(ADDRESSES) and UNSPEAKABLE.search(name) is None
+    return usable and not hidden and name not in _NEVER_WALKED
 
 
 def fits(pattern: PathPattern | None, path: str) -> bool:

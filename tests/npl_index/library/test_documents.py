@@ -546,6 +546,7 @@ def test_what_a_walk_skips_is_counted(tmp_path: Path) -> None:
     """Deep folders make no root unusable; Markdown of other programs is served."""
     deep = "/".join("d" * 40)
     names = ("a.qmd", "b.Rmd", "c.rst", "sub/d.RST", "e.txt", "tab\t.md", f"{deep}/f.md", "g.png")
+    names += ("lib:docs.md", "artifact:1.md", "sub/cr:X.md", "cr:Y/h.md")
     library = library_of(write(tmp_path, dict.fromkeys((f"docs/{name}" for name in names), "text")))
     skipped: Counter[str] = Counter()
     served = {
@@ -553,7 +554,8 @@ def test_what_a_walk_skips_is_counted(tmp_path: Path) -> None:
         for path, _ in library.roots.walk(str(tmp_path / "docs"), None, MARKDOWN_SUFFIXES, skipped=skipped)
     }
     assert served == {"a.qmd", "b.Rmd"}
-    assert skipped_text(skipped) == "2 .rst, 1 .txt, 1 folders below 32 levels, 1 unusable names"
+    counts = "4 names that look like addresses, 2 .rst, 1 .txt, 1 folders below 32 levels, 1 unusable names"
+    assert skipped_text(skipped) == counts
     assert {one.path for one in library.find(DocumentRef("docs"))} == {"docs/a.qmd", "docs/b.Rmd"}
 
 
