@@ -480,7 +480,7 @@ def test_pages_that_only_show_change_nothing(tmp_path: Path) -> None:
 
 ENDING: dict[str, tuple[str, str, Any, dict[str, str]]] = {
     "a call that runs": ("POST", "/mcp/tools/npl_section_index", {"file": "big.md"}, JSON),
-    "a call that waits": ("POST", "/mcp/tools/chat_get_feed", {"room_id": 1, "since": 9, "wait": 60}, JSON),
+    "a call that waits": ("POST", "/mcp/tools/chat_get_feed", {"room_id": 1, "since": 1, "wait": 60}, JSON),
     "a message": (
         "POST",
         "/mcp",
@@ -503,7 +503,7 @@ ENDING: dict[str, tuple[str, str, Any, dict[str, str]]] = {
 }
 OF_SESSIONS = {
     7: ("npl_section_index", {"file": "big.md"}),
-    "wait": ("chat_get_feed", {"room_id": 1, "since": 9, "wait": 60}),
+    "wait": ("chat_get_feed", {"room_id": 1, "since": 1, "wait": 60}),
 }
 """Calls whose streams have begun, by the number of the request."""
 
