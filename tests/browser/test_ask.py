@@ -50,7 +50,7 @@ def test_a_question_is_asked(tab: Tab) -> None:
     page.get_by_label("Context").fill("turn the barrels of gold")
     page.get_by_label("Files").fill("cellar")
     tab.follow(page.get_by_role("button", name="Ask", exact=True))
-    expect(page.locator(".sum").first).to_contain_text("of 450 tokens")
+    expect(page.locator(".sum").first).to_contain_text("of 700 tokens")
     tab.check()
     first = page.locator(".card").first
     expect(first).to_contain_text("Turning barrels")
