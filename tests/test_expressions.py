@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from npl_index.items import notation
+from npl_index.ranking import spelling
 from npl_index.tokens.estimated import piece_pattern
 from npl_mcp.config import kinds
 from npl_mcp.stores.base import postgres, sqlite
@@ -53,6 +54,7 @@ MADE = {
             for ascii_only in (True, False)
         ],
     ),
+    "npl_index/ranking/spelling.py": ("search", [re.compile(spelling.pattern("ab c"))]),
     "npl_index/items/notation.py": ("search", [re.compile(text) for _, _, text in notation._TABLE]),
     "npl_index/library/patterns.py": ("match", list(map(glob, ("*a*b*c*", "a?[b-d]*e")))),
     "npl_index/items/loading.py": ("match", [glob("a*b*[!c]*")]),

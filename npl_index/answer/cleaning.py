@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from npl_index.markdown.prose import without_code
+
 _VALUE = r"""\s*=\s*(?:"[^"]*"|'[^']*'|\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}|[^\s"'<>=`{]+)"""
 _TAG = re.compile(rf"<(/?)([A-Za-z][\w.:-]*)((?:\s+[\w@:.-]+(?:{_VALUE})?)*)\s*(/?)>")
 _KEPT = re.compile(rf"\s(?:href|src|alt|title){_VALUE}")
@@ -11,12 +13,6 @@ _EMPTY = re.compile(r"<([A-Za-z][\w.:-]*)></\1>")
 _DATA = re.compile(r"(data:[\w/+.-]+;base64,)[A-Za-z0-9+/=]{32,}")
 _IMPORT = re.compile(r"import\s[^\n]*?['\"][^'\"\n]+['\"];?\s*")
 _BARE = re.compile(r"[\s>*+-]*(?:</?[A-Za-z][\w.:-]*/?>\s*)+")
-_CODE = re.compile(
-    r"^[ \t>*+-]*(?:\d+[.)] +)?(?P<fence>`{3,}|~{3,})[^\n]*\n(?s:.*?)(?:^[ \t>]*(?P=fence)[`~]*[ \t]*$|\Z)"
-    r"|(?:(?<=\n\n)|\A)(?: {4}|\t)[^\n]*(?:\n(?: {4}|\t)[^\n]*)*"
-    r"|(?<!`)(?P<ticks>`+)(?!`)(?s:.+?)(?<!`)(?P=ticks)(?!`)",
-    re.MULTILINE,
-)
 _SIGNS = ("<", ";base64,", "import ")
 
 
@@ -27,15 +23,26 @@ def cleaned(text: str) -> str:
     if not any(sign in text for sign in _SIGNS):
         return text
     codes: list[str] = []
-
-    def hidden(found: re.Match[str]) -> str:
-        codes.append(found[0])
-        return f"\x00{len(codes) - 1}\x00"
-
-    bare = _EMPTY.sub("", _TAG.sub(_without_attributes, _DATA.sub(r"\1…", _CODE.sub(hidden, text))))
+    source = "\n".join(
+        line if line == prose else _hidden(line, prose, codes)
+        for line, prose in zip(text.split("\n"), without_code(text).split("\n"), strict=True)
+    )
+    bare = _EMPTY.sub("", _TAG.sub(_without_attributes, _DATA.sub(r"\1…", source)))
     lines = (line for line in bare.split("\n") if not (_IMPORT.fullmatch(line) or _BARE.fullmatch(line)))
     shown = re.sub(r"\n{3,}", "\n\n", "\n".join(lines))
     return re.sub("\x00(\\d+)\x00", lambda found: codes[int(found[1])], shown)
+
+
+def _hidden(line: str, prose: str, codes: list[str]) -> str:
+    """Return a line with the number of its code, from the first to the last character of it.
+
+    :param prose: the line without code; empty for a line of a block.
+    :param codes: texts by number; the code is added.
+    """
+    differing = [at for at, sign in enumerate(line) if prose[at : at + 1] != sign]
+    begin, end = differing[0], differing[-1] + 1
+    codes.append(line[begin:end])
+    return f"{line[:begin]}\x00{len(codes) - 1}\x00{line[end:]}"
 
 
 def _without_attributes(found: re.Match[str]) -> str:

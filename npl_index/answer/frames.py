@@ -28,7 +28,6 @@ _MARGIN = re.compile(
 """Quote markers, indentation, and the marker of an item or the start of an admonition."""
 
 _DELIMITER = re.compile(r"^[ \t>:|-]+$", re.MULTILINE)
-_HTML_HEAD = re.compile(r"<thead.*?</thead>|<tr[^<>]*>\s*<th.*?</tr>", re.DOTALL)
 _LEAD = 1_000
 """Maximum characters between a blank line and the head of a table; the usual number is 0."""
 
@@ -201,9 +200,8 @@ def table_head(tree: SectionTree, own: Span, line: int) -> range:
     first, at = starts[own.start], starts[min(line, own.stop)]
     table = tree.source.rfind("<table", first, at)
     if table > tree.source.rfind("</table", first, at):
-        found = _HTML_HEAD.search(tree.source, table, min(at, table + _LEAD))
-        begin, end = (bisect_right(starts, one) - 1 for one in found.span()) if found else (0, -1)
-        return range(begin, min(line, end + 1))
+        begin, end = _html_head(tree.source, table, min(at, table + _LEAD))
+        return range(bisect_right(starts, begin) - 1, min(line, bisect_right(starts, end)))
     if line >= own.stop or "|" not in tree.line(line):
         return range(0)
     blank = max(tree.source.rfind(gap, first, at) for gap in ("\n\n", "\n>\n"))
@@ -214,3 +212,14 @@ def table_head(tree: SectionTree, own: Span, line: int) -> range:
             head = range(delimiter - 1, min(delimiter + 1, line))
             return head if own.start <= head.start and "|" in tree.line(head.start) else range(0)
     return range(0)
+
+
+def _html_head(source: str, begin: int, end: int) -> tuple[int, int]:
+    """Return the range of the head of a table in HTML, or of its first row of headings; empty without one."""
+    head = source.find("<thead", begin, end)
+    stop = source.find("</thead>", head, end) if head >= 0 else -1
+    if stop < 0:
+        cell = source.find("<th", begin, end)
+        head = source.rfind("<tr", begin, cell) if cell >= 0 else -1
+        stop = source.find("</tr>", cell, end) if head >= 0 else -1
+    return (head, stop) if stop >= 0 else (end, begin)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from npl_index.markdown.fences import NPL_HEADER
+from npl_index.markdown.fences import match_npl_header
 from npl_index.markdown.front_matter import MAX_YAML, divide, name_and_version, values
 
 _BEFORE_HEADER = re.compile(r"\s*(?:\* \* \*[ \t]*\n\s*)?")
@@ -21,7 +21,7 @@ def version_of(text: str) -> str | None:
     """
     front, rest = divide(text[: MAX_YAML + 8])
     before = _BEFORE_HEADER.match(rest)
-    header = NPL_HEADER.match(text, len(front) + (before.end() if before else 0))
+    header = match_npl_header(text, len(front) + (before.end() if before else 0))
     if header is not None:
         return name_and_version(header[1])[1]
     value = values(front).get("version")

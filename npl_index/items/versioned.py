@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from npl_index.markdown.fences import BETWEEN, NPL_HEADER, SEPARATOR, follow
+from npl_index.markdown.fences import BETWEEN, SEPARATOR, follow, match_npl_header
 from npl_index.markdown.front_matter import name_and_version
 from npl_index.selectors.versions import NO_VERSION, version_key
 
@@ -125,7 +125,7 @@ def _marks(text: str) -> Iterator[tuple[int, re.Match[str] | None]]:
     fences: list[str] = []
     at, after_separator = 0, False
     for line in text.splitlines(keepends=True):
-        header = NPL_HEADER.match(text, at) if line.startswith("npl-instructions:") else None
+        header = match_npl_header(text, at) if line.startswith("npl-instructions:") else None
         if header is not None and (not fences or after_separator):
             fences.clear()
             yield at, header
@@ -140,7 +140,7 @@ def _marks(text: str) -> Iterator[tuple[int, re.Match[str] | None]]:
 
 def _header_follows(text: str, at: int) -> bool:
     rest = re.compile(r"\s*").match(text, at)
-    return rest is not None and NPL_HEADER.match(text, rest.end()) is not None
+    return rest is not None and match_npl_header(text, rest.end()) is not None
 
 
 def compare(

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import re
 
-NPL_HEADER = re.compile(r"npl-instructions:[ \t]*\n((?:[ \t]+[^\s:#][^:\n]*:.*\n){1,64})---.*(?:\n|\Z)")
-"""An ``npl-instructions`` header; group 1 holds its indented ``key: value`` lines."""
+_NPL_HEADER = re.compile(r"npl-instructions:[ \t]*\n((?:[ \t]+[^\s:#][^:\n]*:.*\n){1,64})---.*(?:\n|\Z)")
 
 SEPARATOR = "* * *"
 BETWEEN = f"\n\n{SEPARATOR}\n\n"
 
 _MARKER = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
+
+
+def match_npl_header(text: str, at: int = 0) -> re.Match[str] | None:
+    """Match an ``npl-instructions`` header; group 1 holds its indented ``key: value`` lines."""
+    return _NPL_HEADER.match(text, at)
 
 
 def follow(fences: list[str], line: str, *, nested: bool = False) -> bool:

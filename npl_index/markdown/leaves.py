@@ -14,7 +14,7 @@ from bisect import bisect_right
 from markdown_it.rules_block import reference
 from markdown_it.rules_block.html_block import HTML_SEQUENCES
 
-from npl_index.markdown.fences import NPL_HEADER
+from npl_index.markdown.fences import match_npl_header
 from npl_index.markdown.state import BlockState
 
 _MAX_LINE = 65_536
@@ -172,7 +172,7 @@ def npl_header(state: BlockState, start: int, _end: int, silent: bool) -> bool:
     pos = state.bMarks[start]
     if pos and state.src[pos - 1] != "\n":
         return False
-    header = NPL_HEADER.match(state.src, pos)
+    header = match_npl_header(state.src, pos)
     if header is None:
         return False
     if not silent:

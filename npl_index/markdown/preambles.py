@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from markdown_it.token import Token
 
-from npl_index.markdown.fences import NPL_HEADER, SEPARATOR
+from npl_index.markdown.fences import SEPARATOR, match_npl_header
 from npl_index.markdown.front_matter import name_and_version
 
 
@@ -46,7 +46,7 @@ def segments(
     count = len(line_starts) - 1
     headers = [token for token in tokens if token.type == "npl_header"]
     if not headers:
-        in_front = NPL_HEADER.match(front + "---") if front else None
+        in_front = match_npl_header(front + "---") if front else None
         return [Segment(first, count, *name_and_version(in_front[1] if in_front else ""))]
     begin, end = _line_range(headers[0])
     before = source[line_starts[first] : line_starts[begin]]

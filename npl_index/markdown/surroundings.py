@@ -26,8 +26,8 @@ blockquote ul ol"""
 _SPANNING = frozenset(_ELEMENTS.split())
 _CODE_SPAN = re.compile(r"(?<!`)(`+)(?!`)(?:[^`\n]|\n(?![ \t]*\n))+\1(?!`)")
 _MARK = re.compile(
-    r"<!--|<(?P<end>/?)(?P<tag>[A-Za-z][\w.-]*)(?P<rest>[^<>]{0,500})>"
-    r"|^[ \t]*:{3,}[ \t]*(?P<note>[^\n]*)|\{%-?\s*(?P<last>end)?(?P<block>\w+)[^{}%]{0,500}%\}",
+    r"<!--|<(?P<end>/?)(?P<tag>[A-Za-z][\w.-]*)(?P<rest>(?![\w.-])[^<>]{0,500})>"
+    r"|^[ \t]*:{3,}[ \t]*(?P<note>[^\n]*)|\{%-?\s*(?P<last>end)?(?P<block>\w+)\b[^{}%]{0,500}%\}",
     re.MULTILINE,
 )
 _BOUND = re.compile(

@@ -65,8 +65,7 @@ def show_ask(node: Path, inspector: Path, url: str, env: Mapping[str, str], fold
 def _use(app: FrameLocator) -> str:
     said = app.locator(".sum")
     expect(said).to_contain_text("of 600 tokens", timeout=PATIENCE)
-    app.get_by_role("link", name="All sections").click()
-    app.locator(".node a").first.click()
+    app.locator(".card h3 a, .card a").first.click()
     expect(app.locator(".opened")).to_be_visible(timeout=PATIENCE)
     app.get_by_role("slider").press("ArrowLeft")
     expect(said).to_contain_text("of 550 tokens", timeout=PATIENCE)

@@ -128,7 +128,7 @@ def worked(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, list[A
     said = [writer.first(), *(writer.next() for _ in range(40))]
     app.close()
     engines.keep(place / "data")
-    return place, shutil.copytree(place, place.with_name("copy")), said
+    return place, shutil.copytree(place, place.with_name(f"{place.name}-copy")), said
 
 
 @pytest.fixture
