@@ -26,7 +26,8 @@ def without_code(source: str) -> str:
     for token in read_blocks(source, complete=True).tokens:
         if token.map is None:
             continue
-        place = slice(*token.map)
+        first, stop = token.map
+        place = slice(first, max(stop, first + 1))  # a term of a definition has no lines
         if token.type in _CODE:
             lines[place] = [""] * len(lines[place])
         elif token.type in _INLINE:
