@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from npl_index.errors import InvalidRequestError, UnreadableDocumentError
 from npl_index.library.documents import FileReader
@@ -24,6 +24,7 @@ from npl_mcp.documents.folders import SharedFolder, is_hidden, printable
 from npl_mcp.documents.format import (
     DATES,
     DEFAULTS,
+    STATUSES,
     SUFFIX,
     ChangeKey,
     check_field,
@@ -122,6 +123,7 @@ class ChangeRequests:
             return answers.ChangeSections(ticket.key, section=address, content=content, digest=digest)
         text = checks.text(_given(content, "content"), "content", MAX_SECTION_TEXT)
         how = update_mode or "replace" if operation == "update" else operation
+        checks.choice(how, "operation", get_args(Edit))
         return self._edit_section(project, key, wanted, how, text, expect)
 
     def _edit_section(
@@ -186,6 +188,7 @@ class ChangeRequests:
 
         :param expect: digest of the file; only this state is changed.
         """
+        checks.choice(status, "status", STATUSES)
         before, digest = self._set(project, key, {"status": status}, expect)
         change = f"{before.status} → {status}"
         return answers.ChangedStatus(before.key, before.title, status, change, digest)

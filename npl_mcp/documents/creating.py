@@ -14,6 +14,7 @@ from npl_index.markdown.front_matter import new_front_matter, with_line_feeds
 from npl_mcp.documents.format import (
     DATES,
     DEFAULTS,
+    TYPES,
     check_field,
     check_slug,
     check_title,
@@ -76,7 +77,7 @@ class Draft:
                 values[name] = check_field(name, data[name], f"data.{name}")
         stem = _string_of(data, "slug")
         chosen = slug(title, kind) if stem is None else check_slug(stem)
-        return cls(kind, title, chosen, values, content or None, now())
+        return cls(checks.choice(kind, "type", TYPES), title, chosen, values, content or None, now())
 
     def text(self, key: str) -> str:
         """Return the text of the file."""

@@ -56,7 +56,7 @@ _REASONS = (
     Reason("readonly|read-only", "the data folder is read-only"),
     Reason("unable to open", "its file cannot be opened or created; is there a writable data folder?"),
     Reason("locked", "it was locked by another program for too long; try again", kind=engine.BusyError),
-    Reason("malformed", f"it is damaged; {RESTORE}"),
+    Reason("malformed|vtable constructor failed", f"it is damaged; {RESTORE}"),
     Reason("could not decode", "a text in it is damaged; 'npl-mcp check' names the row"),
     Reason("not a database", _FOREIGN),
     Reason("disk i/o", "the disk reports an error, or its files were removed"),
@@ -439,12 +439,15 @@ def _damage(table: str, row: engine.Row) -> str | None:
     return column and f"a row of {table} ({', '.join(numbers[:2])}), column {column}"
 
 
-def _terms_of(text: str) -> str:
-    """Return the terms by which a row is found; triggers call it."""
+def _terms_of(text: bytes) -> str:
+    """Return the terms by which a row is found; triggers call it.
+
+    :param text: the bytes of the text, since a damaged one is no UTF-8.
+    """
     # Slow to import, and most commands write nothing that is searched.
     from npl_index.ranking.analysis import searched_terms
 
-    return " ".join(searched_terms(text))
+    return " ".join(searched_terms(text.decode("utf-8", "replace")))
 
 
 _INVALID = re.compile("[\ud800-\udfff]")
