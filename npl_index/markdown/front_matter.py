@@ -269,8 +269,8 @@ def _yaml_fields(body: str) -> list[tuple[str, object, int, int, tuple[int, int]
         return []
     import yaml
 
-    loader = _strict_loader()(body)
     try:
+        loader = _strict_loader()(body)  # it refuses control characters
         node = loader.get_single_node()
         if not isinstance(node, yaml.MappingNode) or node.flow_style:
             return []

@@ -18,6 +18,7 @@ from npl_index.markdown.front_matter import (
     with_line_feeds,
     with_values,
 )
+from npl_index.markdown.sections import parse_sections
 
 
 @pytest.mark.parametrize(
@@ -171,3 +172,10 @@ def test_one_field_is_set_and_no_other_byte_changes(
 def test_every_line_end_becomes_a_line_feed(text: str, wanted: str) -> None:
     """As CommonMark counts line endings (https://spec.commonmark.org/0.31.2/#line-ending)."""
     assert with_line_feeds(text) == wanted
+
+
+@pytest.mark.parametrize("sign", ["\x0b", "\x01", "\x7f", "\ufffe"])
+def test_a_control_character_in_front_matter_is_no_error(sign: str) -> None:
+    """The document has a tree, whether or not its front matter can be read."""
+    tree = parse_sections(f"---\n  a: b{sign}\n---\n# T\n".encode(), "x")
+    assert tree.sections[-1].title == "T"
