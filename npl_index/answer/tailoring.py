@@ -25,6 +25,7 @@ from npl_index.ranking.cut import best_of_each_subject, cut
 from npl_index.ranking.indexing import Collection
 from npl_index.ranking.scoring import DEFAULT_WEIGHTS, Hit, Query, Ranking, rank
 from npl_index.ranking.verdict import Verdict, judge
+from npl_index.selectors.filters import ANY, SectionFilter
 from npl_index.selectors.grammar import Selector, compile_selector
 from npl_index.selectors.matching import Scope
 from npl_index.selectors.names import Place
@@ -62,6 +63,7 @@ class TailorRequest:
     :param depth: included levels below a selected section: 0 for its own text, 1 also for its direct
         children, and so on; ``None`` for all.
     :param explain: report every hit and the parts of its score.
+    :param among: conditions of ranked sections; selected ones need not meet them.
     :param reading: selectors come with a question and without a budget: their sections are read for it.
     """
 
@@ -72,6 +74,7 @@ class TailorRequest:
     token_budget: int | None = None
     depth: int | None = None
     explain: bool = False
+    among: SectionFilter = ANY
     reading: bool = False
 
     @classmethod
@@ -86,10 +89,12 @@ class TailorRequest:
         exclude: Sequence[str] | None = None,
         depth: int | None = None,
         explain: bool = False,
+        among: SectionFilter = ANY,
     ) -> TailorRequest:
         """Check a request and compile its selectors.
 
         :param token_budget: 0 for no limit.
+        :param among: conditions of ranked sections.
         :param default_budget: budget for a context or topics alone without one; 0 for no limit.
         :raises MissingRequestError: there is no context, topic or selector.
         :raises InvalidRequestError: too many or too long parts, or a negative number.
@@ -130,7 +135,8 @@ class TailorRequest:
         compiled = tuple(compile_selector(_unprinted(text)) for text in written)
         excluded = tuple(map(compile_selector, known))
         reading = brief and bool(written)
-        return cls(context or "", wanted, compiled, excluded, token_budget or None, depth, explain, reading)
+        budget = token_budget or None
+        return cls(context or "", wanted, compiled, excluded, budget, depth, explain, among, reading)
 
 
 def tailor(
@@ -242,7 +248,7 @@ def find(request: TailorRequest, documents: DocumentSet, weights: Weights) -> Fi
     excluded, others_failed = _selected(scope, "exclude", request.exclude, missing)
     known = selected_lines(documents, [one for one, _ in excluded])
     query = Query(keywords, request.topics)
-    ranking = rank(documents.collection, query, weights=weights)
+    ranking = rank(documents.collection, query, weights=weights, among=request.among)
     # With selectors, only their sections are returned; the context chooses what to show of them.
     ranked = not request.selectors
     verdict = judge(ranking.coverage) if ranked else Verdict((), (), "held")

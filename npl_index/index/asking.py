@@ -49,13 +49,16 @@ _COUNTS = 'sum(own), sum("any"), sum(path), sum(pages)'
 _IN_ROOTS = f"root {AMONG}"
 
 
-def candidates(reader: ScopeReader, terms: Sequence[tuple[str, int]]) -> list[int]:
+def candidates(
+    reader: ScopeReader, terms: Sequence[tuple[str, int]], among: NDArray[Any] | None
+) -> list[int]:
     """Return the positions of the best documents, best first.
 
     A term of a document counts by its rarity in the scope. This keeps more of the best sections than FTS5's
     ``bm25()``, whose statistics are those of all roots.
 
     :param terms: the question's terms with their numbers of pages.
+    :param among: whether each document may be a candidate; ``None`` for all.
     """
     worth = np.zeros(len(reader.scope.documents))
     postings = 0
@@ -66,6 +69,8 @@ def candidates(reader: ScopeReader, terms: Sequence[tuple[str, int]]) -> list[in
             rarity = log(1 + len(worth) / max(1, len(anywhere)))
             worth[anywhere] += rarity
             worth[_matching(reader, f"name : {quoted(term)}")] += NAMED_SHARE * rarity
+    if among is not None:
+        worth *= among
     best: list[int] = top_positions(worth, MAX_CANDIDATES).tolist()
     return best
 

@@ -8,6 +8,7 @@ from array import array
 from collections.abc import Callable, Sequence
 from collections.abc import Collection as Collection_
 from contextlib import AbstractContextManager
+from typing import Any
 
 from cachetools import LRUCache
 
@@ -19,7 +20,7 @@ from npl_index.index.scope import DocumentChangedError, DocumentScope, ScopeRead
 from npl_index.index.writing import AMONG, unsealed
 from npl_index.library.documents import Document, Fingerprint, Found
 from npl_index.library.lazy import LazySequence
-from npl_index.ranking.arrays import np
+from npl_index.ranking.arrays import NDArray, np
 from npl_index.ranking.bm25f import Passages
 from npl_index.ranking.indexing import Collection, ParsedDocument, restore_sections
 from npl_index.ranking.postings import Postings, Sections
@@ -102,7 +103,9 @@ class IndexedCollection(Collection):
         """
         return self._reader.reading()
 
-    def passages(self, terms: Sequence[str], also: Collection_[int] = ()) -> Passages:
+    def passages(
+        self, terms: Sequence[str], also: Collection_[int] = (), among: NDArray[Any] | None = None
+    ) -> Passages:
         """Return the sections of the best documents, and of further ones."""
         with self.reading():
             self._reader.check()
@@ -113,7 +116,7 @@ class IndexedCollection(Collection):
                 rows.update((one, None) for one, _ in standing)
             pages = self.vocabulary.counts(np.array(list(rows), np.intp)).pages.tolist()
             asked = zip(self.vocabulary.texts(list(rows)), pages, strict=True)
-            best = candidates(self._reader, list(asked))
+            best = candidates(self._reader, list(asked), among)
             chosen = list(dict.fromkeys([*best, *sorted(also)])) or [0]
             numbers = self.scope.documents[chosen].tolist()
             select = f"SELECT id, terms FROM document WHERE id {AMONG}"
@@ -151,6 +154,20 @@ class IndexedCollection(Collection):
         )
         counts = dict(self._reader.rows(select, self.scope.roots))
         return [counts.get(number, 0) for number in self.scope.documents.tolist()]
+
+    def with_field(self, name: str, values: Collection_[str] | None = None) -> NDArray[Any]:
+        """Return whether each document has a field in its front matter, with one of some values."""
+        select, given = "SELECT document FROM field WHERE name = ?", [name]
+        if values is not None:
+            select, given = f"{select} AND value {AMONG}", [name, json.dumps(sorted(values))]
+        there = np.array(self._reader.rows(select, *given), np.int64).ravel()
+        result: NDArray[Any] = np.isin(self.scope.documents, there)
+        return result
+
+    def field_counts(self) -> dict[str, int]:
+        """Return the number of documents with each field, by one query."""
+        select = f"SELECT name, count(DISTINCT document) FROM field WHERE document {AMONG} GROUP BY name"
+        return dict(self._reader.rows(select, self.scope.numbers))
 
     def tokens_of(self, document: int) -> array[int]:
         """Return the stored token counts of a document's sections."""

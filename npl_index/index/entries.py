@@ -11,6 +11,7 @@ from typing import NamedTuple
 from npl_index.errors import DocumentError, DocumentNotFoundError, DocumentTimeoutError
 from npl_index.library.documents import Document, Fingerprint, Found
 from npl_index.library.fingerprints import is_settled
+from npl_index.markdown.front_matter import field_values
 from npl_index.markdown.state import Deadline
 from npl_index.ranking.indexing import IndexedDocument, ParsedDocument, dump_sections, index_document
 from npl_index.ranking.postings import Sections
@@ -51,6 +52,7 @@ class IndexedContent(NamedTuple):
     :param terms: its terms, ascending; ``sections`` has positions in them.
     :param record: its sections (:func:`~npl_index.ranking.indexing.dump_sections`).
     :param tokens: their token counts (:meth:`~npl_index.tokens.sections.TokenCounts.stored`).
+    :param fields: names and values of its front matter, folded.
     """
 
     title: str
@@ -60,6 +62,7 @@ class IndexedContent(NamedTuple):
     names: Sequence[Name]
     record: bytes
     tokens: bytes
+    fields: Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +108,10 @@ class Indexer:
                 clock = Deadline(document.name, deadline)
                 tokens = TokenCounts(parsed.tree, estimator(self.vocabulary), clock).stored()
         titles, terms = (parsed.tree.name, parsed.tree.sections[0].name), (indexed.terms, indexed.sections)
-        content = IndexedContent(*titles, *terms, indexed.names, dump_sections(parsed), tokens.tobytes())
+        fields = field_values(parsed.tree.front_matter)
+        content = IndexedContent(
+            *titles, *terms, indexed.names, dump_sections(parsed), tokens.tobytes(), fields
+        )
         return entry._replace(digest=document.digest, content=content)
 
 

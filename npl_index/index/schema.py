@@ -11,7 +11,7 @@ then ranked exactly. It has each term of a column once. The table is plain ``con
 
 from __future__ import annotations
 
-VERSION = 13
+VERSION = 14
 """Version of the tables, of their binary data, and of the parsing and analysis behind these."""
 
 APPLICATION_ID = 0x4E504C49  # "NPLI"
@@ -46,6 +46,10 @@ CREATE TABLE name (
 CREATE INDEX name_document ON name (document);
 CREATE INDEX name_fold ON name (fold, kind);
 CREATE INDEX name_written ON name (written) WHERE written > '';
+CREATE TABLE field (
+    name TEXT NOT NULL, value TEXT NOT NULL, document INTEGER NOT NULL, PRIMARY KEY (name, value, document)
+) WITHOUT ROWID;
+CREATE INDEX field_document ON field (document);
 CREATE VIRTUAL TABLE word USING fts5 (
     name, body, content='', detail=column,
     tokenize="unicode61 remove_diacritics 0 categories 'L* M* N* P* S* C*'"

@@ -112,6 +112,7 @@ class _Changes:
             (number, *_texts(old._replace(rows=rows), [text_of[term] for term in terms])),
         )
         run("DELETE FROM name WHERE document = ?", (number,))
+        run("DELETE FROM field WHERE document = ?", (number,))
         run("DELETE FROM document WHERE id = ?", (number,))
         run("DELETE FROM file WHERE root = ? AND path = ?", (root, path))
         self._count(old, -1)
@@ -136,6 +137,10 @@ class _Changes:
                 (root, one.spelt, document, number, one.kind, one.label, one.fold, one.written)
                 for number, one in enumerate(content.names)
             ),
+        )
+        self._connection.executemany(
+            "INSERT INTO field (name, value, document) VALUES (?, ?, ?)",
+            ((name, value, document) for name, value in content.fields),
         )
         named, sums = (content.title, content.heading), (sections.size, sections.page_count, sections.words)
         run(_FILE, (root, entry.found.path, *_stat(entry), entry.digest, document, *named, *sums))

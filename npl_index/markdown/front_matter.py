@@ -27,6 +27,12 @@ MAX_YAML = 16 * 1024
 MAX_DEPTH = 16
 """Maximum levels of lists and mappings in a value."""
 
+MAX_VALUES = 256
+"""Maximum values of a document that filters compare."""
+
+MAX_VALUE = 200
+"""Maximum compared characters of a value."""
+
 _MAX_FRONT_MATTER = 1 << 20
 _OPENING = re.compile(r"(---|\+\+\+)[ \t]*(?:\n|\Z)")
 _CLOSING = re.compile(r"^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.MULTILINE)
@@ -135,6 +141,25 @@ def texts_of(front: str, names: Sequence[str]) -> list[str]:
     lists = (value if isinstance(value, list) else [value] for value in map(value_of.get, names))
     texts = chain.from_iterable(lists)
     return [" ".join(text.split()) for text in texts if isinstance(text, str) and text.strip()]
+
+
+def field_values(front: str) -> list[tuple[str, str]]:
+    """Return the names and values of fields, folded for comparisons; a list counts as each of its values.
+
+    :param front: result of :func:`find_front_matter`; text after :data:`MAX_YAML` is ignored.
+    """
+    found: dict[tuple[str, str], None] = {}
+    for field in fields(f"---\n{front[:MAX_YAML]}") if front else ():
+        every = field.value if isinstance(field.value, list) else [field.value]
+        for value in every[:MAX_VALUES] or [""]:
+            text = value if isinstance(value, str) else ""
+            found[folded_value(field.name), folded_value(text)] = None
+    return list(found)[:MAX_VALUES]
+
+
+def folded_value(text: str) -> str:
+    """Return a name or a value of a field for comparisons."""
+    return " ".join(text[:MAX_VALUE].split()).casefold()
 
 
 def fields(front: str, names: Collection[str] | None = None) -> tuple[Field, ...]:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from npl_index.errors import InvalidRequestError
 
 _FIRST_WORD = re.compile(r"[^\s|:;,={}\[\]()]+")
-_EXAMPLE_FILTER = '{"has_code": true, "min_word_count": 50, "heading_level": 2}'
+_EXAMPLE_FILTER = '{"has_code": true, "min_word_count": 50, "status": "!draft"}'
 _ALIASES = {
     "has_example": "has_examples",
     "has_table": "has_tables",
@@ -104,19 +104,23 @@ class TraitFilter:
         if conditions is None:
             return cls()
         if not isinstance(conditions, Mapping):
-            raise _invalid(f"filter must be an object of conditions, not {_brief(conditions)}")
+            raise invalid_filter(f"filter must be an object of conditions, not {brief(conditions)}")
         values: dict[str, Any] = {}
         written: dict[str, str] = {}
         for key, value in conditions.items():
-            name = _condition(key)
+            name = condition_of(key)
+            if name is None:
+                raise invalid_filter(f"filter has no condition {brief(key)}; known: {', '.join(CONDITIONS)}")
             if name in written:
-                raise _invalid(f"filter gives {name} twice, as {_brief(written[name])} and as {_brief(key)}")
+                raise invalid_filter(
+                    f"filter gives {name} twice, as {brief(written[name])} and as {brief(key)}"
+                )
             written[name] = key
             if value is not None:
                 values[name] = _boolean(key, value) if name in FLAGS else _integer(key, name, value)
         low, high = values.get("min_word_count", 0), values.get("max_word_count")
         if high is not None and low > high:
-            raise _invalid(
+            raise invalid_filter(
                 f"min_word_count {low} is greater than max_word_count {high}, so nothing can match"
             )
         return cls(**values)
@@ -134,35 +138,31 @@ class TraitFilter:
         )
 
 
-def _condition(key: object) -> str:
-    """Return the field for a key."""
+NO_TRAITS = TraitFilter()
+"""The filter without conditions."""
+
+
+def condition_of(key: object) -> str | None:
+    """Return the condition that a key names in any of its spellings; ``None`` for other keys."""
     folded = key.strip().lower().replace("-", "_") if isinstance(key, str) else ""
     name = _ALIASES.get(folded, folded)
-    if name in CONDITIONS:
-        return name
-    from rapidfuzz import fuzz, process  # only failures need it, and it is slow to import
-
-    near = [
-        found[0] for found in process.extract(folded, CONDITIONS, scorer=fuzz.ratio, score_cutoff=55, limit=3)
-    ]
-    names = ", ".join(near or CONDITIONS)
-    raise _invalid(f"filter has no condition {_brief(key)}; {'near' if near else 'known'}: {names}")
+    return name if name in CONDITIONS else None
 
 
 def _boolean(key: str, value: object) -> bool:
     if not isinstance(value, bool):
-        raise _invalid(f"filter condition {key!r} must be true or false, not {_brief(value)}")
+        raise invalid_filter(f"filter condition {key!r} must be true or false, not {brief(value)}")
     return value
 
 
 def _integer(key: str, name: str, value: object) -> int:
     low, high, allowed = (1, 6, "from 1 to 6") if name == "heading_level" else (0, _MAX_COUNT, "of 0 or more")
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-        raise _invalid(f"filter condition {key!r} must be a whole number {allowed}, not {_brief(value)}")
+        raise invalid_filter(f"filter condition {key!r} must be a whole number {allowed}, not {brief(value)}")
     return value
 
 
-def _brief(value: object) -> str:
+def brief(value: object) -> str:
     """Return an invalid value for a message: verbatim if it is short, else its type."""
     if isinstance(value, str):
         return repr(value if len(value) <= _SHOWN else value[:_SHOWN] + "…")
@@ -173,5 +173,6 @@ def _brief(value: object) -> str:
     return "an object" if isinstance(value, Mapping) else f"a {type(value).__name__}"
 
 
-def _invalid(problem: str) -> InvalidRequestError:
+def invalid_filter(problem: str) -> InvalidRequestError:
+    """Return the error for an invalid filter."""
     return InvalidRequestError(problem, parameter="filter", hint=f"write for example {_EXAMPLE_FILTER}")

@@ -13,6 +13,7 @@ import time
 import zlib
 from abc import ABC, abstractmethod
 from array import array
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Collection as Collection_
 from contextlib import AbstractContextManager, nullcontext
@@ -20,21 +21,23 @@ from dataclasses import dataclass, field, fields
 from functools import cache
 from itertools import chain
 from operator import attrgetter
+from typing import Any
 
 from npl_index.cached import cached_property
 from npl_index.errors import DocumentTimeoutError
 from npl_index.library.documents import Document
 from npl_index.library.lazy import LazySequence
-from npl_index.markdown.front_matter import texts_of
+from npl_index.markdown.front_matter import field_values, texts_of
 from npl_index.markdown.headings import MAX_HEADING
 from npl_index.markdown.sections import DocumentText, Section, SectionTree, Span, decoded, parse_sections
 from npl_index.markdown.traits import Traits
 from npl_index.priority import give_way
 from npl_index.ranking.analysis import further_terms, terms, without_compounds
-from npl_index.ranking.arrays import np
+from npl_index.ranking.arrays import NDArray, np
 from npl_index.ranking.bm25f import Passages
 from npl_index.ranking.postings import Postings, Sections, sections_of
 from npl_index.ranking.vocabulary import KnownVocabulary, Vocabulary
+from npl_index.selectors.filters import FieldTest, unknown_field
 from npl_index.selectors.labels import heading_label
 from npl_index.selectors.names import LEVEL, KnownNames, Name, Names, names_of
 from npl_index.selectors.writing import steps_of
@@ -45,7 +48,7 @@ MAX_TERMS = 250_000
 
 _NAME_FIELDS = ("linkTitle", "sidebar_label", "aliases", "keywords")
 _FILE_WORDS = re.compile(r"[/\s]|--+")
-_BODY_FIELDS = (*_NAME_FIELDS, "description")
+_BODY_FIELDS = (*_NAME_FIELDS, "tags", "description")
 _CHUNK = 1 << 16
 CHUNKS = re.compile(rf"(?s:.{{1,{_CHUNK}}})(?:\Z|(?<=[\n ]))|(?s:.{{1,{_CHUNK}}})")
 """Parts of a long text, cut after line ends or spaces; between them, a deadline is checked."""
@@ -246,11 +249,14 @@ class Collection(ABC):
         return self.vocabulary.sections
 
     @abstractmethod
-    def passages(self, terms: Sequence[str], also: Collection_[int] = ()) -> Passages:
+    def passages(
+        self, terms: Sequence[str], also: Collection_[int] = (), among: NDArray[Any] | None = None
+    ) -> Passages:
         """Return the sections of the candidates for a question.
 
         :param terms: terms of the question.
         :param also: further candidates.
+        :param among: whether each document may be a candidate; ``None`` for all.
         """
 
     def holders(self, terms: Sequence[str]) -> Sequence[int]:  # noqa: ARG002
@@ -310,6 +316,39 @@ class Collection(ABC):
         """Return the number of headings of each document, counted for all of them together."""
         return [self.headings(document) for document in range(len(self.documents))]
 
+    def meeting(self, tests: Sequence[FieldTest]) -> NDArray[Any]:
+        """Return whether each document meets conditions on its front matter.
+
+        :raises InvalidRequestError: no document has a field.
+        """
+        kept = np.ones(len(self.documents), bool)
+        for test in tests:
+            there = self.with_field(test.name)
+            if not there.any():
+                raise unknown_field(test.name, self.field_counts())
+            if test.wanted:
+                kept &= self.with_field(test.name, test.wanted)
+            if test.unwanted:
+                kept &= ~self.with_field(test.name, test.unwanted)
+        return kept
+
+    def with_field(self, name: str, values: Collection_[str] | None = None) -> NDArray[Any]:
+        """Return whether each document has a field in its front matter, with one of some values.
+
+        :param values: folded values; ``None`` for any.
+        """
+        return np.array(
+            [
+                any(one == name and (values is None or value in values) for one, value in field_values(front))
+                for front in (parsed.tree.front_matter for parsed in self.documents)
+            ]
+        )
+
+    def field_counts(self) -> dict[str, int]:
+        """Return the number of documents with each field."""
+        fronts = (parsed.tree.front_matter for parsed in self.documents)
+        return dict(Counter(chain.from_iterable({name for name, _ in field_values(one)} for one in fronts)))
+
     def size_of(self, document: int, section: int) -> int:
         """Return the bytes of a section's own text; 0 for a bare heading."""
         return int(self.sections(document).sizes[section])
@@ -344,7 +383,12 @@ class KnownCollection(Collection):
         """All sections."""
         return Passages(np.arange(len(self._sections)), Postings(self._sections), self.vocabulary)
 
-    def passages(self, terms: Sequence[str], also: Collection_[int] = ()) -> Passages:  # noqa: ARG002
+    def passages(
+        self,
+        terms: Sequence[str],  # noqa: ARG002
+        also: Collection_[int] = (),  # noqa: ARG002
+        among: NDArray[Any] | None = None,  # noqa: ARG002
+    ) -> Passages:
         """Return all sections."""
         return self.whole
 

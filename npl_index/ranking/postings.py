@@ -211,11 +211,11 @@ class Postings:
         self.counts = np.array([one.size for one in documents])
         self.firsts = self.counts.cumsum() - self.counts
         self.size = len(shape)
-        *_, bodies, parents, self.sizes, levels, further = shape.T.astype(np.intp)
+        *_, bodies, parents, self.sizes, self.kinds, further = shape.T.astype(np.intp)
         self.lengths = bodies - further
         self.parents = parents + self.firsts.repeat(self.counts)
-        self.levels = levels & LEVEL
-        self._begins = (levels & BEGINS_PAGE) > 0
+        self.levels = self.kinds & LEVEL
+        self._begins = (self.kinds & BEGINS_PAGE) > 0
         self._lengths = shape[:, :FIELDS].ravel().astype(np.int64)
         self._ends = self._lengths.cumsum()
         nothing = np.zeros(0, np.intp)

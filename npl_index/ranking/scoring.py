@@ -79,15 +79,17 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from npl_index.choices import Weights
+from npl_index.markdown.traits import TraitFilter
 from npl_index.ranking.analysis import Keywords, identifier_parts
 from npl_index.ranking.arrays import NDArray, np
-from npl_index.ranking.bm25f import Concept, idf, page_factor
+from npl_index.ranking.bm25f import Concept, Passages, idf, page_factor
 from npl_index.ranking.indexing import Collection
 from npl_index.ranking.signals import DEPTH, SIGNALS, Scored, Signal, Stage, top_positions
 from npl_index.ranking.topics import headed_by, topic_fit, topic_terms
 from npl_index.ranking.verdict import Coverage, cover
 from npl_index.ranking.wordlists import RARE
-from npl_index.selectors.names import Place
+from npl_index.selectors.filters import ANY, SectionFilter
+from npl_index.selectors.names import LEVEL, Place
 
 logger = logging.getLogger(__name__)
 
@@ -192,12 +194,15 @@ def rank(
     score_cutoff: float = SCORE_CUTOFF,
     limit: int = LIMIT,
     signals: Sequence[Signal] = SIGNALS,
+    among: SectionFilter = ANY,
 ) -> Ranking:
     """Rank the matching sections, best first; of equal ones, the first in document order.
 
     :param score_cutoff: minimum share of the best total.
     :param limit: maximum number of hits.
     :param signals: signals that count.
+    :param among: conditions of hits; other sections count in the statistics.
+    :raises InvalidRequestError: no document has a field that the conditions name.
     """
     topics = topic_terms(query.topics)
     weights = shares_of(weights, with_topics=bool(topics))
@@ -212,13 +217,15 @@ def rank(
         asked |= dict.fromkeys(chain(*topics))
         also = {document for document, _ in (*fitting, *named)}
         also.update(document for terms in query.together for document in collection.holders(terms))
-        passages = collection.passages(list(asked), also)
+        documents = collection.meeting(among.fields) if among.fields else None
+        passages = collection.passages(list(asked), also, documents)
         headed, fits, gains = np.zeros((3, passages.postings.size))
         headed[[passages.number(*node) for node in named]] = 1
         for node, fit in fitting.items():
             number = passages.number(*node)
             fits[number], gains[number] = fit
-        scored = Scored(passages, concepts, weights, len(asked), headed, gains)
+        allowed = 1.0 if among == ANY else _allowed(passages, among, documents)
+        scored = Scored(passages, concepts, weights, len(asked), headed, gains, allowed)
         for stage in Stage:
             if stage is Stage.READ:
                 scored.read(_pairs(collection, query), of_stage[Stage.PARENTS])
@@ -226,6 +233,13 @@ def rank(
                 scored.scale(weights.name + weights.content)
             scored.add(of_stage[stage])
         order = top_positions(scored.values, limit)
+        if among.traits.min_word_count or among.traits.max_word_count is not None:
+            order = order[
+                [
+                    _has_length(collection, *place, among.traits)
+                    for place in zip(*passages.locate(order), strict=True)
+                ]
+            ]
         names = scored.matches.names[order]
         coverage = cover(passages, query.keywords, query.topics, order, names + scored.near[order])
         parts = np.array((names, coverage.question_share(), fits[order]))
@@ -234,6 +248,27 @@ def rank(
         of_signal = {name: (gain[order] * scale).tolist() for name, gain in scored.gains.items()}
     logger.debug("ranked %d sections of %d for %s: %s", len(hits), len(collection), query, hits[:10])
     return Ranking(query, hits, of_signal, coverage)
+
+
+def _allowed(passages: Passages, among: SectionFilter, documents: NDArray[Any] | None) -> NDArray[Any]:
+    """Return 1 for the sections that meet conditions, else 0.
+
+    :param documents: whether each document of the collection meets the conditions on front matter.
+    """
+    postings, traits = passages.postings, among.traits
+    kinds, level = postings.kinds, traits.heading_level
+    allowed = (kinds & among.set_bits == among.set_bits) & (kinds & among.clear_bits == 0)
+    if level is not None:
+        allowed &= kinds & LEVEL == level
+    if documents is not None:
+        allowed &= documents[passages.locate(np.arange(postings.size))[0]]
+    return allowed.astype(float)
+
+
+def _has_length(collection: Collection, document: int, section: int, traits: TraitFilter) -> bool:
+    """Return whether a section's own text has an allowed number of words."""
+    own = collection.documents[document].tree.sections[section].own_traits
+    return (traits.min_word_count or 0) <= own.word_count <= (traits.max_word_count or own.word_count)
 
 
 def _hits(

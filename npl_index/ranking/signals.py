@@ -61,6 +61,7 @@ class Scored:
     :param asked: number of the query's terms, unknown ones and those of topics included.
     :param headed: 1 for the sections whose heading is the query, else 0.
     :param topics: share of each section in the gain by topics, 0 to 1.
+    :param allowed: 1 for the sections that may be hits, else 0.
     """
 
     positions: TermPositions
@@ -74,18 +75,20 @@ class Scored:
         asked: int,
         headed: NDArray[Any],
         topics: NDArray[Any],
+        allowed: NDArray[Any] | float = 1.0,
     ) -> None:
         self.passages, self.concepts, self.weights = passages, concepts, weights
         self.asked, self.headed, self.topics = asked, headed, topics
         self.matches = match(passages, concepts, weights)
-        self.values = self.matches.scores
+        self._allowed = allowed
+        self.values = self.matches.scores * allowed
         self.gains: dict[str, NDArray[Any]] = {"words": self.values}
 
     def add(self, signals: Iterable[Signal]) -> None:
         """Add the gains by the signals of one stage."""
         gains = self.gains_by(signals)
         self.gains |= gains
-        self.values = sum(gains.values(), self.values)
+        self.values = sum(gains.values(), self.values) * self._allowed
 
     def gains_by(self, signals: Iterable[Signal]) -> dict[str, NDArray[Any]]:
         """Return the gains by some signals at the present values."""

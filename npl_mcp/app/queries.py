@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from npl_index.cached import cached_property
 from npl_index.ranking.spelling import pattern
+from npl_index.selectors.filters import ANY, SectionFilter
 
 _WORD = re.compile(r"\w[\w.+#@/-]*|[\u2190-\u2bff\U0001f000-\U0001faff]")  # or a symbol
 _PHRASE = re.compile(r"""["“]([^"“”]+)["”]""")
@@ -29,11 +30,13 @@ class QueryConditions:
     :param path: parts of the path of its document, ignoring case; other records have no path.
     :param without: words and phrases that it does not contain.
     :param seconds: maximum wait for the index of documents.
+    :param among: conditions of sections and of the front matter of their documents.
     """
 
     path: Sequence[str] = ()
     without: Sequence[str] = ()
     seconds: float = MAX_WAIT
+    among: SectionFilter = ANY
 
     @cached_property
     def unwanted(self) -> re.Pattern[str] | None:

@@ -285,6 +285,7 @@ def _section_hits(
         weights=found.app.settings.weights,
         score_cutoff=0 if found.phrases else SCORE_CUTOFF,
         limit=limit,
+        among=found.conditions.among,
     )
     documents = _document_set(gathered, ranking.coverage)
     sections = [_Section(documents, hit.document, hit.section, hit.score.total) for hit in ranking.hits]

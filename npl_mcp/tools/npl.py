@@ -21,7 +21,8 @@ from npl_index.answer.values import Tailored, Written
 from npl_index.errors import DocumentNotFoundError, InvalidRequestError
 from npl_index.items.loading import Loaded, LoadedItem, MissingItem, load, load_agent
 from npl_index.library.documents import DocumentRef
-from npl_index.markdown.traits import CONDITIONS, TraitFilter
+from npl_index.markdown.traits import CONDITIONS
+from npl_index.selectors.filters import SectionFilter
 from npl_mcp.app.app import App
 from npl_mcp.app.call_reports import identity
 from npl_mcp.app.document_sets import NotIndexedError
@@ -54,6 +55,7 @@ FormatOrText = Annotated[
     Literal["json", "markdown", "text"] | None, {"type": "string", "enum": ["json", "markdown"]}
 ]
 """A form; the last one, which is not listed, has the content alone within the budget, for command lines."""
+CONDITIONS_TEXT = f'{", ".join(CONDITIONS)}, or front matter: {{"status": "!draft"}}'
 Count = Annotated[int, Ge(0)]
 Items = Annotated[str, "Names: a, b.*", CommaList]
 Skip = Annotated[str | None, CommaList]
@@ -192,22 +194,20 @@ def npl_load_agent(
 async def npl_section_index(
     app: App,
     file: Annotated[str | None, CommaList] = None,
-    filter: Annotated[
-        dict[str, Any] | None,
-        ", ".join(CONDITIONS),
-    ] = None,
+    filter: Annotated[dict[str, Any] | None, CONDITIONS_TEXT] = None,
     resource_type: Kind = None,
     item: Item = None,
     depth: Count | None = None,
     token_budget: Count | None = None,
     format: Format = None,
 ) -> IndexReply | Written[IndexReply]:
-    """Browse the section tree of Markdown files: selectors, sizes, contents.
+    r"""Browse the section tree of Markdown files: selectors, sizes, contents.
 
     :param file: documents, in the form of ``npl_load_tailored``.
     :param filter: conditions of sections: ``has_examples``, ``has_tables``, ``has_code`` and
         ``has_definitions`` are true or false, ``min_word_count``, ``max_word_count`` and ``heading_level``
-        are numbers.
+        are numbers. Other keys are fields of front matter, with a value or a list of alternatives; ``!``
+        before a value excludes it, ``\!`` is an exclamation mark, and ``fm.has_code`` is a field.
     :param item: name of an item of that kind, e.g. ``syntax.placeholder``.
     :param depth: levels of headings.
     :param token_budget: maximum tokens of the answer; 0 for no limit. The default is 1,000 for several files
@@ -218,7 +218,7 @@ async def npl_section_index(
     :raises DocumentError: the file cannot be read.
     """
     ref = DocumentRef(file, resource_type, item)
-    conditions = TraitFilter.parse(filter)
+    conditions = SectionFilter.parse(filter)
     for name, number in (("depth", depth), ("token_budget", token_budget)):
         if number is not None and number < 0:
             raise InvalidRequestError(f"{name} is {number}", parameter=name, hint="use 0 or more")
@@ -252,6 +252,7 @@ async def npl_load_tailored(
     depth: Annotated[Count | None, "Levels below selected sections"] = None,
     explain: bool = False,
     exclude: Annotated[list[str] | None, "Selectors not wanted"] = None,
+    filter: Annotated[dict[str, Any] | None, "As in npl_section_index"] = None,
     format: FormatOrText = None,
 ) -> Tailored | Written[Tailored]:
     """Find the Markdown sections that answer a question. Words are compared, not meanings.
@@ -262,6 +263,8 @@ async def npl_load_tailored(
         to 600 tokens, and of longer ones the text for it.
     :param sections: the same as ``selectors``, but whole without a budget.
     :param explain: add all hits with their scores.
+    :param filter: conditions of ranked sections, as in ``npl_section_index``; those of selectors need not
+        meet them.
     :returns: the sections with pointers to further ones, in the requested form.
     :raises MissingRequestError: the call has neither context nor topics nor selectors.
     :raises InvalidRequestError: the arguments contradict each other or are out of range.
@@ -274,7 +277,14 @@ async def npl_load_tailored(
     context, named = question_in(app, context), [*(selectors or ()), *(sections or ())]
     budgets = token_budget, 0 if sections else app.settings.token_budget
     request = TailorRequest.parse(
-        context, topics, named, *budgets, exclude=exclude, depth=depth, explain=explain
+        context,
+        topics,
+        named,
+        *budgets,
+        exclude=exclude,
+        depth=depth,
+        explain=explain,
+        among=SectionFilter.parse(filter),
     )
     if format == "text":
         return (await written(app, ref, request, Form())).value

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, islice
-from typing import Annotated
+from typing import Annotated, Any
 
 from annotated_types import Interval
 
@@ -14,6 +14,7 @@ from npl_index.answer.marks import change_marks, in_mark
 from npl_index.answer.values import Written
 from npl_index.errors import MissingRequestError
 from npl_index.library.documents import DocumentRef
+from npl_index.selectors.filters import SectionFilter
 from npl_index.tokens.counting import TokenCounter
 from npl_mcp.app.app import App
 from npl_mcp.app.queries import MAX_WAIT, QueryConditions, words_of
@@ -98,6 +99,7 @@ async def search(
     resource_type: Annotated[str | None, Unlisted] = None,
     item: Annotated[str | None, Unlisted] = None,
     format: Annotated[Format, Unlisted] = None,
+    filter: Annotated[dict[str, Any] | None, Unlisted] = None,
     path: Annotated[list[str] | None, Unlisted] = None,
     without: Annotated[list[str] | None, Unlisted] = None,
     seconds: Annotated[float, Unlisted] = MAX_WAIT,
@@ -113,6 +115,7 @@ async def search(
     :param limit: maximum number of hits; 8 by default.
     :param offset: number of hits to skip.
     :param file: the only documents to search, in the form of ``npl_load_tailored``.
+    :param filter: conditions of sections, as in ``npl_section_index``; only documents are searched then.
     :param path: parts of the path of the documents to search.
     :param without: words that no hit has.
     :param seconds: maximum wait for the index of documents.
@@ -129,7 +132,10 @@ async def search(
     named = (kind.strip() for kind in (kinds or "").split(","))
     wanted = checks.choices([kind for kind in named if kind], "kinds", tuple(KINDS))
     ref = DocumentRef(file, resource_type, item)
-    conditions = QueryConditions(tuple(path or ()), tuple(without or ()), seconds)
+    conditions = QueryConditions(
+        tuple(path or ()), tuple(without or ()), seconds, SectionFilter.parse(filter)
+    )
+    wanted = wanted or ["document"] * bool(filter)
 
     async def found() -> Hits:
         only = None if ref == DocumentRef() else ref

@@ -14,8 +14,9 @@ from npl_index.library.documents import DocumentRef
 from npl_index.library.references import document_name
 from npl_index.markdown.sections import SectionTree
 from npl_index.markdown.state import Deadline
-from npl_index.markdown.traits import TraitFilter
+from npl_index.markdown.traits import NO_TRAITS
 from npl_index.ranking.indexing import ParsedDocument
+from npl_index.selectors.filters import SectionFilter
 from npl_index.selectors.writing import qualified
 from npl_index.tokens.counting import TokenCounter, count_tokens
 from npl_mcp.app.app import App, Gathered
@@ -82,7 +83,7 @@ class IndexRequest:
     :param as_text: whether a heading is a line instead of fields.
     """
 
-    conditions: TraitFilter
+    conditions: SectionFilter
     depth: int | None
     budget: int | None
     as_text: bool
@@ -100,18 +101,19 @@ def section_index(
     """Return the section tree of documents."""
     name, clock, counter = gathered.file, gathered.clock, gathered.counter
     depth, budget = request.depth, request.limit(gathered.several)
-    if depth is None and gathered.several and request.conditions == TraitFilter():
+    if depth is None and gathered.several and request.conditions.traits == NO_TRAITS:
         depth = 0
     documents: list[OutlineNode] = []
     warnings: list[str] = []
     total = matching = tokens = 0
-    for number, indexed in enumerate(gathered.collection.documents):
+    for number in gathered.collection.meeting(request.conditions.fields).nonzero()[0].tolist():
+        indexed = gathered.collection.documents[number]
         tree = indexed.tree
         file = gathered.files[number]
         node, found = outline(
             tree,
             gathered.counts(number),
-            request.conditions,
+            request.conditions.traits,
             name=file if gathered.several else None,
             selector=partial(_selector, indexed, file),
             depth=depth,
@@ -123,7 +125,7 @@ def section_index(
         tokens += node.token_count
         if tree.doubtful_fences:
             warnings.append(_warning(tree, f"{file}: " if gathered.several else ""))
-        if found or request.conditions == TraitFilter():
+        if found or request.conditions.traits == NO_TRAITS:
             documents.append(node)
     text = OutlineText(
         documents=documents,

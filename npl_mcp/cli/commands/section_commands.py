@@ -82,13 +82,17 @@ def _item_reply(given: Namespace, connection: ServerConnection, where: Mapping[s
     return connection.call(tool, depth=_depth_limit(given), format="json", **asked, **where)
 
 
-def _conditions(given: Namespace) -> dict[str, bool]:
-    conditions: dict[str, bool] = {}
+def _conditions(given: Namespace) -> dict[str, Any]:
+    conditions: dict[str, Any] = {}
     for text in given.filter or ():
+        name, equals, values = text.partition("=")
+        if equals and not text.startswith("["):
+            conditions[name.strip()] = [value.strip() for value in values.split(",")]
+            continue
         rest = _TRAIT.sub("", text).strip()
         if rest:
             known = ", ".join(f"[{name.replace('_', '-')}]" for name in sorted(FLAGS))
-            given.parser.error(f"argument --filter: {rest!r}: --index takes {known}")
+            given.parser.error(f"argument --filter: {rest!r}: write NAME=VALUE or some of {known}")
         spellings = (found[1].lower().replace("-", "_") for found in _TRAIT.finditer(text))
         conditions |= {FLAG_SPELLINGS[spelling]: True for spelling in spellings}
     return conditions
@@ -141,6 +145,7 @@ def _branches(headings: Sequence[Mapping[str, Any]], indent: str) -> Iterator[st
     BUDGET,
     *WHERE,
     SELECT,
+    FILTER,
     DEPTH,
     *OUTPUT,
     tool="npl_load_tailored",
@@ -156,6 +161,7 @@ def _tailored(given: Namespace, connection: ServerConnection, display: Display) 
         "selectors": given.selectors,
         "token_budget": given.token_budget,
         "depth": _depth_limit(given),
+        "filter": _conditions(given) or None,
     }
     text = given.format in (None, "text")
     data = connection.ask("npl_load_tailored", **request, format="text" if text else _form(given))
@@ -209,6 +215,7 @@ def _index(given: Namespace, connection: ServerConnection, display: Display) -> 
     "search",
     option("words", "WORD", "the query", nargs="+"),
     *WHERE,
+    FILTER,
     option("--limit", "N", type=count),
     *OUTPUT,
     tool="search",
@@ -219,7 +226,8 @@ def _search(given: Namespace, connection: ServerConnection, display: Display) ->
         given.parser.error("the query is empty: all words are paths or blank")
     where = given.where if any(given.where.values()) else {"kinds": "document"}
     query = " ".join(given.words)
-    data = connection.ask("search", query=query, limit=given.limit, format=_form(given), **where)
+    asked = {**where, "filter": _conditions(given) or None, "limit": given.limit}
+    data = connection.ask("search", query=query, format=_form(given), **asked)
     _print_answer(data if _form(given) == "markdown" else data["items"], given, display)
 
 

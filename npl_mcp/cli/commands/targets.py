@@ -25,7 +25,10 @@ INPUT_NAME = "stdin.md"
 SELECT = repeated("--select", "SELECTOR", "load only these sections", dest="selectors")
 DEPTH = option("--depth", "N", type=whole_number)
 FILTER = repeated(
-    "--filter", "'[P]'", "only sections with e.g. [has-code] or [has-table]; all conditions count"
+    "--filter",
+    "P",
+    "only sections with e.g. '[has-code]', or of documents with this front matter: status=stable,draft or"
+    " tags=!old; all conditions count",
 )
 ROOT = repeated("--root", "DIR", "search this folder; the first has priority")
 WHERE = (

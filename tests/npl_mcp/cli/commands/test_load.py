@@ -257,7 +257,7 @@ def test_search_lists_places(run: Run) -> None:
         (["tailored", "x", "--budget", "many"], "'many' is not a whole number"),
         (["search"], "WORD"),
         (["c", "rake", "--index", "--select", "x"], "use one of them"),
-        (["c", "rake", "--index", "--filter", "[version>1]"], "--index takes"),
+        (["c", "rake", "--index", "--filter", "[version>1]"], "write NAME=VALUE or some of [has-code]"),
         (["c", "rake", "--depth", "1"], "needs --select"),
         (["c", "rake", "--format", "xml"], "invalid choice"),
         (["c", "rake", "--quiet"], "write --quiet before the command"),

@@ -1,0 +1,117 @@
+"""Filters: conditions on the traits of sections and on the front matter of their documents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from npl_index.errors import InvalidRequestError
+from npl_index.markdown.front_matter import folded_value
+from npl_index.markdown.traits import (
+    CONDITIONS,
+    FLAGS,
+    NO_TRAITS,
+    TraitFilter,
+    brief,
+    condition_of,
+    invalid_filter,
+)
+from npl_index.selectors.names import bits_of
+
+_FIELD = "fm."
+_MAX_NAMES = 12
+
+
+@dataclass(frozen=True, slots=True)
+class FieldTest:
+    """A condition on a field of a document's front matter; names and values are folded.
+
+    :param wanted: the document has one of these values; empty for any.
+    :param unwanted: the document has none of these values.
+    """
+
+    name: str
+    wanted: frozenset[str]
+    unwanted: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class SectionFilter:
+    """Conditions on sections and their documents, all of which must hold."""
+
+    traits: TraitFilter = NO_TRAITS
+    fields: tuple[FieldTest, ...] = ()
+
+    @classmethod
+    def parse(cls, conditions: Mapping[str, object] | None) -> SectionFilter:
+        r"""Parse a caller's filter.
+
+        Keys are the conditions of :class:`TraitFilter`, else names of fields; ``fm.has_code`` is a field of
+        that name. The value of a field is one value or a list of alternatives; ``!`` before a value excludes
+        it, and ``\!`` stands for an exclamation mark. A key with the value ``None`` is ignored.
+
+        :raises InvalidRequestError: a value has a wrong type or is out of range.
+        """
+        if conditions is None:
+            return cls()
+        if not isinstance(conditions, Mapping):
+            raise invalid_filter(f"filter must be an object of conditions, not {brief(conditions)}")
+        named = [(str(key).strip(), key, value) for key, value in conditions.items()]
+        traits = {key: value for _, key, value in named if condition_of(key)}
+        return cls(
+            TraitFilter.parse(traits),
+            tuple(
+                _field_test(name.removeprefix(_FIELD), value)
+                for name, key, value in named
+                if not condition_of(key) and value is not None and value != []
+            ),
+        )
+
+    @property
+    def set_bits(self) -> int:
+        """Bits of a section's kind that must be set."""
+        return bits_of(name for name in FLAGS if getattr(self.traits, name) is True)
+
+    @property
+    def clear_bits(self) -> int:
+        """Bits of a section's kind that must not be set."""
+        return bits_of(name for name in FLAGS if getattr(self.traits, name) is False)
+
+
+ANY = SectionFilter()
+"""The filter without conditions."""
+
+
+def _field_test(name: str, value: object) -> FieldTest:
+    texts = [_text(name, one) for one in (value if isinstance(value, list | tuple) else [value])]
+    wanted = {folded_value(one.removeprefix("\\")) for one in texts if not one.startswith("!")}
+    unwanted = {folded_value(one[1:]) for one in texts if one.startswith("!")}
+    return FieldTest(folded_value(name), frozenset(wanted), frozenset(unwanted))
+
+
+def _text(name: str, value: object) -> str:
+    """Return a value as front matter spells it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if not isinstance(value, str | int | float):
+        raise invalid_filter(f"filter: {brief(name)} must be a value or a list of values, not {brief(value)}")
+    return str(value)
+
+
+def unknown_field(name: str, counts: Mapping[str, int]) -> InvalidRequestError:
+    """Return the error for a field that no document has.
+
+    :param counts: number of documents with each field.
+    """
+    from rapidfuzz import fuzz, process  # only failures need it, and it is slow to import
+
+    def near(names: Any) -> list[str]:
+        return [one[0] for one in process.extract(name, names, scorer=fuzz.ratio, score_cutoff=55, limit=3)]
+
+    known = sorted(counts, key=lambda one: (-counts[one], one))
+    shown = list(dict.fromkeys([*near(known), *known]))[:_MAX_NAMES]
+    fields = ", ".join(f"{one} ({counts[one]})" for one in shown) or "none"
+    traits = ", ".join(near(CONDITIONS) or CONDITIONS)
+    problem = f"filter: no document has the field {brief(name)}; fields: {fields}; traits: {traits}"
+    return invalid_filter(problem)
