@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
@@ -13,9 +13,11 @@ from npl_index.answer.marks import tag_for
 from npl_index.cached import cached_property
 from npl_index.library.lazy import LazySequence
 from npl_index.library.references import document_name, path_ends
+from npl_index.markdown.front_matter import field_values
 from npl_index.markdown.sections import Section, SectionTree, Span
 from npl_index.markdown.state import NO_DEADLINE, Deadline
 from npl_index.ranking.indexing import Collection, ParsedDocument
+from npl_index.ranking.standing import status_of
 from npl_index.selectors.grammar import spell
 from npl_index.selectors.labels import heading_label, label
 from npl_index.selectors.matching import Scope
@@ -126,6 +128,7 @@ class DocumentSet:
     :param wanted: index terms of the request with their weights; a large section is cut around them.
     :param clock: time limit for selecting, counting and cutting.
     :param changed: selectors of sections to report as changed.
+    :param behind: documents that stand behind others, with the reasons.
     """
 
     collection: Collection
@@ -142,6 +145,7 @@ class DocumentSet:
     wanted: tuple[tuple[str, float], ...] = ()
     clock: Deadline = NO_DEADLINE
     changed: tuple[str, ...] | None = None
+    behind: Mapping[int, str] = field(default_factory=dict)
     _known: dict[Hashable, object] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
@@ -172,6 +176,19 @@ class DocumentSet:
     def path(self, document: int) -> str:
         """Return a document's name in answers: its path below its root if that is unique."""
         return self.files[document] if self.files else self.collection.documents[document].document.path
+
+    def note(self, part: SectionPart) -> str | None:
+        """Return what a reader should know about a ranked section: its document's standing, and copies."""
+        standing = self.behind.get(part.document) or self.status(part.document)
+        copies = [] if part.chosen else self.collection.copies(*part.place)
+        files = len({document for document, _ in copies} - {part.document})
+        also = f"also in {files} file{'s' * (files > 1)}, {self.selector(copies[0])}" if files else ""
+        return "; ".join(filter(None, (standing, also))) or None
+
+    def status(self, document: int) -> str:
+        """Return the status of a document by its front matter; empty unless it is retired."""
+        front = self.tree(document).front_matter
+        return self.once(("status", document), lambda: status_of(field_values(front)))
 
     def scope(self) -> Scope:
         """Return the documents for selectors.

@@ -134,8 +134,10 @@ class Json(Form):
         return self.named(row(self.documents, unit, lean=self.lean))
 
     def pointer(self, pointer: Pointer) -> str:
-        """Return the selector as a string."""
-        return self.named(pointer.selector)
+        """Return the selector as a string, and its note."""
+        return self.named(pointer.selector) + (
+            self.named({pointer.selector: pointer.note}) if pointer.note else ""
+        )
 
     def named(self, text: Any) -> str:
         """Return an entry of a list."""
@@ -203,9 +205,12 @@ class Markdown(Form):
 
     def row(self, unit: AnswerUnit, *, by_path: bool = False) -> str:
         """Return the mark of a unit, with the headings above it."""
-        place = in_mark(selector(self.documents, unit, above=True, by_path=by_path))
-        shown = digest(self.documents, unit)
-        return note(f"{place} {_score(unit.score)}{f' ={shown}' if shown else ''}", self.tag)
+        documents = self.documents
+        place = in_mark(selector(documents, unit, above=True, by_path=by_path))
+        shown = digest(documents, unit)
+        about = documents.note(unit.parts[0])
+        about = f" ({in_mark(about)})" if about else ""
+        return note(f"{place} {_score(unit.score)}{about}{f' ={shown}' if shown else ''}", self.tag)
 
     def pointer(self, pointer: Pointer) -> str:
         """Return the line of a pointer."""
@@ -242,7 +247,8 @@ class Markdown(Form):
 def _pointer(pointer: Pointer) -> str:
     line = f": {in_mark(pointer.line)}" if pointer.line else ""
     number = f" in {pointer.sections} sections" if pointer.sections else ""
-    page = f" ({in_mark(pointer.page)})" if pointer.page else ""
+    about = "; ".join(filter(None, (pointer.page, pointer.note)))
+    page = f" ({in_mark(about)})" if about else ""
     return f"{_selector_in_quotes(pointer.selector)} {pointer.tokens}{number}{page}{line}"
 
 

@@ -227,6 +227,7 @@ def answer(
         sections=tuple(row(documents, unit, lean=form.lean) for unit in packed.kept),
         truncated=packed.truncated,
         request_more=tuple(one.selector for one in packed.pointers),
+        notes={one.selector: one.note for one in packed.pointers if one.note} or None,
         suggestions=tuple(one for one in packed.further if isinstance(one, Suggestion)),
         keywords_extracted=tuple(one for one in packed.further if isinstance(one, str)),
         total_tokens=total,
@@ -249,6 +250,7 @@ def find(request: TailorRequest, documents: DocumentSet, weights: Weights) -> Fi
     known = selected_lines(documents, [one for one, _ in excluded])
     query = Query(keywords, request.topics)
     ranking = rank(documents.collection, query, weights=weights, among=request.among)
+    documents = replace(documents, behind=ranking.behind)
     # With selectors, only their sections are returned; the context chooses what to show of them.
     ranked = not request.selectors
     verdict = judge(ranking.coverage) if ranked else Verdict((), (), "held")
@@ -263,6 +265,9 @@ def find(request: TailorRequest, documents: DocumentSet, weights: Weights) -> Fi
             if budget > DEFAULT_BUDGET:
                 others = cut(ranking, documents.collection, generous=True)
                 extra = [hit for hit in others if hit not in relevant]
+        front = [hit for hit in relevant if hit.document not in ranking.behind]
+        if front:  # what stands behind is only named
+            relevant, extra = front, [hit for hit in extra if hit.document not in ranking.behind]
     selected, hits = [one for one, _ in selections], [*relevant, *extra]
     units, excluded_tokens = choose(documents, selected, hits, request.depth, known)
     welcome = {hit.place for hit in extra}

@@ -189,6 +189,7 @@ def row(documents: DocumentSet, unit: AnswerUnit, *, lean: bool) -> TailoredSect
         file=documents.path(first.document) if documents.several else None,
         cut=True if unit.cut and not lean else None,
         digest=digest(documents, unit),
+        note=documents.note(first),
     )
 
 
@@ -223,7 +224,8 @@ def pointer(documents: DocumentSet, unit: AnswerUnit) -> Pointer:
 
     def work() -> Pointer:
         number, name = len(unit.parts) if unit.ranges else None, selector(documents, unit)
-        return Pointer(name, unit.tokens, sections=number, page=_page(documents, unit, name))
+        page, note = _page(documents, unit, name), documents.note(unit.parts[0])
+        return Pointer(name, unit.tokens, sections=number, page=page, note=note)
 
     return documents.once(("named", unit), work)
 

@@ -25,6 +25,8 @@ class TailoredSection:
         that.
     :param digest: digest of the text that an edit by this selector replaces, for ``expect``; only if sections
         are editable.
+    :param note: standing of its document (``deprecated``, ``version 1.2``, ``language de``) and copies of its
+        text, if there are any.
     """
 
     selector: str
@@ -36,6 +38,7 @@ class TailoredSection:
     file: str | None = None
     cut: bool | None = None
     digest: str | None = None
+    note: str | None = None
 
 
 class Pointer(NamedTuple):
@@ -46,6 +49,7 @@ class Pointer(NamedTuple):
     :param line: its line with the most terms of the question, if there is room.
     :param sections: number of sections, for a range.
     :param page: title of its page, if the selector has neither the document nor a heading that says much.
+    :param note: as in :class:`TailoredSection`.
     """
 
     selector: str
@@ -53,6 +57,7 @@ class Pointer(NamedTuple):
     line: str | None = None
     sections: int | None = None
     page: str | None = None
+    note: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +123,7 @@ class Tailored:
     :param unreadable: reasons for omitted files of a set; a last entry counts further ones.
     :param partial: true if the call did not wait for all files of the set.
     :param missing_files: number of files that are not indexed yet; ask again for them.
+    :param notes: notes on sections of ``request_more``, by selector.
     :param ranking: all hits, best first; only with ``explain``, not counted against the budget.
     """
 
@@ -140,6 +146,7 @@ class Tailored:
     unreadable: tuple[str, ...] | None = None
     partial: bool | None = None
     missing_files: int | None = None
+    notes: Mapping[str, str] | None = None
     ranking: tuple[RankedSection, ...] | None = None
 
 

@@ -24,7 +24,8 @@ from npl_index.ranking.arrays import NDArray, np
 from npl_index.ranking.bm25f import Passages
 from npl_index.ranking.indexing import Collection, ParsedDocument, restore_sections
 from npl_index.ranking.postings import Postings, Sections
-from npl_index.selectors.names import LEVEL
+from npl_index.ranking.standing import FIELDS, Standing, status_of
+from npl_index.selectors.names import LEVEL, Place
 
 Read = Callable[[Found], Document]
 
@@ -168,6 +169,28 @@ class IndexedCollection(Collection):
         """Return the number of documents with each field, by one query."""
         select = f"SELECT name, count(DISTINCT document) FROM field WHERE document {AMONG} GROUP BY name"
         return dict(self._reader.rows(select, self.scope.numbers))
+
+    def standings(self, documents: Sequence[int]) -> list[Standing]:
+        """Return what some documents say about themselves, by two queries."""
+        numbers = self.scope.documents[list(documents)].tolist()
+        given, names = json.dumps(numbers), json.dumps(FIELDS)
+        select = f"SELECT document, name, value FROM field WHERE name {AMONG} AND document {AMONG}"
+        fields: dict[int, list[tuple[str, str]]] = {}
+        for document, *field in self._reader.rows(select, names, given):
+            fields.setdefault(document, []).append((field[0], field[1]))
+        languages = dict(self._reader.rows(f"SELECT id, language FROM document WHERE id {AMONG}", given))
+        return [Standing(languages.get(one, ""), status_of(fields.get(one, ()))) for one in numbers]
+
+    def copies(self, document: int, section: int) -> list[Place]:
+        """Return the other sections with the same text, in document order."""
+        number = int(self.scope.documents[document])
+        select = "SELECT copy FROM name WHERE document = ? AND section = ? AND copy != 0"
+        found = self._reader.rows(
+            f"SELECT document, section FROM name WHERE copy != 0 AND copy = ({select})", number, section
+        )
+        places = self.scope.places
+        every = sorted((places[one], index) for one, index in found if one in places)
+        return [one for one in every if one != (document, section)]
 
     def tokens_of(self, document: int) -> array[int]:
         """Return the stored token counts of a document's sections."""

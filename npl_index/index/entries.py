@@ -15,6 +15,7 @@ from npl_index.markdown.front_matter import field_values
 from npl_index.markdown.state import Deadline
 from npl_index.ranking.indexing import IndexedDocument, ParsedDocument, dump_sections, index_document
 from npl_index.ranking.postings import Sections
+from npl_index.ranking.standing import language_of
 from npl_index.selectors.names import Name
 from npl_index.tokens.estimated import estimator
 from npl_index.tokens.sections import NOTHING, TokenCounts
@@ -53,6 +54,7 @@ class IndexedContent(NamedTuple):
     :param record: its sections (:func:`~npl_index.ranking.indexing.dump_sections`).
     :param tokens: their token counts (:meth:`~npl_index.tokens.sections.TokenCounts.stored`).
     :param fields: names and values of its front matter, folded.
+    :param language: code of its language (:mod:`~npl_index.ranking.standing`).
     """
 
     title: str
@@ -63,6 +65,7 @@ class IndexedContent(NamedTuple):
     record: bytes
     tokens: bytes
     fields: Sequence[tuple[str, str]]
+    language: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +111,9 @@ class Indexer:
                 clock = Deadline(document.name, deadline)
                 tokens = TokenCounts(parsed.tree, estimator(self.vocabulary), clock).stored()
         titles, terms = (parsed.tree.name, parsed.tree.sections[0].name), (indexed.terms, indexed.sections)
-        fields = field_values(parsed.tree.front_matter)
+        fields, language = field_values(parsed.tree.front_matter), language_of(parsed.tree.source)
         content = IndexedContent(
-            *titles, *terms, indexed.names, dump_sections(parsed), tokens.tobytes(), fields
+            *titles, *terms, indexed.names, dump_sections(parsed), tokens.tobytes(), fields, language
         )
         return entry._replace(digest=document.digest, content=content)
 

@@ -11,7 +11,7 @@ then ranked exactly. It has each term of a column once. The table is plain ``con
 
 from __future__ import annotations
 
-VERSION = 14
+VERSION = 15
 """Version of the tables, of their binary data, and of the parsing and analysis behind these."""
 
 APPLICATION_ID = 0x4E504C49  # "NPLI"
@@ -30,7 +30,7 @@ CREATE TABLE file (
 ) WITHOUT ROWID;
 CREATE TABLE document (
     id INTEGER PRIMARY KEY AUTOINCREMENT, digest TEXT NOT NULL, terms BLOB NOT NULL, record BLOB NOT NULL,
-    tokens BLOB NOT NULL
+    tokens BLOB NOT NULL, language TEXT NOT NULL
 );
 INSERT INTO sqlite_sequence (name, seq) VALUES ('document', abs(random()) >> 23);
 CREATE TABLE term (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE);
@@ -41,10 +41,11 @@ CREATE TABLE total (
 CREATE TABLE name (
     root INTEGER NOT NULL, spelt TEXT NOT NULL, document INTEGER NOT NULL, section INTEGER NOT NULL,
     kind INTEGER NOT NULL, label TEXT NOT NULL, fold TEXT NOT NULL, written TEXT NOT NULL,
-    PRIMARY KEY (root, spelt, document, section)
+    copy INTEGER NOT NULL, PRIMARY KEY (root, spelt, document, section)
 ) WITHOUT ROWID;
 CREATE INDEX name_document ON name (document);
 CREATE INDEX name_fold ON name (fold, kind);
+CREATE INDEX name_copy ON name (copy) WHERE copy != 0;
 CREATE INDEX name_written ON name (written) WHERE written > '';
 CREATE TABLE field (
     name TEXT NOT NULL, value TEXT NOT NULL, document INTEGER NOT NULL, PRIMARY KEY (name, value, document)

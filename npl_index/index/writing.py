@@ -122,8 +122,12 @@ class _Changes:
         numbers = np.array([number_of[term] for term in content.terms], np.uint32)
         sections = content.sections._replace(rows=numbers[content.sections.rows])
         document = run(
-            "INSERT INTO document (digest, terms, record, tokens) VALUES (?, ?, ?, ?)",
-            (entry.digest, *map(sealed, (sections.packed(), content.record, content.tokens))),
+            "INSERT INTO document (digest, terms, record, tokens, language) VALUES (?, ?, ?, ?, ?)",
+            (
+                entry.digest,
+                *map(sealed, (sections.packed(), content.record, content.tokens)),
+                content.language,
+            ),
         ).lastrowid
         self.numbers[entry.found.path] = document
         run(
@@ -131,10 +135,10 @@ class _Changes:
             (document, *_texts(content.sections, content.terms)),
         )
         self._connection.executemany(
-            "INSERT INTO name (root, spelt, document, section, kind, label, fold, written)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO name (root, spelt, document, section, kind, label, fold, written, copy)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
-                (root, one.spelt, document, number, one.kind, one.label, one.fold, one.written)
+                (root, one.spelt, document, number, one.kind, one.label, one.fold, one.written, one.copy)
                 for number, one in enumerate(content.names)
             ),
         )

@@ -301,6 +301,7 @@ class Keywords:
     :param pairs: neighbouring index terms.
     :param parts: index terms that occur only as parts of an identifier, each with the identifier.
     :param written: different words of the text with their terms, without stop words.
+    :param text: the text.
     """
 
     words: tuple[str, ...] = ()
@@ -308,6 +309,7 @@ class Keywords:
     pairs: tuple[tuple[str, str], ...] = ()
     parts: tuple[tuple[str, str], ...] = ()
     written: tuple[Word, ...] = ()
+    text: str = ""
 
 
 def extract_keywords(text: str, *, limit: int = 20) -> Keywords:
@@ -337,7 +339,7 @@ def extract_keywords(text: str, *, limit: int = 20) -> Keywords:
     shown = _best_words(runs, counts)[:limit] or tuple(dict.fromkeys(found))[:limit]
     parts = tuple(one for one in _parts_in(runs).items() if weights.keys() >= set(one))
     written = tuple({word.terms: word for run in runs for word in run}.values())
-    keywords = Keywords(shown, tuple(weights.items()), tuple(pairs)[:MAX_QUERY_TERMS], parts, written)
+    keywords = Keywords(shown, tuple(weights.items()), tuple(pairs)[:MAX_QUERY_TERMS], parts, written, text)
     logger.debug("keywords %s, terms %s", keywords.words, keywords.weights)
     return keywords
 

@@ -36,10 +36,11 @@ from npl_index.ranking.analysis import further_terms, terms, without_compounds
 from npl_index.ranking.arrays import NDArray, np
 from npl_index.ranking.bm25f import Passages
 from npl_index.ranking.postings import Postings, Sections, sections_of
+from npl_index.ranking.standing import Standing, Versions, language_of, status_of, versions_of
 from npl_index.ranking.vocabulary import KnownVocabulary, Vocabulary
 from npl_index.selectors.filters import FieldTest, unknown_field
 from npl_index.selectors.labels import heading_label
-from npl_index.selectors.names import LEVEL, KnownNames, Name, Names, names_of
+from npl_index.selectors.names import LEVEL, KnownNames, Name, Names, Place, names_of
 from npl_index.selectors.writing import steps_of
 from npl_index.tokens.sections import NOTHING
 
@@ -136,7 +137,8 @@ def index_document(document: Document, *, deadline: float | None = None) -> Inde
     row_of = np.empty(len(words), np.uint32)
     row_of[list(map(numbers.__getitem__, words))] = np.arange(len(words))
     names = names_of(tree, (" ".join(without_compounds(heading)) for heading, *_ in found))
-    sections = sections_of(tree, rows, [further for *_, further in found], row_of)
+    further, copies = [more for *_, more in found], [name.copy for name in names]
+    sections = sections_of(tree, rows, further, copies, row_of)
     return IndexedDocument(document, tree, tuple(words), sections, names)
 
 
@@ -348,6 +350,20 @@ class Collection(ABC):
         """Return the number of documents with each field."""
         fronts = (parsed.tree.front_matter for parsed in self.documents)
         return dict(Counter(chain.from_iterable({name for name, _ in field_values(one)} for one in fronts)))
+
+    def standings(self, documents: Sequence[int]) -> list[Standing]:
+        """Return what some documents say about themselves."""
+        trees = [self.documents[document].tree for document in documents]
+        return [Standing(language_of(one.source), status_of(field_values(one.front_matter))) for one in trees]
+
+    def copies(self, document: int, section: int) -> Sequence[Place]:  # noqa: ARG002
+        """Return the other sections with the same text, in several documents, in document order."""
+        return ()
+
+    @cached_property
+    def versions(self) -> Versions:
+        """The versions of the documents."""
+        return versions_of(self.paths)
 
     def size_of(self, document: int, section: int) -> int:
         """Return the bytes of a section's own text; 0 for a bare heading."""

@@ -16,10 +16,13 @@ from typing import Any, NamedTuple
 from npl_index.cached import cached_property
 from npl_index.markdown.sections import SectionTree
 from npl_index.ranking.arrays import NDArray, np
-from npl_index.selectors.names import BEGINS_PAGE, LEVEL, kind_of
+from npl_index.selectors.names import BEGINS_PAGE, LEVEL, LISTS_LINKS, kind_of
 
 FIELDS = 3
-_COLUMNS = FIELDS + 4
+_COLUMNS = FIELDS + 5
+_LOW = (1 << 32) - 1
+_TEXT_LINE = re.compile(r"^[ \t]*[^\s<]", re.MULTILINE)
+_LINK_ITEM = re.compile(r"^[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+\[[^\]\n]*\]\(", re.MULTILINE)
 _BLANK = re.compile(r"\s*\Z")
 
 
@@ -28,8 +31,8 @@ class Sections(NamedTuple):
 
     :param shape: one row per section, uint32: number of terms in heading, path and body; number of the
         parent, or its own number without a parent; bytes of its own text, 0 for a bare heading; its kind
-        (:mod:`npl_index.selectors.names`); number of terms at the end of the body that do not count for its
-        length.
+        (:mod:`npl_index.selectors.names`); the low bits of the digest of its text, 0 without one; number of
+        terms at the end of the body that do not count for its length.
     :param rows: the terms of all fields in order, as rows of a vocabulary, uint32.
     """
 
@@ -106,12 +109,17 @@ class Counts(NamedTuple):
 
 
 def sections_of(
-    tree: SectionTree, fields: Sequence[Sequence[array[int]]], further: Sequence[int], row_of: NDArray[Any]
+    tree: SectionTree,
+    fields: Sequence[Sequence[array[int]]],
+    further: Sequence[int],
+    copies: Sequence[int],
+    row_of: NDArray[Any],
 ) -> Sections:
     """Return the sections of a document as arrays.
 
     :param fields: numbers of the terms of each section's heading, path and body.
     :param further: how many of each body do not count for its length.
+    :param copies: digests of the texts.
     :param row_of: the row of each number.
     """
     several = sum(section.level == 1 for section in tree.sections) > 1
@@ -121,13 +129,19 @@ def sections_of(
         blank = _BLANK.match(tree.source, begin, end)
         sizes.append(0 if blank else section.own_bytes.stop - section.own_bytes.start)
         begins = section.index == 0 or (several and section.level == 1)
-        levels.append(kind_of(section) | (BEGINS_PAGE if begins else 0))
+        links = LISTS_LINKS if not blank and _lists_links(tree.source[begin:end]) else 0
+        levels.append(kind_of(section) | (BEGINS_PAGE if begins else 0) | links)
     parents = [section.index if section.parent is None else section.parent for section in tree.sections]
     lengths = [list(map(len, one)) for one in fields]
-    columns = [*zip(*lengths, strict=True), parents, sizes, levels, further]
+    columns = [*zip(*lengths, strict=True), parents, sizes, levels, [one & _LOW for one in copies], further]
     return Sections(
         np.array(columns, np.uint32).T.copy(), row_of[np.concatenate(list(chain.from_iterable(fields)))]
     )
+
+
+def _lists_links(text: str) -> bool:
+    """Return whether a text is a list of links."""
+    return 2 * len(_LINK_ITEM.findall(text)) > len(_TEXT_LINE.findall(text))
 
 
 def counts_in(sections: Sections) -> tuple[NDArray[Any], Counts]:
@@ -211,10 +225,11 @@ class Postings:
         self.counts = np.array([one.size for one in documents])
         self.firsts = self.counts.cumsum() - self.counts
         self.size = len(shape)
-        *_, bodies, parents, self.sizes, self.kinds, further = shape.T.astype(np.intp)
+        *_, bodies, parents, self.sizes, self.kinds, self.copies, further = shape.T.astype(np.intp)
         self.lengths = bodies - further
         self.parents = parents + self.firsts.repeat(self.counts)
         self.levels = self.kinds & LEVEL
+        self.lists_links = (self.kinds & LISTS_LINKS) > 0
         self._begins = (self.kinds & BEGINS_PAGE) > 0
         self._lengths = shape[:, :FIELDS].ravel().astype(np.int64)
         self._ends = self._lengths.cumsum()

@@ -85,6 +85,7 @@ from npl_index.ranking.arrays import NDArray, np
 from npl_index.ranking.bm25f import Concept, Passages, idf, page_factor
 from npl_index.ranking.indexing import Collection
 from npl_index.ranking.signals import DEPTH, SIGNALS, Scored, Signal, Stage, top_positions
+from npl_index.ranking.standing import reasons
 from npl_index.ranking.topics import headed_by, topic_fit, topic_terms
 from npl_index.ranking.verdict import Coverage, cover
 from npl_index.ranking.wordlists import RARE
@@ -173,12 +174,14 @@ class Ranking(NamedTuple):
     :param hits: matching sections, best first.
     :param gains: by name of the signal, its part of each hit's score; the sums fall with the rank.
     :param coverage: coverage of the question by the hits.
+    :param behind: documents that stand behind others, with the reasons.
     """
 
     query: Query
     hits: list[Hit]
     gains: Mapping[str, Sequence[float]]
     coverage: Coverage
+    behind: Mapping[int, str]
 
     def signals_of(self, number: int) -> dict[str, float]:
         """Return the gains of a hit by the signals that apply to it, to four places."""
@@ -224,15 +227,17 @@ def rank(
         for node, fit in fitting.items():
             number = passages.number(*node)
             fits[number], gains[number] = fit
+        standing = _behind(collection, query, passages)
+        behind = np.isin(passages.documents, list(standing)).astype(float).repeat(passages.postings.counts)
         allowed = 1.0 if among == ANY else _allowed(passages, among, documents)
-        scored = Scored(passages, concepts, weights, len(asked), headed, gains, allowed)
+        scored = Scored(passages, concepts, weights, len(asked), headed, gains, behind, allowed)
         for stage in Stage:
             if stage is Stage.READ:
                 scored.read(_pairs(collection, query), of_stage[Stage.PARENTS])
             elif stage is Stage.TOPICS:
                 scored.scale(weights.name + weights.content)
             scored.add(of_stage[stage])
-        order = top_positions(scored.values, limit)
+        order = top_positions(scored.values, limit, scored.copies)
         if among.traits.min_word_count or among.traits.max_word_count is not None:
             order = order[
                 [
@@ -247,7 +252,15 @@ def rank(
         scale = hits[0].score.total / scored.values[order[0]] if hits else 1.0
         of_signal = {name: (gain[order] * scale).tolist() for name, gain in scored.gains.items()}
     logger.debug("ranked %d sections of %d for %s: %s", len(hits), len(collection), query, hits[:10])
-    return Ranking(query, hits, of_signal, coverage)
+    return Ranking(query, hits, of_signal, coverage, standing)
+
+
+def _behind(collection: Collection, query: Query, passages: Passages) -> dict[int, str]:
+    """Return the ranked documents that stand behind others, with the reasons."""
+    documents = passages.documents.tolist()
+    if len(documents) < 2:
+        return {}
+    return reasons(query.keywords.text, documents, collection.standings(documents), collection.versions)
 
 
 def _allowed(passages: Passages, among: SectionFilter, documents: NDArray[Any] | None) -> NDArray[Any]:

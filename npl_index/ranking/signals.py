@@ -53,6 +53,7 @@ class Stage(Enum):
     PLACE = auto()
     CHILDREN = auto()
     TOPICS = auto()
+    STANDING = auto()
 
 
 class Scored:
@@ -61,6 +62,7 @@ class Scored:
     :param asked: number of the query's terms, unknown ones and those of topics included.
     :param headed: 1 for the sections whose heading is the query, else 0.
     :param topics: share of each section in the gain by topics, 0 to 1.
+    :param behind: 1 for the sections of documents that stand behind others, else 0.
     :param allowed: 1 for the sections that may be hits, else 0.
     """
 
@@ -75,10 +77,11 @@ class Scored:
         asked: int,
         headed: NDArray[Any],
         topics: NDArray[Any],
+        behind: NDArray[Any],
         allowed: NDArray[Any] | float = 1.0,
     ) -> None:
         self.passages, self.concepts, self.weights = passages, concepts, weights
-        self.asked, self.headed, self.topics = asked, headed, topics
+        self.asked, self.headed, self.topics, self.behind = asked, headed, topics, behind
         self.matches = match(passages, concepts, weights)
         self._allowed = allowed
         self.values = self.matches.scores * allowed
@@ -104,7 +107,8 @@ class Scored:
         :param pairs: rows of the query's neighbouring terms.
         :param expected: signals whose gains count for this choice, without being added.
         """
-        first = top_positions(sum(self.gains_by(expected).values(), self.values), DEPTH)
+        values = sum(self.gains_by(expected).values(), self.values)
+        first = top_positions(values * (1 - self.behind / 3), DEPTH, self.copies)
         self.positions = read_positions(self.passages.postings, first, QueryTerms.of(self.concepts, pairs))
 
     def scale(self, best: float) -> None:
@@ -112,6 +116,11 @@ class Scored:
         factor = best / (self.values.max() or 1.0)
         self.values = self.values * factor
         self.gains = {name: gains * factor for name, gains in self.gains.items()}
+
+    @property
+    def copies(self) -> NDArray[Any] | None:
+        """Numbers of the sections' texts, which differ between them in one document."""
+        return self.passages.postings.copies if _several_documents(self) else None
 
     @cached_property
     def near(self) -> NDArray[Any]:
@@ -155,10 +164,21 @@ class Scored:
         return found
 
 
-def top_positions(values: NDArray[Any], limit: int) -> NDArray[Any]:
-    """Return the positions of the highest values above 0, highest first; of equal values, the first."""
+def top_positions(values: NDArray[Any], limit: int, copies: NDArray[Any] | None = None) -> NDArray[Any]:
+    """Return the positions of the highest values above 0, highest first; of equal values, the first.
+
+    :param copies: number of each position's text, 0 without one; of positions with one text, only the first
+        is returned.
+    """
     found = (values > 0).nonzero()[0]
-    return found[(-values[found]).argsort(kind="stable")][:limit]
+    found = found[(-values[found]).argsort(kind="stable")]
+    if copies is not None:
+        numbers = copies[found]
+        first = np.unique(numbers, return_index=True)[1]
+        kept = numbers == 0
+        kept[first] = True
+        found = found[kept]
+    return found[:limit]
 
 
 def parent_numbers(passages: Passages) -> NDArray[Any]:
@@ -316,9 +336,13 @@ SIGNALS = (
     # Overviews and last chapters mention much and answer little.
     Signal("late", Stage.PLACE, -0.08, _OWN, attrgetter("passages.postings.positions")),
     Signal("children", Stage.PLACE, -0.3, _OWN, _children),
+    # It says where something is explained, and explains nothing.
+    Signal("links", Stage.PLACE, -0.2, _OWN, attrgetter("passages.postings.lists_links")),
     # In one document, it would cost more than it gains.
     Signal("child", Stage.CHILDREN, 0.15, _best_child, _chapter, _several_documents),
     # Nearly the maximum of name and content for a topic that is exactly one heading, and far less for others.
     Signal("topic", Stage.TOPICS, 2.0, attrgetter("weights.topic"), attrgetter("topics")),
+    # Enough to choose between documents that fit about as well.
+    Signal("behind", Stage.STANDING, -0.35, _OWN, attrgetter("behind"), _several_documents),
 )
 """All signals besides the words themselves."""

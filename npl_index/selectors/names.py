@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from hashlib import blake2b
 from itertools import repeat
 from typing import NamedTuple, Protocol
 
@@ -22,6 +24,16 @@ BEGINS_PAGE = (LEVEL + 1) << len(FLAGS)
 """Bit of a section's kind for the first section of a page. A page is a document, or in a document with
 several headings of level 1 the part below one of them."""
 
+LISTS_LINKS = BEGINS_PAGE << 1
+"""Bit of a section's kind for a list of links."""
+
+
+MIN_COPY = 8
+"""Minimum words of a text that counts as a copy of an equal one: an answer has it once."""
+
+_MARKS = re.compile(r"^[ \t]*(?:[#>]+|[-+*](?=[ \t]))[ \t]*|\*\*|__", re.MULTILINE)
+_LINK = re.compile(r"\]\((?![a-z]+:)[^()\n]*\)")
+
 
 class Name(NamedTuple):
     """The name and the kind of a section.
@@ -31,6 +43,7 @@ class Name(NamedTuple):
     :param fold: the folded form of the label (:func:`npl_index.selectors.labels.fold`).
     :param written: the folded form of the heading's source, empty if equal.
     :param spelt: the terms of its heading without compounds, joined by spaces.
+    :param copy: digest of its own text without markup (:func:`copy_digest`); 0 for a short text.
     """
 
     kind: int
@@ -38,6 +51,7 @@ class Name(NamedTuple):
     fold: str
     written: str
     spelt: str
+    copy: int = 0
 
     @property
     def level(self) -> int:
@@ -65,8 +79,22 @@ def names_of(tree: SectionTree, spelt: Iterable[str] = repeat("")) -> list[Name]
         label = heading_label(section.name)
         same = section.heading == section.name or not section.index
         written = "" if same else fold(heading_label(section.heading))
-        found.append(Name(kind_of(section), label, fold(label), written, terms))
+        copy = copy_digest(tree.text(section.own)) if section.index else 0
+        found.append(Name(kind_of(section), label, fold(label), written, terms, copy))
     return found
+
+
+def copy_digest(text: str) -> int:
+    """Return a number that texts with the same words in the same order share; 0 for a text of a few words.
+
+    Marks of headings, lists, quotations and emphasis do not count, nor relative addresses of links, which
+    differ between copies. Code counts as written.
+    """
+    words = _LINK.sub("]", _MARKS.sub("", text)).split()
+    if len(words) < MIN_COPY:
+        return 0
+    digest = blake2b(" ".join(words).encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "little", signed=True) or 1
 
 
 class Names(Protocol):

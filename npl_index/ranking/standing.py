@@ -1,0 +1,214 @@
+"""What a document says about its standing: language, status, version and history; and which documents stand
+behind others for a question.
+
+A language is recognized by its letters (Arabic, Bengali, Chinese, Greek, Hebrew, Hindi, Japanese, Korean,
+Russian, Thai), or by the commonest words of languages in Latin letters (``data/languages.txt``). A version is
+a folder such as ``v1``, ``1.2``, ``version-3.x`` or ``latest`` with a counterpart of the same path in another
+version or outside such folders.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timezone
+from functools import cache
+from typing import NamedTuple
+
+from npl_index.ranking.wordlists import RARE, commonness, data_lines
+
+SAMPLE = 6_000
+"""Characters of a document by which its language is recognized."""
+
+RETIRED = frozenset({"archived", "deprecated", "draft", "legacy", "obsolete", "retired", "superseded"})
+"""Values of the field ``status`` of documents that stand behind others."""
+
+FIELDS = ("status", "stale_after", "deprecated", "draft", "archived")
+"""Fields of front matter that give a status."""
+
+_CODE = re.compile(r"```[^`]*```|~~~[^~]*~~~|`[^`\n]*`|<[^<>\n]*>|\bhttps?:\S+")
+_WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
+_SCRIPTS = (
+    ("ja", re.compile("[\u3041-\u30ff]")),
+    ("ko", re.compile("[\uac00-\ud7a3]")),
+    ("zh", re.compile("[\u4e00-\u9fff]")),
+    ("ru", re.compile("[\u0400-\u04ff]")),
+    ("el", re.compile("[\u0370-\u03ff]")),
+    ("he", re.compile("[\u0590-\u05ff]")),
+    ("ar", re.compile("[\u0600-\u06ff]")),
+    ("hi", re.compile("[\u0900-\u097f]")),
+    ("bn", re.compile("[\u0980-\u09ff]")),
+    ("th", re.compile("[\u0e00-\u0e7f]")),
+)
+_SCRIPT_SHARE = 0.15
+_MIN_WORDS = 1.5
+_VERSION = re.compile(r"(?:versions?[-_])?v?(\d+(?:\.(?:\d+|x))*)(?:[-_.]?(?:x|lts|docs))?", re.IGNORECASE)
+_STABLE = ("stable", "latest", "current")
+_NEXT = ("next", "main", "master", "nightly", "unreleased")
+_VERSIONED = re.compile(
+    r"(?i)/(?:versioned_docs/)?(?:version|v?\d+[.x/]|v\d|stable/|latest/|current/|next/|main/|master/)"
+)
+_HISTORY = re.compile(
+    r"(?i)(?:changelog|changes|history|news|release[-_ ]?notes|releases|whats[-_]?new)(?:[-_.]?v?\d[\w.-]*)?"
+)
+_HISTORY_FOLDERS = frozenset({"changelog", "changelogs", "release-notes", "release_notes", "releases"})
+_ASKED_VERSION = re.compile(r"(?i)\bv(\d+(?:\.(?:\d+|x))*)\b|\b(\d+(?:\.(?:\d+|x))+)\b|\bversion (\d+)\b")
+_ASKED_CHANGE = re.compile(
+    r"(?i)\b(?:change ?logs?|releases?|released|versions?|breaking|deprecated|deprecation|introduced|since"
+    r"|history|what'?s new|when (?:was|were|did)|upgrad(?:e|ed|ing)|migrat(?:e|ed|ing|ion)|old|older|previous"
+    r"|previously|legacy|earlier|draft|(?:was|were|been|got|is|are) (?:removed|added|changed|renamed))\b"
+)
+
+
+class Standing(NamedTuple):
+    """What a document says about itself.
+
+    :param language: code of its language; empty if it is not recognized.
+    :param status: its status if it is retired; empty otherwise.
+    """
+
+    language: str = ""
+    status: str = ""
+
+
+@cache
+def _words() -> Mapping[str, frozenset[str]]:
+    lines = (line.split() for line in data_lines("languages.txt"))
+    return {code: frozenset(words) for code, *words in lines}
+
+
+def language_of(text: str) -> str:
+    """Return the code of the language of a text; empty if it is too short or not recognized."""
+    text = _CODE.sub(" ", text[:SAMPLE])
+    words = [word.lower() for word in _WORD.findall(text)]
+    letters = sum(map(len, words)) or 1
+    for code, script in _SCRIPTS:
+        if len(script.findall(text)) >= _SCRIPT_SHARE * letters:
+            return code
+    counts = Counter(words)
+    points: dict[str, float] = {
+        code: sum(number for word, number in counts.items() if word in own) for code, own in _words().items()
+    }
+    known = sum(number for word, number in counts.items() if commonness(word.removesuffix("s")) > RARE)
+    points["en"] += known / 2
+    (best, most), (_, second), *_ = sorted(points.items(), key=lambda one: -one[1])
+    return best if most >= _MIN_WORDS and most >= 1.2 * second else ""
+
+
+def status_of(fields: Iterable[tuple[str, str]], now: datetime | None = None) -> str:
+    """Return the status of a document by the fields of its front matter, folded; empty unless retired."""
+    for name, value in fields:
+        if name == "status" and value in RETIRED:
+            return value
+        if name in ("deprecated", "draft", "archived") and value in ("true", "yes"):
+            return name
+        if name == "stale_after" and _is_past(value, now or datetime.now(timezone.utc)):
+            return f"stale since {value[:10]}"
+    return ""
+
+
+def _is_past(text: str, now: datetime) -> bool:
+    try:
+        moment = datetime.fromisoformat(text.upper().replace("Z", "+00:00"))
+    except ValueError:
+        return False
+    return (moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)) < now
+
+
+class Versions(NamedTuple):
+    """Versions of documents with the same path.
+
+    :param older: documents with a newer counterpart.
+    :param versions: name of the version of each versioned document.
+    :param history: documents that tell what changed.
+    """
+
+    older: frozenset[int]
+    versions: Mapping[int, str]
+    history: frozenset[int]
+
+
+def versions_of(paths: Sequence[str]) -> Versions:
+    """Compare the paths of documents."""
+    groups: dict[str, list[tuple[tuple[int, ...], int]]] = {}
+    history = frozenset(number for number, path in enumerate(paths) if _is_history(path))
+    logs = [number for number, path in enumerate(paths) if path.endswith("/log.md")]
+    if logs:
+        every = set(paths)
+        history |= {number for number in logs if f"{paths[number][:-6]}index.md" in every}
+    versioned = [number for number, path in enumerate(paths) if _VERSIONED.search(path)]
+    numbers: dict[int, str] = {}
+    for number in versioned:
+        key, order, name = _version_in(paths[number])
+        if name:
+            groups.setdefault(key, []).append((order, number))
+            numbers[number] = name
+    older: set[int] = set()
+    if groups:
+        for number, path in enumerate(paths):
+            if number not in numbers and path in groups:
+                groups[path].append((_CURRENT, number))
+    for group in groups.values():
+        newest = max(order for order, _ in group)
+        older.update(number for order, number in group if order < newest)
+    return Versions(frozenset(older), numbers, history)
+
+
+_CURRENT = (2,)
+
+
+def _version_in(path: str) -> tuple[str, tuple[int, ...], str]:
+    """Return a path without its version, the order of the version, and its name."""
+    parts = path.split("/")
+    for at, part in enumerate(parts[:-1]):
+        match, name = _VERSION.fullmatch(part), part.lower()
+        if match and ("." in part or not part.isdigit()):
+            number = tuple(int(one) if one.isdigit() else 1 << 30 for one in match[1].lower().split("."))
+            order, name = (1, *number), match[1].lower()
+        elif name in _STABLE:
+            order = _CURRENT
+        elif name in _NEXT:
+            order = (0,)
+        else:
+            continue
+        above = parts[:at]
+        if above and above[-1] == "versioned_docs":
+            above[-1] = "docs"
+        return "/".join([*above, *parts[at + 1 :]]), order, name
+    return path, (), ""
+
+
+def _is_history(path: str) -> bool:
+    *folders, name = path.rsplit("/", 2)
+    if len(folders) > 1 and folders[-1].lower() in _HISTORY_FOLDERS:
+        return True
+    return _HISTORY.fullmatch(name.rpartition(".")[0] or name) is not None
+
+
+def reasons(
+    question: str, documents: Sequence[int], standings: Sequence[Standing], versions: Versions
+) -> dict[int, str]:
+    """Return the documents that stand behind others for a question, each with the reason in a word or two.
+
+    :param documents: numbers of the documents.
+    :param standings: the standing of each.
+    :param versions: versions of all documents.
+    """
+    language = language_of(question)
+    named = {"".join(match) for match in _ASKED_VERSION.findall(question)}
+    asks_change = bool(named) or _ASKED_CHANGE.search(question) is not None
+    known = named.intersection(versions.versions.values())
+    found: dict[int, str] = {}
+    for number, standing in zip(documents, standings, strict=True):
+        version = versions.versions.get(number)
+        is_older = not asks_change and number in versions.older
+        if standing.status and not asks_change:
+            found[number] = standing.status
+        elif language and standing.language and standing.language != language:
+            found[number] = f"language {standing.language}"
+        elif version is not None and (is_older or (known and version not in known)):
+            found[number] = f"version {version}"
+        elif not asks_change and number in versions.history:
+            found[number] = "history"
+    return found
