@@ -22,7 +22,9 @@ FIELDS = 3
 _COLUMNS = FIELDS + 5
 _LOW = (1 << 32) - 1
 _TEXT_LINE = re.compile(r"^[ \t]*[^\s<]", re.MULTILINE)
-_LINK_ITEM = re.compile(r"^[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+\[[^\]\n]*\]\(", re.MULTILINE)
+_LINK_ITEM = re.compile(
+    r"^[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+\[[^\]\n]*\]\((?![a-z]+:)[^()\n]*\)", re.MULTILINE
+)
 _BLANK = re.compile(r"\s*\Z")
 
 
@@ -140,8 +142,9 @@ def sections_of(
 
 
 def _lists_links(text: str) -> bool:
-    """Return whether a text is a list of links."""
-    return 2 * len(_LINK_ITEM.findall(text)) > len(_TEXT_LINE.findall(text))
+    """Return whether a text is a list of links to other documents of its folder."""
+    links = _LINK_ITEM.findall(text)
+    return 2 * len(links) > len(_TEXT_LINE.findall(text)) and 5 * sum(map(len, links)) > 2 * len(text)
 
 
 def counts_in(sections: Sections) -> tuple[NDArray[Any], Counts]:

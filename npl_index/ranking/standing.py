@@ -16,6 +16,7 @@ from datetime import datetime, timezone
 from functools import cache
 from typing import NamedTuple
 
+from npl_index.ranking.analysis import terms
 from npl_index.ranking.wordlists import RARE, commonness, data_lines
 
 SAMPLE = 6_000
@@ -43,6 +44,7 @@ _SCRIPTS = (
 )
 _SCRIPT_SHARE = 0.15
 _MIN_WORDS = 1.5
+_SHORT = 40
 _VERSION = re.compile(r"(?:versions?[-_])?v?(\d+(?:\.(?:\d+|x))*)(?:[-_.]?(?:x|lts|docs))?", re.IGNORECASE)
 _STABLE = ("stable", "latest", "current")
 _NEXT = ("next", "main", "master", "nightly", "unreleased")
@@ -90,8 +92,8 @@ def language_of(text: str) -> str:
     points: dict[str, float] = {
         code: sum(number for word, number in counts.items() if word in own) for code, own in _words().items()
     }
-    known = sum(number for word, number in counts.items() if commonness(word.removesuffix("s")) > RARE)
-    points["en"] += known / 2
+    if len(words) <= _SHORT:  # a question may have few of these words, but other words of English
+        points["en"] += sum(commonness(term) > RARE for term in terms(text)) / 2
     (best, most), (_, second), *_ = sorted(points.items(), key=lambda one: -one[1])
     return best if most >= _MIN_WORDS and most >= 1.2 * second else ""
 

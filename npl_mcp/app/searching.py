@@ -80,6 +80,7 @@ class SearchHit:
     :param artifact_id: id of an artifact.
     :param revision: number of its current revision.
     :param key: key of a CR.
+    :param note: standing of its document and copies of its text, as in ``npl_load_tailored``.
     :param by: author.
     :param at: time.
     """
@@ -99,6 +100,7 @@ class SearchHit:
     artifact_id: int | None = None
     revision: int | None = None
     key: str | None = None
+    note: str | None = None
     by: str | None = None
     at: str | None = None
 
@@ -287,7 +289,7 @@ def _section_hits(
         limit=limit,
         among=found.conditions.among,
     )
-    documents = _document_set(gathered, ranking.coverage)
+    documents = replace(_document_set(gathered, ranking.coverage), behind=ranking.behind)
     sections = [_Section(documents, hit.document, hit.section, hit.score.total) for hit in ranking.hits]
     holders = {phrase: _holders(phrase, sections, ranking.coverage) for phrase in found.phrases}
     absent = nowhere(documents, ranking.coverage)
@@ -384,6 +386,7 @@ def _section_hit(found: _Section, kind: str, words: Sequence[str]) -> SearchHit:
         line=line + 1,
         selector=documents.selector(place, own=True),
         tokens=tokens,
+        note=documents.note(part),
         artifact_id=int(artifact) if artifact else None,
         revision=int(revision) if revision else None,
         key=file.partition(":")[2] if kind == "cr" else None,

@@ -203,7 +203,9 @@ def _hit_lines(hits: Hits, words: Sequence[str], width: int) -> Iterator[str]:
 def _place_text(hit: SearchHit) -> str:
     """Return the place of a hit with its name or author."""
     if hit.file:
-        return f"{hit.file}:{hit.line}  {hit.selector}  {hit.tokens or 0}"
+        return (
+            f"{hit.file}:{hit.line}  {hit.selector}  {hit.tokens or 0}{f' ({hit.note})' if hit.note else ''}"
+        )
     if hit.room_id:
         return f"room {hit.room_id} event {hit.event_id}  {hit.by}"
     if hit.session_id:

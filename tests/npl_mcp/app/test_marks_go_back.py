@@ -134,7 +134,7 @@ QUESTIONS: tuple[Mapping[str, Any], ...] = (
     {"selectors": ["// *"], "token_budget": 150},
 )
 
-MARK = re.compile(r"<!-- (?P<selector>.+?) (?:\.\d\d|1)(?: cut)?(?: #[0-9a-f]{6})? -->\n")
+MARK = re.compile(r"<!-- (?P<selector>.+?) (?:\.\d\d|1)(?: \(.*\))?(?: cut)?(?: #[0-9a-f]{6})? -->\n")
 NOTE = re.compile(r"^<!--(?: more:)?\n(?P<lines>(?:.*(?<!-->)\n)*.*?)(?: #[0-9a-f]{6})? -->\n", re.MULTILINE)
 HIT = "<!-- ranking "
 FILE_MARK = re.compile(r"<!-- .* -->\n\n")

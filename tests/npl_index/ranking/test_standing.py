@@ -1,0 +1,106 @@
+"""Languages, versions and statuses of documents, and which documents stand behind others."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+
+import pytest
+
+from npl_index.ranking.standing import Standing, language_of, reasons, status_of, versions_of
+
+NOW = datetime(2026, 6, 1, tzinfo=timezone.utc)
+
+
+@pytest.mark.parametrize(
+    ("language", "text"),
+    [
+        ("en", "How do I delete a snapshot?"),
+        ("en", "daemon logs location on macOS"),
+        ("en", "The server writes its files to a folder."),
+        ("de", "Wie kann ich einen Snapshot löschen?"),
+        ("de", "Der Dienst schreibt seine Dateien in den Ordner und ist dann bereit."),
+        ("fr", "Comment supprimer un instantané ?  Le service écrit dans le dossier."),
+        ("es", "¿Cómo puedo borrar una copia? El servicio escribe en la carpeta."),
+        ("pt", "Como posso apagar uma cópia? O serviço escreve na pasta do usuário."),
+        ("it", "Come posso cancellare una copia? Il servizio scrive nella cartella."),
+        ("nl", "Hoe kan ik een kopie verwijderen? De dienst schrijft naar de map."),
+        ("pl", "Jak mogę usunąć kopię? Usługa zapisuje pliki do folderu i jest gotowa."),
+        ("ru", "Как удалить снимок?"),
+        ("ja", "スナップショットを削除するには?"),
+        ("ko", "스냅샷을 삭제하는 방법"),
+        ("zh", "如何删除快照"),
+        ("ar", "كيف أحذف لقطة"),
+        ("", "snapshot"),
+        ("", "POST /v1/snapshots"),
+        ("", ""),
+        ("", "```\nthe of and to in is that\n```"),
+    ],
+)
+def test_the_language_of_a_text(language: str, text: str) -> None:
+    assert language_of(text) == language
+
+
+@pytest.mark.parametrize(
+    ("paths", "older"),
+    [
+        (["v1/a.md", "v2/a.md", "v10/a.md"], {0, 1}),
+        (["docs/1.9/a.md", "docs/1.10/a.md"], {0}),
+        (["docs/1.x/a.md", "docs/2.x/a.md", "docs/1.x/only.md"], {0}),
+        (["docs/a.md", "versioned_docs/version-3.1/a.md", "versioned_docs/version-3.0/a.md"], {1, 2}),
+        (["stable/a.md", "3.2/a.md", "next/a.md"], {1, 2}),
+        (["latest/a.md", "latest/b.md", "v3/b.md"], {2}),
+        (["2023/report.md", "2024/report.md"], set()),
+        (["api/v1/users.md", "api/v2/teams.md"], set()),
+        (["a.md", "b/a.md"], set()),
+    ],
+)
+def test_older_versions_of_a_path(paths: list[str], older: set[int]) -> None:
+    assert versions_of([f"/root/{path}" for path in paths]).older == older
+
+
+@pytest.mark.parametrize(
+    ("paths", "history"),
+    [
+        (["CHANGELOG.md", "guide.md", "docs/release-notes.md", "docs/releases/1.0.md"], {0, 2, 3}),
+        (["changelog_v1.md", "docs/whats-new.md", "docs/changelog-plugin.md"], {0, 1}),
+        (["a/log.md", "a/index.md", "b/log.md"], {0}),
+    ],
+)
+def test_histories(paths: list[str], history: set[int]) -> None:
+    assert versions_of([f"/root/{path}" for path in paths]).history == history
+
+
+@pytest.mark.parametrize(
+    ("fields", "status"),
+    [
+        ([("status", "deprecated")], "deprecated"),
+        ([("status", "stable")], ""),
+        ([("title", "draft")], ""),
+        ([("draft", "true")], "draft"),
+        ([("deprecated", "false")], ""),
+        ([("stale_after", "2026-05-31")], "stale since 2026-05-31"),
+        ([("stale_after", "2026-05-31t10:00:00z")], "stale since 2026-05-31"),
+        ([("stale_after", "2026-06-02")], ""),
+        ([("stale_after", "soon")], ""),
+    ],
+)
+def test_statuses(fields: list[tuple[str, str]], status: str) -> None:
+    assert status_of(fields, NOW) == status
+
+
+PATHS = ["/r/v1/a.md", "/r/v2/a.md", "/r/de/a.md", "/r/CHANGELOG.md", "/r/old.md"]
+STANDINGS = [Standing("en"), Standing("en"), Standing("de"), Standing("en"), Standing("en", "deprecated")]
+
+
+@pytest.mark.parametrize(
+    ("question", "behind"),
+    [
+        ("How do I delete a snapshot?", {0: "version 1", 2: "language de", 3: "history", 4: "deprecated"}),
+        ("Wie kann ich das löschen?", dict.fromkeys((0, 1, 3), "language en") | {4: "deprecated"}),
+        ("How do I delete it in v1?", {1: "version 2", 2: "language de"}),
+        ("When was the flag removed?", {2: "language de"}),
+        ("snapshot", {0: "version 1", 3: "history", 4: "deprecated"}),
+    ],
+)
+def test_documents_behind_others(question: str, behind: dict[int, str]) -> None:
+    assert reasons(question, range(5), STANDINGS, versions_of(PATHS)) == behind

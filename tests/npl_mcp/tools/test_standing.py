@@ -1,0 +1,96 @@
+"""Copies, translations, versions and retired pages in answers and searches."""
+
+from __future__ import annotations
+
+import shutil
+from typing import Any
+
+import pytest
+from fastmcp import Client
+
+from npl_mcp.config.settings import Settings
+from tests.conftest import Call, Connect, with_client
+
+COPY = (
+    "### Keep mode\n\nIn this mode the store keeps each file after its upload to the cloud, up to port {}.\n"
+)
+PAGES = {
+    **{f"cmd/{name}.md": f"# {name}\n\n## Store\n\n{COPY.format(80)}" for name in ("copy", "move", "sync")},
+    "cmd/link.md": f"# link\n\n## Store\n\n{COPY.format(80)}".replace("mode the", "**mode** the"),
+    "cmd/serve.md": f"# serve\n\n## Store\n\n{COPY.format(81)}",
+    "faq.md": "# FAQ\n\n## Disk is full\n\nThe store keeps files after their upload. Use `off` as mode.\n",
+    "en/logs.md": "# Logs\n\n## Place of the logs\n\nThe daemon writes its logs to the folder `kiln-logs`.\n",
+    "de/logs.md": "# Logs\n\n## Daemon-Logs\n\nDer Daemon schreibt die Logs in den Ordner `kiln-logs`.\n",
+    "v1/setup.md": "# Setup\n\n## Start\n\nRun `pond init` to start the pond on port 7070.\n",
+    "v2/setup.md": "# Setup\n\n## Start\n\nRun `pond setup` to start the pond on port 8080.\n",
+    "CHANGELOG.md": "# Changes\n\n## 2.0\n\nThe pond starts on port 8080; `pond init` was removed.\n",
+    "margin.md": "---\nstatus: stable\n---\n# Margin\n\nMargin is revenue minus the full cost of goods.\n",
+    "margin-old.md": "---\nstatus: deprecated\n---\n# Margin\n\nMargin is revenue minus the cost of goods.\n",
+}
+
+
+@pytest.fixture
+def folder(settings: Settings, connect: Connect) -> Call:
+    """Call tools of a server of these pages."""
+    (root,) = settings.roots
+    shutil.rmtree(root)
+    for name, text in PAGES.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    return connect(settings)
+
+
+def test_a_text_comes_once(folder: Call) -> None:
+    """Copies are counted and one is named; a text with another port is another text."""
+    asked = {"context": "store keeps a file after upload, keep mode", "token_budget": 2000}
+    answer = folder("npl_load_tailored", **asked)["data"]
+    assert answer["content"].count("up to port 80") == 1
+    assert answer["content"].count("up to port 81") == 1
+    (copied,) = [one for one in answer["sections"] if "also in" in one.get("note", "")]
+    assert "also in 3 files, " in copied["note"]
+    found = folder("search", query="keep mode upload cloud port")["data"]["items"]
+    assert len([one for one in found if one["title"] == "Keep mode"]) == 2
+
+
+def test_a_selector_brings_every_copy(folder: Call) -> None:
+    named = [f"cmd/{name} ## Store > ### Keep mode" for name in ("copy", "move")]
+    answer = folder("npl_load_tailored", selectors=named)["data"]
+    assert answer["content"].count("up to port 80") == 2
+    one = folder("npl_load_tailored", context="keep mode upload", file="cmd/move.md")["data"]
+    assert "note" not in one["sections"][0]
+
+
+@pytest.mark.parametrize(
+    ("question", "first", "behind"),
+    [
+        ("Where does the daemon write its logs?", "en/logs.md", "language de"),
+        ("Wo schreibt der Daemon die Logs hin?", "de/logs.md", "language en"),
+        ("How do I start the pond, on what port?", "v2/setup.md", "version 1"),
+        ("How do I start the pond in v1?", "v1/setup.md", "version 2"),
+        ("When was pond init removed?", "CHANGELOG.md", ""),
+        ("What is margin, revenue minus the cost of goods?", "margin.md", "deprecated"),
+    ],
+)
+def test_what_stands_behind_is_named(folder: Call, question: str, first: str, behind: str) -> None:
+    answer: dict[str, Any] = folder("npl_load_tailored", context=question, token_budget=700)["data"]
+    assert answer["sections"][0]["file"] == first
+    assert "note" not in answer["sections"][0]
+    assert behind in str(answer.get("notes", {}))
+    hits = folder("search", query=question)["data"]["items"]
+    assert hits[0]["file"] == first
+    assert behind in [one.get("note", "") for one in hits] or not behind
+
+
+def test_marks_name_standing_and_copies(folder: Call, settings: Settings) -> None:
+    folder("search", query="margin")
+    asked = [
+        {"context": "What is margin?", "file": "margin-old.md", "format": "markdown"},
+        {"context": "keep mode upload to the cloud", "token_budget": 300, "format": "markdown"},
+    ]
+
+    async def ask(client: Client[Any]) -> list[str]:
+        return [(await client.call_tool("npl_load_tailored", one)).content[0].text for one in asked]
+
+    retired, copied = with_client(settings, ask)
+    assert retired.startswith("<!-- margin-old.md # Margin 1 (deprecated) -->")
+    assert "(also in 3 files, cmd/" in copied
