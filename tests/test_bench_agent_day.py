@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.agent_day.__main__ import HERE, MARKS, figures, main, readme_table
+from benchmarks.agent_day.__main__ import HERE, KEPT, MARKS, figures, main, readme_table
 from benchmarks.agent_day.player import Played, Player
 from benchmarks.agent_day.probes import Probed, absent, title_of
 from benchmarks.agent_day.systems import Npl, pointers
@@ -49,6 +49,14 @@ def test_tasks_are_held(small_day: Day, day: str, held: int, listed: int) -> Non
     assert sums["listed"] >= listed
     assert sums["calls"] <= 20
     assert sums["tokens"] <= 10_000
+
+
+def test_the_tasks_about_other_styles_fit_their_documents() -> None:
+    """Each label is a section, and each solution is in it."""
+    documents, day = Documents.read(HERE / "documents"), read_day(HERE / "styles.toml")
+    assert documents.faults(day.tasks) == []
+    for folder, topics in day.absent.items():
+        assert Documents.read(HERE / "documents" / folder).present(topics) == []
 
 
 @pytest.mark.thorough
@@ -153,13 +161,17 @@ def test_readme_gets_what_was_measured(garden: Path) -> None:
     """One command plays the days, asks the absent topics, keeps the sums and writes the table."""
     readme, kept = garden.parent / "README.md", garden.parent / "kept.json"
     readme.write_text("# Garden\n\n{}\nold\n{}\n\nMore.\n".format(*MARKS), encoding="utf-8")
+    kept.write_text(
+        json.dumps({"before": json.loads(KEPT.read_text(encoding="utf-8"))["day"]}), encoding="utf-8"
+    )
     _run(garden, str(garden), "--readme", str(readme), "--keep", str(kept))
     sums = json.loads(kept.read_text(encoding="utf-8"))
     text = readme.read_text(encoding="utf-8")
     assert text == f"# Garden\n\n{MARKS[0]}\n{readme_table(sums)}{MARKS[1]}\n\nMore.\n"
-    lay = sums["days"]["lay"]["grep"]
+    lay = sums["day"]["days"]["lay"]["grep"]
+    assert "| 44 tasks in lay words |" in text
     assert f"| `grep` and `sed` | {lay['tokens']} | 2 | 0 | 0 | 1 |" in text
-    assert "to 1 topics that no page covers: FTS5 with excerpts 0 (" in text
+    assert "of 1, FTS5 0 (" in text
 
 
 @pytest.mark.parametrize(

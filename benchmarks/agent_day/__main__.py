@@ -4,11 +4,11 @@ Usage: ``python -m benchmarks.agent_day DOCS [--absent] [--tasks FILE] [--system
 [--budget N] [--read-budget N] [--npl COMMAND] [--json FILE] [--verbose] [--show ID] [--readme [FILE]]``, or
 ``… --titles FOLDER…``
 
-*DOCS* is a folder that holds the documents of the tasks; those of ``day.toml`` are ``fastapi``, ``pydantic``
-and ``uv`` below it, which are not shipped. The rule of :mod:`benchmarks.agent_day.player` plays each task on
-three days: asked in lay words, with the terms that a good agent adds, and with likely headings as topics
-in addition. The systems are npl, as a server in a process of its own, FTS5 with excerpts, and grep
-(:mod:`benchmarks.agent_day.systems`). The figures are
+*DOCS* is a folder that holds the documents of the tasks. Those of ``day.toml`` are ``fastapi``, ``pydantic``
+and ``uv`` below it, which are not shipped; those of ``styles.toml`` are in ``documents`` here. The rule of
+:mod:`benchmarks.agent_day.player` plays each task on three days: asked in lay words, with the terms that a
+good agent adds, and with likely headings as topics in addition. The systems are npl, as a server in a process
+of its own, FTS5 with excerpts, and grep (:mod:`benchmarks.agent_day.systems`). The figures are
 
 - tokens of all arguments, as JSON, and of all answers, whole; exactly where the vocabulary is on the
   machine, else estimated;
@@ -19,8 +19,8 @@ in addition. The systems are npl, as a server in a process of its own, FTS5 with
 
 ``--absent`` asks each folder about topics that none of its documents covers, and counts the answers with
 text. ``--titles`` asks pages of each folder for their own titles, and counts how often the best section
-is of such a page. ``--readme`` plays the tasks and asks the absent topics, keeps the sums in ``day.json`` and
-writes README's first table from them.
+is of such a page. ``--readme`` plays the tasks and asks the absent topics, keeps the sums in ``day.json`` by
+the name of the tasks' file, and writes README's first table from all that are kept.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ KEPT = HERE / "day.json"
 MARKS = ("<!-- agent day -->", "<!-- /agent day -->")
 SYSTEMS = {
     "npl": "**npl**",
-    "fts5": "FTS5 with excerpts",
+    "fts5": "FTS5",
     "grep": "`grep` and `sed`",
 }
 ASKED = {
     "lay": "in lay words",
-    "terms": "with terms that a good agent adds",
+    "terms": "with added terms",
     "topics": "with likely headings, too",
 }
 
@@ -159,27 +159,30 @@ def kept_figures(days: Days, absent: Probes, counter: TokenCounter) -> dict[str,
     }
 
 
-def readme_table(kept: Mapping[str, Any]) -> str:
-    """Write README's table and the sentence below it from the kept figures."""
-    tokens = "tokens" if kept["counter"].startswith("tiktoken:") else "tokens (estimated)"
+def readme_table(kept: Mapping[str, Mapping[str, Any]]) -> str:
+    """Write README's table and the sentences below it from the kept figures."""
+    is_exact = all(sums["counter"].startswith("tiktoken:") for sums in kept.values())
     lines = [
-        f"| {kept['tasks']} tasks, asked | answered by | {tokens} | calls | first answer suffices "
-        "| right section listed | solved at end |",
+        f"| asked | answered by | {'tokens' if is_exact else 'tokens (estimated)'} | calls "
+        "| first answer suffices | section listed | solved |",
         "|:--|:--|--:|--:|--:|--:|--:|",
     ]
-    for day, systems in kept["days"].items():
-        asked = ASKED[day]
-        for system, sums in systems.items():
-            cells = " | ".join(f"{one:,}" for one in sums.values())
-            lines.append(f"| {asked} | {SYSTEMS[system]} | {cells} |")
-            asked = ""
-    topics = max(one["topics"] for one in kept["absent"].values())
-    said = ", ".join(
-        f"{SYSTEMS[system]} {one['with_text']} ({one['tokens'] / one['topics']:,.0f})"
-        for system, one in kept["absent"].items()
-    )
-    lines += ["", f"Answers with text (tokens each) to {topics} topics that no page covers: {said}."]
-    return "\n".join(lines) + "\n"
+    sentences = []
+    for sums in kept.values():
+        for day, systems in sums["days"].items():
+            asked = f"{sums['tasks']} tasks {ASKED[day]}"
+            for system, row in systems.items():
+                cells = " | ".join(f"{one:,}" for one in row.values())
+                lines.append(f"| {asked} | {SYSTEMS[system]} | {cells} |")
+                asked = ""
+        topics = max(one["topics"] for one in sums["absent"].values())
+        said = ", ".join(
+            f"{SYSTEMS[system]} {one['with_text']} ({one['tokens'] / one['topics']:,.0f})"
+            for system, one in sums["absent"].items()
+        )
+        sentences.append(f"of {topics}, {said}")
+    absent = f"Topics that no page covers, answered with text (tokens each): {'; '.join(sentences)}."
+    return "\n".join([*lines, "", absent]) + "\n"
 
 
 def every_task(systems: Mapping[str, list[Played]]) -> str:
@@ -252,7 +255,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         results = _print_days(days, counter.count, given)
         if given.readme:
             found = asyncio.run(probe(_folders(given, day.absent), day.absent, counter.count, given))
-            kept = kept_figures(days, found, counter)
+            kept = json.loads(given.keep.read_text(encoding="utf-8")) if given.keep.exists() else {}
+            kept[given.tasks.stem] = kept_figures(days, found, counter)
             given.keep.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
             put_between(given.readme, MARKS, readme_table(kept))
     if given.json:
