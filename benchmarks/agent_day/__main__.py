@@ -181,7 +181,7 @@ def readme_table(kept: Mapping[str, Mapping[str, Any]]) -> str:
             for system, one in sums["absent"].items()
         )
         sentences.append(f"of {topics}, {said}")
-    absent = f"Topics that no page covers, answered with text (tokens each): {'; '.join(sentences)}."
+    absent = f"Absent topics answered with text (tokens each): {'; '.join(sentences)}."
     return "\n".join([*lines, "", absent]) + "\n"
 
 
