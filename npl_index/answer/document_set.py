@@ -16,6 +16,7 @@ from npl_index.library.references import document_name, path_ends
 from npl_index.markdown.front_matter import field_values
 from npl_index.markdown.sections import Section, SectionTree, Span
 from npl_index.markdown.state import NO_DEADLINE, Deadline
+from npl_index.markdown.surroundings import definitions_in, labels_in
 from npl_index.ranking.indexing import Collection, ParsedDocument
 from npl_index.ranking.standing import status_of
 from npl_index.selectors.grammar import spell
@@ -27,6 +28,10 @@ from npl_index.tokens.counting import TokenCounter
 from npl_index.tokens.sections import TokenCounts, measure, trimmed_text
 
 T = TypeVar("T")
+
+MAX_DEFINITIONS = 12
+MAX_DEFINITION = 300
+"""Maximum definitions of links and footnotes that come with a passage, and characters of each."""
 
 _INDENTED = 3
 """Maximum indentation removed from the first line of a text; with more, the line would be code."""
@@ -216,9 +221,20 @@ class DocumentSet:
 
         def work() -> str:
             text = self._under_heading(part.place, part.lines)
-            return text if part.chosen else cleaned(text)
+            if part.chosen:
+                return text
+            return cleaned(text) + (self._definitions(part.document, text) if self.is_whole(part) else "")
 
         return self.once(("text", part.place, part.lines, part.chosen), work)
+
+    def _definitions(self, document: int, text: str) -> str:
+        """Return the definitions that a text uses and that stand elsewhere, below a blank line."""
+        if "[" not in text:
+            return ""
+        known = self.once(("definitions", document), lambda: definitions_in(self.tree(document).source))
+        used = (known[label] for label in labels_in(text) if label in known)
+        lines = [line for line in used if line not in text][:MAX_DEFINITIONS]
+        return "\n" + "".join(f"{line[:MAX_DEFINITION]}\n" for line in lines) if lines else ""
 
     def _under_heading(self, place: Place, lines: Span) -> str:
         """Return some lines of a section's own text, with the heading above them and the frame of a block."""

@@ -167,11 +167,13 @@ def _field_terms(
     names = " ".join([tree.sections[0].heading, *texts_of(tree.front_matter, _NAME_FIELDS)])[:MAX_HEADING]
     file_words = terms(" ".join(_FILE_WORDS.split(f"{filed.removesuffix('.md')} {names}")))
     found: list[tuple[list[str], list[str], array[int], int]] = []
+    # The front matter belongs to the first text.
+    texts = (one.index for one in tree.sections if one.own_traits.word_count > len(one.heading.split()))
+    described = next(texts, 0)
     for section in tree.sections:
         heading = _heading_terms(tree, section)
         above = found[section.parent][1] + found[section.parent][0] if section.parent else file_words
-        # The front matter belongs to the text before the first heading.
-        about = [] if section.index else texts_of(tree.front_matter, _BODY_FIELDS)
+        about = texts_of(tree.front_matter, _BODY_FIELDS) if section.index == described else []
         body = numbers.of([] if section.index else heading + terms(" ".join(about)[:_CHUNK]))
         whole = section.heading_lines
         # The source of a heading has words that it does not show, such as addresses of links.

@@ -94,3 +94,26 @@ def test_marks_name_standing_and_copies(folder: Call, settings: Settings) -> Non
     retired, copied = with_client(settings, ask)
     assert retired.startswith("<!-- margin-old.md # Margin 1 (deprecated) -->")
     assert "(also in 3 files, cmd/" in copied
+
+
+def test_a_passage_brings_its_definitions(folder: Call, settings: Settings) -> None:
+    """Those that it uses; a selected section is verbatim, so that it can be edited."""
+    text = (
+        "# Pump\n\n## Priming\n\nPrime the pump as the [manual][m] says[^1], not `[code]`.\n\n## Rest\n\nOil.\n\n"
+        "[m]: https://example.org/manual\n[^1]: Only when cold.\n[code]: nowhere.md\n[other]: elsewhere.md\n"
+    )
+    (settings.roots[0] / "pump.md").write_text(text)
+    ranked = folder("npl_load_tailored", context="prime the pump", file="pump.md")["data"]["content"]
+    assert ranked.endswith("\n\n[m]: https://example.org/manual\n[^1]: Only when cold.\n")
+    selected = folder("npl_load_tailored", selectors=["pump ## Priming"])["data"]["content"]
+    assert "example.org" not in selected
+
+
+def test_front_matter_is_found_with_the_first_text(folder: Call, settings: Settings) -> None:
+    """Also below a heading that is not the title."""
+    text = (
+        "---\ntitle: Burrow\ntags:\n  - nocturnal\ndescription: how to dig gravel\n---\n\n# Plan\n\nText.\n"
+    )
+    (settings.roots[0] / "burrow.md").write_text(text)
+    for word in ("nocturnal", "gravel"):
+        assert [one["line"] for one in folder("search", query=word)["data"]["items"]] == [8]
