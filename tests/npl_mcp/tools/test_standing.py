@@ -99,7 +99,7 @@ def test_marks_name_standing_and_copies(folder: Call, settings: Settings) -> Non
 def test_a_passage_brings_its_definitions(folder: Call, settings: Settings) -> None:
     """Those that it uses; a selected section is verbatim, so that it can be edited."""
     text = (
-        "# Pump\n\n## Priming\n\nPrime the pump as the [manual][m] says[^1], not `[code]`.\n\n## Rest\n\nOil.\n\n"
+        "# Pump\n\n## Priming\n\nPrime the pump as [manual][m] says[^1], not `[code]`.\n\n## Rest\n\nOil\n\n"
         "[m]: https://example.org/manual\n[^1]: Only when cold.\n[code]: nowhere.md\n[other]: elsewhere.md\n"
     )
     (settings.roots[0] / "pump.md").write_text(text)
