@@ -64,7 +64,7 @@ ROWS = {
 }
 
 LISTS: dict[str, dict[str, object]] = {
-    "loading": {"domains": ("loading",)},
+    "reading": {"domains": ("reading",)},
     "all": {},
     "small": {"small_list": True},
 }
@@ -187,7 +187,7 @@ def table(measured: Figures) -> str:
 
     lists = {
         "peer": f"{folder['lists']['peer']:,}",
-        "tailored": f"{own['loading']['tokens']:,} or {own['all']['tokens']:,}",
+        "tailored": f"{own['reading']['tokens']:,} or {own['all']['tokens']:,}",
     }
     lines = [
         "| | tokens until the answer is read | right section first (MRR) "
@@ -208,9 +208,9 @@ def table(measured: Figures) -> str:
 
 def sentence(measured: Figures) -> str:
     """Return the sentence about the token cost of tool lists."""
-    loading, every, small = (measured["lists"][name] for name in LISTS)
+    reading, every, small = (measured["lists"][name] for name in LISTS)
     return (
-        f"`--domains npl,search` lists {loading['tools']} tools for reading in {loading['tokens']:,} tokens; "
+        f"`--domains reading` lists {reading['tools']} tools in {reading['tokens']:,} tokens; "
         f"without it all {every['tools']} take {every['tokens']:,}.\n"
         f"`--small-list` has {small['tools']} tools in {small['tokens']:,} tokens: `search`, the two section "
         "tools, one that finds the others, and one that calls them.\n"

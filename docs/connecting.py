@@ -17,8 +17,8 @@ INTRODUCTION = """\
 need the full one: `npl-mcp`, run in a terminal, prints these entries with it. `npl-mcp doctor`
 checks if your clients list npl.
 
-`--root .` serves the project in which the client runs. `--domains npl,search` lists the tools for reading;
-for all tools leave it out, or write `--domains all`. Some clients take 40 tools at most, npl has more.
+`--root .` serves the project in which the client runs. `--domains reading` lists the tools for documents;
+leave it out for all tools. Some clients take 40 tools at most, npl has more.
 
 Claude Code loads most tools only after a search for them. `"alwaysLoad": true` loads all tools of the entry
 at the start; leave it out if you list all. The reading tools are marked to load then anyway.

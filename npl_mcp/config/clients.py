@@ -26,7 +26,7 @@ NAME = "npl"
 HERE = "."
 SOME_FOLDER = "/path/to/your/notes"
 
-READING = ("--domains", "npl,search")
+READING = ("--domains", "reading")
 """Flags that list only the tools for reading: some clients take 40 tools at most, and all tools are more."""
 
 Entry = dict[str, Any]

@@ -123,8 +123,8 @@ class Settings:
     :param structured: add structured content and output schemas.
     :param exact_names: list tools under their former names.
     :param domains: list only these domains of tools: ``search``, ``npl``, ``cr``, ``directive``, ``utility``,
-        ``session``, ``artifact``, ``review``, ``worklog``, ``chat``, or ``loading``, ``coordination``,
-        ``changes``, ``all``.
+        ``session``, ``artifact``, ``review``, ``worklog``, ``chat``, or ``reading``, ``loading``,
+        ``coordination``, ``changes``, ``all``.
     :param small_list: list only the tools for reading, and two that find and call the others.
     :param vocabulary: vocabulary for token counts.
     :param format: default form of answers over MCP. Failures, commands, pages and plain HTTP calls stay JSON.

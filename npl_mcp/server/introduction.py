@@ -19,7 +19,7 @@ from npl_mcp.app.app import VIEWS, App
 
 FIRST = (
     "npl_load_tailored answers from Markdown: ask in the question's words and add terms that the documents "
-    "use. npl_section_index lists sections, npl_load_* whole items."
+    "use. npl_section_index lists sections."
 )
 """Instructions for the tools of the domain ``npl``."""
 

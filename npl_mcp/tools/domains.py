@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from npl_mcp.tools.contract.domain_names import LISTED as LISTED
 from npl_mcp.tools.contract.domain_names import PRESETS as PRESETS
+from npl_mcp.tools.contract.domain_names import READING
 from npl_mcp.tools.contract.domain_names import domains_named as domains_named
 
 if TYPE_CHECKING:
@@ -63,8 +64,16 @@ def optional_tools(settings: Settings, domains: Iterable[str] = LISTED) -> tuple
 
 
 def shown_tools(settings: Settings, domains: Iterable[str] = LISTED) -> tuple[ToolSpec, ...]:
-    """Return the tools for agents; tools that a setting adds come last in their domain."""
-    tools = (*listed_tools(domains), *optional_tools(settings, domains))
+    """Return the tools for agents; tools that a setting adds come last in their domain.
+
+    Of the group :data:`READING` only the tools that are always loaded are listed; the others can be called.
+    """
+    others = [word for word in settings.domains if word != READING]
+    whole = domains_named(others) if others or not settings.domains else ()
+    tools = (
+        spec if spec.always or spec.switch or domain_of(spec) in whole else replace(spec, listed=False)
+        for spec in (*listed_tools(domains), *optional_tools(settings, domains))
+    )
     return tuple(sorted(tools, key=lambda spec: LISTED.index(str(domain_of(spec)))))
 
 

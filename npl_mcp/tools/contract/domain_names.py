@@ -14,8 +14,12 @@ Models choose the first tool that fits, and some clients show only the first 40.
 come first, then tools that write documents, then tools for agents that work together.
 """
 
+READING = "reading"
+"""The group whose tools a server lists without those that load NPL prompts."""
+
 PRESETS: Mapping[str, tuple[str, ...]] = {
     "all": LISTED,
+    READING: ("search", "npl"),
     "loading": ("search", "npl"),
     "coordination": ("session", "artifact", "chat", "review", "worklog"),
     "changes": ("cr", "directive"),

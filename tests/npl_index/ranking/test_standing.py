@@ -55,7 +55,7 @@ def test_the_language_of_a_text(language: str, text: str) -> None:
     ],
 )
 def test_older_versions_of_a_path(paths: list[str], older: set[int]) -> None:
-    assert versions_of([f"/root/{path}" for path in paths]).older == older
+    assert versions_of([f"/docs/{path}" for path in paths]).older == older
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_older_versions_of_a_path(paths: list[str], older: set[int]) -> None:
     ],
 )
 def test_histories(paths: list[str], history: set[int]) -> None:
-    assert versions_of([f"/root/{path}" for path in paths]).history == history
+    assert versions_of([f"/docs/{path}" for path in paths]).history == history
 
 
 @pytest.mark.parametrize(

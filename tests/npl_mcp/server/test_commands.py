@@ -251,7 +251,7 @@ def test_at_a_terminal_it_says_how_to_connect_it(settings: Settings, docs: Path,
         str(Path(sys.executable).with_name("npl-mcp")),
         *([*data, *serves] if named else [*serves, *data]),
     ]
-    words += ["--domains", "npl,search", "--format", "markdown"]
+    words += ["--domains", "reading", "--format", "markdown"]
     assert f"claude mcp add npl -- {shlex.join(words)}\n" in shown
     entry = json.loads(next(line for line in shown.splitlines() if "mcpServers" in line))["mcpServers"]["npl"]
     assert [entry["command"], *entry["args"]] == words

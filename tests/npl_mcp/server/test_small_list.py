@@ -265,6 +265,34 @@ def test_chosen_domains_are_listed_and_no_others(settings: Settings, text: str) 
     assert domains_named(chosen) == CHOICES[text]
 
 
+LOADERS = [f"npl_load_{kind}" for kind in ("components", "meta", "style", "agent")]
+
+
+@pytest.mark.parametrize(
+    ("text", "changes", "names"),
+    [
+        ("reading", {}, ALWAYS),
+        ("reading", {"write": True}, [*ALWAYS, "npl_update_section"]),
+        ("reading,search", {}, ALWAYS),
+        ("reading,npl", {}, [*ALWAYS, *LOADERS]),
+        ("loading,reading", {}, [*ALWAYS, *LOADERS]),
+        ("utility,reading", {}, [*ALWAYS, "dump_files", "git_tree", "git_tree_depth"]),
+    ],
+)
+def test_the_group_for_reading_lists_no_tools_for_prompts(
+    settings: Settings, text: str, changes: dict[str, Any], names: list[str]
+) -> None:
+    """Unless another name lists them; they can be called all the same."""
+    chosen = replace(settings, domains=Settings.from_env({"NPL_DOMAINS": text}).domains, **changes)
+    assert [tool["name"] for tool in listed(chosen)] == names
+    assert calls(chosen, [("npl_load_components", {"items": "syntax"})])[0]["success"]
+
+
+def test_the_group_for_reading_is_cheap(settings: Settings) -> None:
+    """Its list is what every conversation about documents pays."""
+    assert cost(listed(settings, domains=("reading",))) <= 650
+
+
 def test_what_is_not_chosen_cannot_be_called(settings: Settings) -> None:
     """Neither by its name, nor by a former one, nor through the tool that calls; nor is it proposed."""
     for told in (replace(settings, domains=("npl",)), small(settings, domains=("npl",))):
@@ -320,7 +348,7 @@ def test_an_unknown_domain_is_an_error(settings: Settings, words: tuple[str, ...
     with pytest.raises(InvalidRequestError) as caught:
         create_server(replace(settings, domains=words))
     assert str(caught.value).startswith(text)
-    assert all(name in PRESETS or name in NAMES for name in ("all", "loading", "coordination", "changes"))
+    assert set(PRESETS) == {"all", "reading", "loading", "coordination", "changes"}
 
 
 def test_the_command_refuses_an_unknown_domain(capsys: pytest.CaptureFixture[str]) -> None:

@@ -113,7 +113,7 @@ def test_a_file_with_several_places_is_one_finding(run: Run, tmp_path: Path) -> 
         assert [text for text in texts if str(path) in text] == [f"{path} names npl: env"]
 
 
-SHORT = "--domains npl,search"
+SHORT = "--domains reading"
 STARTED: dict[str, tuple[dict[str, Any], dict[str, str], bool]] = {
     "all": ({"args": ["--root", "."]}, {}, True),
     "chosen": ({"args": ["--domains=npl"]}, {}, False),
