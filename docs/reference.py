@@ -264,7 +264,8 @@ def _type(kind: Any) -> str:
     if origin is typing.Annotated:
         return _type(typing.get_args(kind)[0])
     if origin in (typing.Union, types.UnionType):
-        return " or ".join(_type(part) for part in typing.get_args(kind) if part is not type(None))
+        parts = (_type(part) for part in typing.get_args(kind) if part is not type(None))
+        return " or ".join(dict.fromkeys(parts))
     if origin is typing.Literal:
         return " or ".join(f"`{choice}`" for choice in typing.get_args(kind))
     if origin in (list, tuple, Sequence):

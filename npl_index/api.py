@@ -116,7 +116,7 @@ def section_index(
             name=file.document.path if several else None,
             selector=lambda section: qualified(name, file.step(section)),
             depth=depth,
-        )[0]
+        )
 
     return tuple(map(tree_of, files))
 

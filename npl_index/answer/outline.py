@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
+from functools import cache
+from glob import escape
+from posixpath import commonprefix
 from typing import Any
 
 from npl_index.markdown.sections import Section, SectionTree, section_digest
 from npl_index.markdown.traits import TraitFilter
 from npl_index.tokens.sections import TokenCounts
 
-TRAITS = ("has_examples", "has_tables", "has_code", "has_definitions")
-"""Names of the traits of a node that are true or false."""
+MAX_ENTRIES, MIN_PATTERN = 128, 8
+"""Entries of a folder that have lines of their own at most, and patterns for at least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,6 @@ class OutlineNode:
     :param matches: false for a section shown only because of a matching subsection.
     :param more: number of subsections hidden by the depth or the budget.
     :param digest: digest of the section with its subsections, for ``expect``; only if sections are editable.
-    :param files: number of files, for a folder that stands for its files.
     """
 
     name: str
@@ -84,7 +85,22 @@ class OutlineNode:
     matches: bool | None = None
     more: int | None = None
     digest: str | None = None
-    files: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FolderNode:
+    """A folder, or a pattern, that stands for its files.
+
+    :param name: value of ``file`` that selects them.
+    :param files: number of files.
+    :param token_count: tokens of the files.
+    :param more: number of headings; with a filter, of matching ones.
+    """
+
+    name: str
+    files: int
+    token_count: int
+    more: int
 
 
 def outline(
@@ -96,7 +112,7 @@ def outline(
     name: str | None = None,
     depth: int | None = None,
     digests: bool = False,
-) -> tuple[OutlineNode, int | None]:
+) -> OutlineNode:
     """Return a document as one node of level 0.
 
     :param counts: token counts of the document's sections.
@@ -106,7 +122,6 @@ def outline(
     :param depth: shown levels of subsections below the document; ``None`` for all. A title counts as the
         document.
     :param digests: include the digest of each heading's section.
-    :returns: the node, and the number of matching headings; ``None`` without conditions.
     """
     matching = shown = None
     if conditions != TraitFilter():
@@ -140,57 +155,133 @@ def outline(
             own=_own(section, counts.last(index), tokens) if section.children else None,
             version=section.version,
             matches=False if matching is not None and section.level and index not in matching else None,
-            more=len(inside) - 1 if depth == 0 and children else None,
+            more=sum(one in matching if matching is not None else 1 for one in inside[1:])
+            if depth == 0 and children
+            else None,
             digest=section_digest(tree, index, whole=True) if digests and section.level else None,
         )
 
-    return node(0, depth, name), None if matching is None else len(matching)
+    return node(0, depth, name)
 
 
-def in_folders(documents: Sequence[OutlineNode], above: int = 0) -> tuple[OutlineNode, ...]:
-    """Return the nodes of documents below nodes of their folders; a folder with one document is the document.
+Node = OutlineNode | FolderNode
 
-    :param above: length of the path of a folder that has them all, which has no node.
+
+@dataclass(frozen=True, slots=True)
+class Sections:
+    """The sections of one document, as parts for folding.
+
+    :param document: its node.
     """
-    members: dict[str, list[OutlineNode]] = {}
-    for one in documents:
-        end = one.name.find("/", above) + 1
-        members.setdefault(one.name[:end] or one.name, []).append(one)
-    if len(members) == 1 < len(documents):
-        (path,) = members
-        return in_folders(documents, len(path))
-    return tuple(_folder(path, own) if len(own) > 1 else own[0] for path, own in members.items())
+
+    document: OutlineNode
+    files = 0
+
+    def everything(self) -> Sequence[Node]:
+        """Return the top nodes, whole."""
+        return self.document.children
+
+    def parts(self, node: Node | None) -> Iterator[Sequence[Node]]:
+        """Yield the nodes below a node, or the top ones."""
+        if not isinstance(node, FolderNode):
+            yield (node or self.document).children
 
 
-def _folder(path: str, documents: Sequence[OutlineNode]) -> OutlineNode:
-    words, tokens, more = (
-        sum(map(number, documents))
-        for number in (attrgetter("word_count"), attrgetter("token_count"), inside)
-    )
-    traits: Any = {name: any(map(attrgetter(name), documents)) for name in TRAITS}
-    return OutlineNode(
-        path,
-        path,
-        0,
-        0,
-        "",
-        1,
-        1,
-        0,
-        0,
-        **traits,
-        word_count=words,
-        token_count=tokens,
-        children=in_folders(documents, len(path)),
-        more=more,
-        files=len(documents),
-    )
+class Folders:
+    """The documents of a set in their folders; the node of a document is made at its first use.
+
+    The name of a folder's node selects exactly its documents: it is a path, or a pattern if a folder has
+    too many entries for lines of their own.
+
+    :param names: name of each document.
+    :param starts: length of the name of its root before each name, 0 without one.
+    :param sizes: tokens and counted headings of each document.
+    :param make: returns the node of a document.
+    :param patterns: whether patterns select some of the documents.
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        starts: Sequence[int],
+        sizes: Sequence[tuple[int, int]],
+        make: Callable[[int], OutlineNode],
+        *,
+        patterns: bool,
+    ) -> None:
+        self.names, self._starts, self._sizes, self._make = names, starts, sizes, cache(make)
+        self._patterns, self.files = patterns, len(names)
+        self._below: dict[str, tuple[Sequence[int], int]] = {"": (range(len(names)), 0)}
+
+    def everything(self) -> Sequence[Node]:
+        """Return the nodes of all documents."""
+        return tuple(map(self._make, range(self.files)))
+
+    def parts(self, node: Node | None) -> Iterator[Sequence[Node]]:
+        """Yield the nodes below a node, or the top ones, in each division, finest first."""
+        if isinstance(node, OutlineNode):
+            yield node.children
+            return
+        path = node.name if node else ""
+        own, above = self._below[path]
+        entries = self._entries(own, above)
+        while len(entries) == 1 < len(own):
+            above = len(next(iter(entries)))
+            entries = self._entries(own, above)
+        if len(entries) <= MAX_ENTRIES or not self._patterns:
+            yield self._nodes(entries, above)
+        # Inside of another folder, a pattern tells less than the folder.
+        if len(entries) > MIN_PATTERN and self._patterns and not path.endswith(("/", ":")):
+            yield self._nodes(_grouped(entries), above)
+
+    def _entries(self, own: Sequence[int], above: int) -> dict[str, list[int]]:
+        """Return documents by the entries of their folder.
+
+        :param above: length of the path of the folder.
+        """
+        entries: dict[str, list[int]] = {}
+        for number in own:
+            name, start = self.names[number], self._starts[number]
+            end = start if above < start else name.find("/", above) + 1
+            entries.setdefault(name[:end] or name, []).append(number)
+        return entries
+
+    def _nodes(self, entries: Mapping[str, list[int]], above: int) -> tuple[Node, ...]:
+        """Return the nodes of entries; a folder with one document is the document."""
+        nodes: list[Node] = []
+        for path, own in entries.items():
+            if len(own) == 1:
+                nodes.append(self._make(own[0]))
+            else:
+                self._below[path] = own, len(path) if path.endswith(("/", ":")) else above
+                tokens, headings = map(sum, zip(*map(self._sizes.__getitem__, own), strict=True))
+                nodes.append(FolderNode(path, len(own), tokens, headings))
+        return tuple(nodes)
 
 
-def inside(node: OutlineNode) -> int:
-    """Return the number of headings below a node, shown or hidden."""
-    more = node.more or 0
-    return more if node.files else more + sum((one.level > 0) + inside(one) for one in node.children)
+def _grouped(entries: Mapping[str, list[int]]) -> dict[str, list[int]]:
+    """Return entries by patterns of the first letter in which they differ."""
+    first = len(commonprefix(list(entries))) + 1
+    groups: dict[str, list[str]] = {}
+    for path in entries:
+        begin = escape(path[:first]).replace(",", "?")  # a comma would separate names
+        groups.setdefault(begin + ("*/**" if path.endswith("/") else "*"), []).append(path)
+    return {
+        pattern if len(paths) > 1 else paths[0]: [number for path in paths for number in entries[path]]
+        for pattern, paths in groups.items()
+    }
+
+
+def inside(node: Node) -> int:
+    """Return the number of headings below a node, shown or hidden; with a filter, of matching ones."""
+    below = () if isinstance(node, FolderNode) else node.children
+    return (node.more or 0) + sum(map(counted, below))
+
+
+def counted(node: Node) -> int:
+    """Return the number of headings in a node, with its own."""
+    own = isinstance(node, OutlineNode) and node.level > 0 and node.matches is None
+    return own + inside(node)
 
 
 def _own(section: Section, tokens: int, whole_tokens: int) -> OwnTraits:

@@ -1,4 +1,4 @@
-"""An outline as text: one line a heading, for models, and its folding into a budget.
+"""An outline as text: one line a heading, for models.
 
 ::
 
@@ -14,25 +14,15 @@ shown only for its subsections. Headings without room are folded into the headin
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
-from heapq import heappop, heappush
-from itertools import chain, count
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from posixpath import basename, commonprefix
 
-from npl_index.answer.outline import OutlineNode, in_folders, inside
+from npl_index.answer.folding import Shown, folded_below
+from npl_index.answer.outline import FolderNode, Node, OutlineNode
 from npl_index.cached import cached_property
-from npl_index.markdown.state import NO_DEADLINE, Deadline
 from npl_index.selectors.grammar import quoted, spell
 from npl_index.selectors.labels import fold_document, heading_label, label
-from npl_index.tokens.counting import TokenCounter, count_tokens
-
-
-def opening(nodes: Sequence[OutlineNode]) -> str:
-    """Return the beginning of a hint, if there are folders."""
-    return "file=path opens a folder; " if any(node.files for node in nodes) else ""
-
 
 _LETTERS = {
     "has_code": ("c", "code"),
@@ -47,137 +37,100 @@ _ORDINAL = re.compile(r" \[\d+\]\Z")  # in the text of a heading it would be in 
 
 @dataclass(frozen=True)
 class OutlineText:
-    """The outline of one or several documents as text.
+    """The form of an outline as text.
 
-    :param documents: nodes of level 0.
-    :param several: whether each document has a line.
-    :param titled: whether the first heading of the single document is its title.
+    :param document: the only document; ``None`` for a set.
+    :param titled: whether the first heading of the document is its title.
     :param version: version of the document, if it has one.
+    :param paths: names of the documents of a set.
+    :param tokens: tokens of these documents.
     :param remarks: lines at the end of the text.
-    :param unfolding: hint for showing hidden headings; ``None`` if the first line has it.
+    :param numbered: what the numbers of a set's lines count.
     """
 
-    documents: Sequence[OutlineNode]
-    several: bool
+    document: OutlineNode | None = None
     titled: bool = False
     version: str | None = None
+    paths: Sequence[str] = ()
+    tokens: int = 0
     remarks: tuple[str, ...] = ()
-    unfolding: str | None = "a higher depth shows them"
+    numbered: str = "headings"
 
-    def write(
-        self, budget: int | None, counter: TokenCounter, clock: Deadline = NO_DEADLINE
-    ) -> tuple[str, tuple[OutlineNode, ...]]:
-        """Return the text, and the shown nodes.
+    def answer(self, shown: Shown) -> str:
+        """Return the whole text."""
+        note, remarks = shown.note, self.remarks
+        if remarks and not shown.remarks:
+            note, remarks = f"{note}, with {len(remarks)} remarks", ()
+        hidden = folded_below(shown.nodes) + (self.document.more or 0) if self.document else 0
+        if hidden and not note:
+            note = f"+{hidden}: headings not shown; a higher depth shows them"
+        lines = list(self._lines(shown.nodes, 0))
+        if lines or (self.document and not shown.note):
+            lines.insert(0, self._first(shown.nodes))
+        return "\n".join((*lines, *([note] if note else []), *remarks, ""))
 
-        :param budget: maximum tokens of the text; ``None`` for no limit.
-        :raises DocumentTimeoutError: the deadline has passed.
-        """
-        count = partial(count_tokens, counter=counter, clock=clock)
-        nodes = self.nodes
-        everything = 0
-        if budget is None or len(nodes) <= budget:
-            whole = self._text(nodes, self.remarks, self.unfolding)
-            everything = counter.upper_bound(count(whole))
-            if budget is None or everything <= budget:
-                return whole, nodes
-        tops = in_folders(nodes) if self.several else nodes
-        unfolding = f"{opening(tops)}token_budget={everything} shows all"
-        remarks = self.remarks
-        if 2 * counter.upper_bound(count("\n".join(remarks))) > budget:
-            remarks, unfolding = (), f"{unfolding}, with {len(remarks)} remarks"
-        used = count(self._text((), remarks, unfolding, _headings_in(nodes)))
-        folded = fold(
-            tops,
-            lambda node, depth: count(self.line(node, depth) + "\n"),
-            lambda tokens: counter.upper_bound(used + tokens) <= budget,
-        )
-        if not folded.nodes:
-            return f"{_headings_in(nodes)} headings; {unfolding}\n", ()
-        return self._text(folded.nodes, remarks, unfolding, folded.hidden), folded.nodes
-
-    def _text(
-        self, nodes: Sequence[OutlineNode], remarks: Sequence[str], unfolding: str | None, hidden: int = 0
-    ) -> str:
-        if not self.documents:
-            return "\n".join((*remarks, ""))
-        files = sum(not node.files for node in nodes)
-        if self.several and files < len(self.documents):
-            more, what = len(self.documents) - files, "files"
-        else:
-            above = () if self.several else self.documents
-            more, what = hidden + _folded(nodes) + sum(one.more or 0 for one in above), "headings"
-        notes = [f"+{more}: {what} not shown; {unfolding}"] if more and unfolding else []
-        return "\n".join((self.first, *self._lines(nodes, 0), *notes, *remarks, ""))
-
-    @property
-    def nodes(self) -> tuple[OutlineNode, ...]:
-        """The top nodes with a line."""
-        if self.several:
-            return tuple(self.documents)
-        return tuple(child for document in self.documents for child in document.children)
-
-    @cached_property
-    def first(self) -> str:
-        """The legend of the lines, with the form of a selector."""
-        if not self.several:
+    def _first(self, nodes: Sequence[Node]) -> str:
+        """Return the legend of the lines, with the form of a selector."""
+        if self.document:
             version = f"version {label(self.version)}; " if self.version else ""
-            root = self.documents[0].selector if self.documents else ""
-            title = "" if self.titled or not self.documents else _title(self.documents[0], "title {}; ")
-            rule = f"{root} > ## A" if self._is_flat else f"{root} > ## A > ### B"
-            return f"{title}{version}lines tokens{self._legend}; selector {rule}"
-        tokens = sum(document.token_count for document in self.documents)
+            title = "" if self.titled else _title(self.document, "title {}; ")
+            rule = "{} > ## A" if self._is_flat else "{} > ## A > ### B"
+            selector = rule.format(self.document.selector)
+            legend = _legend((self.document, *self.document.children))
+            return f"{title}{version}lines tokens{legend}; selector {selector}"
         shared = f"path is {self._shared} + what is written; " if self._shared else ""
-        named = 'path "title"' if any(_title(one) for one in self.documents) else "path"
-        lines = ", of headings lines tokens" if any(one.children for one in self.documents) else ""
+        files = [one for one in nodes if isinstance(one, OutlineNode)]
+        named = 'path "title"' if any(map(_title, files)) else "path"
+        lines = ", of headings lines tokens" if any(one.children for one in files) else ""
         return (
-            f"{len(self.documents)} files {tokens} tokens; tokens{self._legend} +headings {named}{lines}; "
+            f"{len(self.paths)} files {self.tokens} tokens; "
+            f"tokens{_legend(files)} +{self.numbered} {named}{lines}; "
             f"{shared}file=path shows headings; selector path > ## A > ### B"
         )
 
     @property
     def _is_flat(self) -> bool:
         """Whether no section except the title has subsections."""
-        tops = self.nodes
+        tops = self.document.children if self.document else ()
         below = (*tops[0].children, *tops[1:]) if self.titled and tops else tops
         return not any(node.children or node.more for node in below)
-
-    @property
-    def _legend(self) -> str:
-        """The meaning of the letters that occur."""
-        used = {letter for document in self.documents for letter in _letters(document)}
-        said = [f"{letter} {what}" for letter, what in _LETTERS.values() if letter in used]
-        legend = " ".join((*said, "=digest") if any(node.digest for node in self.nodes) else said)
-        return legend and f" {legend}"
 
     @cached_property
     def _shared(self) -> str:
         """The common prefix of all paths, up to the end of a word."""
-        paths = [document.name for document in self.documents]
-        shared = commonprefix(paths) if len(paths) > 1 and all(map(_is_plain, paths)) else ""
+        paths = self.paths
+        shared = commonprefix(list(paths)) if len(paths) > 1 and all(map(_is_plain, paths)) else ""
         return shared[: max(map(shared.rfind, "/-_"), default=-1) + 1]
 
-    def line(self, node: OutlineNode, depth: int) -> str:
-        """Return a node's line.
+    def line(self, node: Node, depth: int) -> str:
+        """Return a node's line."""
+        more = f"+{node.more}" if node.more else ""
+        path = node.name.removeprefix(self._shared)
+        if isinstance(node, FolderNode):
+            name = path if _is_plain(path.removesuffix("/") + ".md") else quoted(label(path))
+            return f"{node.token_count} {more} {name} {node.files} files"
+        marks = f"{_letters(node)}{more} " if more or _letters(node) else ""
+        marks += f"={node.digest} " if node.digest else ""
+        if self.document is None and not depth:
+            name = path if _is_plain(path) else quoted(label(path))
+            return f"{node.token_count} {marks}{name}{_title(node, ' {}')}"
+        if node.matches is False:
+            return f"{more} {_step(node)}".lstrip()
+        lines = f"{node.start_line}-{max(node.start_line, node.end_line - 1)}"
+        return f"{lines} {node.token_count} {marks}{_step(node)}"
 
-        :param depth: number of nodes above it.
-        """
-        is_document = self.several and not depth
-        marks = _letters(node) + (f"+{node.more}" if node.more else "")
-        marks += f" ={node.digest}" if node.digest else ""
-        lines = "" if is_document else f"{node.start_line}-{max(node.start_line, node.end_line - 1)} "
-        numbers = f"{lines}{node.token_count} {marks} ".replace("  ", " ")
-        if is_document:
-            path = node.name.removeprefix(self._shared)
-            name = (
-                path if _is_plain(path.removesuffix("/") + ".md" * bool(node.files)) else quoted(label(path))
-            )
-            return numbers + name + (f" {node.files} files" if node.files else _title(node, " {}"))
-        return _step(node) if node.matches is False else numbers + _step(node)
-
-    def _lines(self, nodes: Sequence[OutlineNode], depth: int) -> Iterator[str]:
+    def _lines(self, nodes: Sequence[Node], depth: int) -> Iterator[str]:
         for node in nodes:
             yield self.line(node, depth)
-            yield from self._lines(node.children, depth + 1)
+            if isinstance(node, OutlineNode):
+                yield from self._lines(node.children, depth + 1)
+
+
+def _legend(nodes: Sequence[OutlineNode]) -> str:
+    """Return the meaning of the letters that occur."""
+    used = set("".join(map(_letters, nodes)))
+    said = [f"{letter} {what}" for letter, what in _LETTERS.values() if letter in used]
+    return "".join(f" {what}" for what in (*said, *["=digest"] * any(node.digest for node in nodes)))
 
 
 def _letters(node: OutlineNode) -> str:
@@ -202,95 +155,3 @@ def _title(document: OutlineNode, form: str = "{}") -> str:
 def _is_plain(path: str) -> bool:
     """Return whether a path needs no quotes in selectors and lines."""
     return bool(_PATH.fullmatch(path)) and spell(path) == path
-
-
-def _headings_in(nodes: Sequence[OutlineNode]) -> int:
-    """Return the number of headings, shown or hidden."""
-    return sum((node.level > 0) + (node.more or 0) + _headings_in(node.children) for node in nodes)
-
-
-def _folded(nodes: Sequence[OutlineNode]) -> int:
-    """Return the number of hidden headings."""
-    return sum((node.more or 0) + _folded(node.children) for node in nodes)
-
-
-@dataclass(frozen=True, slots=True)
-class Folded:
-    """A folded outline.
-
-    :param nodes: the shown nodes, with the number of folded headings as ``more``.
-    :param hidden: number of headings without a shown ancestor.
-    """
-
-    nodes: tuple[OutlineNode, ...]
-    hidden: int
-
-
-Cost = Callable[[OutlineNode, int], int]
-
-
-class _Row:
-    """A node during folding.
-
-    :param depth: number of nodes above it.
-    """
-
-    def __init__(self, node: OutlineNode, depth: int, cost: Cost) -> None:
-        self.node, self.depth = node, depth
-        self.inside = inside(node)
-        self.folded = replace(node, children=(), more=self.inside) if node.children else node
-        self.cost = cost(self.folded, depth)
-        self.shown: list[_Row] | None = None
-
-    def result(self) -> tuple[OutlineNode, ...]:
-        """Return the node with its children folded or shown; for an unfolded folder, what is in it."""
-        if self.shown is None:
-            return (self.folded,)
-        children = tuple(chain.from_iterable(row.result() for row in self.shown))
-        return children if self.node.files else (replace(self.node, children=children),)
-
-
-def fold(nodes: Sequence[OutlineNode], cost: Cost, fits: Callable[[int], bool]) -> Folded:
-    """Unfold nodes while the outline fits: upper ones first, then small ones.
-
-    If not even the folded top nodes fit, the last ones are left out.
-
-    :param cost: returns the tokens of a node without its children, from the node and its depth; at least 1.
-    :param fits: returns whether a number of tokens fits.
-    """
-    title, depth, total = None, 0, 0
-    if len(nodes) == 1 and nodes[0].children:
-        # The title alone is not an outline.
-        title, depth = _Row(nodes[0], 0, cost), 1
-        nodes, total = title.node.children, title.cost
-        if not fits(total):
-            return Folded((), 1 + title.inside)
-    rows: list[_Row] = []
-    for node in nodes:
-        row = _Row(node, depth, cost)
-        if not fits(total + row.cost):
-            break
-        rows.append(row)
-        total += row.cost
-    numbers = count()
-    waiting = [(row.depth, row.inside, next(numbers), row) for row in rows if len(rows) == len(nodes)]
-    waiting.sort()
-    while waiting:
-        *_, row = heappop(waiting)
-        if not row.node.children:
-            continue
-        total += (0 if row.node.files else cost(replace(row.node, children=()), row.depth)) - row.cost
-        if not fits(total + len(row.node.children)):
-            break
-        children = [_Row(child, row.depth + 1, cost) for child in row.node.children]
-        total += sum(child.cost for child in children)
-        if not fits(total):
-            break
-        row.shown = children
-        for child in children:
-            heappush(waiting, (child.depth, child.inside, next(numbers), child))
-    shown = tuple(chain.from_iterable(row.result() for row in rows))
-    hidden = sum((node.level > 0) + inside(node) for node in nodes[len(rows) :])
-    if title is None:
-        return Folded(shown, hidden)
-    return Folded((replace(title.node, children=shown, more=hidden or title.node.more),), 0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Collection as Collection_
 from contextlib import AbstractContextManager
 from typing import Any
@@ -20,17 +20,24 @@ from npl_index.index.scope import DocumentChangedError, DocumentScope, ScopeRead
 from npl_index.index.writing import AMONG, unsealed
 from npl_index.library.documents import Document, Fingerprint, Found
 from npl_index.library.lazy import LazySequence
+from npl_index.markdown.state import NO_DEADLINE, Deadline
+from npl_index.markdown.traits import TraitFilter
 from npl_index.ranking.arrays import NDArray, np
 from npl_index.ranking.bm25f import Passages
-from npl_index.ranking.indexing import Collection, ParsedDocument, restore_sections
+from npl_index.ranking.indexing import Collection, ParsedDocument, Summary, restore_sections, summarized
 from npl_index.ranking.postings import Postings, Sections
 from npl_index.ranking.standing import FIELDS, Standing, status_of
-from npl_index.selectors.names import LEVEL, Place
+from npl_index.selectors.names import Place
+from npl_index.tokens.counting import TokenCounter
+from npl_index.tokens.sections import stored_total
 
 Read = Callable[[Found], Document]
 
 _MAX_CACHED_ARRAYS = 512
 """Maximum documents whose sections are cached as arrays: the candidates, and some more in the answer."""
+
+_MAX_SUMMARIES = 1_000
+"""Maximum documents that are summarized at once."""
 
 
 class KeptDocuments:
@@ -148,13 +155,22 @@ class IndexedCollection(Collection):
             self._sections[document] = kept
         return kept
 
-    def heading_counts(self) -> Sequence[int]:
-        """Return the number of headings of each document, by one query."""
-        select = (
-            f"SELECT document, count(*) FROM name WHERE kind & {LEVEL} AND root {AMONG} GROUP BY document"
-        )
-        counts = dict(self._reader.rows(select, self.scope.roots))
-        return [counts.get(number, 0) for number in self.scope.documents.tolist()]
+    def summaries(
+        self, conditions: TraitFilter, counter: TokenCounter, clock: Deadline = NO_DEADLINE
+    ) -> Iterator[Summary]:
+        """Yield the numbers of each document, without restoring it."""
+        numbers = self.scope.documents.tolist()
+        select = f"SELECT id, record, tokens FROM document WHERE id {AMONG}"
+        for at in range(0, len(numbers), _MAX_SUMMARIES):
+            clock.check()
+            part = numbers[at : at + _MAX_SUMMARIES]
+            rows = {number: data for number, *data in self._reader.rows(select, json.dumps(part))}
+            with self.reading():  # reports damage
+                packed = [tuple(map(unsealed, rows.get(number, ()))) for number in part]
+            for place, one in enumerate(packed, at):
+                if not one:
+                    raise self._reader.lost(self.founds[place].path)
+                yield summarized(one[0], stored_total(array("I", one[1]), counter), conditions)
 
     def with_field(self, name: str, values: Collection_[str] | None = None) -> NDArray[Any]:
         """Return whether each document has a field in its front matter, with one of some values."""

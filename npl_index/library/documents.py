@@ -131,7 +131,9 @@ class Library:
         listings: FileListings | None = None,
     ) -> None:
         self.catalog, self._listings = catalog, listings or FileListings()
-        self._searched, self._or_reference = tuple(searched), or_reference
+        self._or_reference = or_reference
+        # A path with ".." or through a link would lie below another root.
+        self._searched = tuple(replace(root, path=os.path.realpath(root.path)) for root in searched)
         self.limits = limits if limits is not None else Limits()
         self.roots = Roots((*roots, *catalog.roots()), self.limits)
         self._own_key = (tuple(self.roots), self.limits)

@@ -14,14 +14,14 @@ import zlib
 from abc import ABC, abstractmethod
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Collection as Collection_
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, fields
 from functools import cache
 from itertools import chain
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from npl_index.cached import cached_property
 from npl_index.errors import DocumentTimeoutError
@@ -30,7 +30,8 @@ from npl_index.library.lazy import LazySequence
 from npl_index.markdown.front_matter import field_values, texts_of
 from npl_index.markdown.headings import MAX_HEADING
 from npl_index.markdown.sections import DocumentText, Section, SectionTree, Span, decoded, parse_sections
-from npl_index.markdown.traits import Traits
+from npl_index.markdown.state import NO_DEADLINE, Deadline
+from npl_index.markdown.traits import TraitFilter, Traits
 from npl_index.priority import give_way
 from npl_index.ranking.analysis import further_terms, terms, without_compounds
 from npl_index.ranking.arrays import NDArray, np
@@ -42,6 +43,7 @@ from npl_index.selectors.filters import FieldTest, unknown_field
 from npl_index.selectors.labels import heading_label
 from npl_index.selectors.names import LEVEL, KnownNames, Name, Names, Place, names_of
 from npl_index.selectors.writing import steps_of
+from npl_index.tokens.counting import TokenCounter
 from npl_index.tokens.sections import NOTHING
 
 MAX_TERMS = 250_000
@@ -232,6 +234,47 @@ def restore_sections(
     return ParsedDocument(known(name), tree, known_steps=tuple(steps))
 
 
+class Summary(NamedTuple):
+    """Numbers of a document.
+
+    :param headings: number of headings.
+    :param matching: number of headings that meet some conditions.
+    :param tokens: tokens of the document, ``None`` if they are not counted yet.
+    :param doubtful: first lines of fences without a proper end.
+    """
+
+    headings: int
+    matching: int
+    tokens: int | None
+    doubtful: Sequence[int]
+
+    @classmethod
+    def of(
+        cls,
+        sections: Iterable[tuple[Traits, int]],
+        tokens: int | None,
+        doubtful: Sequence[int],
+        conditions: TraitFilter,
+    ) -> Summary:
+        """Return the numbers of a document.
+
+        :param sections: traits and level of each section as a whole.
+        """
+        headings = [one for one in sections if one[1]]
+        matching = sum(conditions.matches(*one) for one in headings) if conditions != TraitFilter() else None
+        return cls(len(headings), len(headings) if matching is None else matching, tokens, doubtful)
+
+
+def summarized(packed: bytes, tokens: int | None, conditions: TraitFilter) -> Summary:
+    """Return the numbers of the document from which :func:`dump_sections` made these bytes.
+
+    :param tokens: its tokens, if they are known.
+    """
+    *_, doubtful, rows, _ = json.loads(zlib.decompress(packed))
+    sections = [(Traits(*row[-1]), row[0]) for row in rows]
+    return Summary.of(sections, tokens, doubtful, conditions)
+
+
 LONG_FIELD = 5_000
 """Minimum terms of a field for a search with numpy; in a shorter field, a search with sets is faster."""
 
@@ -316,9 +359,22 @@ class Collection(ABC):
         """Return the number of a document's sections with a heading."""
         return int(np.count_nonzero(self.sections(document).levels & LEVEL))
 
-    def heading_counts(self) -> Sequence[int]:
-        """Return the number of headings of each document, counted for all of them together."""
-        return [self.headings(document) for document in range(len(self.documents))]
+    def summaries(
+        self,
+        conditions: TraitFilter,
+        counter: TokenCounter,  # noqa: ARG002
+        clock: Deadline = NO_DEADLINE,
+    ) -> Iterator[Summary]:
+        """Yield the numbers of each document.
+
+        :param conditions: conditions of the matching headings.
+        :param counter: counter of the tokens, if they are stored.
+        :raises DocumentTimeoutError: the deadline has passed.
+        """
+        for document in self.documents:
+            clock.check()
+            sections = ((one.whole_traits, one.level) for one in document.tree.sections)
+            yield Summary.of(sections, None, document.tree.doubtful_fences, conditions)
 
     def meeting(self, tests: Sequence[FieldTest]) -> NDArray[Any]:
         """Return whether each document meets conditions on its front matter.

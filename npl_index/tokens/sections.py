@@ -141,6 +141,12 @@ class TokenCounts:
         return trimmed_text(self._tree, self._tree.sections[index].own)
 
 
+def stored_total(stored: array[int], counter: TokenCounter) -> int | None:
+    """Return the tokens of a whole document from its stored counts; ``None`` without those of a counter."""
+    sections = len(stored) // 2
+    return sum(stored[1:sections]) + stored[-1] if sections and stored[0] == _number_of(counter) else None
+
+
 def count_sections(tree: SectionTree, counter: TokenCounter, clock: Deadline = NO_DEADLINE) -> TokenCounts:
     """Count the own text of every section.
 

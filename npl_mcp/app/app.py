@@ -345,14 +345,19 @@ class App(Files):
         """
         return Deadline(name, time.monotonic() + self.settings.time_limit)
 
-    def counting(self, collection: Collection, clock: Deadline = NO_DEADLINE) -> Callable[[int], TokenCounts]:
-        """Return the token counts of each document of a collection."""
+    def counting(
+        self, collection: Collection, clock: Deadline = NO_DEADLINE, counter: TokenCounter | None = None
+    ) -> Callable[[int], TokenCounts]:
+        """Return the token counts of each document of a collection.
+
+        :param counter: token counter, by default that of the call.
+        """
 
         @cache
         def counts(document: int) -> TokenCounts:
-            own, counter = collection.documents[document], self.counter
-            known = self.state.known_counts(own, counter, lambda: collection.tokens_of(document))
-            counted = TokenCounts(own.tree, counter, clock, known)
+            own, by = collection.documents[document], counter or self.counter
+            known = self.state.known_counts(own, by, lambda: collection.tokens_of(document))
+            counted = TokenCounts(own.tree, by, clock, known)
             if len(collection.documents) == 1:
                 # A call about one file is often followed by another, which should not wait for its counts.
                 counted.count_ahead()

@@ -10,7 +10,8 @@ from npl_index.errors import NPLError
 from npl_index.library.documents import DocumentRef, Found
 from npl_index.library.roots import real_path
 from npl_index.markdown.sections import SectionTree
-from npl_index.markdown.traits import FLAGS, Traits
+from npl_index.markdown.traits import FLAGS, TraitFilter, Traits
+from npl_index.tokens.estimated import estimator
 from npl_mcp.app.app import App, Gathered
 from npl_mcp.app.document_sets import NotIndexedError
 from npl_mcp.app.waiting import limit_wait
@@ -91,7 +92,8 @@ def measured(app: App, gathered: Gathered) -> list[Measure]:
     """Return the size of each document."""
     collection = gathered.collection
     if len(gathered.founds) > (MAX_WHILE_INDEXING if gathered.missing else MAX_MEASURED):
-        return list(map(Measure, collection.heading_counts()))
+        counter = estimator(app.settings.vocabulary)
+        return [Measure(one.headings, one.tokens) for one in collection.summaries(TraitFilter(), counter)]
     counts = app.counting(collection, app.clock("the folder"))
     result = []
     for number, parsed in enumerate(collection.documents):

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from npl_index.answer.folding import Shown, fitted
 from npl_index.answer.forms import partial_note
 from npl_index.answer.marks import change_marks
-from npl_index.answer.outline import OutlineNode, in_folders, outline
-from npl_index.answer.outline_text import OutlineText, fold, opening
+from npl_index.answer.outline import FolderNode, Folders, Node, OutlineNode, Sections, outline
+from npl_index.answer.outline_text import OutlineText
 from npl_index.answer.values import Written
 from npl_index.library.documents import DocumentRef
 from npl_index.library.references import document_name
-from npl_index.markdown.sections import SectionTree
-from npl_index.markdown.state import Deadline
 from npl_index.markdown.traits import NO_TRAITS
 from npl_index.ranking.indexing import ParsedDocument
 from npl_index.selectors.filters import SectionFilter
 from npl_index.selectors.writing import qualified
-from npl_index.tokens.counting import TokenCounter, count_tokens
+from npl_index.tokens.estimated import estimator
 from npl_mcp.app.app import App, Gathered
 from npl_mcp.tools.contract.responses import Reply, as_dict, encode
 
@@ -27,7 +27,6 @@ DEFAULT_BUDGET = 1_000
 
 _MAX_LINES = 8
 _MAX_FILES = 8
-_MAX_TRIES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +37,8 @@ class IndexReply:
     :param file: path of the document below its root, or the requested name of a set.
     :param path: the same as ``file``.
     :param item: requested item.
-    :param sections: top sections; for a set, one node of level 0 for each document.
+    :param sections: top sections; for a set, a node of level 0 for each document. A folder that stands for
+        its files has only ``name``, the value of ``file`` that opens it, ``files``, ``token_count`` and ``more``.
     :param total_sections: number of headings in all documents.
     :param filtered_sections: number of headings that match the filter.
     :param total_tokens: tokens of all documents.
@@ -49,7 +49,7 @@ class IndexReply:
     :param warnings: lines with doubtful fences, after which sections may be wrong.
     :param partial: true if the call did not wait until all files were indexed.
     :param missing_files: number of files that are not indexed yet; a later call has them.
-    :param unfold: argument that shows the headings hidden by the budget.
+    :param unfold: number of what the budget hides, and the argument that shows it.
     :param digest: digest of a file that may be changed; send it as ``expect`` to change only this state.
     """
 
@@ -57,7 +57,7 @@ class IndexReply:
     file: str
     path: str
     item: str | None
-    sections: tuple[OutlineNode, ...]
+    sections: tuple[OutlineNode | FolderNode, ...]
     total_sections: int
     filtered_sections: int
     total_tokens: int
@@ -99,65 +99,144 @@ def section_index(
     app: App, ref: DocumentRef, gathered: Gathered, request: IndexRequest
 ) -> IndexReply | Written[IndexReply]:
     """Return the section tree of documents."""
-    name, clock, counter = gathered.file, gathered.clock, gathered.counter
-    depth, budget = request.depth, request.limit(gathered.several)
-    if depth is None and gathered.several and request.conditions.traits == NO_TRAITS:
-        depth = 0
-    documents: list[OutlineNode] = []
-    warnings: list[str] = []
-    total = matching = tokens = 0
-    for number in gathered.collection.meeting(request.conditions.fields).nonzero()[0].tolist():
-        indexed = gathered.collection.documents[number]
-        tree = indexed.tree
-        file = gathered.files[number]
-        node, found = outline(
-            tree,
-            gathered.counts(number),
-            request.conditions.traits,
-            name=file if gathered.several else None,
-            selector=partial(_selector, indexed, file),
-            depth=depth,
-            digests=not gathered.several and gathered.digests,
-        )
-        headings = gathered.collection.headings(number)
-        total += headings
-        matching += headings if found is None else found
-        tokens += node.token_count
-        if tree.doubtful_fences:
-            warnings.append(_warning(tree, f"{file}: " if gathered.several else ""))
-        if found or request.conditions.traits == NO_TRAITS:
-            documents.append(node)
-    text = OutlineText(
-        documents=documents,
-        several=gathered.several,
-        titled=not gathered.several and gathered.collection.documents[0].tree.title is not None,
-        version=None if gathered.several else gathered.collection.documents[0].tree.sections[0].version,
-        unfolding=None if gathered.several else "a higher depth shows them",
-    )
+    outlined = _Outlined(app, gathered, request)
+    summaries, shown, document = outlined.summaries.values(), outlined.shown, outlined.document
     reply = IndexReply(
         changed=gathered.changed,
-        file=name,
-        path=name,
+        file=gathered.file,
+        path=gathered.file,
         item=ref.item,
-        sections=text.nodes,
-        total_sections=total,
-        filtered_sections=matching,
-        total_tokens=tokens,
-        token_counter=counter.name,
-        version=text.version,
+        sections=(),
+        total_sections=sum(one.headings for one in summaries),
+        filtered_sections=sum(one.matching for one in summaries),
+        total_tokens=sum(map(outlined.tokens, outlined.summaries)),
+        token_counter=outlined.counter.name,
+        version=document.version if document else None,
         unreadable=gathered.unreadable or None,
-        title=(not gathered.several and gathered.collection.documents[0].tree.sections[0].heading) or None,
-        warnings=tuple(warnings) or None,
+        title=(document.heading if document else None) or None,
+        warnings=outlined.warnings or None,
         partial=True if gathered.missing else None,
         missing_files=gathered.missing or None,
         digest=_digest(app, ref, gathered),
     )
+    folders = outlined.folders()
+    parts = Sections(document) if document else folders
+    budget, form, counter = request.limit(gathered.several), Fields(reply), gathered.counter
     if not request.as_text:
-        return reply if budget is None else _folded(reply, gathered.several, budget, counter, clock)
+        return form.reply(fitted(parts, form, budget, counter, gathered.clock))
     marks = change_marks(reply.changed or ())
+    text = OutlineText(
+        document if shown else None,
+        document is not None and gathered.tree(0).title is not None,
+        reply.version,
+        folders.names,
+        sum(map(outlined.tokens, shown)),
+        _remarks(reply),
+        "headings" if request.conditions.traits == NO_TRAITS else "matches",
+    )
     budget = budget and max(1, budget - counter.upper_bound(counter.count(marks)))
-    written, nodes = replace(text, remarks=_remarks(reply)).write(budget, counter, clock)
-    return Written(replace(reply, sections=nodes), marks + written)
+    chosen = fitted(parts, text, budget, counter, gathered.clock)
+    return Written(form.reply(chosen), marks + text.answer(chosen))
+
+
+class _Outlined:
+    """The documents of a request, as numbers and nodes.
+
+    ``summaries`` has the numbers of each document that meets the conditions on front matter, by its place,
+    ``shown`` the places of the documents with a node, and
+    ``document`` is the node of a single one.
+    """
+
+    def __init__(self, app: App, gathered: Gathered, request: IndexRequest) -> None:
+        self._gathered, self._conditions, self._depth = gathered, request.conditions.traits, request.depth
+        self._counts, self.counter = gathered.counts, gathered.counter
+        every = request.conditions.traits == NO_TRAITS
+        if gathered.several:
+            # The index has estimated counts: exact ones of many files would take minutes.
+            self.counter = estimator(app.settings.vocabulary)
+            self._counts = app.counting(gathered.collection, gathered.clock, self.counter)
+            self._depth = 0 if every and request.depth is None else request.depth
+        collection = gathered.collection
+        summaries = enumerate(collection.summaries(self._conditions, self.counter, gathered.clock))
+        kept = collection.meeting(request.conditions.fields).tolist()
+        self.summaries = {number: one for number, one in summaries if kept[number]}
+        self.shown = [number for number, one in self.summaries.items() if one.matching or every]
+        self.document = self._node(0) if self.summaries and not gathered.several else None
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Warnings with the lines of doubtful fences."""
+        return tuple(
+            _warning(one.doubtful, f"{self._gathered.files[number]}: " if self._gathered.several else "")
+            for number, one in self.summaries.items()
+            if one.doubtful
+        )
+
+    def tokens(self, document: int) -> int:
+        """Return the tokens of a document."""
+        stored = self.summaries[document].tokens
+        if stored is not None:
+            return stored
+        return self._counts(document).total(range(len(self._gathered.tree(document).sections)))
+
+    def folders(self) -> Folders:
+        """Return the shown documents of a set in their folders."""
+        shown, founds = self.shown if self._gathered.several else [], self._gathered.founds
+        roots = {found.root: f"{found.root.label}:" for found in founds}
+        if len(roots) == 1 or any(root.scheme for root in roots):
+            roots = dict.fromkeys(roots, "")
+        leads = [roots[founds[number].root] for number in shown]
+        names = [
+            self._gathered.files[number].removeprefix(lead) for number, lead in zip(shown, leads, strict=True)
+        ]
+        return Folders(
+            [lead + name for lead, name in zip(leads, names, strict=True)],
+            list(map(len, leads)),
+            [(self.tokens(number), self.summaries[number].matching) for number in shown],
+            lambda at: self._node(shown[at]),
+            patterns=not any(root.scheme for root in roots),
+        )
+
+    def _node(self, document: int) -> OutlineNode:
+        """Return the node of a document."""
+        gathered, several = self._gathered, self._gathered.several
+        file, indexed = gathered.files[document], gathered.collection.documents[document]
+        return outline(
+            indexed.tree,
+            self._counts(document),
+            self._conditions,
+            name=file if several else None,
+            selector=partial(_selector, indexed, file),
+            depth=self._depth,
+            digests=not several and gathered.digests,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """The form of an outline as fields.
+
+    :param frame: the reply without sections.
+    """
+
+    frame: IndexReply
+
+    def reply(self, shown: Shown) -> IndexReply:
+        """Return the reply with the shown sections."""
+        frame, note = self.frame, shown.note
+        remarks = len(frame.unreadable or ()) + len(frame.warnings or ())
+        if remarks and not shown.remarks:
+            note = f"{note}, with {remarks} remarks"
+            frame = replace(frame, unreadable=None, warnings=None)
+        return replace(frame, sections=tuple(shown.nodes), unfold=note)
+
+    def answer(self, shown: Shown) -> str:
+        """Return the answer as it is sent."""
+        return encode(as_dict(Reply(data=self.reply(shown))))
+
+    def line(self, node: Node, depth: int) -> str:  # noqa: ARG002
+        """Return the fields of a node without its children."""
+        return encode({**as_dict(node), "children": []}) + ","
 
 
 def _digest(app: App, ref: DocumentRef, gathered: Gathered) -> str | None:
@@ -171,9 +250,8 @@ def _selector(indexed: ParsedDocument, file: str, section: int) -> str:
     return qualified(document_name(file), indexed.step(section))
 
 
-def _warning(tree: SectionTree, lead: str) -> str:
+def _warning(lines: Sequence[int], lead: str) -> str:
     """Return a warning with the lines of doubtful fences."""
-    lines = tree.doubtful_fences
     named = ", ".join(str(line + 1) for line in lines[:_MAX_LINES])
     more = f" and {len(lines) - _MAX_LINES} more" if len(lines) > _MAX_LINES else ""
     return f"{lead}check the fences in lines {named}{more}: not closed, or misplaced"
@@ -193,43 +271,3 @@ def _remarks(reply: IndexReply) -> tuple[str, ...]:
     elif not reply.filtered_sections:
         result.append("no heading matches the filter")
     return tuple(result)
-
-
-def _folded(
-    reply: IndexReply, several: bool, budget: int, counter: TokenCounter, clock: Deadline
-) -> IndexReply:
-    """Fold sections until the whole answer, as it is sent, fits a budget."""
-    count = partial(count_tokens, counter=counter, clock=clock)
-
-    def cost_of(reply: IndexReply) -> int:
-        return counter.upper_bound(count(_sent(reply)))
-
-    everything = cost_of(reply) if len(reply.sections) <= budget else 0
-    if 0 < everything <= budget:
-        return reply
-    nodes = in_folders(reply.sections) if several else reply.sections
-    unfold = f"{opening(nodes)}token_budget={everything} shows all"
-    frame = replace(reply, sections=(), unfold=unfold)
-    if 2 * cost_of(frame) > budget:
-        remarks = len(reply.unreadable or ()) + len(reply.warnings or ())
-        unfold += f", with {remarks} remarks" if remarks else ""
-        frame = replace(frame, unreadable=None, warnings=None, unfold=unfold)
-    used = count(_sent(frame))
-    spare = 0
-
-    def cost(node: OutlineNode, _: int) -> int:
-        return count(encode(as_dict(replace(node, children=()))) + ",")
-
-    for _ in range(_MAX_TRIES):
-        room = budget - spare
-        folded = fold(nodes, cost, lambda tokens: counter.upper_bound(used + tokens) <= room)  # noqa: B023
-        result = replace(frame, sections=folded.nodes)
-        over = cost_of(result) - budget
-        if over <= 0:
-            return result
-        spare += over  # the counts of parts may add up to less than the count of the whole
-    return frame
-
-
-def _sent(reply: IndexReply) -> str:
-    return encode(as_dict(Reply(data=reply)))

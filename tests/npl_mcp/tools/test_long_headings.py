@@ -10,7 +10,8 @@ import pytest
 from fastmcp import Client
 
 from npl_index import estimator
-from npl_index.answer.outline import outline
+from npl_index.answer.folding import fitted
+from npl_index.answer.outline import Sections, outline
 from npl_index.answer.outline_text import OutlineText
 from npl_index.errors import DocumentTimeoutError
 from npl_index.markdown.headings import MAX_HEADING
@@ -74,9 +75,9 @@ def test_a_long_heading_is_selected_by_what_is_given_out_and_found_by_all_its_wo
 def test_an_outline_ends_with_the_deadline() -> None:
     """Its text is counted until then, whether all of it is shown or not."""
     tree, counter = parse_sections(b"# A\n\n## B\n", "x"), estimator("o200k_base")
-    node, _ = outline(tree, count_sections(tree, counter), TraitFilter(), selector=str)
-    text = OutlineText([node], several=False)
-    assert "## B" in text.write(None, counter)[0]
-    for budget in (None, 1):
+    node = outline(tree, count_sections(tree, counter), TraitFilter(), selector=str)
+    text = OutlineText(node)
+    assert "## B" in text.answer(fitted(Sections(node), text, None, counter))
+    for budget in (1, 1_000):
         with pytest.raises(DocumentTimeoutError):
-            text.write(budget, counter, Deadline("x", 0.0))
+            fitted(Sections(node), text, budget, counter, Deadline("x", 0.0))

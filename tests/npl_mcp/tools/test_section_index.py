@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -217,7 +218,7 @@ def test_what_does_not_fit_is_folded_deepest_and_largest_first(settings: Setting
         ("Large", 20),
         ("Last", None),
     ]
-    budget = re.fullmatch(r"token_budget=(\d+) shows all", data["unfold"])
+    budget = re.fullmatch(r"\+24: headings not shown; token_budget=(\d+) shows all", data["unfold"])
     assert budget
     (everything,) = texts(settings, {"file": "long.md", "token_budget": int(budget[1])})
     assert len(flat(json.loads(everything)["data"]["sections"])) == 28
@@ -241,7 +242,7 @@ def test_many_files_are_folders_with_counts(
         {**arguments, "format": format, "token_budget": 0},
     )
     assert 200 < cost(answer) <= 1_000
-    assert "file=path opens a folder; token_budget=0 shows all" in answer
+    assert "file=path opens a folder" in answer
     if format == "markdown":
         first = answer.splitlines()[0]
         alone = len(re.findall(r"\.md( |$)", answer, re.MULTILINE))
@@ -253,6 +254,58 @@ def test_many_files_are_folders_with_counts(
         nodes = json.loads(answer)["data"]["sections"]
         assert sum(node.get("files", 1) for node in nodes) == total
     assert re.search("of-1/|path is many/part-1/of- ", opened)
+
+
+NAMES = ("a{n}", "a [{n}]", "b,{n}", "c/{n}/x", "c/{n}/y", "Ü{n}", "日{n}")
+
+
+@pytest.mark.parametrize("roots", [1, 2])
+@pytest.mark.parametrize("filter", [None, {"heading_level": 2}], ids=str)
+def test_every_folded_file_is_reached_by_the_named_calls(
+    filter: dict[str, Any] | None, roots: int, settings: Settings, tmp_path: Path
+) -> None:
+    """A folder or a pattern opens exactly the files that its line counts, with a number of their headings."""
+    folders = [tmp_path / "one" / "docs", tmp_path / "two" / "notes"][:roots]
+    for folder in folders:
+        for name in [form.format(n=n) for form in NAMES for n in range(15)]:
+            place = folder / "same" / f"{folder.name}{name}.md"
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text("# A\n\n## B\n\ntext\n")
+    settings = replace(settings, roots=tuple(folders))
+    total, per_file = 7 * 15 * roots, 1 if filter else 2
+    counted: dict[str | None, int] = {None: total}
+    reached, waiting = set[str](), [None]
+    while waiting:
+        file = waiting.pop()
+        arguments = {"file": file, "filter": filter, "depth": 0}
+        folded, whole = texts(
+            settings, {**arguments, "token_budget": 1_000}, {**arguments, "token_budget": 0}
+        )
+        data = json.loads(folded)["data"]
+        assert cost(folded) <= 1_000
+        assert data["filtered_sections"] == counted[file] * per_file
+        if sum(node.get("files", 1) for node in data["sections"]) < counted[file]:
+            assert re.search(r"token_budget=\d+ shows all", data["unfold"])
+            data = json.loads(whole)["data"]
+        for node in data["sections"]:
+            assert node["more"] == per_file * node.get("files", 1)
+            if "files" not in node:
+                reached.add(node["name"])
+            elif node["name"] not in counted:
+                counted[node["name"]] = node["files"]
+                waiting.append(node["name"])
+    assert len(reached) == total
+
+
+@pytest.mark.parametrize("name", ["link", "../docs"])
+def test_a_root_is_named_through_links_and_dots(
+    name: str, settings: Settings, docs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its files lie below it, not below the working directory."""
+    (settings.cwd / "link").symlink_to(docs)
+    monkeypatch.chdir(settings.cwd)
+    lines = text(replace(settings, roots=(Path(name),))).splitlines()
+    assert [line.split()[-1] for line in lines[1:]] == ["guide.md", "plants/beans.md", "plants/roses.md"]
 
 
 def test_one_file_is_whole_as_fields_and_bounded_as_text(settings: Settings, docs: Path) -> None:
