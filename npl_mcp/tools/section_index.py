@@ -38,7 +38,8 @@ class IndexReply:
     :param path: the same as ``file``.
     :param item: requested item.
     :param sections: top sections; for a set, a node of level 0 for each document. A folder that stands for
-        its files has only ``name``, the value of ``file`` that opens it, ``files``, ``token_count`` and ``more``.
+        its files has only ``name``, the value of ``file`` that opens it, ``files``, ``token_count`` and
+        ``more``.
     :param total_sections: number of headings in all documents.
     :param filtered_sections: number of headings that match the filter.
     :param total_tokens: tokens of all documents.
