@@ -14,9 +14,9 @@ from npl_index.cached import cached_property
 from npl_index.library.lazy import LazySequence
 from npl_index.library.references import document_name, path_ends
 from npl_index.markdown.front_matter import field_values
+from npl_index.markdown.links import definitions_for
 from npl_index.markdown.sections import Section, SectionTree, Span
 from npl_index.markdown.state import NO_DEADLINE, Deadline
-from npl_index.markdown.surroundings import definitions_in, labels_in
 from npl_index.ranking.indexing import Collection, ParsedDocument
 from npl_index.ranking.standing import status_of
 from npl_index.selectors.grammar import spell
@@ -134,6 +134,7 @@ class DocumentSet:
     :param clock: time limit for selecting, counting and cutting.
     :param changed: selectors of sections to report as changed.
     :param behind: documents that stand behind others, with the reasons.
+    :param copies: the other sections with the same text, by ranked section.
     """
 
     collection: Collection
@@ -151,6 +152,7 @@ class DocumentSet:
     clock: Deadline = NO_DEADLINE
     changed: tuple[str, ...] | None = None
     behind: Mapping[int, str] = field(default_factory=dict)
+    copies: Mapping[Place, Sequence[Place]] = field(default_factory=dict)
     _known: dict[Hashable, object] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
@@ -185,7 +187,7 @@ class DocumentSet:
     def note(self, part: SectionPart) -> str | None:
         """Return what a reader should know about a ranked section: its document's standing, and copies."""
         standing = self.behind.get(part.document) or self.status(part.document)
-        copies = [] if part.chosen else self.collection.copies(*part.place)
+        copies = [] if part.chosen else self.copies.get(part.place, ())
         files = len({document for document, _ in copies} - {part.document})
         also = f"also in {files} file{'s' * (files > 1)}, {self.selector(copies[0])}" if files else ""
         return "; ".join(filter(None, (standing, also))) or None
@@ -229,10 +231,8 @@ class DocumentSet:
 
     def _definitions(self, document: int, text: str) -> str:
         """Return the definitions that a text uses and that stand elsewhere, below a blank line."""
-        if "[" not in text:
-            return ""
-        known = self.once(("definitions", document), lambda: definitions_in(self.tree(document).source))
-        used = (known[label] for label in labels_in(text) if label in known)
+        tree = self.tree(document)
+        used = definitions_for(text, tree.source, nested=tree.dialect == "npl") if "[" in text else []
         lines = [line for line in used if line not in text][:MAX_DEFINITIONS]
         return "\n" + "".join(f"{line[:MAX_DEFINITION]}\n" for line in lines) if lines else ""
 

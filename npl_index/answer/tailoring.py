@@ -47,6 +47,9 @@ ADVICE = "Nothing here answers this: ask again in the documents' own terms (npl:
 ADVICE_DIVISOR = 5
 """Divisor of the budget for the limit of the advice."""
 
+MAX_NOTED = 80
+"""Maximum hits whose copies are named."""
+
 MAX_WEAK_PASSAGE = 120
 """Maximum tokens of a text without enough evidence."""
 
@@ -250,7 +253,8 @@ def find(request: TailorRequest, documents: DocumentSet, weights: Weights) -> Fi
     known = selected_lines(documents, [one for one, _ in excluded])
     query = Query(keywords, request.topics)
     ranking = rank(documents.collection, query, weights=weights, among=request.among)
-    documents = replace(documents, behind=ranking.behind)
+    copies = documents.collection.copies([hit.place for hit in ranking.hits[:MAX_NOTED]])
+    documents = replace(documents, behind=ranking.behind, copies=copies)
     # With selectors, only their sections are returned; the context chooses what to show of them.
     ranked = not request.selectors
     verdict = judge(ranking.coverage) if ranked else Verdict((), (), "held")

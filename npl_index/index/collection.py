@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Collection as Collection_
 from contextlib import AbstractContextManager
 from typing import Any
@@ -32,6 +32,10 @@ from npl_index.tokens.counting import TokenCounter
 from npl_index.tokens.sections import stored_total
 
 Read = Callable[[Found], Document]
+
+_COPIES = """SELECT document, section, copy FROM name WHERE copy != 0 AND copy IN (
+    SELECT copy FROM json_each(?) JOIN name
+    ON document = json_extract(value, '$[0]') AND section = json_extract(value, '$[1]'))"""
 
 _MAX_CACHED_ARRAYS = 512
 """Maximum documents whose sections are cached as arrays: the candidates, and some more in the answer."""
@@ -197,16 +201,16 @@ class IndexedCollection(Collection):
         languages = dict(self._reader.rows(f"SELECT id, language FROM document WHERE id {AMONG}", given))
         return [Standing(languages.get(one, ""), status_of(fields.get(one, ()))) for one in numbers]
 
-    def copies(self, document: int, section: int) -> list[Place]:
-        """Return the other sections with the same text, in document order."""
-        number = int(self.scope.documents[document])
-        select = "SELECT copy FROM name WHERE document = ? AND section = ? AND copy != 0"
-        found = self._reader.rows(
-            f"SELECT document, section FROM name WHERE copy != 0 AND copy = ({select})", number, section
-        )
-        places = self.scope.places
-        every = sorted((places[one], index) for one, index in found if one in places)
-        return [one for one in every if one != (document, section)]
+    def copies(self, places: Sequence[Place]) -> Mapping[Place, Sequence[Place]]:
+        """Return the other sections with the text of each section, by one query."""
+        asked = json.dumps([(int(self.scope.documents[document]), section) for document, section in places])
+        found: dict[int, list[Place]] = {}
+        known = self.scope.places
+        for document, section, copy in self._reader.rows(_COPIES, asked):
+            if document in known:
+                found.setdefault(copy, []).append((known[document], section))
+        groups = [sorted(group) for group in found.values() if len(group) > 1]
+        return {one: [other for other in group if other != one] for group in groups for one in group}
 
     def tokens_of(self, document: int) -> array[int]:
         """Return the stored token counts of a document's sections."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from unicodedata import category
 from urllib.parse import unquote
 
-from markdown_it.common.utils import unescapeAll
+from markdown_it.common.utils import normalizeReference, unescapeAll
 
 from npl_index.markdown.fences import follow
 from npl_index.markdown.headings import visible_text
@@ -23,6 +23,8 @@ _CODE_SPAN = re.compile(r"(?<![`\\])(`+)(?!`)[^`]+\1(?!`)")
 _DEFINITION = re.compile(
     r" {0,3}\[(?!\^)(?:[^\[\]\\]|\\.)+\]:[ \t]*(<[^<>]*>|[^\s<]\S*)(?=[ \t]*$|[ \t]+[\"'(])"
 )
+_DEFINED = re.compile(r"^ {0,3}\[((?:[^\[\]\\\n]|\\.){1,200})\]:", re.MULTILINE)
+_USE = re.compile(r"\[((?:[^\[\]\\\n]|\\.){1,200})\](?![(:])")
 _WIKI = re.compile(r"\[\[([^\[\]|#\0]*)(?:#([^\[\]|\0]*))?(?:[|\0][^\[\]]*)?\]\](?![(\[:])")
 _ESCAPE = re.compile(r"\\[!-/:-@\[-`{-~]")
 _ITEM = re.compile(r"(?:[-+*]|[0-9]{1,9}[.)]|\[\^[^\[\]]+\]:)(?:[ \t]{1,4}(?=\S)|[ \t]|$)")
@@ -101,6 +103,27 @@ def references(source: str, *, nested: bool = False) -> Iterator[Reference]:
                 if target and not _SCHEME.match(target):
                     path, _, anchor = target.partition("#")
                     yield Reference(number, unquote(path.partition("?")[0]), unquote(anchor))
+
+
+def definitions_for(text: str, source: str, *, nested: bool = False) -> list[str]:
+    """Return the lines of a document that define the links and footnotes of a text.
+
+    :param text: a part of the document.
+    """
+    used = {_label(use[1]) for use in _USE.finditer(text)}
+    if not used or not any(_label(line[1]) in used for line in _DEFINED.finditer(source)):
+        return []
+    shown = "\n".join(line for _, line in _without_comments(_outside_code(text, nested)))
+    used = {_label(use[1]) for use in _USE.finditer(shown)}
+    found: dict[str, str] = {}
+    for _, line in _outside_code(source, nested):
+        if defined := _DEFINED.match(line):
+            found.setdefault(_label(defined[1]), line.strip())
+    return [line for label, line in found.items() if label in used]
+
+
+def _label(text: str) -> str:
+    return str(normalizeReference(text))
 
 
 def _without_comments(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:

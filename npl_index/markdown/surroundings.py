@@ -19,7 +19,6 @@ from markdown_it.token import Token
 from npl_index.cached import cached_property
 from npl_index.errors import InvalidRequestError
 from npl_index.markdown.blocks import read_blocks
-from npl_index.markdown.prose import without_code
 from npl_index.markdown.state import find_lines
 
 _ELEMENTS = """details summary div section article aside nav main header footer center figure picture table
@@ -285,22 +284,6 @@ def _marks(text: str) -> Iterator[_Mark]:
             yield _Mark(line, f"%{mark['block']}", not mark["last"], mark[0])
         else:
             yield _Mark(line, ":::", bool(mark["note"].strip()), mark[0])
-
-
-def definitions_in(source: str) -> dict[str, str]:
-    """Return the lines outside of code that define links and footnotes, by the label; the first counts."""
-    found: dict[str, str] = {}
-    if "]:" not in source:
-        return found
-    for line, bare in zip(source.split("\n"), without_code(source).split("\n"), strict=True):
-        if bare[:4].lstrip(" ").startswith("[") and (label := _noted(line) or _linked(line)):
-            found.setdefault(label, line.strip())
-    return found
-
-
-def labels_in(text: str) -> list[str]:
-    """Return the labels of links and footnotes that a text uses."""
-    return list(dict.fromkeys(normalizeReference(use[1]) for use in _USE.finditer(without_code(text))))
 
 
 def _noted(line: str) -> str:

@@ -14,7 +14,7 @@ import zlib
 from abc import ABC, abstractmethod
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Collection as Collection_
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, fields
@@ -414,9 +414,9 @@ class Collection(ABC):
         trees = [self.documents[document].tree for document in documents]
         return [Standing(language_of(one.source), status_of(field_values(one.front_matter))) for one in trees]
 
-    def copies(self, document: int, section: int) -> Sequence[Place]:  # noqa: ARG002
-        """Return the other sections with the same text, in several documents, in document order."""
-        return ()
+    def copies(self, places: Sequence[Place]) -> Mapping[Place, Sequence[Place]]:  # noqa: ARG002
+        """Return the other sections with the text of each section, in several documents, in their order."""
+        return {}
 
     @cached_property
     def versions(self) -> Versions:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from npl_index.answer.document_set import DocumentSet
 from npl_index.answer.finding import MAX_LINE, matching_line, nowhere
 from npl_index.answer.packing import MORE_POINTERS
+from npl_index.answer.tailoring import MAX_NOTED
 from npl_index.errors import NotFoundError, NPLError, OutsideRootError
 from npl_index.library.documents import DocumentRef
 from npl_index.markdown.sections import Span
@@ -289,7 +290,8 @@ def _section_hits(
         limit=limit,
         among=found.conditions.among,
     )
-    documents = replace(_document_set(gathered, ranking.coverage), behind=ranking.behind)
+    copies = gathered.collection.copies([hit.place for hit in ranking.hits[:MAX_NOTED]])
+    documents = replace(_document_set(gathered, ranking.coverage), behind=ranking.behind, copies=copies)
     sections = [_Section(documents, hit.document, hit.section, hit.score.total) for hit in ranking.hits]
     holders = {phrase: _holders(phrase, sections, ranking.coverage) for phrase in found.phrases}
     absent = nowhere(documents, ranking.coverage)
