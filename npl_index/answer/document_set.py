@@ -13,12 +13,11 @@ from npl_index.answer.marks import tag_for
 from npl_index.cached import cached_property
 from npl_index.library.lazy import LazySequence
 from npl_index.library.references import document_name, path_ends
-from npl_index.markdown.front_matter import field_values
 from npl_index.markdown.links import definitions_for
 from npl_index.markdown.sections import Section, SectionTree, Span
 from npl_index.markdown.state import NO_DEADLINE, Deadline
 from npl_index.ranking.indexing import Collection, ParsedDocument
-from npl_index.ranking.standing import status_of
+from npl_index.ranking.standing import status_in
 from npl_index.selectors.grammar import spell
 from npl_index.selectors.labels import heading_label, label
 from npl_index.selectors.matching import Scope
@@ -194,8 +193,7 @@ class DocumentSet:
 
     def status(self, document: int) -> str:
         """Return the status of a document by its front matter; empty unless it is retired."""
-        front = self.tree(document).front_matter
-        return self.once(("status", document), lambda: status_of(field_values(front)))
+        return self.once(("status", document), lambda: status_in(self.tree(document).front_matter))
 
     def scope(self) -> Scope:
         """Return the documents for selectors.

@@ -47,7 +47,7 @@ ADVICE = "Nothing here answers this: ask again in the documents' own terms (npl:
 ADVICE_DIVISOR = 5
 """Divisor of the budget for the limit of the advice."""
 
-MAX_NOTED = 80
+MAX_NOTED = 24
 """Maximum hits whose copies are named."""
 
 MAX_WEAK_PASSAGE = 120

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import threading
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Collection as Collection_
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from cachetools import LRUCache
 
@@ -33,36 +33,64 @@ from npl_index.tokens.sections import stored_total
 
 Read = Callable[[Found], Document]
 
+T = TypeVar("T", ParsedDocument, "IndexRow")
+
 _COPIES = """SELECT document, section, copy FROM name WHERE copy != 0 AND copy IN (
     SELECT copy FROM json_each(?) JOIN name
     ON document = json_extract(value, '$[0]') AND section = json_extract(value, '$[1]'))"""
-
-_MAX_CACHED_ARRAYS = 512
-"""Maximum documents whose sections are cached as arrays: the candidates, and some more in the answer."""
 
 _MAX_SUMMARIES = 1_000
 """Maximum documents that are summarized at once."""
 
 
-class KeptDocuments:
-    """The most recently used documents, by their numbers; safe for several threads.
+class IndexRow(NamedTuple):
+    """What the ranking needs of a document.
 
-    :param maxsize: maximum bytes of memory. A larger document is kept alone, to avoid repeated reading.
+    :param sections: its sections, with terms by their numbers in the index.
+    """
+
+    sections: Sections
+    standing: Standing
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory."""
+        return 1_000 + sum(one.nbytes for one in self.sections)
+
+
+class Kept(Generic[T]):
+    """The most recently used values by numbers of documents; safe for several threads.
+
+    A row of the index never changes, so a value is valid as long as the index has its document.
+
+    :param maxsize: maximum bytes of memory. A larger value is kept alone, to avoid repeated reading.
     """
 
     def __init__(self, maxsize: int) -> None:
         self._lock = threading.Lock()
-        self._kept: LRUCache[int, ParsedDocument] = LRUCache(maxsize, lambda one: min(one.nbytes, maxsize))
+        self._kept: LRUCache[int, T] = LRUCache(maxsize, lambda one: min(one.nbytes, maxsize))
 
-    def once(self, number: int, make: Callable[[], ParsedDocument]) -> ParsedDocument:
-        """Return a document, made if it is not kept."""
+    def get(self, numbers: Iterable[int]) -> dict[int, T]:
+        """Return the kept values of some documents."""
         with self._lock:
-            kept = self._kept.get(number)
-        if kept is None:
-            kept = make()
-            with self._lock:
-                self._kept[number] = kept
-        return kept
+            found = {number: self._kept.get(number) for number in numbers}
+        return {number: value for number, value in found.items() if value is not None}
+
+    def keep(self, values: Mapping[int, T]) -> None:
+        """Keep values."""
+        with self._lock:
+            self._kept.update(values)
+
+
+class KeptDocuments:
+    """Documents in memory.
+
+    :param maxsize: bytes of memory, of which a part is used.
+    """
+
+    def __init__(self, maxsize: int) -> None:
+        self.parsed = Kept[ParsedDocument](max(1, maxsize // 128))
+        self.rows = Kept[IndexRow](max(1, maxsize // 8))
 
 
 class IndexedCollection(Collection):
@@ -90,7 +118,6 @@ class IndexedCollection(Collection):
         self._read, self._kept = read, kept
         self._reader = ScopeReader(database, scope, founds[0].path, changed)
         self.names = IndexNames(self._reader)
-        self._sections: dict[int, Sections] = {}
 
     @cached_property
     def vocabulary(self) -> IndexVocabulary:  # type: ignore[override]
@@ -131,19 +158,40 @@ class IndexedCollection(Collection):
             best = candidates(self._reader, list(asked), among)
             chosen = list(dict.fromkeys([*best, *sorted(also)])) or [0]
             numbers = self.scope.documents[chosen].tolist()
-            select = f"SELECT id, terms FROM document WHERE id {AMONG}"
-            packed = dict(self._reader.rows(select, json.dumps(numbers)))
+            rows_of = self._rows(numbers)
             taken: dict[int, Sections] = {}
             words = 0
             for place, number in zip(chosen, numbers, strict=True):
-                if number not in packed:
+                if number not in rows_of:
                     raise self._reader.lost(self.founds[place].path)
-                words += len(packed[number]) // 4
+                sections = rows_of[number].sections
+                words += len(sections.rows)
                 if taken and words > MAX_WORDS and place not in also:
                     continue
-                taken[place] = Sections.unpacked(unsealed(packed[number]))
-        places, self._sections = sorted(taken), taken
+                taken[place] = sections
+        places = sorted(taken)
         return Passages(np.array(places), Postings([taken[place] for place in places]), self.vocabulary)
+
+    def _rows(self, numbers: Sequence[int]) -> dict[int, IndexRow]:
+        """Return the rows of some documents, without lost ones."""
+        found = self._kept.rows.get(numbers)
+        if len(found) == len(numbers):
+            return found
+        missing = json.dumps([number for number in numbers if number not in found])
+        select = f"SELECT document, name, value FROM field WHERE name {AMONG} AND document {AMONG}"
+        with self.reading():
+            fields: dict[int, list[tuple[str, str]]] = {}
+            for document, name, value in self._reader.rows(select, json.dumps(FIELDS), missing):
+                fields.setdefault(document, []).append((name, value))
+            packed = self._reader.rows(f"SELECT id, terms, language FROM document WHERE id {AMONG}", missing)
+            read = {
+                number: IndexRow(
+                    Sections.unpacked(unsealed(terms)), Standing(language, status_of(fields.get(number, ())))
+                )
+                for number, terms, language in packed
+            }
+        self._kept.rows.keep(read)
+        return found | read
 
     def holders(self, terms: Sequence[str]) -> Sequence[int]:
         """Return documents with all of some terms."""
@@ -151,13 +199,11 @@ class IndexedCollection(Collection):
 
     def sections(self, document: int) -> Sections:
         """Return the sections of a document as arrays."""
-        kept = self._sections.get(document)
-        if kept is None:
-            kept = Sections.unpacked(self._column(document, "terms")[0])
-            if len(self._sections) >= _MAX_CACHED_ARRAYS:
-                self._sections = {}
-            self._sections[document] = kept
-        return kept
+        number = int(self.scope.documents[document])
+        rows = self._rows([number])
+        if number not in rows:
+            raise self._reader.lost(self.founds[document].path)
+        return rows[number].sections
 
     def summaries(
         self, conditions: TraitFilter, counter: TokenCounter, clock: Deadline = NO_DEADLINE
@@ -191,15 +237,10 @@ class IndexedCollection(Collection):
         return dict(self._reader.rows(select, self.scope.numbers))
 
     def standings(self, documents: Sequence[int]) -> list[Standing]:
-        """Return what some documents say about themselves, by two queries."""
+        """Return what some documents say about themselves."""
         numbers = self.scope.documents[list(documents)].tolist()
-        given, names = json.dumps(numbers), json.dumps(FIELDS)
-        select = f"SELECT document, name, value FROM field WHERE name {AMONG} AND document {AMONG}"
-        fields: dict[int, list[tuple[str, str]]] = {}
-        for document, *field in self._reader.rows(select, names, given):
-            fields.setdefault(document, []).append((field[0], field[1]))
-        languages = dict(self._reader.rows(f"SELECT id, language FROM document WHERE id {AMONG}", given))
-        return [Standing(languages.get(one, ""), status_of(fields.get(one, ()))) for one in numbers]
+        rows = self._rows(numbers)
+        return [rows[number].standing for number in numbers if number in rows]
 
     def copies(self, places: Sequence[Place]) -> Mapping[Place, Sequence[Place]]:
         """Return the other sections with the text of each section, by one query."""
@@ -227,7 +268,12 @@ class IndexedCollection(Collection):
 
     def restored(self, place: int) -> ParsedDocument:
         """Return a document with its sections; its text is read at its first use."""
-        return self._kept.once(int(self.scope.documents[place]), lambda: self._restored(place))
+        number = int(self.scope.documents[place])
+        kept = self._kept.parsed.get([number])
+        if number not in kept:
+            kept[number] = self._restored(place)
+            self._kept.parsed.keep(kept)
+        return kept[number]
 
     def _restored(self, place: int) -> ParsedDocument:
         found, state, read = self.founds[place], self.states[place], self._read

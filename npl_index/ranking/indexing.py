@@ -37,7 +37,7 @@ from npl_index.ranking.analysis import further_terms, terms, without_compounds
 from npl_index.ranking.arrays import NDArray, np
 from npl_index.ranking.bm25f import Passages
 from npl_index.ranking.postings import Postings, Sections, sections_of
-from npl_index.ranking.standing import Standing, Versions, language_of, status_of, versions_of
+from npl_index.ranking.standing import Standing, Versions, language_of, status_in, versions_of
 from npl_index.ranking.vocabulary import KnownVocabulary, Vocabulary
 from npl_index.selectors.filters import FieldTest, unknown_field
 from npl_index.selectors.labels import heading_label
@@ -412,7 +412,7 @@ class Collection(ABC):
     def standings(self, documents: Sequence[int]) -> list[Standing]:
         """Return what some documents say about themselves."""
         trees = [self.documents[document].tree for document in documents]
-        return [Standing(language_of(one.source), status_of(field_values(one.front_matter))) for one in trees]
+        return [Standing(language_of(one.source), status_in(one.front_matter)) for one in trees]
 
     def copies(self, places: Sequence[Place]) -> Mapping[Place, Sequence[Place]]:  # noqa: ARG002
         """Return the other sections with the text of each section, in several documents, in their order."""

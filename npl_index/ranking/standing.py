@@ -16,6 +16,7 @@ from datetime import datetime, timezone
 from functools import cache
 from typing import NamedTuple
 
+from npl_index.markdown.front_matter import field_values
 from npl_index.ranking.analysis import terms
 from npl_index.ranking.wordlists import RARE, commonness, data_lines
 
@@ -108,6 +109,11 @@ def status_of(fields: Iterable[tuple[str, str]], now: datetime | None = None) ->
         if name == "stale_after" and _is_past(value, now or datetime.now(timezone.utc)):
             return f"stale since {value[:10]}"
     return ""
+
+
+def status_in(front: str) -> str:
+    """Return the status of a document by its front matter; empty unless it is retired."""
+    return status_of(field_values(front)) if any(name in front for name in FIELDS) else ""
 
 
 def _is_past(text: str, now: datetime) -> bool:

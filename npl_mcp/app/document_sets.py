@@ -115,7 +115,7 @@ class DocumentSets:
         self._max_bytes = max_bytes
         self._lock = threading.Lock()
         self._live: LRUCache[Hashable, _CachedSet] = LRUCache(MAX_SETS)
-        self._documents = KeptDocuments(max(1, maxsize // 128))
+        self._documents = KeptDocuments(maxsize)
         self._threads: set[threading.Thread] = set()
         self._closed = False
         self.built = 0
