@@ -56,6 +56,9 @@ class Form:
     shows_lines = False
     """Whether pointers show their matching lines."""
 
+    shows_further = True
+    """Whether the answer shows keywords and suggestions."""
+
     def on(self, documents: DocumentSet, tag: str = "") -> Form:
         """Return the form of one answer."""
         form = copy(self)
@@ -181,6 +184,7 @@ class Markdown(Form):
 
     lean = True
     shows_lines = True
+    shows_further = False
 
     def text(self, part: SectionPart) -> int:
         """Return the count of the text with a blank line after it, from the document's counts."""

@@ -219,7 +219,8 @@ def answer(
         missing_files=documents.missing or None,
     )
     nothing = made("", (), (), True, (), (), 0)
-    packed = Packing(found, _further(found, companions), ledger, nothing).packed()
+    further = _further(found, companions) if form.shows_further else ()
+    packed = Packing(found, further, ledger, nothing).packed()
     marked = documents.several or isinstance(form, Markdown)
     if marked and not tag and documents.tag(packed.kept):
         # With these marks, different units may fit; no text of the wanted units may imitate them.
