@@ -167,25 +167,26 @@ def audit(
     :param section: selector of one section to show completely.
     :raises SectionNotFoundError: a selector matches nothing.
     """
-    found = find(request, documents, weights)
-    made = answer(request, found, form, companions)
-    tokens = documents.counter.count(made.text)
-    view = _View(found, made.packed, _words(request, found))
-    used = shares_of(weights, with_topics=bool(topic_terms(request.topics)))
-    return Audit(
-        answer=AnswerAudited(made.text, tokens, made.value.total_tokens),
-        states=Counter(view.states.values()),
-        weights={"name": used.name, "content": used.content, "topic": used.topic},
-        documents=len(documents.collection.documents),
-        verdict=found.verdict.state,
-        matches=view.matches(),
-        absent=found.verdict.absent or None,
-        held=found.verdict.held or None,
-        opened=None if section is None else view.opened(section),
-        not_found=found.failures or None,
-        unreadable=documents.unreadable or None,
-        missing_files=documents.missing or None,
-    )
+    with documents.collection.reading():
+        found = find(request, documents, weights)
+        made = answer(request, found, form, companions)
+        tokens = documents.counter.count(made.text)
+        view = _View(found, made.packed, _words(request, found))
+        used = shares_of(weights, with_topics=bool(topic_terms(request.topics)))
+        return Audit(
+            answer=AnswerAudited(made.text, tokens, made.value.total_tokens),
+            states=Counter(view.states.values()),
+            weights={"name": used.name, "content": used.content, "topic": used.topic},
+            documents=len(documents.collection.documents),
+            verdict=found.verdict.state,
+            matches=view.matches(),
+            absent=found.verdict.absent or None,
+            held=found.verdict.held or None,
+            opened=None if section is None else view.opened(section),
+            not_found=found.failures or None,
+            unreadable=documents.unreadable or None,
+            missing_files=documents.missing or None,
+        )
 
 
 def _words(request: TailorRequest, found: Findings) -> tuple[Word, ...]:

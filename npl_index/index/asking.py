@@ -128,6 +128,8 @@ class IndexVocabulary(Vocabulary):
     def texts(self, rows: Sequence[int]) -> list[str]:
         """Return the terms of some rows."""
         found = dict(self._reader.rows(TEXTS, json.dumps(list(set(rows)))))
+        if len(found) < len(set(rows)):
+            raise self._reader.lost()
         return [found[row] for row in rows]
 
     def counts(self, rows: NDArray[Any]) -> Counts:

@@ -10,6 +10,7 @@ import logging
 import os
 import threading
 import time
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from itertools import count
@@ -24,7 +25,12 @@ from npl_index.library.files import Folder, make_folder
 logger = logging.getLogger(__name__)
 
 NAME = f"index-{VERSION}.db"
-MAX_BUSY_SECONDS = 30
+MAX_BUSY_SECONDS = 5
+"""Maximum wait for a process that writes: it may be stopped, and a call has ten seconds."""
+
+DOUBT_SECONDS = 3600
+"""Time after an unexplained failure of reading during which another one is no reason for a new index."""
+
 MAX_CACHE_KIBIBYTES = 2 * 1024
 MAX_IDLE = 4
 """Maximum idle connections that stay open."""
@@ -53,6 +59,12 @@ class DamagedIndexError(Exception):
     """The index contains invalid data."""
 
 
+def reading_errors() -> tuple[type[Exception], ...]:
+    """Return the errors by which invalid data of the index show when they are read."""
+    by_data = (DamagedIndexError, ValueError, LookupError, TypeError, ArithmeticError, zlib.error)
+    return (*by_data, driver().DatabaseError)
+
+
 class IndexDatabase:
     """The connections to one index; safe for several threads.
 
@@ -68,6 +80,7 @@ class IndexDatabase:
         self._memory = next(_numbers)
         self._avoided, self._pause = 0.0, AVOIDED_SECONDS
         self._closed = False
+        self._doubted: float | None = None
 
     @property
     def path(self) -> Path | None:
@@ -121,6 +134,22 @@ class IndexDatabase:
                     with suppress(OSError):
                         path.with_name(path.name + suffix).unlink()
 
+    def is_damaged(self, error: Exception) -> bool:
+        """Return whether an error while the index was read or written calls for a new one.
+
+        Damage that SQLite does not see can cause any error. The first one counts as damage.
+
+        :raises Exception: the error itself, if it occurs again soon, with a new index.
+        """
+        if isinstance(error, (DamagedIndexError, driver().DatabaseError)):
+            return not isinstance(error, driver().OperationalError)
+        now = time.monotonic()
+        if self._doubted is not None and now < self._doubted + DOUBT_SECONDS:
+            raise error
+        self._doubted = now
+        logger.warning("index: it cannot be read (%r); creating a new one", error)
+        return True
+
     def leave_file(self, why: str) -> None:
         """Use an index in memory for some time, because the file cannot be written."""
         with self._lock:
@@ -148,7 +177,6 @@ class IndexDatabase:
             yield connection
         except driver().DatabaseError as error:
             usable = isinstance(error, driver().OperationalError)
-            _check_lock(error)
             raise
         finally:
             with self._lock:
@@ -167,7 +195,6 @@ class IndexDatabase:
             try:
                 connection, mark = self._open_memory() if path is None else self._open(path)
             except (driver().Error, OSError) as error:
-                _check_lock(error)
                 if path is None:
                     raise
                 self.leave_file(str(getattr(error, "strerror", None) or error))
@@ -217,11 +244,6 @@ def _remove_former(folder: Path) -> None:
                 file.unlink()
     with suppress(OSError):
         (folder / "index").rmdir()
-
-
-def _check_lock(error: Exception) -> None:
-    if "locked" in str(error):  # Python 3.10 has no error codes
-        raise NPLError("another process writes the index", hint="ask again") from None
 
 
 def _connect(path: str, *, uri: bool = False) -> Any:

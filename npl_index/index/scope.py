@@ -10,8 +10,7 @@ from typing import Any
 
 from npl_index.cached import cached_property
 from npl_index.errors import UnreadableDocumentError
-from npl_index.index.database import DamagedIndexError, IndexDatabase
-from npl_index.index.driver import driver
+from npl_index.index.database import IndexDatabase, reading_errors
 from npl_index.index.writing import AMONG
 from npl_index.ranking.arrays import NDArray
 
@@ -86,8 +85,8 @@ class ScopeReader:
         try:
             with self._database.reading():
                 yield
-        except (DamagedIndexError, driver().DatabaseError) as error:
-            self._changed(not isinstance(error, driver().OperationalError))
+        except reading_errors() as error:
+            self._changed(self._database.is_damaged(error))
             raise DocumentChangedError(self._path) from None
 
     def rows(self, statement: str, *given: object) -> list[Any]:

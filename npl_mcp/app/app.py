@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Collection as Collection_
 from contextvars import ContextVar
 from copy import copy
 from dataclasses import dataclass, replace
@@ -268,20 +269,25 @@ class App(Files):
             digests=self.may_edit(ref),
             clock=clock,
         )
-        excluded = tuple(selector for selector in exclude if self._may_be_in(gathered, selector))
-        return replace(gathered, exclude=excluded) if excluded else gathered
+        if not exclude:
+            return gathered
+        called = {name for file in files for name in (document_name(file), file)}.union(*aliases)
+        excluded = (selector for selector in exclude if self._may_be_in(gathered, called, selector))
+        return replace(gathered, exclude=tuple(excluded))
 
     def _name_of(self, ref: DocumentRef, files: Sequence[str]) -> str:
         """Return the name of several documents in an answer: the requested one, else their roots."""
         named = ref.file or ref.item
         return named or ", ".join(root.label for root in self.library.searched) or ", ".join(files)
 
-    def _may_be_in(self, gathered: Gathered, selector: Selector) -> bool:
-        """Return whether a selector may select a section of these documents: it names no other document."""
-        name = selector.document
-        if name is None or any(name in (document_name(file), file) for file in gathered.files):
+    def _may_be_in(self, gathered: Gathered, called: Collection_[str], selector: Selector) -> bool:
+        """Return whether a selector may select a section of these documents: it names no other document.
+
+        :param called: names of these documents.
+        """
+        if selector.document is None or selector.document in called:
             return True
-        elsewhere = () if any(name in own for own in gathered.aliases) else self.documents.find_called(name)
+        elsewhere = self.documents.find_called(selector.document)
         return not elsewhere or not set(elsewhere).isdisjoint(gathered.founds)
 
     def may_edit(self, ref: DocumentRef) -> bool:

@@ -21,8 +21,7 @@ from cachetools import LRUCache
 from npl_index.errors import NPLError
 from npl_index.index.building import WORKER, Reader, indexed
 from npl_index.index.collection import IndexedCollection, KeptDocuments, Read
-from npl_index.index.database import DamagedIndexError, IndexDatabase
-from npl_index.index.driver import driver
+from npl_index.index.database import IndexDatabase, reading_errors
 from npl_index.index.entries import Indexer, batches
 from npl_index.index.members import Members, OvertakenError, States, Update
 from npl_index.index.upkeep import note_use, shrink
@@ -53,6 +52,10 @@ CLOSE_SECONDS = 1.0
 
 LOCK_SECONDS = 0.5
 """Time between two checks of another process's progress."""
+
+MAX_STALLED = 4
+"""Checks without progress, after which this process indexes as well: the other one may be stopped, or index
+other files."""
 
 _MAX_TRIES = 8
 
@@ -196,12 +199,12 @@ class DocumentSets:
             if last:
                 raise NPLError("another process indexes the same files", hint="ask again") from None
             self._forget(live, False)
-        except (DamagedIndexError, driver().DatabaseError) as error:
-            unwritable = isinstance(error, driver().OperationalError)
+        except reading_errors() as error:
             if last:
                 raise
-            self._forget(live, not unwritable)
-            if unwritable:
+            damaged = self.database.is_damaged(error)
+            self._forget(live, damaged)
+            if not damaged:
                 self.database.leave_file(str(error))
 
     def _forget(self, live: _CachedSet, damaged: bool) -> None:
@@ -253,10 +256,10 @@ class DocumentSets:
                     live.members, live.set, live.build = members, self._set_of(members, live, read), None
                 indexing.ended.set_result(None)
                 return
-            except (NPLError, DamagedIndexError, driver().DatabaseError) as error:
-                failure = (
-                    error if isinstance(error, NPLError) else NPLError(f"index: {error}", hint="ask again")
-                )
+            except NPLError as error:
+                failure = error
+            except reading_errors() as error:
+                failure = NPLError(f"index: {error}", hint="ask again")
             finally:
                 self._threads.discard(threading.current_thread())
                 if not indexing.ended.done():
@@ -275,21 +278,22 @@ class DocumentSets:
         """Index a set, or wait while another process does, and load its result."""
         assert live.build is not None
         states = live.build[1].states
+        stalled = tries = 0
         while True:
-            with suppress(TimeoutError), self._alone():
-                update = Update(self.database, states, live.members, whole=whole)
-                live.build = indexing, update
-                self._index_in_processes(update, indexing, read, apart)
-                try:
+            with suppress(TimeoutError), self._alone(wait=stalled < MAX_STALLED):
+                tries += 1
+                with self._repaired(live, last=tries == _MAX_TRIES):
+                    update = Update(self.database, states, live.members, whole=whole)
+                    live.build = indexing, update
+                    self._index_in_processes(update, indexing, read, apart)
                     members = update.result()
-                except OvertakenError:
-                    live.members = None
-                    continue
-                self._note_use(members, changed=True)
-                return members
+                    self._note_use(members, changed=True)
+                    return members
             update = Update(self.database, states, live.members, whole=whole)
             live.build = indexing, update
-            indexing.done = max(indexing.done, indexing.total - len(update.asked))
+            done = indexing.total - len(update.asked)
+            stalled = 0 if done > indexing.done else stalled + 1
+            indexing.done = max(indexing.done, done)
             if self._closed:
                 raise NPLError("the server is shutting down")
 
@@ -312,13 +316,14 @@ class DocumentSets:
         self._index(update, read, apart, indexing)
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
+    def _alone(self, *, wait: bool) -> Iterator[None]:
         """Hold the lock that prevents other processes from indexing the same files.
 
+        :param wait: whether to wait for it; otherwise continue without it, which costs only time.
         :raises TimeoutError: another process holds it.
         """
         path = self.database.path
-        if path is None:
+        if path is None or not wait:
             yield
             return
         try:

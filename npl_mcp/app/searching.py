@@ -227,7 +227,11 @@ class _Section(NamedTuple):
 
     @property
     def text(self) -> str:
-        """Its own text with the heading."""
+        """Its own text with the heading.
+
+        :raises DocumentTimeoutError: the time for reading the documents is over.
+        """
+        self.documents.clock.check()
         tree = self.documents.tree(self.document)
         return tree.text(tree.sections[self.section].own)
 
@@ -282,19 +286,20 @@ def _section_hits(
     if bad := gathered.unreadable:
         found.not_searched.append(f"{len(bad):,} of {ref.file or 'the documents'}, such as {bad[0]}")
     limit = len(gathered.collection) + 1 if found.phrases else LIMIT
-    ranking = rank(
-        gathered.collection,
-        Query(found.keywords, together=together),
-        weights=found.app.settings.weights,
-        score_cutoff=0 if found.phrases else SCORE_CUTOFF,
-        limit=limit,
-        among=found.conditions.among,
-    )
-    copies = gathered.collection.copies([hit.place for hit in ranking.hits[:MAX_NOTED]])
-    documents = replace(_document_set(gathered, ranking.coverage), behind=ranking.behind, copies=copies)
-    sections = [_Section(documents, hit.document, hit.section, hit.score.total) for hit in ranking.hits]
-    holders = {phrase: _holders(phrase, sections, ranking.coverage) for phrase in found.phrases}
-    absent = nowhere(documents, ranking.coverage)
+    with gathered.collection.reading():
+        ranking = rank(
+            gathered.collection,
+            Query(found.keywords, together=together),
+            weights=found.app.settings.weights,
+            score_cutoff=0 if found.phrases else SCORE_CUTOFF,
+            limit=limit,
+            among=found.conditions.among,
+        )
+        copies = gathered.collection.copies([hit.place for hit in ranking.hits[:MAX_NOTED]])
+        documents = replace(_document_set(gathered, ranking.coverage), behind=ranking.behind, copies=copies)
+        sections = [_Section(documents, hit.document, hit.section, hit.score.total) for hit in ranking.hits]
+        holders = {phrase: _holders(phrase, sections, ranking.coverage) for phrase in found.phrases}
+        absent = nowhere(documents, ranking.coverage)
     unheld = {
         f'"{cut_word(phrase)}"': ()
         for phrase, some in holders.items()

@@ -23,6 +23,7 @@ from npl_index.errors import SectionNotFoundError, UnreadableDocumentError
 from npl_index.index.driver import driver
 from npl_index.index.schema import VERSION
 from npl_index.library.documents import DocumentRef
+from npl_index.markdown.traits import NO_TRAITS
 from npl_mcp.app.app import App
 from npl_mcp.config.settings import Settings
 from npl_mcp.tools.npl import npl_load_tailored
@@ -144,11 +145,16 @@ def lost_documents(settings: Settings) -> None:
     changed(settings, "DELETE FROM document")
 
 
+def odd_names(settings: Settings) -> None:
+    changed(settings, "UPDATE file SET title = x'ff', heading = x'ff', sections = 0, pages = 0, words = 0")
+
+
 def another_version(settings: Settings) -> None:
     changed(settings, "PRAGMA user_version = 1")
 
 
-DAMAGES = [cut_off, torn, empty, gone, damaged_terms, damaged_record, lost_documents, another_version]
+DAMAGES = [cut_off, torn, empty, gone, damaged_terms, damaged_record, lost_documents, odd_names]
+DAMAGES.append(another_version)
 
 
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
@@ -166,6 +172,35 @@ def test_damage_costs_time_only(kept: Settings, damage: Callable[[Settings], Non
     again = App(kept)
     assert parsed(again) == 0
     again.close()
+
+
+STOPPED = {
+    "while it indexes": "import fcntl; fcntl.flock(os.open(path.parent, os.O_RDONLY), fcntl.LOCK_EX)",
+    "while it writes": "c = sqlite3.connect(path, isolation_level=None); c.execute('BEGIN IMMEDIATE')",
+}
+STOP = "import os, signal, sqlite3, sys; from pathlib import Path; path = Path(sys.argv[1])\n{}\n"
+STOP += "os.kill(os.getpid(), signal.SIGSTOP)"
+
+
+@pytest.mark.parametrize("step", STOPPED.values(), ids=STOPPED)
+@pytest.mark.parametrize("large", [False, True])
+def test_a_stopped_process_stops_no_other(
+    kept: Settings, step: str, large: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its locks remain until it ends; meanwhile others answer all questions, also about changed files."""
+    monkeypatch.setattr("npl_index.index.database.MAX_BUSY_SECONDS", 0.2)
+    monkeypatch.setattr("npl_mcp.app.document_sets.LOCK_SECONDS", 0.01)
+    app = App(kept)
+    told(app)
+    if large:
+        monkeypatch.setattr("npl_mcp.app.document_sets.BACKGROUND_BYTES", 1)
+    command = [sys.executable, "-c", STOP.format(step), str(index_file(kept))]
+    with subprocess.Popen(command) as process:
+        os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
+        everything(kept.roots[0])
+        assert told(app) == fresh(kept)
+        process.kill()
+    app.close()
 
 
 IN_MEMORY = """
@@ -199,7 +234,7 @@ def test_headings_are_counted_together_as_one_by_one(kept: Settings) -> None:
     put(kept.roots[0] / "parts.md", part.format("a", "A") + part.format("b", "B"))
     app = App(kept)
     collection = app.gather(DocumentRef(file=".")).collection
-    counts = list(collection.heading_counts())
+    counts = [one.headings for one in collection.summaries(NO_TRAITS, app.counter)]
     assert counts == [collection.headings(number) for number in range(FILES + 1)]
     assert 4 in counts
     app.close()
