@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import json
 import time
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 from npl_index.index.database import DamagedIndexError, IndexDatabase
 from npl_index.index.writing import AMONG, remove_root, unsealed
+from npl_index.ranking.arrays import NDArray, np
+from npl_index.ranking.postings import Sections, counts_in, summed
 
 USED_SECONDS = 3600
 """Precision of the time of a root's last use."""
+
+_MAX_PARTS = 64
+
+_DOCUMENTS = """SELECT file.path, json_array(sections, pages, words),
+    (SELECT count(*) FROM name WHERE name.document = file.document), terms, record, tokens
+    FROM file LEFT JOIN document ON document.id = document WHERE root = ?"""
+
+_Counted = tuple[NDArray[Any], NDArray[Any]]
 
 
 class IndexedRoot(NamedTuple):
@@ -70,14 +81,70 @@ def shrink(database: IndexDatabase, most: int, used: list[int]) -> None:
 def problems(database: IndexDatabase) -> list[str]:
     """Return the errors in the index."""
     found = [line for (line,) in database.rows("PRAGMA integrity_check(20)") if line != "ok"]
+    return [*found, *differences(database)]
+
+
+def differences(database: IndexDatabase, ended: Callable[[], bool] = lambda: False) -> list[str]:
+    """Return the documents that cannot be read, and what differs from the documents it was derived from.
+
+    :param ended: whether to give up, with an empty result.
+    """
+    found: list[str] = []
     with database.reading() as connection:
-        rows = connection.execute(
-            "SELECT root.path, file.path, terms, record, tokens FROM file JOIN root ON root.id = root"
-            " LEFT JOIN document ON document.id = document"
-        )
-        for folder, path, *parts in rows:
-            try:
-                list(map(unsealed, parts))
-            except (DamagedIndexError, TypeError):
-                found.append(f"{folder}/{path}: its data cannot be read")
+        counted: list[_Counted] = []
+        for number, path in connection.execute("SELECT id, path FROM root").fetchall():
+            for problem in _root_problems(connection, number, path, counted):
+                if ended():
+                    return []
+                found += [problem] if problem else []
+        if not found and counted:
+            found += _word_problems(connection, *summed(counted))
     return found
+
+
+def _root_problems(connection: Any, number: int, root: str, every: list[_Counted]) -> Iterator[str]:
+    """Yield the errors of a root, and an empty text for each document.
+
+    :param every: the terms of documents with their counts, in parts; the root's are added.
+    """
+    parts: list[_Counted] = []
+    sizes = 0
+    for path, sums, names, *packed in connection.execute(_DOCUMENTS, (number,)):
+        yield ""
+        try:
+            sections, *_ = map(unsealed, packed)
+        except (DamagedIndexError, TypeError):
+            yield f"{root}/{path}: its data cannot be read"
+            continue
+        one = Sections.unpacked(sections)
+        if json.loads(sums) != [one.size, one.page_count, one.words] or names != one.size:
+            yield f"{root}/{path}: its counts differ from its data"
+        rows, counts = counts_in(one)
+        parts.append((rows, np.array([*counts, np.ones(len(rows), np.int64)])))
+        parts = [summed(parts)] if len(parts) == _MAX_PARTS else parts
+        sizes += one.size
+    terms, sums_of = summed(parts) if parts else (np.zeros(0, np.int64), np.zeros((5, 0), np.int64))
+    select = 'SELECT term, own, "any", path, pages FROM total WHERE root = ? AND "any" > 0 ORDER BY term'
+    known = np.array(connection.execute(select, (number,)).fetchall(), np.int64).reshape(-1, 5)
+    own = connection.execute("SELECT sections FROM root WHERE id = ?", (number,)).fetchone()[0]
+    if own != sizes or not np.array_equal(known, np.vstack((terms, sums_of[:4])).T):
+        yield f"{root}: its counts differ from its documents"
+    every.append((terms, sums_of))
+
+
+def _word_problems(connection: Any, rows: NDArray[Any], counts: NDArray[Any]) -> Iterator[str]:
+    """Yield an error if the full-text index differs from the documents.
+
+    Only terms in ASCII are compared: SQLite folds other letters in its own way.
+
+    :param rows: terms of all documents, ascending.
+    :param counts: columns of their counts; the last is the number of documents.
+    """
+    connection.execute("CREATE VIRTUAL TABLE IF NOT EXISTS temp.held USING fts5vocab(main, word, row)")
+    holders = dict(connection.execute("SELECT term, doc FROM temp.held"))
+    texts = dict(connection.execute("SELECT id, text FROM term"))
+    for row, documents in zip(rows.tolist(), counts[-1].tolist(), strict=True):
+        text = texts.get(row)
+        if text is None or (text.isascii() and holders.get(text) != documents):
+            yield f"the full-text index differs from the documents, for example in {text!r}"
+            return

@@ -385,7 +385,7 @@ class App(Files):
             self._warm_up.start()
 
     def warm_up(self) -> None:
-        """Index the core reference, check the database, load the vocabulary, then index the components."""
+        """Index the core reference and components, check the database and the index, load the vocabulary."""
         self._index_ahead(DocumentRef(kind="init", item="npl"))
         # Loading a vocabulary blocks the interpreter for a third of a second; the first call has priority.
         self._closing.wait(VOCABULARY_DELAY)
@@ -395,6 +395,7 @@ class App(Files):
             logger.error("data folder: %s", error)
         self.state.load_counter()
         self._index_ahead(DocumentRef(kind="component", item="*"))
+        self.state.sets.verify(self._closing.is_set)
 
     def _index_ahead(self, ref: DocumentRef) -> None:
         try:

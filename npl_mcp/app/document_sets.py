@@ -10,7 +10,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -24,7 +24,7 @@ from npl_index.index.collection import IndexedCollection, KeptDocuments, Read
 from npl_index.index.database import IndexDatabase, reading_errors
 from npl_index.index.entries import Indexer, batches
 from npl_index.index.members import Members, OvertakenError, States, Update
-from npl_index.index.upkeep import note_use, shrink
+from npl_index.index.upkeep import differences, note_use, shrink
 from npl_index.library.documents import Found
 from npl_index.library.locks import locked
 from npl_index.ranking.indexing import Collection
@@ -129,6 +129,21 @@ class DocumentSets:
         for thread in tuple(self._threads):
             thread.join(CLOSE_SECONDS)
         self.database.close()
+
+    def verify(self, ended: Callable[[], bool]) -> None:
+        """Compare the index of an earlier process with its documents, and remove it if they differ.
+
+        :param ended: whether to give up.
+        """
+        if self.database.path is None or self.built:
+            return
+        try:
+            found = differences(self.database, ended)
+        except reading_errors() as error:
+            found = [str(error)] if self.database.is_damaged(error) else []
+        if found:
+            logger.warning("index: %s; creating a new one", found[0])
+            self.database.discard()
 
     async def gather(
         self, name: Hashable, states: States, read: Read, apart: Reader | None = None, *, whole: bool = False

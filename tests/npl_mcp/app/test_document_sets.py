@@ -240,6 +240,35 @@ def test_headings_are_counted_together_as_one_by_one(kept: Settings) -> None:
     app.close()
 
 
+@pytest.mark.parametrize(
+    "harm",
+    [
+        "DELETE FROM total WHERE term = (SELECT min(term) FROM total)",
+        "UPDATE total SET pages = pages + 1 WHERE term = (SELECT min(term) FROM total)",
+        "UPDATE root SET sections = 0",
+        "UPDATE file SET words = words + 1 WHERE path = 'part1/page001.md'",
+        "DELETE FROM name WHERE document = (SELECT min(document) FROM file)",
+        "UPDATE document SET terms = x'00' WHERE id = (SELECT min(id) FROM document)",
+        "DELETE FROM document WHERE id = (SELECT min(id) FROM document)",
+        "UPDATE term SET text = text || 'x' WHERE text = 'valv'",
+        "INSERT INTO word (rowid, name, body) VALUES (987654321, 'valv', 'valv')",
+    ],
+)
+def test_damage_that_sqlite_does_not_see_is_found_after_a_start(kept: Settings, harm: str) -> None:
+    app = App(kept)
+    expected = told(app)
+    app.close()
+    with closing(driver().connect(str(index_file(kept)), isolation_level=None)) as connection:
+        connection.execute(harm)
+    app = App(kept)
+    app.warm_up()
+    assert not index_file(kept).exists()
+    assert told(app) == expected
+    app.warm_up()
+    assert index_file(kept).exists()
+    app.close()
+
+
 def test_other_programs_read_what_is_indexed_of_a_file(kept: Settings) -> None:
     """A view shows each file with its sections and their terms, also below a home folder."""
     put(kept.home / "npl" / "npl.md", "# NPL@1.0\n\nA valve.\n")
