@@ -57,6 +57,9 @@ MAX_STALLED = 4
 """Checks without progress, after which this process indexes as well: the other one may be stopped, or index
 other files."""
 
+OVERTAKEN_SECONDS = 0.05
+"""Pause after another process replaced documents of the same set."""
+
 _MAX_TRIES = 8
 
 
@@ -213,6 +216,7 @@ class DocumentSets:
         except OvertakenError:
             if last:
                 raise NPLError("another process indexes the same files", hint="ask again") from None
+            time.sleep(OVERTAKEN_SECONDS)  # the other process finishes
             self._forget(live, False)
         except reading_errors() as error:
             if last:

@@ -22,7 +22,7 @@ from npl_mcp.stores.base.errors import AlreadyExistsError, ConflictError, Storag
 LOCK_SECONDS = 10.0
 MAX_BYTES = 16 << 20
 
-_LEFT_OVER = 60.0
+_LEFT_OVER = 15.0
 """Age in seconds from which a temporary file counts as that of a killed process: some writers do not lock."""
 
 _MAX_ATTEMPTS = 100

@@ -384,7 +384,7 @@ class Database:
             # Some errors, such as a full disk, have already rolled it back.
             if not engine.is_idle(raw):
                 with suppress(engine.operational):
-                    raw.execute("ROLLBACK")
+                    engine.roll_back(raw)
             raise
         finally:
             pool.put_back(raw)

@@ -40,10 +40,14 @@ IDLE_SECONDS = 5
 """Maximum idle seconds of a transaction: a process that hangs in one holds up all writers, which wait twice
 as long."""
 
-SILENCE_SECONDS = 20
-"""Maximum seconds of the server's answer: a turn may take half of it, and no statement of a store takes a
-second. It exceeds the maximum idle time of a transaction. So after a commit without an answer, a caller can
-look up the outcome: by then the server has committed or given up."""
+SILENCE_SECONDS = 6
+"""Maximum seconds of the server's answer within a transaction; no statement of a store takes a second. It
+exceeds the maximum idle time of a transaction. So after a commit without an answer, a caller can look up the
+outcome: by then the server has committed or given up. The beginning of a transaction, which waits for its
+turn, may take as long as the call."""
+
+ANSWER_SECONDS = 1
+"""Seconds for the server's answer that a turn did not come."""
 
 DOUBT_SECONDS = 5
 """Seconds of silence after which the connection with notifications of commits is tested."""
@@ -253,11 +257,12 @@ class PostgresEngine(engine.Engine):
         if not read_only:
             # Listeners are notified at the commit.
             begun += f"; SELECT pg_advisory_xact_lock({WRITERS}); NOTIFY {COMMITTED}"
-        raw.patience = None
+        raw.patience = deadline.seconds + ANSWER_SECONDS
         version = "NULL" if schema is None else "(SELECT version_num FROM alembic_version)"
         cursor = raw.execute(f"{begun}; SELECT {_NOW}, {version}", prepare=False)
         while cursor.nextset():
             pass
+        raw.patience = None
         moment, found = cursor.fetchone()
         if found != schema:
             raise engine.MigratedError("the database was migrated by another server; try again")
@@ -277,6 +282,13 @@ class PostgresEngine(engine.Engine):
                 raise
             problem = "the database cannot be used: the connection was lost before it answered"
             raise DatabaseError(problem, hint="check whether the change was made, then try again") from error
+
+    def roll_back(self, raw: Any) -> None:
+        """Roll back a transaction; a server that owes an answer would not answer this, either."""
+        if raw.pgconn.transaction_status == driver().pq.TransactionStatus.ACTIVE:
+            raw.close()
+        else:
+            raw.execute("ROLLBACK")
 
     def statement(self, sql: str, values: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
         """Return a statement with parameters in the driver's form; a list is one parameter, an array."""

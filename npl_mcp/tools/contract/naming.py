@@ -15,6 +15,9 @@ from npl_mcp.stores.chat import feed, rooms
 MAX_DOCUMENTS = 5
 """Maximum documents of one text."""
 
+MAX_COUNTED = 256 * 1024
+"""Maximum bytes of a text's documents whose tokens are counted: all writers of the database may wait."""
+
 QUESTION = 1_000
 """Maximum characters of a question from a change request: its title and its first paragraphs."""
 
@@ -27,25 +30,33 @@ class NamedDocument:
     """A document that a text names.
 
     :param selector: selector of the document.
-    :param tokens: tokens of the whole document.
+    :param tokens: tokens of the whole document, unless it is large.
     """
 
     selector: str
-    tokens: int
+    tokens: int | None
 
 
 def documents_named(app: App, text: str | None) -> tuple[NamedDocument, ...] | None:
     """Return the documents that a text names, as far as the caller sees them; ``None`` if it names none."""
     found: dict[str, NamedDocument] = {}
+    left = MAX_COUNTED
     for name in dict.fromkeys(_NAMES.findall(text or "")[: 4 * MAX_DOCUMENTS]):
         with suppress(NPLError):
-            gathered = app.gather(DocumentRef(file=name))
-            if not gathered.several and len(found) < MAX_DOCUMENTS:
-                tree = gathered.collection.documents[0].tree
-                tokens = gathered.counts(0).total(tree.subtree(0))
-                selector = document_name(gathered.files[0])
-                found[selector] = NamedDocument(selector, tokens)
-    return tuple(found.values()) or None
+            ref = DocumentRef(file=name)
+            files = app.documents.find(ref)
+            if len(files) != 1 or len(found) == MAX_DOCUMENTS:
+                continue
+            left -= app.documents.stat(files[0]).size
+            found[name] = _counted(app, ref) if left >= 0 else NamedDocument(document_name(name), None)
+    return tuple({one.selector: one for one in found.values()}.values()) or None
+
+
+def _counted(app: App, ref: DocumentRef) -> NamedDocument:
+    gathered = app.gather(ref)
+    tree = gathered.collection.documents[0].tree
+    tokens = gathered.counts(0).total(tree.subtree(0))
+    return NamedDocument(document_name(gathered.files[0]), tokens)
 
 
 def question_in(app: App, context: str | None) -> str | None:
