@@ -121,5 +121,5 @@ clients: $(SETUP)
 
 # Without the extra "exact": tests say what is estimated, and make their own vocabulary.
 pin:
-	uv pip compile --universal --python-version 3.10 --generate-hashes --no-annotate --no-emit-index-url --no-emit-find-links --no-header pyproject.toml --extra pictures --extra postgres --group dev -o requirements.txt
+	uv pip compile --universal --python-version 3.10 --generate-hashes --no-annotate --no-emit-index-url --no-emit-find-links --no-header pyproject.toml --extra postgres --group dev -o requirements.txt
 	sed -i '1i # Every package `make` installs, pinned by hash; `make pin` writes it from pyproject.toml' requirements.txt

@@ -287,7 +287,6 @@ def test_files_and_functions_stay_small() -> None:
 
 # Packages whose import has another name.
 DISTRIBUTIONS = {
-    "PIL": "pillow",
     "Stemmer": "pystemmer",
     "markdown_it": "markdown-it-py",
     "psycopg_pool": "psycopg",  # by its extra

@@ -9,7 +9,6 @@ whether the change was made.
 from __future__ import annotations
 
 import asyncio
-import base64
 import inspect
 import json
 import logging
@@ -25,7 +24,7 @@ from fastmcp import FastMCP
 from fastmcp.exceptions import ToolError
 from fastmcp.server.middleware import CallNext, MiddlewareContext
 from fastmcp.tools.base import Tool, ToolResult
-from mcp_types import CallToolRequestParams, ContentBlock, ImageContent, TextContent, ToolAnnotations
+from mcp_types import CallToolRequestParams, TextContent, ToolAnnotations
 from pydantic import PrivateAttr, TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError, to_json
 
@@ -39,13 +38,12 @@ from npl_mcp.app.waiting import Awaited, Long, Patience, Pause, Waiting, step
 from npl_mcp.server.arguments import MAX_ENTRIES, strict
 from npl_mcp.stores.base.database import Database, Transaction
 from npl_mcp.stores.base.errors import DatabaseError
-from npl_mcp.stores.base.values import Picture
 from npl_mcp.stores.requests import BEGUN, PARAMETER, Request
 from npl_mcp.tools.access import acting, actors, as_seen, domains_needed
 from npl_mcp.tools.contract.error_codes import invalid_arguments
 from npl_mcp.tools.contract.markdown import as_markdown
 from npl_mcp.tools.contract.parameters import meant, unlisted
-from npl_mcp.tools.contract.responses import Reply, as_dict, encode, pictures, size, value_type, within
+from npl_mcp.tools.contract.responses import Reply, as_dict, encode, size, value_type, within
 from npl_mcp.tools.contract.spec import ToolSpec
 from npl_mcp.tools.search import Hits
 
@@ -211,11 +209,8 @@ class BoundTool(Tool):
             body = {**(body if settings.structured else {}), "html": within(settings.body_limit, html)}
         text = within(settings.body_limit, written)
         call.size = size(text)
-        blocks: list[ContentBlock] = [TextContent(type="text", text=text)]
-        for picture in pictures(data).values():
-            encoded = within(settings.body_limit, base64.b64encode(picture.data).decode())
-            blocks.append(ImageContent(type="image", data=encoded, mime_type=picture.media_type))
-        return ToolResult(content=blocks, structured_content=body if structured else None)
+        block = TextContent(type="text", text=text)
+        return ToolResult(content=[block], structured_content=body if structured else None)
 
     def to_mcp_tool(self, **overrides: Any) -> Any:
         """Return the entry for lists: the declared title and metadata, without FastMCP's own."""
@@ -408,14 +403,11 @@ def _once_with_files(
 
 def _stored(outcome: object) -> str:
     text = outcome.text if isinstance(outcome, Written) else None
-    images = {name: base64.b64encode(one.data).decode() for name, one in pictures(outcome).items()}
-    return encode({"data": as_dict(outcome), "text": text, "pictures": images})
+    return encode({"data": as_dict(outcome), "text": text})
 
 
 def _restored(stored: str) -> object:
     """Return the outcome of an earlier call from :func:`_stored`."""
     answer = json.loads(stored)
     data = answer["data"]
-    for name, image in answer.get("pictures", {}).items():
-        data[name] = Picture(base64.b64decode(image), data[name]["media_type"])
     return data if answer["text"] is None else Written(data, answer["text"])

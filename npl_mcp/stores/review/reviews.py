@@ -6,10 +6,8 @@ Errors are those of :mod:`npl_mcp.stores.base.errors`, and ``InvalidRequestError
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from itertools import groupby
-from pathlib import PurePath
 from typing import Any
 
 from npl_index.errors import InvalidRequestError
@@ -17,20 +15,12 @@ from npl_index.selectors.grammar import Selector
 from npl_mcp.stores.artifact import artifacts
 from npl_mcp.stores.artifact.artifacts import require, require_open
 from npl_mcp.stores.artifact.comparing import kept_lines
-from npl_mcp.stores.artifact.descriptions import (
-    RevisionDraft,
-    as_text,
-    check_filename,
-    check_size,
-    picture_type,
-)
+from npl_mcp.stores.artifact.descriptions import as_text
 from npl_mcp.stores.base import checks, errors
 from npl_mcp.stores.base.database import Database, Row, Transaction, damaged
-from npl_mcp.stores.base.extras import is_installed
 from npl_mcp.stores.base.paging import MAX_PAGE, Page, Slice
-from npl_mcp.stores.base.values import Picture, columns, conditions, filled
+from npl_mcp.stores.base.values import columns, conditions, filled
 from npl_mcp.stores.review import annotation, results
-from npl_mcp.stores.review.overlay import Mark, draw, picture_format, picture_size
 
 STATUSES = ("in_progress", "completed")
 VERDICTS = ("approved", "changes_needed")
@@ -40,9 +30,6 @@ MAX_COMMENTS = 10_000
 
 MAX_ANNOTATED = 4 * 1024 * 1024
 """Maximum characters of the comments in a copy of a revision."""
-
-MAKER = "npl"
-"""Author of revisions with annotated pictures."""
 
 MAX_FOLLOWED = 10
 """Latest revisions whose comments are followed to their lines in a later one; each takes up to 1/3 s."""
@@ -189,48 +176,31 @@ def complete(
     return results.Completion(review_id, "completed", review["overall_comment"], review["verdict"])
 
 
-def annotated(
-    database: Database, artifact_id: int, revision_id: int, most: int
-) -> tuple[results.AnnotatedRevision, Row | None]:
-    """Return a copy of a revision with the comments of all its reviews, and the stored copy of a picture.
+def annotated(tx: Transaction, artifact_id: int, revision_id: int) -> results.AnnotatedRevision:
+    """Return a copy of a revision with the comments of all its reviews.
 
-    A text gets footnotes. A picture gets marks and a legend, and is stored as a new revision unless an equal
-    one exists.
-
-    :param most: the maximum bytes of a stored picture.
+    A text gets footnotes; of another file, the copy has only the comments.
     """
-    with database.read() as tx:
-        number = _revision(tx, artifact_id, revision_id)["revision_num"]
-        reviews = tx.all(_REVIEWS, revision=revision_id)
-        size = tx.value(_REMARKS_SIZE, revision=revision_id)
-        if size > MAX_ANNOTATED:
-            problem = f"the reviews of revision_id {revision_id} have {size:,} characters; a copy takes"
-            hint = "read them page by page with review_get"
-            raise errors.StoreError(f"{problem} {MAX_ANNOTATED:,}", hint=hint)
-        remarks = [_remark(found) for found in tx.all(_REMARKS, revision=revision_id, most=checks.MAX_ID)]
-        revision, content = artifacts.content(tx, artifact_id, number)
+    number = _revision(tx, artifact_id, revision_id)["revision_num"]
+    size = tx.value(_REMARKS_SIZE, revision=revision_id)
+    if size > MAX_ANNOTATED:
+        problem = f"the reviews of revision_id {revision_id} have {size:,} characters; a copy takes"
+        hint = "read them page by page with review_get"
+        raise errors.StoreError(f"{problem} {MAX_ANNOTATED:,}", hint=hint)
+    remarks = [_remark(row) for row in tx.all(_REMARKS, revision=revision_id, most=checks.MAX_ID)]
+    reviews = tx.all(_REVIEWS, revision=revision_id)
+    about = [(row["reviewer_persona"], row["overall_comment"]) for row in reviews]
+    revision, content = artifacts.content(tx, artifact_id, number)
     text = as_text(content)
     marks = annotation.labels(remarks, text or "")
-    image, stored = None, None
-    if text is None:
-        draft = _drawn(revision, content, marks)
-        check_size(len(draft.content), most)
-        stored = database.writing(artifacts.add_revision, artifact_id, draft, once=True)
-        image = Picture(draft.content, str(picture_type(content)))
-    about = [(found["reviewer_persona"], found["overall_comment"]) for found in reviews]
-    result = filled(
+    return filled(
         results.AnnotatedRevision,
         revision,
-        annotated_content=None if text is None else annotation.annotate(text, marks),
-        image=image,
-        annotated_revision_id=stored and stored["id"],
-        annotated_revision_num=stored and stored["revision_num"],
-        file_path=None,
+        annotated_content=annotation.annotate(text, marks),
         reviewer_files=annotation.reviewer_files(about, marks),
         total_comments=len(remarks),
         reviewers=tuple(dict.fromkeys(reviewer for reviewer, _ in about)),
     )
-    return result, stored
 
 
 def placed(database: Database, artifact_id: int, revision_id: int) -> results.Places:
@@ -242,11 +212,7 @@ def placed(database: Database, artifact_id: int, revision_id: int) -> results.Pl
         earlier = tx.all(_EARLIER, artifact=artifact_id, number=number, most=MAX_PAGE)
         content = artifacts.content(tx, artifact_id, number)[1]
     carried = tuple(_carried(database, artifact_id, content, list(map(_remark, earlier))))
-    size: tuple[int | None, int | None] = (None, None)
-    if picture_format(content) is not None:
-        with suppress(errors.StoreError):  # damaged or too large; the browser may still show it
-            size = picture_size(content)
-    return results.Places(items, total, carried, *size)
+    return results.Places(items, total, carried)
 
 
 def _carried(
@@ -273,27 +239,6 @@ def _carried(
 
 def _lines(content: bytes) -> Iterator[str]:
     return (line.rstrip("\r\n") for line in annotation.split_lines(as_text(content) or ""))
-
-
-def _drawn(revision: Row, content: bytes, labelled: annotation.Marks) -> RevisionDraft:
-    """Return a picture with marks and a legend."""
-    if picture_format(content) is None:
-        hint = "text in UTF-8, PNG and JPEG can"
-        raise errors.StoreError(f"{revision['filename']!r} cannot be annotated", hint=hint)
-    marks = [
-        Mark(label.rpartition("-")[2], remark.x, remark.y, remark.persona, remark.comment)
-        for label, remark in labelled
-        if remark.x is not None and remark.y is not None
-    ]
-    said = "\n".join(f"{mark.number}. {mark.persona}: {mark.comment}" for mark in marks)
-    name = PurePath(revision["filename"])
-    return RevisionDraft(
-        content=draw(content, marks),
-        filename=check_filename(f"{name.stem[:80]}-annotated{name.suffix}"),
-        created_by=MAKER,
-        purpose=f"Annotated copy of revision {revision['revision_num']}",
-        notes=said[: checks.TEXT] or None,
-    )
 
 
 _COUNT = "SELECT count(*) FROM review_comment WHERE review_id = :review"
@@ -412,20 +357,12 @@ def _open(tx: Transaction, review_id: int) -> Row:
 
 
 def _check_place(place: annotation.LineRange | annotation.Spot, content: bytes) -> None:
-    """Check that a place lies in a file.
-
-    Spots are accepted in any file, lines only in a text. A picture of unknown size accepts any spot.
-    """
+    """Check that lines lie in a text; a spot is accepted anywhere."""
     if isinstance(place, annotation.LineRange):
         count = annotation.count_lines(as_text(content) or "")
         if place.last > count:
             problem = f"location is {place}, and the file has {count} lines"
             raise InvalidRequestError(problem, parameter="location", hint=annotation.FORMS)
-    elif picture_format(content) is not None and is_installed("pictures"):
-        width, height = picture_size(content)
-        if place.x >= width or place.y >= height:
-            problem = f"location is {place}, and the picture has {width} x {height} pixels"
-            raise InvalidRequestError(problem, parameter="location", hint="x and y begin with 0")
 
 
 def _remark(row: Row) -> annotation.Remark:

@@ -15,7 +15,6 @@ from typing import Any, Generic, TypeVar, Union, get_args, get_origin
 
 from npl_index.answer.values import Written
 from npl_index.errors import NPLError
-from npl_mcp.stores.base.values import Picture
 
 T = TypeVar("T")
 
@@ -76,8 +75,6 @@ def as_dict(value: object) -> Any:
         return as_dict(value.value)
     if isinstance(value, Mapping):
         return {str(key): as_dict(part) for key, part in value.items()}
-    if isinstance(value, Picture):
-        return {"media_type": value.media_type, "bytes": len(value.data)}
     if dataclasses.is_dataclass(value):
         return {
             name: part if part.__class__ in _PLAIN else as_dict(part)
@@ -85,15 +82,6 @@ def as_dict(value: object) -> Any:
             if (part := getattr(value, name)) is not None
         }
     raise TypeError(f"{kind.__name__} cannot be sent")
-
-
-def pictures(value: object) -> dict[str, Picture]:
-    """Return the pictures among the fields of a tool's value, by name; they are never nested deeper."""
-    kind: Any = value.__class__
-    if dataclasses.is_dataclass(value):
-        value = {name: getattr(value, name) for name in _field_names(kind)}
-    fields = value if isinstance(value, Mapping) else {}
-    return {name: part for name, part in fields.items() if isinstance(part, Picture)}
 
 
 def value_type(returned: Any) -> Any:

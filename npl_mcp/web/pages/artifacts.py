@@ -11,7 +11,6 @@ from urllib.parse import quote
 from starlette.responses import Response
 
 from npl_mcp.stores.artifact.descriptions import picture_type
-from npl_mcp.stores.base.extras import how_to_install, is_installed
 from npl_mcp.web.differences import rows_of
 from npl_mcp.web.markdown import LIMIT
 from npl_mcp.web.routing import Action, Data, Download, WebPage
@@ -74,14 +73,13 @@ async def _revision(visit: Visit, artifact_id: int, number: int | None, review_i
         text=LIMIT + 1 if rendered else None,
     )
     lines, text, total = about.pop("lines", None), about.pop("text", ""), about.pop("total")
-    comments, size = await _comments(visit, artifact_id, about["revision_id"], review_id)
+    comments = await _comments(visit, artifact_id, about["revision_id"], review_id)
     history = await visit.call("artifact_history", artifact_id=artifact_id, limit=SHOWN)
     is_markdown = lines is not None and about["filename"].lower().endswith((".md", ".markdown"))
     offset = visit.number("offset") or 0
     return {
         "about": about,
-        "picture": {"type": about["media_type"], **size} if "media_type" in about else None,
-        "_missing": None if is_installed("pictures") else how_to_install("pictures"),
+        "picture": "media_type" in about,
         "markdown": is_markdown,
         "view": "rendered" if is_markdown and rendered else "source",
         "is_text": lines is not None,
@@ -101,21 +99,20 @@ async def _revision(visit: Visit, artifact_id: int, number: int | None, review_i
 
 async def _comments(
     visit: Visit, artifact_id: int, revision_id: int, review_id: int | None = None
-) -> tuple[list[Data], Data]:
-    """Return the threads on a revision, with open threads of earlier revisions; and the size of an image.
+) -> list[Data]:
+    """Return the threads on a revision, with open threads of earlier revisions.
 
     :param review_id: the review whose threads are returned; by default those of all reviews.
     """
     if not visit.sees("review"):
-        return [], {}
+        return []
     found = await visit.call("review_places", artifact_id=artifact_id, revision_id=revision_id)
     every = [*found["items"], *found.get("carried", ())]
     replies: dict[int, list[Any]] = {}
     for one in every:
         replies.setdefault(one.get("reply_to", 0), []).append(one)
     begun = [one for one in every if "reply_to" not in one and review_id in (None, one["review_id"])]
-    size = {name: found[name] for name in ("width", "height") if name in found}
-    return [{**one, "replies": replies.get(one["id"], [])} for one in begun], size
+    return [{**one, "replies": replies.get(one["id"], [])} for one in begun]
 
 
 def _lines(lines: Sequence[str], offset: int, comments: Sequence[Mapping[str, Any]]) -> list[Data]:
@@ -158,7 +155,7 @@ async def compared(visit: Visit) -> Data:
     found = await visit.call("artifact_compare", artifact_id=artifact_id, old=old, new=new)
     view = "split" if visit.text("view") == "split" else "unified"
     about = await visit.call("artifact_look", artifact_id=artifact_id, revision=new, limit=1)
-    comments, _ = await _comments(visit, artifact_id, about["revision_id"])
+    comments = await _comments(visit, artifact_id, about["revision_id"])
     threads: dict[int, list[Data]] = {}
     for one in comments:
         if "last" in one:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
-import io
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +10,6 @@ from typing import Any
 
 import pytest
 from fastmcp import Client
-from PIL import Image
 
 from docs.reference import prepare
 from npl_mcp.config.settings import Settings
@@ -143,22 +140,6 @@ def test_a_call_that_only_reads_keeps_no_answer(settings: Settings) -> None:
     peek = {"agent_id": "bo", "peek": True, "request_id": "r1"}
     calls(settings, [("worklog_init", {"task": "sow"}), ("worklog_read", peek)])
     assert engines.query(settings.data_folder, "SELECT count(*) FROM request") == [(0,)]
-
-
-def test_a_repetition_brings_the_picture(settings: Settings) -> None:
-    image = io.BytesIO()
-    Image.new("RGB", (40, 30)).save(image, "PNG")
-    encoded = base64.b64encode(image.getvalue()).decode()
-    drawing = {"name": "a", "artifact_type": "image", "filename": "a.png", "file_content_base64": encoded}
-    sent = {"artifact_id": 1, "revision_id": 1, "request_id": "r1"}
-
-    async def ask(client: Client[Any]) -> None:
-        await client.call_tool("artifact_create", drawing)
-        first, again = [await client.call_tool("review_generate_annotated", sent) for _ in range(2)]
-        assert first.content == again.content
-        assert [block.type for block in again.content] == ["text", "image"]
-
-    with_client(settings, ask)
 
 
 @pytest.mark.parametrize(

@@ -281,8 +281,6 @@ class Model(Worklogs):
                 break
         else:
             raise Refused("NOT_FOUND")
-        if lines_of(revision) is None:
-            raise Refused("OPERATION_FAILED")
         reviews = [one for one in self.reviews if one.revision is revision]
         return {
             "artifact_id": artifact_id,

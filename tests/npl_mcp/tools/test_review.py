@@ -1,33 +1,25 @@
-"""Reviews through the tools: comments, completion, annotated copies of texts and pictures."""
+"""Reviews through the tools: comments, completion, annotated copies of files."""
 
 from __future__ import annotations
 
 import base64
-import io
-import json
-import sys
 from typing import Any
 
 import anyio
 import pytest
 from fastmcp import Client
-from PIL import Image
 
 from npl_mcp.config.settings import Settings
 from npl_mcp.stores.base.checks import TEXT
 from npl_mcp.stores.review.reviews import MAX_ANNOTATED
-from tests import engines
-from tests.conftest import Call, calls, envelope, with_client
+from tests.conftest import Call, calls, with_client
 
 
 def encoded(content: bytes) -> str:
     return base64.b64encode(content).decode()
 
 
-def picture(kind: str = "PNG") -> bytes:
-    out = io.BytesIO()
-    Image.new("RGB", (200, 150), (136, 170, 204)).save(out, kind)
-    return out.getvalue()
+PICTURE = b"\x89PNG\r\n\x1a\n\x00\x00"
 
 
 def stored(call: Call, content: bytes = b"one\ntwo\nthree\n", filename: str = "text.md") -> dict[str, int]:
@@ -102,10 +94,9 @@ def test_a_place_must_be_in_the_text(call: Call, location: str) -> None:
     assert len(kept) == (PLACES[location] is None)
 
 
-@pytest.mark.parametrize(("x", "y"), [(-1, 0), (0, -5), (200, 0), (0, 150), (2**60, 0)])
-def test_a_spot_must_be_in_the_picture(call: Call, x: int, y: int) -> None:
-    """The error says how large the picture is, or how a spot is written."""
-    ids = stored(call, picture(), "shot.png")
+@pytest.mark.parametrize(("x", "y"), [(-1, 0), (0, -5), (2**60, 0)])
+def test_a_spot_must_be_possible(call: Call, x: int, y: int) -> None:
+    ids = stored(call, PICTURE, "shot.png")
     spot = {"review_id": ids["review_id"], "x": x, "y": y, "comment": "c", "persona": "bob"}
     assert call("review_add_annotation", **spot)["error_code"] == "INVALID_PARAMETER"
     assert call("review_add_annotation", **{**spot, "x": 199, "y": 149})["success"]
@@ -208,65 +199,22 @@ def test_all_reviews_of_the_revision_are_in_the_copy_and_no_other(call: Call) ->
     assert (other["annotated_content"], other["total_comments"]) == ("new\n", 0)
 
 
-@pytest.mark.parametrize("kind", ["PNG", "JPEG"])
-def test_an_annotated_picture_is_sent_and_stored_once(settings: Settings, call: Call, kind: str) -> None:
-    """The answer has the picture; the artifact has it as a revision; a second call adds none."""
-    name = f"shot.{kind.lower()}"
-    ids = stored(call, picture(kind), name)
-    spot = {"review_id": ids["review_id"], "x": 50, "y": 60, "comment": "too dark", "persona": "bob"}
-    call("review_add_annotation", **spot)
-
-    async def ask(client: Client[Any]) -> list[Any]:
-        return [await client.call_tool("review_generate_annotated", on(ids)) for _ in range(2)]
-
-    first, second = with_client(settings, ask)
-    data = envelope(first)["data"]
-    sent = base64.b64decode(first.content[1].data)
-    assert first.content[1].mime_type == f"image/{kind.lower()}"
-    assert "annotated_content" not in data
-    assert data["image"] == {"media_type": f"image/{kind.lower()}", "bytes": len(sent)}
-    if engines.ENGINE == "sqlite":
-        folder = engines.files(settings.data_folder) / str(ids["artifact_id"])
-        path = folder / f"revision-1-shot-annotated.{kind.lower()}"
-        assert (path.read_bytes(), data["file_path"]) == (sent, str(path))
-    assert json.loads(second.content[0].text)["data"]["annotated_revision_num"] == 1
-    history = call("artifact_history", artifact_id=ids["artifact_id"])["data"]
-    assert history["total"] == 2
-    assert history["items"][0]["created_by"] == "npl"
-    assert history["items"][0]["purpose"] == "Annotated copy of revision 0"
-    assert history["items"][0]["notes"] == "1. bob: too dark"
-    assert "[^bob-1]: @x:50,y:60: too dark" in data["reviewer_files"]["bob"]
-    call("review_add_annotation", **{**spot, "x": 10})
-    assert call("review_generate_annotated", **on(ids))["data"]["annotated_revision_num"] == 2
-
-
-def test_pictures_are_reviewed_where_nothing_can_draw(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Comments are kept as they are given; whoever wants them drawn is told what to install."""
-    content = picture()
-    with monkeypatch.context() as without:
-        without.setitem(sys.modules, "PIL", None)
-        ids = stored(call, content, "shot.png")
-        assert call("review_add_comment", **comment(ids, "@x:9000,y:60"))["success"]
-        answer = call("review_generate_annotated", **on(ids))
-        assert answer["error_code"] == "OPERATION_FAILED"
-        assert "Pillow" in answer["error"]
-        assert "npl-mcp doctor prints the command that adds npl-mcp[pictures]" in answer["error"]
-        kept = call("artifact_get", artifact_id=ids["artifact_id"])["data"]
-        assert base64.b64decode(kept["file_content"]) == content
-    assert call("review_add_comment", **comment(ids, "@x:9000,y:60"))["error_code"] == "INVALID_PARAMETER"
-    assert call("review_generate_annotated", **on(ids))["data"]["annotated_revision_num"] == 1
-
-
 @pytest.mark.parametrize(
     ("content", "filename"),
-    [(b"GIF89a\x00\x01", "a.gif"), (b"\x00\x01\x02", "a.bin"), ("é".encode("latin-1"), "a.txt")],
+    [(PICTURE, "shot.png"), (b"\x00\x01\x02", "a.bin"), ("é".encode("latin-1"), "a.txt")],
 )
-def test_other_files_cannot_be_annotated(call: Call, content: bytes, filename: str) -> None:
-    """The error names what can be."""
+def test_the_copy_of_a_file_without_lines_has_its_comments(call: Call, content: bytes, filename: str) -> None:
+    """Comments are in the order of their rows, then columns; nothing is stored."""
     ids = stored(call, content, filename)
-    answer = call("review_generate_annotated", **on(ids))
-    assert answer["error_code"] == "OPERATION_FAILED"
-    assert "PNG and JPEG" in answer["error"]
+    for x, y, persona in ((9000, 60, "amy"), (50, 60, "bob"), (7, 8, "bob")):
+        spot = {"review_id": ids["review_id"], "x": x, "y": y}
+        assert call("review_add_annotation", **spot, comment=f"at {x}", persona=persona)["success"]
+    data = call("review_generate_annotated", **on(ids))["data"]
+    assert data["annotated_content"] == (
+        "# Review Comments\n\n[^bob-1]: @bob: @x:7,y:8: at 7\n[^bob-2]: @bob: @x:50,y:60: at 50\n"
+        "[^amy-3]: @amy: @x:9000,y:60: at 9000\n"
+    )
+    assert "[^bob-2]: @x:50,y:60: at 50" in data["reviewer_files"]["bob"]
     assert call("artifact_history", artifact_id=ids["artifact_id"])["data"]["total"] == 1
 
 
@@ -344,6 +292,6 @@ def test_a_comment_may_be_about_a_section(call: Call, selector: str) -> None:
 
 def test_a_picture_has_no_sections(call: Call) -> None:
     """As it has no lines."""
-    ids = stored(call, picture(), "shot.png")
+    ids = stored(call, PICTURE, "shot.png")
     answer = call("review_add_comment", **comment(ids, "## Steps"))
     assert (answer["error_code"], "@x" in answer["error"]) == ("INVALID_PARAMETER", True)
