@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+LAST := .last-release
 SETUP := $(VENV)/.set-up
 
 # Compiled modules are kept whatever the environment says: tests start hundreds of processes.
@@ -83,10 +84,17 @@ durability: $(SETUP)
 	$(BIN)/python -m tests.npl_mcp.stores.team_day --seconds 60
 
 clean:
-	rm -rf $(VENV) .venv-oldest dist .conformance .clients .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
+	rm -rf $(VENV) .venv-oldest $(LAST) dist .conformance .clients .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
+
+# The last release, in an environment of its own: the last commit that changed the version.
+$(LAST)/$(SETUP):
+	mkdir -p $(LAST)
+	git archive $$(git log -1 --format=%H -G'^__version__' -- npl_mcp/__init__.py) | tar -x -C $(LAST)
+	$(MAKE) -C $(LAST) setup
 
 # Figures of benchmarks/README.md; absolute times depend on the machine, compare ratios.
-bench: $(SETUP)
+bench: $(SETUP) $(LAST)/$(SETUP)
+	$(BIN)/python -m benchmarks.bench_side $(LAST)/$(BIN)/npl-mcp $(BIN)/npl-mcp
 	$(BIN)/python -m pytest -q -o pythonpath=benchmarks benchmarks/bench_steps.py --benchmark-only --benchmark-columns=median,ops
 	$(BIN)/python -m benchmarks.bench_server
 	$(BIN)/python benchmarks/bench_folder.py

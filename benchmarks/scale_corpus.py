@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Sequence
 from itertools import accumulate
 from pathlib import Path
 from random import Random
@@ -28,10 +29,13 @@ _HEADING = re.compile(r"^(#{1,6}) +(.*)$")
 _SYLLABLES = [a + b for a in "bdfgklmnprstvz" for b in ("a", "e", "i", "o", "u", "ar", "en", "ol")]
 
 
-def sections() -> list[tuple[str, str]]:
-    """Return heading and text of every section of the documents."""
+def sections(texts: Sequence[str] = ()) -> list[tuple[str, str]]:
+    """Return heading and text of every section of some documents, by default those of this repository."""
     here = Path(__file__).resolve().parent.parent
-    texts = [*corpus_texts(), *(path.read_text(encoding="utf-8") for path in sorted(here.glob("*.md")))]
+    texts = texts or [
+        *corpus_texts(),
+        *(one.read_text(encoding="utf-8") for one in sorted(here.glob("*.md"))),
+    ]
     found: list[tuple[str, str]] = []
     for text in texts:
         heading, lines, fence = "", [], False
@@ -47,10 +51,13 @@ def sections() -> list[tuple[str, str]]:
     return [(heading, text) for heading, text in found if heading and text and text.count("```") % 2 == 0]
 
 
-def write(folder: Path, files: int, seed: int = 1) -> None:
-    """Write a number of files below an existing folder."""
+def write(folder: Path, files: int, seed: int = 1, texts: Sequence[str] = ()) -> None:
+    """Write a number of files below an existing folder.
+
+    :param texts: see :func:`sections`.
+    """
     chance = Random(seed)
-    known = sections()
+    known = sections(texts)
     words = ["".join(chance.choices(_SYLLABLES, k=chance.randint(2, 4))) for _ in range(WORDS)]
     weights = list(accumulate(1 / (rank + 10) for rank in range(WORDS)))
     for number in range(FOLDERS):
