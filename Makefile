@@ -12,7 +12,7 @@ export PYTHONDONTWRITEBYTECODE :=
 ON_POSTGRES := tests/npl_mcp/stores tests/npl_mcp/app/test_sets_of_stores.py \
 	$(patsubst %,tests/npl_mcp/tools/test_%.py,artifact chat chat_rooms chat_todos review session worklog waiting hostile_arguments search search_at_once) \
 	$(patsubst %,tests/npl_mcp/server/test_%.py,commands registry) \
-	$(patsubst %,tests/npl_mcp/http/test_%.py,identity replicas) tests/npl_mcp/web/test_stores.py tests/test_bench_teams.py
+	$(patsubst %,tests/npl_mcp/http/test_%.py,identity replicas) tests/npl_mcp/web/test_stores.py
 
 .PHONY: setup run test oldest coverage lint types check postgres postgres-shell browser pictures hostile durability conformance bench docs package clients weigh pin clean
 

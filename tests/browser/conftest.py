@@ -18,12 +18,16 @@ from playwright.sync_api import (
     Page,
     Playwright,
     Request,
+    expect,
     sync_playwright,
 )
 
 from tests.browser.site import Site, running
+from tests.until import PATIENCE
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+
+expect.set_options(timeout=1000 * PATIENCE)
 
 VIEWS = [
     pytest.param((width, script), id=f"{width}-{'script' if script else 'plain'}")
@@ -67,6 +71,7 @@ class Tab:
 
     def __init__(self, context: BrowserContext, site: Site, script: bool) -> None:
         self.context, self.site, self.script = context, site, script
+        context.set_default_timeout(1000 * PATIENCE)
         self.page: Page = context.new_page()
         self._said: list[str] = []
         self._asked: list[str] = []

@@ -8,6 +8,7 @@ from playwright.sync_api import Page, expect
 from tests.browser.conftest import Tab
 from tests.browser.site import Site
 from tests.npl_mcp.http.http_server import call
+from tests.until import until
 
 
 @pytest.fixture(scope="module")
@@ -24,11 +25,7 @@ def asked(site: Site) -> Site:
 def rows(page: Page, path: str, site: Site, text: str) -> list[str]:
     """Return the first cells of the table, once one of them has a text: the log is written a moment later."""
     cells = page.locator("tbody th")
-    for _ in range(40):
-        page.goto(site.url + path)
-        if cells.filter(has_text=text).count():
-            break
-        page.wait_for_timeout(250)
+    until(lambda: page.goto(site.url + path) and cells.filter(has_text=text).count())
     return [one.split("\n")[0].strip() for one in cells.all_inner_texts()]
 
 

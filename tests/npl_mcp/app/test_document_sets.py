@@ -10,7 +10,6 @@ import sqlite3
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
@@ -371,43 +370,6 @@ def test_a_part_of_a_folder_needs_no_index_of_its_own(kept: Settings) -> None:
     for file in ("part1", "part*/*.md", "part1/page001.md, part2/page002.md"):
         assert npl_load_tailored(app, context="care of the valve", file=file).value.sections
     assert app.state.sets.built == built
-    app.close()
-
-
-WORKER = """
-import sys
-from dataclasses import replace
-from pathlib import Path
-from npl_mcp.config.settings import Settings
-from npl_mcp.app.app import App
-from npl_mcp.tools.npl import npl_load_tailored
-from tests.npl_mcp.app.many import fresh, index_file, parsed, put, told, write
-root, data = map(Path, sys.argv[1:])
-settings = Settings(cwd=root, home=root, system=root, roots=(root,), data_dir=data, warm_up=False)
-print("ready", flush=True)
-number = 0
-while True:
-    number += 1
-    (root / "part0" / "page000.md").write_text(f"# Edit {number}\\n\\nvalve number{number}\\n")
-    app = App(settings)
-    npl_load_tailored(app, context="valve", file=".")
-    app.close()
-"""
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("round_", range(6))
-def test_a_process_that_is_killed_leaves_one_state_or_the_other(kept: Settings, round_: int) -> None:
-    """Wherever it is hit, the next start reads a whole set, and says what a folder read anew says."""
-    arguments = [sys.executable, "-c", WORKER, str(kept.roots[0]), str(kept.data_folder)]
-    with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as worker:
-        assert worker.stdout is not None
-        assert worker.stdout.readline() == "ready\n"
-        time.sleep(0.15 + 0.11 * round_)
-        worker.send_signal(signal.SIGKILL)
-    put(kept.roots[0] / "part0" / "page000.md", "# Page 0\n\nThe end.\n")
-    app = App(kept)
-    assert told(app) == fresh(kept)
     app.close()
 
 

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from npl_mcp.config.settings import Settings
 from npl_mcp.server.server import create_server
 from npl_mcp.tools.npl import npl_load_tailored
 from tests.conftest import envelope
+from tests.until import until
 
 FILES = 80
 QUESTION = "care of the valve"
@@ -95,11 +95,7 @@ def test_several_processes_say_what_one_says(settings: Settings, tmp_path: Path)
 
 def first_children(process: int) -> list[int]:
     """Wait for workers of a process."""
-    end = time.monotonic() + 60
-    while not (found := children(process)) and time.monotonic() < end:
-        time.sleep(0.01)
-    assert found
-    return found
+    return until(lambda: children(process))
 
 
 @pytest.mark.thorough
@@ -144,10 +140,7 @@ def test_no_worker_outlives_its_server(large: Settings, tmp_path: Path, number: 
     workers = first_children(process.pid)
     process.send_signal(number)
     process.wait(60)
-    end = time.monotonic() + 60
-    while any(map(is_alive, workers)) and time.monotonic() < end:
-        time.sleep(0.05)
-    assert [worker for worker in workers if is_alive(worker)] == []
+    until(lambda: not any(map(is_alive, workers)))
 
 
 def is_alive(process: int) -> bool:

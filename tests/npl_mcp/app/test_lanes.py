@@ -59,7 +59,7 @@ async def queue(group: Any, one: WorkerLane, gates: Gates, caller: Hashable, cou
 
     for _ in range(count):
         group.start_soon(call)
-    await anyio.sleep(0.01)
+    await anyio.wait_all_tasks_blocked()
 
 
 @pytest.mark.parametrize("name", [name for name, threads in LANES.items() if threads > 1])

@@ -54,12 +54,6 @@ def test_one_is_browsed_by_its_sections(project: tuple[Settings, Path]) -> None:
     assert all(name in titles for name in ("1. Description", "2. Rationale", "Sub A"))
 
 
-@pytest.mark.parametrize("name", ["cr:tst-2", "cr:2", "cr:TST-0002"])
-def test_a_key_may_be_short(project: tuple[Settings, Path], name: str) -> None:
-    """As everywhere."""
-    assert ask(project[0], "npl_section_index", file=name)["file"] == "cr:TST-002"
-
-
 def test_a_folder_of_them_ranks_together(project: tuple[Settings, Path]) -> None:
     """Hits name their change request, and their selectors load just them."""
     data = ask(project[0], "npl_load_tailored", context="importer loses rows of files", file="cr:TST")

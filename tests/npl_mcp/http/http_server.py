@@ -96,6 +96,13 @@ def serving(folder: Path, *flags: str, **variables: str) -> Iterator[Running]:
             process.wait()
 
 
+def in_flight(server: Running) -> int:
+    """Return the number of calls that a server is answering."""
+    owner = {"Authorization": f"Bearer {server.state.token}"}
+    text = request(server, "GET", "/metrics", headers=owner).body.decode()
+    return int(float(text.partition("\nnpl_calls_in_flight ")[2].partition("\n")[0]))
+
+
 def _listening(process: subprocess.Popen[bytes], folder: Path) -> ServerState:
     end = time.monotonic() + 60
     while time.monotonic() < end and process.poll() is None:

@@ -20,7 +20,18 @@ from npl_mcp.stores.chat.messages import send
 from npl_mcp.stores.data_folder import Stores
 from npl_mcp.web.browsers import TOKEN_COOKIE, as_cookie
 from tests import engines
-from tests.npl_mcp.http.http_server import JSON, META, MODERN, Running, call, connected, request, serving
+from tests.npl_mcp.http.http_server import (
+    JSON,
+    META,
+    MODERN,
+    Running,
+    call,
+    connected,
+    in_flight,
+    request,
+    serving,
+)
+from tests.until import until
 
 PROTOCOL = {
     "Accept": "application/json, text/event-stream",
@@ -74,19 +85,12 @@ class Site:
             "",
             "",
         ]
+        until(lambda: self.admits(token))
         line = connected(self.server)
-        self.wait_until_waiting(0)
+        until(lambda: in_flight(self.server) == 0)
         line.sendall("\r\n".join(lines).encode() + data)
-        self.wait_until_waiting(1)
+        until(lambda: in_flight(self.server) == 1)
         return line
-
-    def wait_until_waiting(self, calls: int) -> None:
-        """Wait until so many calls are in flight."""
-        line = f"\nnpl_calls_in_flight {calls}.0\n".encode()
-        end = time.monotonic() + 60
-        while line not in request(self.server, "GET", "/metrics", headers=self.owner).body:
-            assert time.monotonic() < end
-            time.sleep(0.05)
 
     def say(self, text: str) -> None:
         message = {"room_id": 1, "message": text}
@@ -140,21 +144,18 @@ def test_what_lasts_ends_when_its_token_is_revoked(site: Site, what: str) -> Non
     """Who had begun to wait is told nothing of what comes after."""
     name = f"revoked {what}".replace(" ", "-")
     token = site.access.add(name)
-    time.sleep(SECONDS)
     line = site.begin(what, token)
     site.access.revoke(name)
-    time.sleep(SECONDS)
-    assert not site.admits(token)
+    until(lambda: not site.admits(token))
+    time.sleep(SECONDS)  # the token of a younger answer is not checked again
     assert b"told to nobody" not in told(site, what, line)
 
 
 @pytest.mark.thorough
 def test_what_lasts_ends_when_its_token_ends(site: Site) -> None:
     token = site.access.add("brief", lifetime=timedelta(seconds=SECONDS + 7))
-    time.sleep(SECONDS)
     line = site.begin("call", token)
-    while site.admits(token):
-        time.sleep(0.1)
+    until(lambda: not site.admits(token))
     assert b"told to nobody" not in told(site, "call", line)
 
 
@@ -162,9 +163,8 @@ def test_what_lasts_ends_when_its_token_ends(site: Site) -> None:
 @pytest.mark.parametrize("what", LASTING)
 def test_what_lasts_goes_on_while_its_token_is_valid(site: Site, what: str) -> None:
     token = site.access.add(f"{what} goes on".replace(" ", "-"))
-    time.sleep(SECONDS)
     with site.begin(what, token) as line:
-        time.sleep(SECONDS)
+        time.sleep(SECONDS)  # the server asks once more
         site.say("told to all")
         came = b""
         while b"told to all" not in came:
@@ -176,10 +176,9 @@ def test_what_lasts_goes_on_while_its_token_is_valid(site: Site, what: str) -> N
 def test_what_lasts_goes_on_while_its_token_cannot_be_checked(site: Site, what: str) -> None:
     """A call that comes then is refused for that reason, and a browser is not led to the sign-in page."""
     token = site.access.add(f"{what} unchecked".replace(" ", "-"))
-    time.sleep(SECONDS)
     with site.begin(what, token) as line:
         with away(site.server.folder / "data"):
-            time.sleep(SECONDS)
+            until(lambda: not site.admits(token))
             refused = call(site.server, "session_list", {}, Authorization=f"Bearer {token}")
             assert (refused.status, refused.data["error_code"]) == (503, "DATABASE_ERROR")
             browser = {"Accept": "text/html", "Cookie": f"{TOKEN_COOKIE}={as_cookie(token)}"}

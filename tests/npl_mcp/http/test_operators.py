@@ -23,7 +23,7 @@ def test_a_lane_without_turns_is_named() -> None:
         async with anyio.create_task_group() as group:
             for _ in range(3 * HEAVY_WORKERS):
                 group.start_soon(lane("heavy").run, end.wait)
-            await anyio.sleep(0.1)
+            await anyio.wait_all_tasks_blocked()
             await lane("light").run(lambda: None)
             assert blocked(0.01) == ["heavy"]
             assert blocked(http_app.BLOCKED_SECONDS) == []

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from itertools import cycle
 from pathlib import Path
 from typing import Any
@@ -35,11 +36,13 @@ from tests.npl_mcp.http.http_server import (
     call,
     connected,
     environment,
+    in_flight,
     mcp,
     request,
 )
 from tests.postgres_server import Server, serving
 from tests.replicas import Balancer, kill, replica, replicas
+from tests.until import until
 
 pytestmark = pytest.mark.engine("postgres")
 
@@ -251,18 +254,6 @@ def test_a_server_that_is_killed_loses_nothing_acknowledged(tmp_path: Path) -> N
             assert [one["data"]["message"] for one in feed if one["event_type"] == "message"] == said
 
 
-def waiting(server: Running, **headers: str) -> int:
-    text = request(server, "GET", "/metrics", headers=headers).body.decode()
-    return int(float(text.partition("\nnpl_calls_in_flight ")[2].partition("\n")[0]))
-
-
-def until(what: Callable[[], bool]) -> None:
-    late = time.monotonic() + 60
-    while not what():
-        assert time.monotonic() < late
-        time.sleep(0.02)
-
-
 def test_a_client_without_a_session_that_goes_waits_no_longer(servers: list[Running], team: Balancer) -> None:
     """The end of its request is the end of its call."""
     arguments = {"agent_id": "gone", "session_id": "s", "since": 1000, "wait": 60}
@@ -273,9 +264,8 @@ def test_a_client_without_a_session_that_goes_waits_no_longer(servers: list[Runn
     lines = ["POST /mcp HTTP/1.1", *(f"{name}: {value}" for name, value in head.items()), "", ""]
     with connected(servers[0]) as line:
         line.sendall("\r\n".join(lines).encode() + body)
-        until(lambda: waiting(servers[0]) == 1)
-    until(lambda: waiting(servers[0]) == 0)
-    assert waiting(servers[0]) == 0
+        until(lambda: in_flight(servers[0]) == 1)
+    until(lambda: in_flight(servers[0]) == 0)
 
 
 def test_a_token_counts_on_every_server(tmp_path: Path) -> None:
@@ -285,8 +275,7 @@ def test_a_token_counts_on_every_server(tmp_path: Path) -> None:
         assert [call(one, "session_list", {}).status for one in servers] == [200] * 2
         token = command(tmp_path, "token", "add", "ann").split()[-1]
         named = {"Authorization": f"Bearer {token}"}
-        time.sleep(SECONDS)
-        assert [call(one, "session_list", {}).status for one in servers] == [401] * 2
+        until(lambda: [call(one, "session_list", {}).status for one in servers] == [401] * 2)
         assert [call(one, "session_list", {}, **named).status for one in servers] == [200] * 2
         team = Balancer(servers, **named)
         team.do("chat_create_room", name="den", members=["ann", "bo"])
@@ -297,8 +286,7 @@ def test_a_token_counts_on_every_server(tmp_path: Path) -> None:
         said = [one for one in team.do("chat_get_feed", room_id=1)["items"] if one["event_type"] == "message"]
         assert [one["persona"] for one in said] == ["ann"] * 2
         command(tmp_path, "token", "revoke", "ann")
-        time.sleep(SECONDS)
-        assert [call(one, "session_list", {}, **named).status for one in servers] == [401] * 2
+        until(lambda: [call(one, "session_list", {}, **named).status for one in servers] == [401] * 2)
 
 
 UNUSABLE = (500, 503)
@@ -336,7 +324,7 @@ def test_a_restart_of_the_database_costs_calls_and_nothing_else(tmp_path: Path, 
 
         def all_wait() -> list[Future[Answer]]:
             begun = [pool.submit(call, one, "chat_get_feed", wait) for one in servers]
-            until(lambda: all(waiting(one) == 1 for one in servers))
+            until(lambda: all(in_flight(one) == 1 for one in servers))
             return begun
 
         waited = all_wait()
@@ -365,7 +353,7 @@ def test_a_token_counts_when_the_database_was_away(tmp_path: Path, postgres: Ser
     with replica(tmp_path, address, 0) as server, ThreadPoolExecutor(3) as pool:
         token = token_of(tmp_path, address, "ann")
         named = {"Authorization": f"Bearer {token}"}
-        time.sleep(SECONDS)
+        until(lambda: admits(server, named))
         team = Balancer([server], **named)
         since = team.do("chat_create_room", name="den", members=["ann", "bo"])["room_id"]
         wait = {"room_id": since, "since": newest(team, since), "wait": 60}
@@ -383,8 +371,8 @@ def test_a_token_counts_when_the_database_was_away(tmp_path: Path, postgres: Ser
                 f"GET /rooms/{since}/events?since=0 HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\n"
                 f"Authorization: Bearer {token}\r\n\r\n".encode()
             )
-            until(lambda: waiting(server, **named) == 4)
-            time.sleep(SECONDS)
+            until(lambda: in_flight(server) == 4)
+            time.sleep(SECONDS)  # the tokens that the server knows are old
             postgres.ask("stop")
             for one in waited:
                 assert b"DATABASE_ERROR" in one.result().body, one.result()
@@ -397,6 +385,10 @@ def test_a_token_counts_when_the_database_was_away(tmp_path: Path, postgres: Ser
             came = b""
             while b"after" not in came:
                 came += news.recv(65536) or pytest.fail(came.decode())
+
+
+def admits(server: Running, named: dict[str, str]) -> bool:
+    return call(server, "session_list", {}, **named).status == 200
 
 
 def token_of(place: Path, address: str, name: str, *flags: str) -> str:
@@ -415,14 +407,14 @@ def test_a_write_is_acknowledged_though_its_token_cannot_be_checked(tmp_path: Pa
         ThreadPoolExecutor(1) as pool,
     ):
         named = {"Authorization": f"Bearer {token_of(tmp_path, address, 'ann')}"}
-        time.sleep(SECONDS)
+        until(lambda: admits(server, named))
         team = Balancer([server], **named)
         team.do("chat_create_room", name="den", members=["ann"])
         connection.execute("SELECT pg_advisory_lock(%s)", [WRITERS])
         said = pool.submit(team.do, "chat_send_message", room_id=1, message="done")
         turns = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
         until(lambda: connection.execute(turns).fetchone() == (1,))
-        time.sleep(SECONDS)
+        time.sleep(SECONDS)  # the tokens that the server knows are old
         connection.execute("ALTER TABLE access_token RENAME TO hidden")
         connection.execute("SELECT pg_advisory_unlock(%s)", [WRITERS])
         number = said.result()["event_id"]
@@ -490,8 +482,9 @@ def test_clocks_of_servers_may_differ(tmp_path: Path) -> None:
     with replica(tmp_path, address, 0) as right, replica(tmp_path, address, 1, **wrong) as ahead:
         token = command(tmp_path, "token", "add", "ann", "--expires", "10m").split()[-1]
         other = command(tmp_path, "token", "add", "bo", "--expires", "10m", **wrong).split()[-1]
-        time.sleep(SECONDS)
         ann, bo = ({"Authorization": f"Bearer {one}"} for one in (token, other))
+        for server, named in ((right, ann), (ahead, bo)):
+            until(partial(admits, server, named))
         assert call(right, "chat_create_room", {"name": "den", "members": ["ann", "bo"]}, **ann).status == 200
         write_all(ahead, bo)
         for description in ("weed", "water"):

@@ -39,10 +39,12 @@ from tests.npl_mcp.http.http_server import (
     command,
     connected,
     environment,
+    in_flight,
     request,
     serving,
 )
 from tests.npl_mcp.web.browsing import Visitor
+from tests.until import until
 
 TOKEN = "a-token-of-this-test-alone"
 
@@ -239,7 +241,7 @@ def test_a_running_call_does_not_keep_it_alive(tmp_path: Path) -> None:
         head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
         with connected(server) as line:
             line.sendall(head.encode() + body)
-            time.sleep(0.3)
+            until(lambda: in_flight(server) == 1)
             server.process.send_signal(signal.SIGTERM)
             assert server.process.wait(timeout=60) == 0
             with suppress(ConnectionResetError):
@@ -529,8 +531,7 @@ def test_calls_in_flight_are_told_that_the_server_ends(tmp_path: Path) -> None:
                 number: callers.submit(request, server, "POST", "/mcp", _message(number, *of), accept)
                 for number, of in OF_SESSIONS.items()
             }
-            while b"\nnpl_calls_in_flight 6.0\n" not in request(server, "GET", "/metrics").body:
-                assert not any(answer.done() for answer in (*asked.values(), *streams.values()))
+            until(lambda: in_flight(server) == 6)
             server.process.send_signal(signal.SIGTERM)
             answers = {what: answer.result(60) for what, answer in asked.items()}
             events = {number: stream.result(60).body for number, stream in streams.items()}
@@ -550,8 +551,7 @@ def test_a_server_that_gets_no_processor_tells_its_callers_all_the_same(tmp_path
     with serving(tmp_path) as server, ThreadPoolExecutor(1) as callers:
         assert call(server, "chat_create_room", {"name": "r", "members": ["a"]}).status == 200
         waiting = callers.submit(request, server, *ENDING["a call that waits"])
-        while b"\nnpl_calls_in_flight 1.0\n" not in request(server, "GET", "/metrics").body:
-            assert not waiting.done()
+        until(lambda: in_flight(server) == 1)
         server.process.send_signal(signal.SIGTERM)
         time.sleep(0.05)  # the signal has arrived; the server has not looked at its connections yet
         server.process.send_signal(signal.SIGSTOP)

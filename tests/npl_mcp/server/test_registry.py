@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import gc
 import json
 import logging
-import os
 import re
 import threading
 import weakref
-from dataclasses import replace
 from typing import Any
 
 import anyio
@@ -27,8 +24,8 @@ from npl_mcp.tools.contract.error_codes import ErrorCode, code_of
 from npl_mcp.tools.contract.responses import encode
 from npl_mcp.tools.contract.spec import ToolSpec
 from npl_mcp.tools.domains import LISTED, listed_tools
-from tests import engines
 from tests.conftest import calls, envelope, with_client
+from tests.until import PATIENCE
 
 LIST_BUDGETS = {
     "npl": 850,
@@ -107,24 +104,6 @@ def test_no_tool_takes_what_the_list_does_not_show(settings: Settings) -> None:
     for answer in calls(settings, requests):
         assert answer["error_code"] == "INVALID_PARAMETER"
         assert "'nonsense' is not a parameter" in answer["error"]
-
-
-def database(settings: Settings) -> dict[str, list[tuple[Any, ...]]]:
-    """All rows of all tables."""
-    data = settings.data_folder
-    return {name: engines.query(data, f"SELECT * FROM {name}") for name in engines.tables(data)}
-
-
-def test_tools_that_claim_to_read_change_no_row(settings: Settings) -> None:
-    """Every reading tool is called on a filled database, and its bytes of data stay."""
-    kept = listed_tools(set(LISTED) - {"utility", "directive", "cr"})
-    examples = [(spec.name, dict(spec.example)) for spec in kept]
-    answers = calls(settings, examples)
-    assert [answer for answer in answers if not answer["success"]] == []
-    before = database(settings)
-    reading = {spec.name for spec in kept if spec.read_only}
-    calls(settings, [request for request in examples if request[0] in reading])
-    assert database(settings) == before
 
 
 def test_the_order_of_the_list_never_changes(settings: Settings) -> None:
@@ -237,75 +216,14 @@ def test_debug_shows_keywords_and_scores(settings: Settings, caplog: pytest.LogC
     assert caplog.text == ""
 
 
-def test_many_callers_get_their_own_answers(settings: Settings) -> None:
-    """Thirty-two calls at once, each with its own question, on one server."""
-    titles = ["Watering", "Drip lines", "Pruning", "Compost"]
-
-    async def ask(client: Client[Any]) -> list[str]:
-        got: list[str] = [""] * 32
-
-        async def one(number: int) -> None:
-            arguments = {"selectors": [f"guide // {titles[number % 4]}"], "file": "guide.md"}
-            body = envelope(await client.call_tool("npl_load_tailored", arguments))
-            got[number] = body["data"]["sections"][0]["title"]
-
-        async with anyio.create_task_group() as group:
-            for number in range(32):
-                group.start_soon(one, number)
-        return got
-
-    assert with_client(settings, ask) == titles * 8
-
-
-def test_a_call_runs_its_tool_once(settings: Settings) -> None:
-    """Cold or warm, the function is called exactly once, and never on the event loop."""
-    os.utime(settings.roots[0] / "guide.md", (1, 1))
-    ran: list[tuple[str, bool]] = []
-
-    def followed(spec: ToolSpec) -> ToolSpec:
-        @functools.wraps(spec.function)
-        def function(*given: Any, **arguments: Any) -> Any:
-            ran.append((spec.name, threading.current_thread() is threading.main_thread()))
-            return spec.function(*given, **arguments)
-
-        return replace(spec, function=function)
-
-    server = create_server(settings)
-    register_all(server, App(settings), tuple(map(followed, listed_tools())))
-    index, load = (
-        ("npl_section_index", {"file": "guide.md"}),
-        ("npl_load_tailored", {"selectors": ["## Compost"]}),
-    )
-    asked: list[tuple[str, dict[str, Any]]] = [
-        index,
-        index,
-        (load[0], load[1] | index[1]),
-        load,
-        ("npl_section_index", {"file": "plants"}),
-        ("npl_section_index", {"file": "plants"}),
-        ("npl_section_index", {"file": "none.md"}),
-        *[(spec.name, dict(spec.example)) for spec in listed_tools() if spec.name not in dict([index, load])],
-    ]
-
-    async def ask() -> None:
-        async with Client(server) as client:
-            for name, arguments in asked:
-                await client.call_tool(name, arguments, raise_on_error=False)
-
-    anyio.run(ask)
-    assert [name for name, _ in ran] == [name for name, _ in asked]
-    assert not any(inline for _, inline in ran)
-
-
 def test_warm_up_runs_beside_the_server_and_ends_with_it(settings: Settings) -> None:
     """The core reference is indexed without being asked for, and nothing is left running."""
 
     async def wait(client: Client[Any]) -> bool:
-        for _ in range(200):
-            if any(thread.name == "npl-warm-up" for thread in threading.enumerate()):
-                return True
-            await anyio.sleep(0.05)
-        return False
+        with anyio.fail_after(PATIENCE):
+            while not any(thread.name == "npl-warm-up" for thread in threading.enumerate()):
+                await anyio.sleep(0.01)
+        return True
 
     assert with_client(settings, wait, warm_up=True)
     assert not any(thread.name == "npl-warm-up" for thread in threading.enumerate())

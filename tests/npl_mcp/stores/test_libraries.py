@@ -7,7 +7,6 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from hashlib import blake2b
@@ -22,6 +21,7 @@ from npl_mcp.stores.base.opening import database_of
 from tests import engines
 from tests.conftest import Call
 from tests.npl_mcp.http.http_server import environment, serving
+from tests.until import until
 
 NOW = "2026-01-31T12:00:00.000000Z"
 Run = Callable[..., tuple[int, str, str]]
@@ -173,7 +173,7 @@ def test_servers_say_once_that_libraries_are_not_served(folder: Path, tmp_path: 
     line = "'npl-mcp library export DIR' writes those of this database as files"
     database = engines.environment(folder)
     with serving(tmp_path, **database) as server:
-        wait_for(lambda: line in server.log)
+        until(lambda: line in server.log)
         assert server.log.count(line) == 1
     errors = tmp_path / "errors.txt"
     with errors.open("wb") as log:
@@ -188,17 +188,10 @@ def test_servers_say_once_that_libraries_are_not_served(folder: Path, tmp_path: 
         assert process.stdin is not None
         process.stdin.write(b"\n")  # the server starts with the first byte
         process.stdin.flush()
-        wait_for(lambda: line in errors.read_text(encoding="utf-8"))
+        until(lambda: line in errors.read_text(encoding="utf-8"))
     finally:
         process.communicate()
     assert errors.read_text(encoding="utf-8").count(line) == 1
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 ADDRESSED: list[tuple[str, dict[str, object]]] = [

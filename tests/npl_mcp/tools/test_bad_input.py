@@ -138,7 +138,7 @@ def test_other_callers_are_served_while_a_hostile_file_is_read(settings: Setting
 
         async with anyio.create_task_group() as group:
             group.start_soon(one, "hostile", "hostile.md")
-            await anyio.sleep(0.05)
+            await anyio.wait_all_tasks_blocked()
             group.start_soon(one, "small", "guide.md")
 
     with_client(settings, work)

@@ -7,14 +7,13 @@ import json
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 from fastmcp import Client
 
 from npl_mcp.config.settings import Settings
 from npl_mcp.documents.creating import template
 from npl_mcp.tools import cr
-from tests.conftest import Connect, calls, envelope, with_client
+from tests.conftest import Connect, calls, with_client
 from tests.npl_mcp.documents.change_requests import NAME, SECOND, inside, make_project, without_stamp
 
 STATUSES = (
@@ -350,22 +349,6 @@ def test_a_name_that_leads_nowhere_is_answered_with_those_there_are(workspace: W
         ({"operation": "update", "section": "Nope", "content": "x"}, ["not found", "## 2. Rationale"]),
         ({"operation": "update", "section": "Rationale", "content": "## A\n\n## B"}, ["line 3", "level 2"]),
         ({"operation": "append", "section": "Rationale", "content": "```\nx"}, ["code fence"]),
-        (
-            {"operation": "append", "section": "Rationale", "content": "a\n\n<!-- x"},
-            ["comment of its line 3", "-->"],
-        ),
-        (
-            {"operation": "append", "section": "Criteria", "content": "<!-- x"},
-            ["comment of its line 1", "-->"],
-        ),
-        ({"operation": "append", "section": "Criteria", "content": "<script>\nx"}, ["HTML", "closing tag"]),
-        ({"operation": "prepend", "section": "# Second", "content": "<?php\nx"}, ["block of HTML", "?>"]),
-        (
-            {"operation": "append", "section": "Criteria", "content": "~~~\nx"},
-            ["code fence", "closing marks"],
-        ),
-        ({"operation": "replace", "section": "# Second", "content": "#"}, ["heading without text"]),
-        ({"operation": "replace", "section": "Rationale", "content": "## \u200b\n\nx"}, ["heading without"]),
         ({"operation": "read", "section": "Rationale", "content": "x"}, ["'list', 'get'"]),
         ({"operation": "append", "section": "Rationale", "content": "x\0"}, ["NUL"]),
         ({"operation": "append", "section": "Rationale", "content": "x" * 500_001}, ["500,001"]),
@@ -380,32 +363,10 @@ def test_an_operation_that_cannot_be_done_changes_nothing(
     assert all(part in error for part in parts), error
 
 
-RATIONALE = "## 2. Rationale\n\nwhy\n\n### Sub A\n\ndup\n"
-INDENTED = "    ## is code\n    and so on"
 EDITS = [
-    ("replace", "Rationale", "NEW", "why\n\n### Sub A\n\ndup\n", "NEW\n"),
-    ("append", "Rationale", "tail", "dup\n", "dup\n\ntail\n"),
-    ("prepend", "Rationale", "head", "why\n", "head\n\nwhy\n"),
     ("replace", "# Second", "# Renamed", "# Second\n", "# Renamed\n"),
-    ("replace", "# Second", "Other intro.", "Intro text.\n", "Other intro.\n"),
-    (
-        "replace",
-        "Rationale",
-        "## 2. Reasons\n\nbetter",
-        "## 2. Rationale\n\nwhy\n\n### Sub A\n\ndup\n",
-        "## 2. Reasons\n\nbetter\n",
-    ),
-    ("replace", "Acceptance Criteria", "- [x] one", "- [ ] one\n", "- [x] one\n"),
     ("append", "Criteria", "- [ ] two", "- [ ] one\n", "- [ ] one\n- [ ] two\n"),
-    ("append", "# Second", "## 4. Notes\n\nx", "- [ ] one\n", "- [ ] one\n\n## 4. Notes\n\nx\n"),
     ("append", "Rationale", r"a literal \n\n and $& stay", "dup\n", "dup\n\na literal \\n\\n and $& stay\n"),
-    (
-        "replace",
-        "Sub B",
-        "## is code\n    and so on".replace("## ", "    ## "),
-        "bbb\n",
-        "    ## is code\n    and so on\n",
-    ),
 ]
 
 
@@ -465,38 +426,6 @@ def test_a_renamed_section_is_answered_with_its_new_path(workspace: Workspace) -
     assert workspace.section(answer["section"]) == "why\n\n### Sub A\n\ndup"
 
 
-def test_what_was_written_is_what_is_read(workspace: Workspace) -> None:
-    """By the same server, which has read the section before; and what others write is seen."""
-
-    async def ask(client: Client[Any]) -> list[str]:
-        read = {"key": "2", "operation": "get", "section": "## 2. Rationale"}
-
-        async def content(**more: str) -> str:
-            answer = envelope(await client.call_tool("manage_cr_sections", {**read, **more}))
-            return str(answer["data"].get("content"))
-
-        seen = [await content()]
-        await content(operation="replace", content="NEW")
-        seen.append(await content())
-        text = workspace.file.read_bytes()
-        workspace.file.write_bytes(text.replace(b"NEW", b"OUT"))
-        return [*seen, await content()]
-
-    assert with_client(workspace.settings, ask) == ["why\n\n### Sub A\n\ndup", "NEW", "OUT"]
-
-
-def test_marks_inside_code_and_comments_are_text(ended: tuple[Workspace, str]) -> None:
-    """A section with a fence, a comment and an indented block is whole and stays so."""
-    workspace, end = ended
-    code = "```bash\n# comment\nls\n```\n\n~~~\n## not one\n~~~\n\n<!--\n# nor this\n-->\n\n    # nor that"
-    workspace.edit("replace", "Rationale", code)
-    rows = workspace.ask("manage_cr_sections", key="2", operation="list")["sections"]
-    assert [row["section"] for row in rows][-2:] == ["## 2. Rationale", "## 3. Acceptance Criteria"]
-    assert workspace.section("Rationale") == code
-    assert code.replace("\n", end).encode() in workspace.file.read_bytes()
-    workspace.fail("manage_cr_sections", key="2", operation="get", section="# comment")
-
-
 def test_lines_of_front_matter_nobody_knows_stay(
     connect: Connect, settings: Settings, tmp_path: Path
 ) -> None:
@@ -515,29 +444,6 @@ def test_lines_of_front_matter_nobody_knows_stay(
     assert data["other"] == {"custom": "kept: yes", "Tags": ["a", "b"], "nested": ["one", "two"]}
     workspace.ask("update_cr_attrs", key="2", attributes={"priority": "Low"})
     assert workspace.file.read_bytes().count(b"priority:   'Low'  # soon\n") == 1
-
-
-def test_appends_sent_at_once_all_stay(workspace: Workspace) -> None:
-    """None is lost, whatever their order."""
-
-    async def ask(client: Client[Any]) -> None:
-        async def one(number: int) -> None:
-            arguments = {
-                "key": "2",
-                "operation": "append",
-                "section": "Rationale",
-                "content": f"line {number}",
-            }
-            assert envelope(await client.call_tool("manage_cr_sections", arguments))["success"]
-
-        async with anyio.create_task_group() as group:
-            for number in range(5):
-                group.start_soon(one, number)
-
-    with_client(workspace.settings, ask)
-    assert sorted(line for line in workspace.section("Rationale").split("\n") if line.startswith("line")) == [
-        f"line {number}" for number in range(5)
-    ]
 
 
 def test_a_new_change_request_gets_the_next_key(workspace: Workspace) -> None:
@@ -955,12 +861,6 @@ def test_sections_are_updated_by_the_name_from_before(workspace: Workspace) -> N
     given = {"project": "TST", "key": "TST-002", "section": "Rationale"}
     workspace.ask("update_cr_section", **given, operation="append", content="tail")
     assert workspace.section("Rationale").endswith("dup\n\ntail")
-
-
-def test_many_calls_are_all_answered(workspace: Workspace) -> None:
-    """No limit per minute."""
-    answers = calls(workspace.settings, [("get_cr", {"key": "2", "mode": "metadata"})] * 120)
-    assert all(answer["success"] for answer in answers)
 
 
 def test_reading_changes_no_file(workspace: Workspace) -> None:

@@ -202,15 +202,6 @@ def test_a_file_that_is_half_written_is_left_to_its_writer(project: tuple[Settin
     assert without_stamp(file.read_bytes()) == without_stamp(wanted)
 
 
-def test_own_writes_are_not_taken_for_those_of_others(project: tuple[Settings, Path]) -> None:
-    """Calls right after each other all succeed."""
-    settings, _ = project
-    for number in range(5):
-        assert one(settings, "manage_cr_sections", key="2", **{**EDIT, "content": f"x{number}"})["success"]
-        made = one(settings, "create_cr", type="Research", data={"title": "x"})
-        assert one(settings, "update_cr_status", key=made["data"]["key"], status="Approved")["success"]
-
-
 @pytest.mark.parametrize(
     ("name", "data", "problem"),
     [
@@ -288,24 +279,6 @@ def test_a_write_protected_file_is_not_changed(project: tuple[Settings, Path], t
     assert "write-protected" in answer["error"]
     assert file.read_bytes() == SECOND.encode()
     assert file.stat().st_mode & 0o777 == 0o444
-
-
-@pytest.mark.parametrize(
-    ("wanted", "never"),
-    [
-        ("read_cr", {"create_cr", "delete_cr", "update_cr_status"}),
-        ("select_cr", {"delete_cr"}),
-        ("complete_cr", {"delete_cr"}),
-        ("view_cr", {"delete_cr"}),
-    ],
-)
-def test_near_names_of_tools_lead_to_nothing_worse(
-    project: tuple[Settings, Path], wanted: str, never: set[str]
-) -> None:
-    """Who wants to read is not told how to write, and only a slip of the pen is corrected to a delete."""
-    error = one(project[0], wanted)["error"]
-    assert not never & set(error.partition("near: ")[2].split(", "))
-    assert "delete_cr" in one(project[0], "delet_cr")["error"]
 
 
 def test_a_parameter_there_is_not_reads_like_a_sentence(project: tuple[Settings, Path]) -> None:

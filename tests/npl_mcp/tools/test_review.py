@@ -5,14 +5,11 @@ from __future__ import annotations
 import base64
 from typing import Any
 
-import anyio
 import pytest
-from fastmcp import Client
 
-from npl_mcp.config.settings import Settings
 from npl_mcp.stores.base.checks import TEXT
 from npl_mcp.stores.review.reviews import MAX_ANNOTATED
-from tests.conftest import Call, calls, with_client
+from tests.conftest import Call
 
 
 def encoded(content: bytes) -> str:
@@ -43,19 +40,6 @@ def on(ids: dict[str, int]) -> dict[str, int]:
 def comment(ids: dict[str, int], location: str = "line:1", **more: Any) -> dict[str, Any]:
     given = {"review_id": ids["review_id"], "location": location, "comment": "c", "persona": "bob"}
     return {**given, **more}
-
-
-def test_a_review_says_what_it_is_about(call: Call) -> None:
-    """The fields are those clients know, revision number and row id side by side."""
-    ids = stored(call)
-    made = call("review_create", **on(ids), reviewer_persona="amy")["data"]
-    assert made == {
-        "review_id": 2,
-        **on(ids),
-        "revision_num": 0,
-        "reviewer_persona": "amy",
-        "status": "in_progress",
-    }
 
 
 def test_a_copy_takes_comments_up_to_a_size(call: Call) -> None:
@@ -101,24 +85,6 @@ def test_a_spot_must_be_possible(call: Call, x: int, y: int) -> None:
     assert call("review_add_annotation", **spot)["error_code"] == "INVALID_PARAMETER"
     assert call("review_add_annotation", **{**spot, "x": 199, "y": 149})["success"]
     assert call("review_add_comment", **comment(ids, "line:1"))["error_code"] == "INVALID_PARAMETER"
-
-
-def test_a_completed_review_stays_as_it_is(call: Call) -> None:
-    """No comment is added, and a second completion loses nothing."""
-    ids = stored(call)
-    review = ids["review_id"]
-    call("review_add_comment", **comment(ids))
-    first = call("review_complete", review_id=review, overall_comment="Good.")["data"]
-    assert first == {"review_id": review, "status": "completed", "overall_comment": "Good."}
-    before = call("review_get", review_id=review)["data"]
-    assert call("review_add_comment", **comment(ids))["error_code"] == "OPERATION_FAILED"
-    late = {"review_id": review, "x": 1, "y": 1, "comment": "c", "persona": "bob"}
-    assert call("review_add_annotation", **late)["error_code"] == "OPERATION_FAILED"
-    assert call("review_complete", review_id=review)["data"] == first
-    assert call("review_complete", review_id=review, overall_comment="Good.")["data"] == first
-    other = call("review_complete", review_id=review, overall_comment="Bad.")
-    assert other["error_code"] == "OPERATION_FAILED"
-    assert call("review_get", review_id=review)["data"] == before
 
 
 WRONG = {
@@ -216,36 +182,6 @@ def test_the_copy_of_a_file_without_lines_has_its_comments(call: Call, content: 
     )
     assert "[^bob-2]: @x:50,y:60: at 50" in data["reviewer_files"]["bob"]
     assert call("artifact_history", artifact_id=ids["artifact_id"])["data"]["total"] == 1
-
-
-def test_markup_in_comments_is_data(call: Call) -> None:
-    """It comes back as it was written."""
-    ids = stored(call)
-    hostile = "<script>alert('x')</script> [^bob-1]: ]( ``` \"'; DROP TABLE review;--"
-    call("review_add_comment", **comment(ids, comment=hostile))
-    data = call("review_get", review_id=ids["review_id"])["data"]
-    assert data["items"][0]["comment"] == hostile
-    assert (
-        f"[^bob-1]: @bob: {hostile}"
-        in call("review_generate_annotated", **on(ids))["data"]["annotated_content"]
-    )
-
-
-def test_many_comments_at_once_are_all_kept(settings: Settings, call: Call) -> None:
-    """Each caller's comment is there once."""
-    ids = stored(call)
-    requests = [("review_add_comment", comment(ids, comment=f"comment {number}")) for number in range(20)]
-
-    async def ask(client: Client[Any]) -> None:
-        async with anyio.create_task_group() as group:
-            for tool, arguments in requests:
-                group.start_soon(client.call_tool, tool, arguments)
-
-    with_client(settings, ask)
-    kept = calls(settings, [("review_get", {"review_id": ids["review_id"]})])[0]["data"]["items"]
-    assert sorted(one["comment"] for one in kept) == sorted(
-        str(arguments["comment"]) for _, arguments in requests
-    )
 
 
 PLAN = (

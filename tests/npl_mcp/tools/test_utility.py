@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import subprocess
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +15,7 @@ import pytest
 from npl_mcp.config.settings import Settings
 from npl_mcp.tools import utility
 from tests.conftest import Call, Connect, calls
+from tests.until import until
 
 FILES = {
     "README.md": "# Project\n",
@@ -381,7 +381,7 @@ def test_a_git_that_hangs_is_killed_with_its_children(
     assert answer["error_code"] == "OPERATION_FAILED"
     assert "git took longer than 0.5 seconds" in answer["error"]
     assert os.read(pipe, 100) == b"started\n"
-    assert has_ended(pipe)
+    until(lambda: has_ended(pipe))
     os.close(pipe)
 
 
@@ -427,13 +427,10 @@ def test_git_takes_no_memory_without_end(settings: Settings, repository: Path) -
 
 def has_ended(pipe: int) -> bool:
     """Return whether nobody is left who could write into a pipe."""
-    deadline = time.monotonic() + 10
-    while time.monotonic() < deadline:
-        try:
-            return os.read(pipe, 1) == b""
-        except BlockingIOError:
-            time.sleep(0.01)
-    return False
+    try:
+        return os.read(pipe, 1) == b""
+    except BlockingIOError:
+        return False
 
 
 def test_no_path_that_leaves_the_folder_is_taken(

@@ -22,8 +22,9 @@ from npl_mcp.server.server import create_server
 from npl_mcp.stores.changes import Topic
 from npl_mcp.stores.chat.rooms import POSITIONS
 from tests.conftest import envelope
-from tests.npl_mcp.http.http_server import JSON, META, connected, request, serving
+from tests.npl_mcp.http.http_server import JSON, META, connected, in_flight, request, serving
 from tests.npl_mcp.server.test_stdio import HELLO
+from tests.until import PATIENCE, until
 
 LONG = 60
 """Seconds; no test waits as long, unless something is wrong."""
@@ -77,8 +78,9 @@ class Desk:
 
     async def until(self, waiting: int) -> None:
         """Wait until so many calls wait."""
-        while self.app.news.waiting != waiting:
-            await anyio.sleep(0.005)
+        with anyio.fail_after(PATIENCE):
+            while self.app.news.waiting != waiting:
+                await anyio.sleep(0.005)
 
 
 def at_desk(settings: Settings, script: Callable[[Desk], Awaitable[None]]) -> None:
@@ -124,7 +126,7 @@ def test_a_call_waits_until_there_is_something_new(settings: Settings, case: str
             group.start_soon(wait)
             await desk.until(1)
             await desk.do(*other)
-            await anyio.sleep(0.05)
+            await anyio.wait_all_tasks_blocked()
             assert answers == []
             await desk.do(*news)
         assert len(answers[0]["items"]) == 1
@@ -304,14 +306,6 @@ def test_a_caller_over_http_who_goes_ends_the_wait(tmp_path: Path, path: str) ->
             assert answer.status == 200, answer
             return answer.data["data"]
 
-        def waiting() -> int:
-            text = request(server, "GET", "/metrics").body.decode()
-            return int(float(text.partition("\nnpl_calls_in_flight ")[2].partition("\n")[0]))
-
-        def until(count: int) -> None:
-            while waiting() != count:
-                time.sleep(0.01)
-
         tool(*LOG)
         body = json.dumps(arguments if plain else modern(arguments)).encode()
         head = (
@@ -322,10 +316,10 @@ def test_a_caller_over_http_who_goes_ends_the_wait(tmp_path: Path, path: str) ->
         with ExitStack() as stack:
             for number in range(1, 6):
                 stack.enter_context(connected(server)).sendall(head.encode() + body)
-                until(number)
+                until(lambda number=number: in_flight(server) == number)
                 # There is one place: whoever has it, those who wait do not.
                 assert tool("worklog_status", {})["entry_count"] == 0
-        until(0)
+        until(lambda: in_flight(server) == 0)
         tool("worklog_log", {"agent_id": "a", "action": "did", "summary": "s"})
         assert [entry["seq"] for entry in tool("worklog_read", {"agent_id": "reader"})["items"]] == [1]
 

@@ -97,47 +97,6 @@ def test_data_may_be_any_json(settings: Settings, value: object) -> None:
     assert type(read["items"][0]["data"]) is type(value)
 
 
-def test_status_has_what_the_predecessor_showed(settings: Settings) -> None:
-    """Its fields with its values, and whether the session is the current one."""
-    init = ("worklog_init", {"session_id": "s1", "task": "t"})
-    other = ("worklog_log", {"agent_id": "b-1", "action": "done", "summary": "x"})
-    made, _, _, last, _, status = data(
-        settings, init, other, LOG, LOG, ("worklog_read", {"agent_id": "reader"}), ("worklog_status", {})
-    )
-    assert status == {
-        "session_id": "s1",
-        "status": "active",
-        "created": made["created"],
-        "task": "t",
-        "entry_count": 3,
-        "agents": ["a-1", "b-1"],
-        "last_entry": last["ts"],
-        "current": True,
-    }
-
-
-def test_a_session_that_is_there_is_resumed(settings: Settings) -> None:
-    """Nothing of it changes but that it is the current one again; entries of each stay apart."""
-    first, second, resumed, logged = data(
-        settings,
-        ("worklog_init", {"session_id": "s1", "task": "one"}),
-        ("worklog_init", {"session_id": "s2"}),
-        ("worklog_init", {"session_id": "s1", "task": "another"}),
-        LOG,
-    )
-    assert (first["new"], second["new"], resumed["new"]) == (True, True, False)
-    assert resumed["task"] == "one"
-    assert logged["session_id"] == "s1"
-
-
-def test_without_a_session_todays_is_made(settings: Settings) -> None:
-    """The first entry makes a session named by its date, and later ones go there too."""
-    first, second, status = data(settings, LOG, LOG, ("worklog_status", {}))
-    assert first["session_id"] == status["session_id"] == first["ts"][:10] == second["session_id"]
-    assert (first["seq"], second["seq"], status["current"]) == (1, 2, True)
-    assert (first["opened"], "opened" in second) == (True, False)
-
-
 def test_an_entry_after_the_session_was_closed_is_refused(settings: Settings) -> None:
     """It goes into no session of others; the error names the way on."""
     named = ("worklog_init", {"session_id": "s1"})
@@ -177,15 +136,6 @@ def test_closing_is_for_good(settings: Settings) -> None:
     assert answers[4]["error"].startswith("Session s1 is closed")
     assert answers[7]["error"].startswith("No active session")
     assert len(answers[6]["data"]["items"]) == 1
-
-
-def test_entries_never_go_into_a_session_closed_today(settings: Settings) -> None:
-    """After today's session was closed an entry without a session is refused, not hidden there."""
-    answers = calls(settings, [LOG, ("worklog_close", {}), LOG])
-    assert answers[2]["error_code"] == "OPERATION_FAILED"
-    assert "worklog init" in answers[2]["error"]
-    (read,) = data(settings, ("worklog_status", {"session_id": answers[0]["data"]["session_id"]}))
-    assert read["entry_count"] == 1
 
 
 def test_a_day_can_have_several_sessions(settings: Settings) -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from npl_mcp.stores.data_folder import Stores
 from tests import engines
 from tests.npl_mcp.http.http_server import Running, call, serving
 from tests.npl_mcp.web.browsing import Visitor
+from tests.until import until
 
 PARTS = "".join(f"## Part {at}\n\nThe siphon lifts water over edge {at}.\n\n" for at in range(8))
 
@@ -46,14 +46,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Running, 
         yield running, tokens
 
 
-def soon(look: Callable[[], Any], wanted: Callable[[Any], bool]) -> Any:
-    """Look until something is there; the log is written a moment later."""
-    end = time.monotonic() + 20
-    while not wanted(found := look()) and time.monotonic() < end:
-        time.sleep(0.1)
-    return found
-
-
 def test_calls_are_logged_and_shown_to_who_may_see_them(server: tuple[Running, dict[str, str]]) -> None:
     running, tokens = server
     visitors = {name: Visitor(running, token) for name, token in tokens.items()}
@@ -69,7 +61,8 @@ def test_calls_are_logged_and_shown_to_who_may_see_them(server: tuple[Running, d
     ask("docs", "npl_load_tailored", file="siphons.md", context="edge 5")
     ask("rooms", "chat_list_rooms")
     ask("rooms", "no_such_tool")
-    found = soon(lambda: visitors["all"].json("/calls"), lambda data: data["total"] >= 5)
+    until(lambda: visitors["all"].json("/calls")["total"] >= 5)
+    found = visitors["all"].json("/calls")
     assert [(one["who"], one["tool"]) for one in found["items"]] == [
         ("rooms", "unknown"),
         ("rooms", "chat_list_rooms"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
@@ -16,11 +15,12 @@ import pytest
 from npl_mcp.app.app import App
 from npl_mcp.stores.base import engine, postgres
 from tests import engines
-from tests.npl_mcp.http.http_server import call
+from tests.npl_mcp.http.http_server import call, in_flight
 from tests.npl_mcp.stores.test_faults import ask, file, fill
 from tests.npl_mcp.stores.writer import examine, settings_in
 from tests.proxy import Fault, Network, network
 from tests.replicas import replica
+from tests.until import until
 
 pytestmark = pytest.mark.engine("postgres")
 
@@ -54,6 +54,12 @@ def other(place: Path) -> Iterator[App]:
     yield made
     made.close()
 
+
+LISTENERS = """
+SELECT 1 FROM pg_stat_activity
+WHERE datname = current_database() AND state = 'idle' AND query ~ '^LISTEN|^SELECT 1$'
+"""
+"""Connections that hear of commits; each asks now and then whether the server still answers."""
 
 SOON = 30
 """Seconds after which a test has failed."""
@@ -183,10 +189,8 @@ def waiting(app: App, since: int, seconds: float = 60) -> Future[dict[str, Any]]
         future.set_result(ask(app, "chat_get_feed", room_id=1, since=since, wait=seconds))
 
     threading.Thread(target=wait, daemon=True).start()
-    late = time.monotonic() + SOON
-    while not app.stores.changes.waiting:
-        assert time.monotonic() < late
-        time.sleep(0.01)
+    until(lambda: app.stores.changes.waiting)
+    until(lambda: engines.query(app.settings.data_folder, LISTENERS))
     return future
 
 
@@ -211,7 +215,6 @@ def test_a_waiting_reader_survives(
     """A connection that broke, stood still, or says nothing any more: the reader gets what came meanwhile."""
     last = say(app, "before")["data"]["event_id"]
     future = waiting(app, last)
-    time.sleep(0.3)  # it listens
     harm(net)
     assert say(other, "news")["success"]
     body = future.result(SOON)
@@ -248,7 +251,6 @@ def test_a_replica_ends_while_the_network_stands_still(app: App, net: Network) -
     """Those who wait are told, and closing holds up nobody."""
     last = say(app, "before")["data"]["event_id"]
     future = waiting(app, last)
-    time.sleep(0.3)
     net.pause()
     closing = threading.Thread(target=app.close)
     closing.start()
@@ -266,8 +268,9 @@ def test_a_server_is_asked_to_end_while_the_network_stands_still(net: Network, p
         room = {"name": "room", "members": ["alice", "bob"]}
         assert call(server, "chat_create_room", room).status == 200
         pool.submit(call, server, "chat_get_feed", {"room_id": 1, "since": 9, "wait": 60})
+        until(lambda: in_flight(server) == 1)
         net.pause()
         pool.submit(call, server, "session_list", {})
-        time.sleep(0.3)  # both are there
+        until(lambda: in_flight(server) == 2)
         server.process.terminate()
         assert server.process.wait(SOON) == 0

@@ -1,0 +1,21 @@
+"""Waiting for what happens in another thread or process."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+PATIENCE = 120.0
+"""Seconds; only a failure takes them, on a busy machine too."""
+
+
+def until(condition: Callable[[], T]) -> T:
+    """Return the result of a condition as soon as it is true."""
+    end = time.monotonic() + PATIENCE
+    while not (result := condition()):
+        assert time.monotonic() < end, "the condition never held"
+        time.sleep(0.02)
+    return result
