@@ -47,12 +47,12 @@ PAGES = (
     questions,
     folders,
     search,
+    call_log,
     sessions,
     rooms,
     artifacts,
     worklogs,
     changes,
-    call_log,
 )
 """Modules that declare pages, in the order of the navigation."""
 

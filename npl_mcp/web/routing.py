@@ -57,6 +57,9 @@ WAIT_SECONDS = 30
 ROWS = "<!-- rows -->"
 """Place of the rows in the template of a page that sends them as they come."""
 
+TEAM = "Team"
+"""Entry of the navigation for what agents share: sessions, rooms, artifacts, worklogs, change requests."""
+
 AWAY_SECONDS = 1
 """Pause after a query that the database did not answer."""
 
@@ -80,6 +83,7 @@ class WebPage:
     :param template: the template for the data.
     :param domain: the domain of the required tools; visitors without these tools do not find the page.
     :param title: the title in the navigation, which leaves out pages without one.
+    :param entry: the entry of the navigation that has the page as a tab; by default its title.
     :param row: the template and the macro of a row, for a page that sends its rows as they come. Its data
         have them in ``items``, an asynchronous iterator; a failure ends them, and is then ``_problem``.
     """
@@ -90,6 +94,7 @@ class WebPage:
     domain: str | None = None
     title: str | None = None
     row: tuple[str, str] | None = None
+    entry: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +170,32 @@ class Download:
     answer: Answer
 
 
-Declared = WebPage | Action | Stream | Download
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A former address.
+
+    :param path: the path.
+    :param to: the present path.
+    """
+
+    path: str
+    to: str
+
+
+@dataclass(frozen=True, slots=True)
+class MenuEntry:
+    """An entry of the navigation.
+
+    :param pages: its pages that the visitor may see; several are tabs.
+    :param is_current: whether the present page belongs to it.
+    """
+
+    title: str
+    pages: Sequence[WebPage]
+    is_current: bool
+
+
+Declared = WebPage | Action | Stream | Download | Moved
 
 
 @dataclass
@@ -194,6 +224,8 @@ class Site:
                 yield Route(one.path, self._serving(partial(self._action, one)), methods=["POST"])
             elif isinstance(one, Stream):
                 yield Route(one.path, self._serving(partial(_stream, one)))
+            elif isinstance(one, Moved):
+                yield Route(one.path, partial(_moved, one.to))
             else:
                 yield Route(one.path, self._serving(one.answer))
 
@@ -298,9 +330,20 @@ class Site:
         return _in_session(visit, Response(html, status, media_type="text/html"))
 
     async def _html(self, visit: Visit, template: str, data: Data) -> str:
-        pages = (page for page in self.declared if isinstance(page, WebPage) and page.title)
-        menu = [page for page in pages if page.domain is None or visit.sees(page.domain)]
-        return await in_thread(render, template, visit=visit, menu=menu, **data)
+        return await in_thread(render, template, visit=visit, menu=self._menu(visit), **data)
+
+    def _menu(self, visit: Visit) -> list[MenuEntry]:
+        """Return the navigation: pages with the same entry are its tabs."""
+        pages: dict[str, list[WebPage]] = {}
+        current = ""
+        for page in self.declared:
+            if isinstance(page, WebPage) and (page.domain is None or visit.sees(page.domain)):
+                entry = page.entry or page.title or ""
+                if entry and visit.place.split("/")[1] == page.path.split("/")[1]:
+                    current = entry
+                if page.title:
+                    pages.setdefault(entry, []).append(page)
+        return [MenuEntry(title, own, title == current) for title, own in pages.items()]
 
     async def failed(self, visit: Visit, error: CallError, as_json: bool = False) -> Response:
         """Return a page or JSON with the reason of a failure."""
@@ -360,6 +403,12 @@ async def _events(visit: Visit, stream: Stream) -> AsyncIterator[ServerSentEvent
                 yield ServerSentEvent(html, id=row.cursor, event=None if row.cursor else "changed")
     except CallError as error:
         yield ServerSentEvent(error.message, event="failed")
+
+
+async def _moved(to: str, request: Request) -> Response:
+    """Return the redirection from a former address, with the parameters."""
+    query = f"?{request.url.query}" if request.url.query else ""
+    return RedirectResponse(to + query, 308)
 
 
 def _check_domain(visit: Visit, domain: str | None) -> None:

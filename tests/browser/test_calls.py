@@ -36,7 +36,7 @@ def numbers(page: Page, column: int) -> list[float]:
 
 def test_a_row_begins_with_its_question(tab: Tab, asked: Site) -> None:
     page = tab.page
-    found = rows(page, "/calls", asked, "capstan oiled now")
+    found = rows(page, "/usage", asked, "capstan oiled now")
     tab.check()
     assert any(one.startswith("where is the capstan oiled now") for one in found)
     taken = page.locator("details", has_text="siphons.md: ").filter(has_text="## Part").first
@@ -46,7 +46,7 @@ def test_a_row_begins_with_its_question(tab: Tab, asked: Site) -> None:
 
 
 def test_questions_are_on_the_first_screen(tab: Tab, asked: Site) -> None:
-    page = tab.open("/calls?show=questions")
+    page = tab.open("/usage?show=questions")
     box = page.locator("#rows tbody tr").first.bounding_box()
     assert box is not None
     assert box["y"] + 40 < 800
@@ -55,7 +55,7 @@ def test_questions_are_on_the_first_screen(tab: Tab, asked: Site) -> None:
 def test_what_went_wrong_is_chosen(tab: Tab, asked: Site) -> None:
     """Each kind by its tab; what fits no kind is not there."""
     page = tab.page
-    nothing = rows(page, "/calls?show=nothing", asked, "quokka")
+    nothing = rows(page, "/usage?show=nothing", asked, "quokka")
     assert any(one.startswith("zzyzx quokka wombat") for one in nothing)
     assert not any("capstan" in one for one in nothing)
     failed = page.locator("#rows tbody tr", has_text="hoist the yard")
@@ -67,7 +67,7 @@ def test_what_went_wrong_is_chosen(tab: Tab, asked: Site) -> None:
 
 
 def test_calls_are_sorted(tab: Tab, asked: Site) -> None:
-    page = tab.open("/calls?show=questions")
+    page = tab.open("/usage?show=questions")
     heads = page.locator("#rows thead")
     tab.follow(heads.get_by_role("link", name="Tokens"))
     assert numbers(page, 1) == sorted(numbers(page, 1), reverse=True) != []
@@ -80,13 +80,13 @@ def test_calls_are_sorted(tab: Tab, asked: Site) -> None:
 
 def test_a_question_leads_to_ask(tab: Tab, asked: Site) -> None:
     page = tab.page
-    rows(page, "/calls?show=questions", asked, "siphon lifts water over edge 1")
+    rows(page, "/usage?show=questions", asked, "siphon lifts water over edge 1")
     tab.follow(page.get_by_role("link", name="Open in Ask: siphon lifts water over edge 1"))
     expect(page.get_by_label("Context")).to_have_value("siphon lifts water over edge 1")
     expect(page.locator(".card:is(.taken, .cut)").first).to_be_visible()
 
 
 def test_calls_of_one_tool(tab: Tab) -> None:
-    page = tab.open("/calls?tool=create_cr")
+    page = tab.open("/usage?tool=create_cr")
     expect(page.locator("#rows tbody th", has_text="create_cr").first).to_be_visible()
     expect(page.locator("#rows tbody th", has_text="siphon")).to_have_count(0)

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from npl_mcp.stores.artifact.descriptions import picture_type
 from npl_mcp.web.differences import rows_of
 from npl_mcp.web.markdown import LIMIT
-from npl_mcp.web.routing import Action, Data, Download, WebPage
+from npl_mcp.web.routing import TEAM, Action, Data, Download, WebPage
 from npl_mcp.web.signing_in import inside
 from npl_mcp.web.visits import Visit
 
@@ -252,11 +252,11 @@ _ARTIFACT = "/artifacts/{artifact:id}"
 _REVISION = f"{_ARTIFACT}/revisions/{{revision:id}}"
 
 DECLARED = (
-    WebPage("/artifacts", artifacts, "artifacts.html", "artifact", "Artifacts"),
+    WebPage("/artifacts", artifacts, "artifacts.html", "artifact", "Artifacts", entry=TEAM),
     WebPage(_ARTIFACT, artifact, "artifact.html", "artifact"),
     WebPage(_REVISION, artifact, "artifact.html", "artifact"),
     WebPage(f"{_ARTIFACT}/compare", compared, "compare.html", "artifact"),
-    WebPage("/reviews/{review:id}", review, "artifact.html", "review"),
+    WebPage("/reviews/{review:id}", review, "artifact.html", "review", entry=TEAM),
     Download(f"{_REVISION}/file", file),
     Action(f"{_REVISION}/comments", comment, "review"),
     Action(f"{_ARTIFACT}/state", change, "artifact"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from npl_mcp.web.routing import Data, WebPage
+from npl_mcp.web.routing import Data, Moved, WebPage
 from npl_mcp.web.tables import Column, Table, part
 from npl_mcp.web.visits import Visit, address
 
@@ -52,4 +52,4 @@ def opened(call: Mapping[str, Any]) -> str:
     return address("/ask", context=call["context"], file="" if ", " in file else file)
 
 
-DECLARED = (WebPage("/calls", calls, "calls.html", None, "Calls"),)
+DECLARED = (WebPage("/usage", calls, "calls.html", None, "Usage"), Moved("/calls", "/usage"))

@@ -13,7 +13,7 @@ from npl_mcp.documents.format import KEY_LISTS, PRIORITIES, STATUSES, TYPES, Sta
 from npl_mcp.stores.base.paging import MAX_PAGE
 from npl_mcp.tools.contract.error_codes import ErrorCode
 from npl_mcp.web.editing import TEMPLATE, form, saved
-from npl_mcp.web.routing import Action, Data, Shown, WebPage
+from npl_mcp.web.routing import TEAM, Action, Data, Shown, WebPage
 from npl_mcp.web.signing_in import inside
 from npl_mcp.web.tables import Column, Table, paged
 from npl_mcp.web.visits import CallError, Visit, address
@@ -228,7 +228,7 @@ async def _compared(visit: Visit, error: CallError, seen: dict[str, str], yours:
 
 
 DECLARED = (
-    WebPage("/changes", changes, "changes.html", "cr", "Changes"),
+    WebPage("/changes", changes, "changes.html", "cr", "Changes", entry=TEAM),
     WebPage("/changes/{key}", change, "change.html", "cr"),
     WebPage("/changes/{key}/edit", edit, TEMPLATE, "cr"),
     Action("/board/move", move, "cr"),

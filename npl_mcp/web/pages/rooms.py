@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from npl_mcp.tools.contract.error_codes import ErrorCode
-from npl_mcp.web.routing import WAIT_SECONDS, Action, Data, Row, Stream, WebPage
+from npl_mcp.web.routing import TEAM, WAIT_SECONDS, Action, Data, Row, Stream, WebPage
 from npl_mcp.web.signing_in import inside
 from npl_mcp.web.visits import CallError, Visit
 
@@ -211,7 +211,7 @@ async def mark_read(visit: Visit) -> str:
 _ROOM = "/rooms/{room:id}"
 
 DECLARED = (
-    WebPage("/rooms", rooms, "rooms.html", "chat", "Rooms"),
+    WebPage("/rooms", rooms, "rooms.html", "chat", "Rooms", entry=TEAM),
     WebPage(_ROOM, room, "room.html", "chat"),
     WebPage(f"{_ROOM}/events/{{event:id}}", thread, "thread.html", "chat"),
     Stream(f"{_ROOM}/events", news, "chat.html", "event"),

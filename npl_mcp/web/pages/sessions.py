@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from npl_mcp.web.routing import Data, WebPage
+from npl_mcp.web.routing import TEAM, Data, WebPage
 from npl_mcp.web.visits import Visit
 
 SHOWN = 100
@@ -23,6 +23,6 @@ async def session(visit: Visit) -> Data:
 
 
 DECLARED = (
-    WebPage("/sessions", sessions, "sessions.html", "session", "Sessions"),
+    WebPage("/sessions", sessions, "sessions.html", "session", "Sessions", entry=TEAM),
     WebPage("/sessions/{session}", session, "session.html", "session"),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from npl_mcp.web.routing import WAIT_SECONDS, Data, Row, Stream, WebPage
+from npl_mcp.web.routing import TEAM, WAIT_SECONDS, Data, Row, Stream, WebPage
 from npl_mcp.web.visits import Visit, address
 
 SHOWN = 100
@@ -53,7 +53,7 @@ async def _read(visit: Visit, name: str, **given: Any) -> Any:
 
 
 DECLARED = (
-    WebPage("/worklogs", worklogs, "worklogs.html", "worklog", "Worklogs"),
+    WebPage("/worklogs", worklogs, "worklogs.html", "worklog", "Worklogs", entry=TEAM),
     # Names of archived worklogs contain a slash, so no path may follow them.
     WebPage("/worklogs/{worklog:path}", worklog, "worklog.html", "worklog"),
     Stream("/worklog-news", news, "logged.html", "entry"),

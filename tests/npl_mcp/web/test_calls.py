@@ -53,7 +53,7 @@ def test_calls_are_logged_and_shown_to_who_may_see_them(server: tuple[Running, d
     def ask(who: str, tool: str, **given: Any) -> Any:
         return call(running, tool, given, Authorization=f"Bearer {tokens[who]}").data
 
-    assert visitors["all"].json("/calls")["items"] == []
+    assert visitors["all"].json("/usage")["items"] == []
     task = {"file": "siphons.md", "context": "siphon edge 3 \0 <b>", "token_budget": 300}
     first = ask("prompts", "npl_load_tailored", **task)["data"]
     offered = first["suggestions"][0]["selector"]
@@ -61,8 +61,8 @@ def test_calls_are_logged_and_shown_to_who_may_see_them(server: tuple[Running, d
     ask("docs", "npl_load_tailored", file="siphons.md", context="edge 5")
     ask("rooms", "chat_list_rooms")
     ask("rooms", "no_such_tool")
-    until(lambda: visitors["all"].json("/calls")["total"] >= 5)
-    found = visitors["all"].json("/calls")
+    until(lambda: visitors["all"].json("/usage")["total"] >= 5)
+    found = visitors["all"].json("/usage")
     assert [(one["who"], one["tool"]) for one in found["items"]] == [
         ("rooms", "unknown"),
         ("rooms", "chat_list_rooms"),
@@ -75,7 +75,7 @@ def test_calls_are_logged_and_shown_to_who_may_see_them(server: tuple[Running, d
     assert loaded["context"] == "siphon edge 3 \ufffd <b>"
     assert (loaded.get("followed"), follower["followed"]) == (None, 1)
     seen = {
-        name: {one["who"] for one in visitor.json("/calls")["items"]} for name, visitor in visitors.items()
+        name: {one["who"] for one in visitor.json("/usage")["items"]} for name, visitor in visitors.items()
     }
     assert seen == {
         "all": {"prompts", "docs", "rooms"},
@@ -83,10 +83,10 @@ def test_calls_are_logged_and_shown_to_who_may_see_them(server: tuple[Running, d
         "rooms": {"rooms"},
         "docs": {"docs"},
     }
-    assert visitors["rooms"].json("/calls?tool=npl_load_tailored")["total"] == 0
-    assert visitors["docs"].json("/calls")["callers"] == ["docs"]
-    assert "siphon edge 3" in visitors["all"].open("/calls?who=prompts").text
-    failed = visitors["all"].open("/calls?show=failed").text
+    assert visitors["rooms"].json("/usage?tool=npl_load_tailored")["total"] == 0
+    assert visitors["docs"].json("/usage")["callers"] == ["docs"]
+    assert "siphon edge 3" in visitors["all"].open("/usage?who=prompts").text
+    failed = visitors["all"].open("/usage?show=failed").text
     assert "NOT_FOUND" in failed
     assert "there is no tool 'no_such_tool'" in failed
 
@@ -95,7 +95,7 @@ def test_nothing_is_logged_unless_somebody_wants_it(tmp_path: Path) -> None:
     with serving(tmp_path, "--root", str(docs(tmp_path))) as running:
         assert call(running, "npl_load_tailored", SIPHON).status == 200
         visitor = Visitor(running)
-        data = visitor.json("/calls")
+        data = visitor.json("/usage")
         assert (data["recording"], data["items"]) == ("off", [])
-        assert "--log-calls" in visitor.open("/calls").text
+        assert "--log-calls" in visitor.open("/usage").text
         assert not (tmp_path / "data" / "npl.db").exists()

@@ -133,7 +133,7 @@ def test_nothing_of_a_page_is_written_on_the_event_loop(tmp_path: Path) -> None:
             "/worklogs/s",
             "/sessions/s",
             "/artifacts/1?view=rendered",
-            "/calls",
+            "/usage",
         ):
             sys.setprofile(note)
             try:
