@@ -45,7 +45,7 @@ def answers() -> list[tuple[int, int]]:
 def test_the_labelled_section_is_found_early(answers: list[tuple[int, int]]) -> None:
     """Mean reciprocal rank over all 87 files at once; the floors lie a little below what was measured."""
     ranks = [place for place, _ in answers]
-    assert sum(1 / place for place in ranks if place) / len(ranks) >= 0.70
+    assert sum(1 / place for place in ranks if place) / len(ranks) >= 0.66
     assert sum(0 < place <= 3 for place in ranks) / len(ranks) >= 0.8
 
 

@@ -33,6 +33,9 @@ MANY_CHILDREN = 8
 MAX_CHILD_RANK = 20
 """Maximum rank of a subsection by which its parent gains."""
 
+AMONG_SEVERAL = 0.85
+"""Share of a parent's gain in a search of several documents."""
+
 _MAX_TITLES = 2  # one in the front matter and one in the text
 _TINY = 1e-9
 _COMPLETENESS_POWER = 8
@@ -220,13 +223,14 @@ def _best_child(scored: Scored) -> NDArray[Any]:
     return best
 
 
-def _matching(scored: Scored) -> NDArray[Any]:
-    """Return 1 for matching sections.
+def _inheriting(scored: Scored) -> NDArray[Any]:
+    """Return 1 for matching sections, and less in a search of several documents.
 
     A subsection belongs to its parent's subject and rarely repeats its words (Arvola, Junkkari and
-    Kekäläinen, "Generalized contextualization method for XML information retrieval", CIKM 2005).
+    Kekäläinen, "Generalized contextualization method for XML information retrieval", CIKM 2005). Among
+    several documents, a question is about a section rather than about one of its subsections.
     """
-    return scored.values > 0
+    return (scored.values > 0) * (AMONG_SEVERAL if _several_documents(scored) else 1.0)
 
 
 def _page(scored: Scored) -> NDArray[Any]:
@@ -294,13 +298,14 @@ def _children(scored: Scored) -> NDArray[Any]:
 
 
 def _chapter(scored: Scored) -> NDArray[Any]:
-    """Return 1 for sections with text below the title of their page.
+    """Return 1 for sections with text; for the beginning of a page nearly 0, unless it has the whole query.
 
-    A question is about a section rather than about one of its subsections, which have the words in their
-    headings. A page with good sections is no answer itself.
+    Subsections have the words of a question in their headings, and their section is meant. A page with good
+    sections is no answer itself, unless it begins with the answer.
     """
     postings = scored.passages.postings
-    return (postings.sizes > 0) & (postings.levels > 1)
+    begins = scored.matches.covered**_COMPLETENESS_POWER
+    return np.where(postings.levels > 1, 1.0, begins) * (postings.sizes > 0)
 
 
 class Signal(NamedTuple):
@@ -327,8 +332,8 @@ SIGNALS = (
     Signal("page", Stage.PAGES, 0.25, _best, _page, _several_pages),
     Signal("pairs", Stage.READ, 0.3, lambda _: 1.0, _word_pairs),
     Signal("title", Stage.READ, 0.4, _best_by_name, _titles, lambda scored: not _several_pages(scored)),
-    Signal("parent", Stage.PARENTS, 0.35, _parent, _matching),
-    Signal("covered", Stage.QUERY, 0.2, _best, lambda scored: scored.matches.covered * _matching(scored)),
+    Signal("parent", Stage.PARENTS, 0.35, _parent, _inheriting),
+    Signal("covered", Stage.QUERY, 0.2, _best, lambda scored: scored.matches.covered * (scored.values > 0)),
     # More than the maximum for similar words; a page that the query names is more than a heading.
     Signal("headed", Stage.QUERY, 1.2, _best_by_name, attrgetter("headed")),
     Signal("named", Stage.QUERY, 1.8, _best_by_name, attrgetter("names_page")),

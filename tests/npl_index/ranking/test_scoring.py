@@ -360,11 +360,39 @@ They are sent in parts.
 
 @pytest.mark.parametrize(("files", "gaining"), [([CHAPTER, GUIDE], {"Failed uploads"}), ([CHAPTER], set())])
 def test_a_section_with_text_gains_by_its_best_subsection(files: list[str], gaining: set[str]) -> None:
-    """In a search of several documents; a bare heading and the title of a page do not."""
+    """In a search of several documents; a bare heading does not, nor the title of a page without text."""
     among = collection(*files)
     ranking = rank(among, Query(extract_keywords("are large or failed uploads sent again")))
     gains = ranking.gains.get("child", [0.0] * len(ranking.hits))
     assert {name for name, gain in zip(names(ranking.hits, among), gains, strict=False) if gain} == gaining
+
+
+HERDS = """\
+# Herds
+
+{}
+
+## Making a herd
+
+A herd is made of goats, sheep or cows.
+
+## Selling a herd
+
+A herd of goats is sold whole.
+"""
+
+
+@pytest.mark.parametrize(
+    ("begins", "gains"),
+    [("A herd is goats that are kept together.", True), ("Animals are kept together.", False)],
+    ids=["all words", "no word"],
+)
+def test_the_beginning_of_a_page_gains_if_it_has_the_whole_query(begins: str, gains: bool) -> None:
+    """It is the answer then, and else an overview of better sections."""
+    among = collection(HERDS.format(begins), GUIDE)
+    ranking = rank(among, Query(extract_keywords("a herd of goats")))
+    gain = dict(zip(names(ranking.hits, among), ranking.gains["child"], strict=True))
+    assert (gain["Herds"] > 0.05) is gains
 
 
 def test_no_title_names_the_question() -> None:
