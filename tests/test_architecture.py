@@ -83,8 +83,6 @@ LATE = {
         "npl_mcp.http.serving",
         "npl_mcp.http.listening",
     ): "FastMCP takes most of a second; status and stop need none of it",
-    ("npl_mcp.server.server", "npl_mcp.web.chat_window"): "Jinja takes long, and few clients show pages",
-    ("npl_mcp.server.registry", "npl_mcp.web.chat_window"): "as above",
     ("npl_mcp.__main__", "npl_mcp.server.server"): "FastMCP takes most of a second; --help needs none of it",
 }
 

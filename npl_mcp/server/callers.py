@@ -12,8 +12,6 @@ from typing import Any
 
 import anyio
 import anyio.to_thread
-from fastmcp.apps.config import UI_EXTENSION_ID
-from fastmcp.server.dependencies import get_context
 from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
 from fastmcp.server.transforms import Transform
 from fastmcp.tools.base import Tool
@@ -93,14 +91,6 @@ def _text(value: object) -> str | None:
     return value if isinstance(value, str) else None
 
 
-PAGE = "page"
-"""Tag of a resource that is a page for chat windows (MCP Apps, SEP-1865).
-
-Clients that do not show pages get neither the page nor its tool: a host without the extension would list the
-tool to the model, which pays for it.
-"""
-
-
 class VisibleParts(Transform):
     """Filters tools, resources and prompts by the domains that each caller sees.
 
@@ -129,16 +119,7 @@ class VisibleParts(Transform):
 
 
 def _is_shown(component: FastMCPComponent) -> bool:
-    """Return whether the caller sees the domains of a component, and its client shows its page, if any."""
+    """Return whether the caller sees the domains of a component."""
     if isinstance(component, BoundTool):
-        is_seen, has_page = sees(component.spec, sight()), component.has_page
-    else:
-        is_seen, has_page = all(map(sight().has_domain, component.tags - {PAGE})), PAGE in component.tags
-    return is_seen and (not has_page or _shows_pages())
-
-
-def _shows_pages() -> bool:
-    try:
-        return get_context().client_supports_extension(UI_EXTENSION_ID)
-    except RuntimeError:  # a call outside the protocol
-        return False
+        return sees(component.spec, sight())
+    return all(map(sight().has_domain, component.tags))

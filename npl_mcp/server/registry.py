@@ -102,11 +102,6 @@ class BoundTool(Tool):
         """The tool's declaration."""
         return self._spec
 
-    @property
-    def has_page(self) -> bool:
-        """Whether a page in a chat window displays its answer."""
-        return self._spec.app is not None
-
     def without_actors(self) -> BoundTool:
         """Return the tool for a caller with a token, which names the actor."""
         implied = actors(self._spec.function)
@@ -168,7 +163,7 @@ class BoundTool(Tool):
         # Reports use no other values, which may be large.
         value = data.value if isinstance(data, Written) else data
         call.data = value if isinstance(value, Tailored | Hits) else None
-        result = self._result(call, data, checked)
+        result = self._result(call, data)
         app.delivered()
         return result
 
@@ -186,38 +181,29 @@ class BoundTool(Tool):
             problems = error.errors(include_url=False, include_context=False, include_input=False)
             raise invalid_arguments(problems, self.name, self._spec.examples) from None
 
-    def _result(self, call: Call, data: object, arguments: Mapping[str, Any]) -> ToolResult:
+    def _result(self, call: Call, data: object) -> ToolResult:
         """Serialise the answer.
 
-        :param arguments: the validated arguments.
         :raises NPLError: the answer exceeds the maximum bytes.
         """
         settings = self._app.settings
         written = data.text if isinstance(data, Written) else None
         body: dict[str, Any] = {}
-        structured = settings.structured or self.has_page
-        if written is None or structured:
+        if written is None or settings.structured:
             body = as_seen(as_dict(Reply(data=data)), self._spec, sight(), settings)
         if written is None:
             # If the call asks for a form, the tool has handled it.
             models = not call.arguments.get("format") and self._app.form(None) == "markdown"
             written = as_markdown(body["data"]) if models else _json(body)
-        if self.has_page:
-            from npl_mcp.web.chat_window import content
-
-            html = content(settings, arguments, body["data"])
-            body = {**(body if settings.structured else {}), "html": within(settings.body_limit, html)}
         text = within(settings.body_limit, written)
         call.size = size(text)
         block = TextContent(type="text", text=text)
-        return ToolResult(content=[block], structured_content=body if structured else None)
+        return ToolResult(content=[block], structured_content=body if settings.structured else None)
 
     def to_mcp_tool(self, **overrides: Any) -> Any:
         """Return the entry for lists: the declared title and metadata, without FastMCP's own."""
-        meta: dict[str, Any] = {ALWAYS_LOAD: True} if self._spec.always else {}
-        if self._spec.app is not None:
-            meta["ui"] = {"resourceUri": self._spec.app}
-        return super().to_mcp_tool(**{**overrides, "title": self._spec.title, "_meta": meta or None})
+        meta = {ALWAYS_LOAD: True} if self._spec.always else None
+        return super().to_mcp_tool(**{**overrides, "title": self._spec.title, "_meta": meta})
 
 
 async def _ended(awaited: Awaited, patience: Patience) -> None:

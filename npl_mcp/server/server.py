@@ -17,9 +17,7 @@ from typing import Any
 import anyio
 import fastmcp
 from fastmcp import FastMCP
-from fastmcp.apps.config import UI_MIME_TYPE
 from fastmcp.exceptions import NotFoundError as UnknownToolError
-from fastmcp.resources import Resource
 from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
 from fastmcp.tools.base import Tool, ToolResult
 from mcp import MCPError
@@ -43,7 +41,7 @@ from npl_mcp.app.call_reports import (
     sight,
 )
 from npl_mcp.config.settings import Settings
-from npl_mcp.server.callers import PAGE, KnowCaller, VisibleParts
+from npl_mcp.server.callers import KnowCaller, VisibleParts
 from npl_mcp.server.fastmcp_private import adapt
 from npl_mcp.server.introduction import introduction
 from npl_mcp.server.primitives.completions import add_completions
@@ -255,7 +253,6 @@ def create_server(settings: Settings, app: App | None = None, reports: Reports |
         add_documents(server, app)
         server.add_provider(Prompts(app))
         add_completions(server, app)
-        server.add_resource(_page())
     server.add_transform(VisibleParts())
     if settings.small_list:
         server.add_transform(SmallList(app, domains, every))
@@ -267,20 +264,6 @@ def _icon() -> Icon:
     """Return the server's icon for hosts, as a data URL: few servers have pages."""
     data = base64.b64encode(_ICON.read_bytes()).decode()
     return Icon(src=f"data:image/svg+xml;base64,{data}", mime_type="image/svg+xml", sizes=["any"])
-
-
-def _page() -> Resource:
-    """Return the page for chat windows (MCP Apps, SEP-1865), for clients that announce support."""
-
-    def read() -> str:
-        from npl_mcp.web.chat_window import document
-
-        return document()
-
-    meta = {"ui": {"prefersBorder": True}}
-    return Resource.from_function(
-        read, "ui://npl/ask", name="ask", title="Ask", mime_type=UI_MIME_TYPE, meta=meta, tags={"npl", PAGE}
-    )
 
 
 def _warn(settings: Settings) -> None:

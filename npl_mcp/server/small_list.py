@@ -47,12 +47,11 @@ class SmallList(BM25SearchTransform):
 
     :param app: the two tools' view; they use only its settings.
     :param domains: the names of the domains with tools.
-    :param specs: all tools. Tools that clients always load stay listed, and so do tools with a page: clients
-        look for pages only in the list.
+    :param specs: all tools. Tools that clients always load stay listed.
     """
 
     def __init__(self, app: App, domains: Sequence[str], specs: Sequence[ToolSpec]) -> None:
-        super().__init__(always_visible=[one.name for one in specs if one.always or one.app])
+        super().__init__(always_visible=[one.name for one in specs if one.always])
 
         def search_tools(_: App, query: str) -> FoundTools:
             """Find tools."""

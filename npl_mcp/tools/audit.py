@@ -1,6 +1,6 @@
 """Answers with the fate of every section, for people.
 
-The page Ask calls these tools by name. Clients that show pages in a chat window list ``npl_ask``.
+The page Ask calls this tool by name.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from typing import Annotated
 from npl_index.answer.auditing import Audit, audit
 from npl_index.answer.forms import Form, Json, Markdown
 from npl_index.answer.tailoring import TailorRequest
-from npl_index.answer.values import Written
 from npl_index.library.documents import DocumentRef
 from npl_mcp.app.app import App
 from npl_mcp.app.waiting import limit_wait, waits
@@ -54,29 +53,4 @@ async def _audited(
     return await app.unchanging(answer)
 
 
-@waits
-async def npl_ask(
-    app: App,
-    context: Annotated[str | None, "The question"] = None,
-    topics: list[str] | None = None,
-    selectors: list[str] | None = None,
-    token_budget: Count | None = None,
-    file: File = None,
-    format: Format = None,
-    section: Annotated[str | None, "Selector of a section to show whole"] = None,
-    view: Annotated[str | None, "markdown for the whole text"] = None,  # noqa: ARG001 (the page reads it)
-) -> Written[Audit]:
-    """Load the sections a task needs, as npl_load_tailored does, and show a person what was taken and left.
-
-    :returns: an answer with the fate of every section.
-    :raises NPLError: see :func:`~npl_mcp.tools.npl.npl_load_tailored`.
-    """
-    request = TailorRequest.parse(context, topics, selectors, token_budget, app.settings.token_budget)
-    shown = await _audited(app, file, request, section, format)
-    return Written(shown, shown.answer.text)
-
-
-TOOLS = (
-    ToolSpec(npl_audit, lane="heavy", listed=False),
-    ToolSpec(npl_ask, lane="heavy", app="ui://npl/ask", title="Ask"),
-)
+TOOLS = (ToolSpec(npl_audit, lane="heavy", listed=False),)

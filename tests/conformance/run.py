@@ -21,7 +21,6 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from chat_window import show_ask
 from installing import HERE, Installed, install
 from processes import CheckError, Done, end_all, free_port, run, serving
 
@@ -36,7 +35,6 @@ STDIO = BIN / "npl-mcp"
 TOOLS = [spec.name for spec in listed_tools()]
 GOOD = {"name": "npl_section_index", "arguments": {"depth": 1}}
 BAD = {"name": "npl_section_index", "arguments": {"nonsense": 1}}
-APP = "ui://npl/ask"
 OUT_OF_TIME = "scenario-timeout"
 REFUSED = 5
 """The inspector's exit code for an answer that is marked as an error."""
@@ -206,14 +204,6 @@ def load(place: Place) -> str:
     return f"{LOAD} calls, eight at a time"
 
 
-def chat_window(place: Place) -> str:
-    """Have the inspector tell of the page for chat windows, and show it."""
-    named = ("--tool-name", "npl_ask", "--app-info", "--advertise-apps")
-    about = _json(place.inspect("modern", "--method", "tools/call", *named))["appInfo"]
-    _agree("page", (about["resourceUri"], about["resourceMimeType"]), (APP, "text/html;profile=mcp-app"))
-    return show_ask(place.installed.node, place.inspector, place.url, place.env, place.folder)
-
-
 def fastmcp_command(place: Place) -> str:
     """List and call with FastMCP's command line."""
     program = BIN / "fastmcp"
@@ -240,7 +230,6 @@ CHECKS: tuple[tuple[str, Callable[[Place], str]], ...] = (
     ("inspector over stdio", inspected_calls("stdio")),
     (f"inspector over HTTP, {REVISION}", inspected_calls("modern")),
     ("inspector --load over HTTP", load),
-    ("inspector's window for apps", chat_window),
     ("TypeScript SDK 1 over stdio", client("typescript_sdk_1.js", "stdio", FORMER)),
     ("TypeScript SDK 1 over HTTP", client("typescript_sdk_1.js", "HTTP", FORMER)),
     ("TypeScript SDK 2 over stdio", client("typescript_sdk_2.js", "stdio", REVISION)),

@@ -1,1 +1,1 @@
-"""The MCP primitives besides tools: resources, prompts, completions, pages for chat windows."""
+"""The MCP primitives besides tools: resources, prompts, completions."""

@@ -21,6 +21,7 @@ REMOVED: Mapping[str, str] = {
     "library_push": _LIBRARIES,
     "library_state": _LIBRARIES,
     "library_upload": _LIBRARIES,
+    "npl_ask": "npl_load_tailored returns the same sections; the page Ask shows the fate of each",
     "session_export": _SESSION,
     "session_news": _SESSION,
     "session_timeline": _SESSION,

@@ -38,8 +38,6 @@ class ToolSpec:
     :param reads: function from the arguments of a call to whether a caller who may only read may make it, and
         whose call then changes nothing; only for tools that write.
     :param files: whether the tool changes files, which no transaction of the database includes.
-    :param app: address of the page that shows the answer in a chat window. Only clients with such pages have
-        the tool; they give the page the structured content, and the model the text.
     :param closed: whether the schema forbids other parameters, as a contract requires.
     :param title: name for people; every listed tool has one.
     """
@@ -52,7 +50,6 @@ class ToolSpec:
     listed: bool = True
     always: bool = False
     closed: bool = False
-    app: str | None = None
     title: str | None = None
     switch: str | None = None
     reads: Callable[[Mapping[str, object]], bool] | None = None

@@ -116,7 +116,7 @@ async def ask(visit: Visit) -> Data:
     except CallError as error:
         error.form = {**shown, "_problem": _problem(error, asked)}
         raise
-    return {**shown, **audited(visit, asked, audit, MARKDOWN)}
+    return {**shown, **audited(visit, asked, audit)}
 
 
 def _problem(error: CallError, asked: AskForm) -> Data:
@@ -134,11 +134,10 @@ def _problem(error: CallError, asked: AskForm) -> Data:
     }
 
 
-def audited(visit: Visit, asked: AskForm, audit: Any, form: str) -> Data:
+def audited(visit: Visit, asked: AskForm, audit: Any) -> Data:
     """Return the taken and the left sections of an answer, in the data of the page.
 
     :param audit: the data of an answer of ``npl_audit``.
-    :param form: the form of the answer.
     """
     matches, right = audit["matches"], visit.texts(RIGHT)
     wanted = sum(row["state"] in WANTED for row in matches)
@@ -147,8 +146,7 @@ def audited(visit: Visit, asked: AskForm, audit: Any, form: str) -> Data:
     shown = set() if whole else {row["selector"] for row in cards}
     return {
         "audit": audit,
-        "form": form,
-        "copies": copies(visit, asked, form),
+        "copies": copies(visit, asked),
         "right": right,
         "_whole": whole,
         "_cards": cards,
@@ -183,9 +181,9 @@ def ruler(matches: Sequence[Any], budget: int) -> Data:
     return {"top": top, "blocks": blocks, "beyond": beyond}
 
 
-def copies(visit: Visit, asked: AskForm, form: str) -> dict[str, str]:
+def copies(visit: Visit, asked: AskForm) -> dict[str, str]:
     """Return the same request as a tool call, a command line, and an HTTP call if the server has a port."""
-    arguments = {**asked.arguments(), "format": form}
+    arguments = {**asked.arguments(), "format": MARKDOWN}
     origin = visit.settings.web_url
     token = ['-H "Authorization: Bearer $NPL_MCP_TOKEN"'] if TOKEN_COOKIE in visit.cookies else []
     sent = shlex.quote(json.dumps(arguments, ensure_ascii=False))
