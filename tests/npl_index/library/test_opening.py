@@ -75,7 +75,6 @@ ALLOWED = {
     "npl_mcp/app/document_sets.py": {"os.open": "a folder, to lock it"},
     "npl_mcp/stores/worklog/transfer.py": {"folder.open": FOLDER, "os.fdopen": FOLDER},
     "npl_mcp/stores/base/migrating.py": {"file.read_text": "of the program's own"},
-    "npl_mcp/stores/review/overlay.py": {"Image.open": "bytes in memory"},
 }
 
 
