@@ -29,7 +29,7 @@ run: $(SETUP)
 
 # The tests but those that `make durability` runs.
 test: $(SETUP)
-	$(BIN)/python -m pytest -q -n 3 --dist worksteal -m "not thorough"
+	$(BIN)/python -m pytest -q -n 2 --dist loadscope -m "not thorough"
 
 # The same tests, which take almost twice as long when every line is counted, also in what they start.
 coverage: $(SETUP)

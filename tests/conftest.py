@@ -27,11 +27,11 @@ from npl_mcp.server.startup import lasting
 from tests import engines, warm
 
 THOROUGH = "NPL_THOROUGH" in os.environ
-"""Whether all cases and 300 examples of a property are tried, as in CI."""
+"""Whether all cases and 300 examples of a property are tried, as in CI, instead of 10."""
 
 hypothesis_settings.register_profile(
     "npl",
-    max_examples=300 if THOROUGH else 25,
+    max_examples=300 if THOROUGH else 10,
     database=None,  # nothing is kept
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],  # no verdict depends on the machine

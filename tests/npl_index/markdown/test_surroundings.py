@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from npl_index.errors import InvalidRequestError
@@ -214,7 +214,6 @@ BLOCKS = st.sampled_from(
 )
 
 
-@settings(max_examples=300, deadline=None)
 @given(
     st.lists(BLOCKS, min_size=2, max_size=12),
     st.lists(

@@ -435,20 +435,3 @@ def test_what_sections_are_called_needs_no_file(kept: Settings) -> None:
         found = npl_load_tailored(app, context="number7", file=".", token_budget=300)
     assert set(names) == {Path(section.file or "").name for section in found.value.sections}
     app.close()
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("mode", ["memory", "disk"])
-def test_many_edits(kept: Settings, mode: str) -> None:
-    """After each, and after all of them, answers are those of a folder that was read again."""
-    root = kept.roots[0]
-    app = App(replace(kept, cache_mode=mode))
-    told(app)
-    for number in range(60):
-        put(root / f"part{number % 5}" / f"page{number:03}.md", f"# Edit {number}\n\nA valve, a spoon.\n", 50)
-        if number % 7 == 0:
-            (root / f"part{number % 5}" / f"page{number:03}.md").unlink()
-        if number % 20 == 0:
-            assert told(app) == fresh(kept)
-    assert told(app) == fresh(kept)
-    app.close()

@@ -179,13 +179,6 @@ def test_the_lock_is_one_servers(tmp_path: Path) -> None:
         pass
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"pid": 1}', "\udcff", '{"x": 1}'])
-def test_a_damaged_state_file_is_none(tmp_path: Path, text: str) -> None:
-    """Whatever stands there, it is either a state or nothing."""
-    (tmp_path / STATE_FILE).write_text(text, encoding="utf-8", errors="surrogateescape")
-    assert read_state(tmp_path) is None
-
-
 def test_the_state_file_is_whole_and_private(tmp_path: Path) -> None:
     """Its mode is 0600 whatever stood there before, and what is written is read."""
     (tmp_path / STATE_FILE).write_text("old", encoding="utf-8")

@@ -17,14 +17,8 @@ from unicodedata import normalize
 import anyio
 import pytest
 from fastmcp import Client
-from hypothesis import given
-from hypothesis import strategies as st
 
-from npl_index.markdown.sections import parse_sections
-from npl_index.selectors.writing import selectors_of
-from npl_mcp.app.app import App
 from npl_mcp.config.settings import Settings, corpus_folder
-from npl_mcp.tools.npl import npl_update_section
 from tests.conftest import envelope, with_client
 
 TOOL = "npl_update_section"
@@ -657,48 +651,3 @@ def test_of_writers_at_once_none_loses_anything(writing: Settings) -> None:
     assert sorted(line for line in text.split("\n") if " " in line and "#" not in line) == wanted
     assert text.endswith("\n\n## B\n\nb\n")
     assert not list(file.parent.glob(".npl-*"))
-
-
-PIECES = st.sampled_from(
-    [
-        "# One", "## Two", "## Two", "### Three #", "#### Four", "text\nmore", "- a\n  - b", "Under\n---",
-        "```\n# no\n```", "~~~~\n```\n~~~~", "> ## quoted", "<!-- c -->", "| a |\n|---|\n| b |",
-        "    # code", "",
-    ]
-)  # fmt: skip
-
-
-@given(
-    pieces=st.lists(PIECES, min_size=1, max_size=12),
-    end=st.sampled_from(["\n", "\r\n"]),
-    last=st.sampled_from(["", "\n", "\n\n"]),
-    operation=st.sampled_from(["replace", "append", "prepend"]),
-    own=st.booleans(),
-    data=st.data(),
-)
-def test_every_byte_outside_of_a_section_stays(
-    pieces: list[str],
-    end: str,
-    last: str,
-    operation: str,
-    own: bool,
-    data: st.DataObject,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> None:
-    """Of any text, whichever section is changed however."""
-    root = tmp_path_factory.getbasetemp() / "random"
-    text = ("\n\n".join(pieces) + last).replace("\n", end).encode()
-    file = put(root / "note.md", text)
-    app = App(Settings(cwd=root, home=root, roots=(root,), data_dir=root / "data", write=True))
-    tree = parse_sections(text, "note")
-    index = data.draw(st.integers(0, len(tree.sections) - 1))
-    selector = selectors_of(tree)[index] + (" [depth=0]" if own else "")
-    changed = index or tree.title or 0
-    section = tree.sections[changed]
-    npl_update_section(app, "note.md", operation, selector, "new words")
-    app.close()
-    new = file.read_bytes()
-    span = section.own_bytes if own else section.whole_bytes
-    assert new.startswith(text[: span.start])
-    assert new.endswith(text[span.stop :])
-    assert b"new words" in new[span.start : len(new) - (len(text) - span.stop)]

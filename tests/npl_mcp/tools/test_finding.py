@@ -9,26 +9,6 @@ import pytest
 
 from tests.conftest import Call
 
-QUESTIONS = """\
-# Kettle
-
-## Does it run on solar power?
-
-Not yet.
-
-## Requirements
-
-None.
-
-## Setting up
-
-Do it.
-
-## Does it whistle?
-
-When the water boils, unless the lid is open.
-"""
-
 SETTINGS = """\
 # Settings of the kettle
 
@@ -78,7 +58,6 @@ def kettle(docs: Path) -> Path:
     )
     folder = docs / "kettle"
     folder.mkdir()
-    (folder / "answers.md").write_text(QUESTIONS, encoding="utf-8")
     (folder / "settings.md").write_text(SETTINGS, encoding="utf-8")
     (folder / "guide.md").write_text(GUIDE.format(filler=filler), encoding="utf-8")
     for n in range(1, 9):
@@ -92,35 +71,6 @@ def kettle(docs: Path) -> Path:
 
 def titles(answer: dict[str, Any]) -> list[str]:
     return [section["title"] for section in answer["data"]["sections"]]
-
-
-@pytest.mark.parametrize("budget", [{}, {"token_budget": 1_000}], ids=["no budget", "budget"])
-@pytest.mark.parametrize(
-    ("question", "heading", "text"),
-    [
-        ("does it run on solar power", "Does it run on solar power?", "Not yet."),
-        ("requirements", "Requirements", "None."),
-        ("setting up the kettle", "Setting up", "Do it."),
-    ],
-)
-@pytest.mark.usefixtures("kettle")
-def test_stop_words_are_an_answer(
-    call: Call, budget: dict[str, int], question: str, heading: str, text: str
-) -> None:
-    """A section whose text has no word with a subject is handed over like any other."""
-    answer = call("npl_load_tailored", context=question, file="kettle/answers.md", **budget)
-    assert titles(answer)[0] == heading
-    assert text in answer["data"]["content"]
-
-
-@pytest.mark.usefixtures("kettle")
-def test_one_section_answers_a_short_question(call: Call) -> None:
-    """However large the budget, what answers comes without the rest of the file."""
-    answer = call(
-        "npl_load_tailored", context="are temperatures exact", file="kettle/guide.md", token_budget=3_000
-    )
-    assert titles(answer) == ["Exact temperatures"]
-    assert answer["data"]["total_tokens"] < 60
 
 
 @pytest.mark.usefixtures("kettle")

@@ -149,12 +149,6 @@ def test_tailored_load_answers_with_the_sections_of_the_task(call: Call) -> None
     assert "Watering" not in data["content"]
 
 
-def test_a_cjk_context_finds_cjk_sections(call: Call) -> None:
-    """Text without blanks between words is searched as well."""
-    data = call("npl_load_tailored", context="水やりの時間", file="guide.md")["data"]
-    assert data["sections"][0]["title"] == "堆肥と水やり"
-
-
 def test_selectors_bring_their_sections_alone(call: Call) -> None:
     """An explicit selector needs no score and returns its subsections; the context adds no other section."""
     data = call(
@@ -188,81 +182,6 @@ def test_depth_limits_what_comes_with_a_selected_section(call: Call) -> None:
     (row,) = data["sections"]
     again = call("npl_load_tailored", selectors=[row["selector"]], file="guide.md")["data"]
     assert again["content"] == data["content"]
-
-
-def test_a_small_budget_is_kept_and_the_rest_is_named(call: Call) -> None:
-    """What does not fit is offered by selectors that work as they are."""
-    request = {"selectors": ["## Watering", "## Pruning", "## Compost"], "file": "guide.md"}
-    data = call("npl_load_tailored", token_budget=190, **request)["data"]
-    assert data["total_tokens"] <= 190
-    assert data["truncated"] is True
-    more = call("npl_load_tailored", selectors=data["request_more"], file="guide.md")["data"]
-    everything = call("npl_load_tailored", **request)["data"]["content"]
-    handed = data["content"] + "\n" + more["content"]
-    assert sorted(filter(None, handed.split("\n"))) == sorted(filter(None, everything.split("\n")))
-
-
-def test_a_budget_of_one_gives_nothing_and_names_something(call: Call) -> None:
-    """The smallest answer says what to ask for."""
-    data = call("npl_load_tailored", context="pruning", token_budget=1, file="guide.md")["data"]
-    assert data["content"] == ""
-    assert data["total_tokens"] == 0
-    assert data["truncated"] is True
-    assert data["request_more"]
-
-
-def test_a_section_larger_than_the_budget_is_cut_between_blocks(call: Call, docs: Path) -> None:
-    """Its beginning comes now, and paging through request_more gives all of it."""
-    paragraphs = [f"Paragraph {n} says something about tulips and bulbs." for n in range(40)]
-    (docs / "long.md").write_text("# Tulips\n\n" + "\n\n".join(paragraphs) + "\n", encoding="utf-8")
-    selectors, seen = ["long"], []
-    for _ in range(20):
-        data = call("npl_load_tailored", selectors=selectors, token_budget=300, file="long.md")["data"]
-        assert data["total_tokens"] <= 300
-        heading, *lines = filter(None, data["content"].split("\n"))
-        assert heading == "# Tulips"
-        seen += lines
-        if not data["truncated"]:
-            break
-        assert "[lines=" in data["sections"][0]["selector"]
-        selectors = data["request_more"]
-    assert seen == paragraphs
-
-
-def test_what_was_asked_for_is_found_near_the_end_of_a_large_section(call: Call, docs: Path) -> None:
-    """With the heading; the row's selector selects just what came, and what is around it can be asked for."""
-    rules = [f"- Rule {n} is about beds, paths and tools of the garden." for n in range(300)]
-    rules[280] = "- Hedgehogs may cross at night."
-    (docs / "rules.md").write_text("# Rules\n\n## Garden\n\n" + "\n".join(rules) + "\n", encoding="utf-8")
-    asked = {"context": "may hedgehogs cross?", "token_budget": 400}
-    data = call("npl_load_tailored", file="rules.md", **asked)["data"]
-    assert data["content"].startswith("## Garden\n\n- Rule 2")
-    assert rules[280] in data["content"]
-    (row,) = data["sections"]
-    assert (docs / "rules.md").read_text().split("\n")[row["start_line"] - 1] == data["content"].split("\n")[
-        2
-    ]
-    again = call("npl_load_tailored", selectors=[row["selector"]], file="rules.md")["data"]
-    assert again["content"] == data["content"]
-    rest = call("npl_load_tailored", selectors=data["request_more"], file="rules.md")["data"]["content"]
-    assert sorted(set((data["content"] + rest).split("\n")[2:])) == sorted({"", "## Garden", *rules})
-
-
-def test_a_folder_is_ranked_as_one(call: Call) -> None:
-    """The best section of any file comes first, and selectors name the file."""
-    data = call("npl_load_tailored", context="pruning roses above a bud", file="plants")["data"]
-    best = data["sections"][0]
-    assert best["file"] == "plants/roses.md"
-    assert best["title"] == "Pruning"
-    assert data["content"].startswith("<!-- plants/roses.md -->\n\n")
-    again = call("npl_load_tailored", selectors=[best["selector"]], file="plants")["data"]
-    assert [row["selector"] for row in again["sections"]] == [best["selector"]]
-
-
-def test_a_glob_names_a_set(call: Call) -> None:
-    """Patterns work as folders do."""
-    data = call("npl_load_tailored", context="sow beans", file="**/b*.md")["data"]
-    assert [row["file"] for row in data["sections"]] == ["plants/beans.md"]
 
 
 def test_a_selector_can_name_the_document_itself(call: Call) -> None:
@@ -343,30 +262,6 @@ def test_components_come_whole_with_their_origin(call: Call) -> None:
     assert item["root"] == "bundled"
     assert item["path"].endswith("fences/example.md")
     assert len(item["digest"]) == 32
-
-
-@pytest.mark.parametrize(
-    ("tool", "items", "flag"),
-    [
-        ("npl_load_components", "fences.*", "npl.def.loaded"),
-        ("npl_load_meta", "*", "npl.meta.loaded"),
-        ("npl_load_style", "*", "npl.style.loaded"),
-    ],
-)
-def test_patterns_load_sorted_and_repeatably(call: Call, tool: str, items: str, flag: str) -> None:
-    """The same pattern gives the same items in the same order."""
-    first, second = call(tool, items=items)["data"], call(tool, items=items)["data"]
-    assert first == second
-    assert len(first["loaded_items"]) > 1
-    assert first["loaded_items"] == sorted(first["loaded_items"])
-    assert first["flags"][flag] == ",".join(first["loaded_items"])
-
-
-def test_a_missing_item_is_named_beside_those_found(call: Call) -> None:
-    """One name that leads nowhere does not hide the others, nor is it hidden."""
-    data = call("npl_load_components", items="syntax,sintax")["data"]
-    assert data["loaded_items"] == ["syntax"]
-    assert data["missing"] == [{"name": "sintax", "near": ["syntax"]}]
 
 
 def test_an_agent_comes_with_what_it_relies_on(call: Call) -> None:
@@ -542,19 +437,6 @@ def test_what_is_excluded_exists(call: Call) -> None:
     assert failed["error"].startswith("exclude: ")
 
 
-@pytest.mark.parametrize("body", ["Not yet.", "None.", "Do it."])
-def test_a_body_of_common_words_is_text(call: Call, docs: Path, body: str) -> None:
-    """Words that say little in a question may be all of an answer."""
-    text = "# FAQ\n\n## Does it run on Windows?\n\n" + body + "\n\n## Is it free?\n\nIt is free of charge.\n"
-    (docs / "faq.md").write_text(text, encoding="utf-8")
-    for budget in (None, 300):
-        data = call(
-            "npl_load_tailored", context="does it run on windows", file="faq.md", token_budget=budget
-        )["data"]
-        assert data["sections"][0]["title"] == "Does it run on Windows?"
-        assert body in data["content"]
-
-
 def test_anchors_of_headings_cost_nothing(call: Call, docs: Path) -> None:
     """What generators of pages read stands in the text alone; the heading as written selects, too."""
     text = "# Build\n\n## Library Mode { #library-mode }\n\nBundle a library.\n\n## Modes {#m .x}\n\nOther.\n"
@@ -566,27 +448,6 @@ def test_anchors_of_headings_cost_nothing(call: Call, docs: Path) -> None:
     for selector in ("build > ## Library Mode", "## Library Mode { #library-mode }"):
         again = call("npl_load_tailored", selectors=[selector], file="build.md")["data"]
         assert [one["title"] for one in again["sections"]] == ["Library Mode"]
-
-
-def test_a_large_section_that_ranks_high_is_there(call: Call, docs: Path) -> None:
-    """It is cut, and not left out for small ones of lower rank; nothing better than what came is nameless."""
-    paragraphs = "\n\n".join(f"Library mode bundles the library, part {n}." for n in range(80))
-    others = "".join(f"## Note {n}\n\nA note about the mode of things.\n\n" for n in range(9))
-    (docs / "build.md").write_text(f"# Build\n\n{others}## Library Mode\n\n{paragraphs}\n", encoding="utf-8")
-    for budget in (140, 200, 500, 1000):
-        data = call(
-            "npl_load_tailored", context="library mode", file="build.md", token_budget=budget, explain=True
-        )["data"]
-        assert "## Library Mode" in data["content"]
-        assert data["truncated"] is True
-        order = [hit["selector"] for hit in data["ranking"]]
-        here = [one.split(" [lines")[0] for one in selectors_in(data)]
-        last = max(order.index(row["selector"].split(" [lines")[0]) for row in data["sections"])
-        assert set(order[: last + 1]) <= set(here)
-
-
-def selectors_in(data: dict[str, Any]) -> list[str]:
-    return [*(row["selector"] for row in data["sections"]), *data["request_more"]]
 
 
 def test_a_reason_names_words_of_the_task_that_are_new(call: Call) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import secrets
 from collections.abc import Iterator
-from urllib.parse import quote
 
 import pytest
 
@@ -52,23 +51,6 @@ def test_parts_of_a_session_that_are_gone_are_not_found(pages: Pages, path: str)
     assert (answer.status, b"there is no page" in answer.body) == (404, True)
 
 
-@pytest.mark.parametrize(
-    ("domain", "paths"),
-    [
-        ("session", ["/sessions", "/sessions/s"]),
-        ("artifact", ["/artifacts", "/artifacts/1", "/artifacts/1/compare", "/reviews/1"]),
-        ("review", ["/reviews/1"]),
-        ("worklog", ["/worklogs", "/worklogs/s"]),
-        ("chat", ["/rooms", "/rooms/1", "/rooms/1/events/3"]),
-    ],
-)
-def test_pages_of_a_hidden_domain_are_not_there(pages: Pages, domain: str, paths: list[str]) -> None:
-    for path in paths:
-        assert pages.get("ann", path).status == 200
-        for one in (path, f"{path}.json"):
-            assert pages.get(f"no-{domain}", one).status == 404
-
-
 HOSTILE = (
     "<script>alert(1)</script>",
     "<img src=x onerror=alert(1)>",
@@ -82,73 +64,6 @@ HOSTILE = (
 
 UNSEEN = "\u202egnp.exe\u2028line"
 """Turns the direction, and breaks the line; names cannot hold it."""
-
-
-def test_no_text_becomes_markup(pages: Pages) -> None:
-    """Wherever it stands: in names, messages, comments, entries, and in addresses made of it."""
-    text = " ".join(HOSTILE)
-    pages.call("ann", "session_create", session_id="h", title=text)
-    room = pages.call("ann", "chat_create_room", name=text, members=["ann"], session_id="h", description=text)
-    number = room["room_id"]
-    event = pages.call("ann", "chat_send_message", room_id=number, message=f"{text} {UNSEEN} @ann")[
-        "event_id"
-    ]
-    pages.call("ann", "chat_react", event_id=event, emoji="<b>")
-    todo = pages.call("ann", "chat_create_todo", room_id=number, description=text + UNSEEN)["event_id"]
-    file = {
-        "name": text,
-        "artifact_type": text,
-        "filename": "a.md",
-        "content": text + UNSEEN,
-        "purpose": text,
-    }
-    made = pages.call("ann", "artifact_create", session_id="h", **file)
-    at = made["artifact_id"]
-    pages.call("ann", "artifact_add_revision", artifact_id=at, filename="a.md", content=text * 2)
-    review = pages.call("ann", "review_create", artifact_id=at, revision_id=made["revision_id"])["review_id"]
-    pages.call("ann", "review_add_comment", review_id=review, location="line:1", comment=text + UNSEEN)
-    pages.call("ann", "review_complete", review_id=review, overall_comment=text)
-    pages.call("ann", "worklog_init", session_id="h", task=text)
-    entry = {
-        "action": text,
-        "summary": text + UNSEEN,
-        "tags": [text],
-        "data": {text: text},
-        "agent_type": text,
-    }
-    pages.call("ann", "worklog_log", session_id="h", **entry)
-    assert b"<mark>@ann</mark>" in pages.get("ann", f"/rooms/{number}").body
-    for path in (
-        "/sessions",
-        "/sessions/h",
-        f"/rooms/{number}",
-        f"/rooms/{number}/events/{event}",
-        f"/rooms/{number}/events/{todo}",
-        "/rooms",
-        "/artifacts",
-        f"/artifacts/{at}/revisions/0",
-        f"/artifacts/{at}/revisions/0?view=rendered",
-        f"/artifacts/{at}/compare",
-        f"/artifacts/{at}/compare?view=split",
-        f"/reviews/{review}",
-        "/worklogs",
-        "/worklogs/h",
-    ):
-        shown = pages.get("ann", f"{path}{'&' if '?' in path else '?'}who={quote(text)}&as={quote(text)}")
-        assert shown.status == 200, path
-        body = shown.body.decode()
-        assert "&lt;script&gt;" in body, path
-        for part in (
-            "<script>",
-            "<img src=x",
-            "<svg/",
-            "--><b>",
-            "\u202e",
-            "\u2028",
-            'href="javascript',
-            "60481729",
-        ):
-            assert part not in body, (path, part)
 
 
 def test_a_room_is_read_by_pages(pages: Pages) -> None:
@@ -193,14 +108,6 @@ FORMS = [
     ("/artifacts/1/revisions/0/verdict", {"verdict": "approved"}),
     ("/reviews/1/comments/1", {"state": "resolved"}),
 ]
-
-
-@pytest.mark.parametrize(("path", "fields"), FORMS, ids=[path for path, _ in FORMS])
-def test_forms_are_taken_from_our_pages_alone(pages: Pages, path: str, fields: dict[str, object]) -> None:
-    """Without the token, from another site, or by who only reads nothing is done."""
-    assert pages.send("ann", path, token=False, **fields).status == 403
-    assert pages.send("ann", path, origin="https://evil.example", **fields).status == 403
-    assert pages.send("reader", path, **fields).status == 403
 
 
 def test_who_has_a_token_acts_in_their_own_name(pages: Pages) -> None:
