@@ -232,6 +232,22 @@ def with_client(settings: Settings, work: Callable[[Client[Any]], Awaitable[Any]
     return anyio.run(run)
 
 
+def listed(settings: Settings, **changes: Any) -> list[dict[str, Any]]:
+    """Return the tools that a new server lists, as they are sent."""
+
+    async def ask(client: Client[Any]) -> list[dict[str, Any]]:
+        tools = await client.list_tools()
+        return [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools]
+
+    tools: list[dict[str, Any]] = with_client(settings, ask, **changes)
+    return tools
+
+
+def by_name(settings: Settings, **changes: Any) -> dict[str, dict[str, Any]]:
+    """Return the tools that a new server lists by their names."""
+    return {tool["name"]: tool for tool in listed(settings, **changes)}
+
+
 def envelope(result: Any) -> dict[str, Any]:
     """Read the text block of an answer, which pictures may follow; the error mark and the envelope agree."""
     block, *pictures = result.content

@@ -14,7 +14,7 @@ import tiktoken
 
 from npl_index.answer.document_set import DocumentSet
 from npl_index.library.documents import Document, Fingerprint
-from npl_index.ranking.indexing import KnownCollection, index_document
+from npl_index.ranking.indexing import Collection, KnownCollection, index_document
 from npl_index.tokens.counting import TokenCounter
 from npl_index.tokens.estimated import estimator
 from npl_index.tokens.exact import ExactCounter
@@ -67,6 +67,28 @@ def exact_counter() -> TokenCounter:
     pattern = r"[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
     encoding = tiktoken.Encoding("small", pat_str=pattern, mergeable_ranks=ranks, special_tokens={})
     return ExactCounter("small", encoding)
+
+
+class Meter:
+    """A counter that also counts the characters it is shown."""
+
+    name, exact = "meter", False
+
+    def __init__(self) -> None:
+        self.shown = 0
+        self._counter = estimator()
+
+    def count(self, text: str) -> int:
+        self.shown += len(text)
+        return self._counter.count(text)
+
+    def upper_bound(self, count: int) -> int:
+        return self._counter.upper_bound(count)
+
+
+def collection(*texts: str) -> Collection:
+    """Index texts and join them."""
+    return KnownCollection([index_document(document(f"part{n}.md", text)) for n, text in enumerate(texts)])
 
 
 def lines_run(action: Callable[[], object]) -> int:

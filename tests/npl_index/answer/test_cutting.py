@@ -16,7 +16,7 @@ from npl_index.errors import DocumentTimeoutError
 from npl_index.markdown.state import Deadline
 from npl_index.ranking.analysis import extract_keywords
 from npl_index.tokens.estimated import estimator
-from tests.npl_index.conftest import document_set, exact_counter
+from tests.npl_index.conftest import Meter, document_set, exact_counter
 
 BLOCKS = [
     "A paragraph about soil, of which there are many in a long section.\n\n",
@@ -201,22 +201,6 @@ def test_pieces_are_the_whole(blocks: list[str], room: int, question: str, exact
     assert text.count("```") % 2 == text.count("~~~") % 2 == 0
     assert not text.rstrip().endswith(":")
     assert all(piece.size.last > 0 for piece in pieces)
-
-
-class Meter:
-    """A counter that says how many characters it was shown."""
-
-    name, exact = "meter", False
-
-    def __init__(self) -> None:
-        self.shown = 0
-
-    def count(self, text: str) -> int:
-        self.shown += len(text)
-        return estimator().count(text)
-
-    def upper_bound(self, count: int) -> int:
-        return estimator().upper_bound(count)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -6,7 +6,8 @@ from npl_index.ranking import cut as cutting
 from npl_index.ranking.analysis import extract_keywords
 from npl_index.ranking.indexing import Collection
 from npl_index.ranking.scoring import Hit, Query, rank
-from tests.npl_index.ranking.test_scoring import ONE, ask, collection, names
+from tests.npl_index.conftest import collection
+from tests.npl_index.ranking.test_scoring import ONE, ask, names
 
 
 def cut(hits: list[Hit], among: Collection, query: Query, *, generous: bool = False) -> list[Hit]:

@@ -10,7 +10,6 @@ from itertools import islice, product
 import pytest
 
 from npl_index.errors import DocumentTimeoutError, UnreadableDocumentError
-from npl_index.library.documents import Document, Fingerprint
 from npl_index.ranking.analysis import extract_keywords
 from npl_index.ranking.indexing import (
     MAX_TERMS,
@@ -24,6 +23,7 @@ from npl_index.ranking.indexing import (
 )
 from npl_index.ranking.postings import FIELDS
 from npl_index.ranking.scoring import Query, rank
+from tests.npl_index.conftest import document
 
 TEXT = """\
 ---
@@ -54,16 +54,9 @@ term
 """
 
 
-def document(text: str, path: str = "guides/demo.md") -> Document:
-    """Make a document of some text."""
-    data = text.encode()
-    name = path.rpartition("/")[2].removesuffix(".md")
-    return Document(name, path, "test", Fingerprint(f"/{path}", 1, len(data)), data, "0" * 32, npl=False)
-
-
 def indexed(text: str = TEXT, path: str = "guides/demo.md") -> IndexedDocument:
     """Index some text."""
-    return index_document(document(text, path))
+    return index_document(document(path, text))
 
 
 def answer(collection: Collection, question: str) -> list[str]:
@@ -164,7 +157,7 @@ def test_a_document_takes_no_more_memory_than_its_size_says(text: str) -> None:
 def test_a_deadline_in_the_past() -> None:
     """Indexing gives up when its time is over."""
     with pytest.raises(DocumentTimeoutError):
-        index_document(document(TEXT), deadline=time.monotonic() - 1)
+        index_document(document("demo.md", TEXT), deadline=time.monotonic() - 1)
 
 
 def test_a_long_section_is_read_to_its_end() -> None:
@@ -178,7 +171,7 @@ def test_a_long_section_is_read_to_its_end() -> None:
 def test_binary_files() -> None:
     """A file that is no text is refused."""
     with pytest.raises(UnreadableDocumentError):
-        index_document(document("a\0b"))
+        index_document(document("demo.md", "a\0b"))
 
 
 TEXTS = {

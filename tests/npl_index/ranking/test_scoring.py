@@ -12,13 +12,12 @@ from rank_bm25 import BM25Plus
 
 from benchmarks.relevance.indexed import indexed_collection
 from npl_index.choices import Weights
-from npl_index.library.documents import Document, Fingerprint
 from npl_index.ranking.analysis import Keywords, extract_keywords, terms
 from npl_index.ranking.indexing import Collection, KnownCollection, index_document
 from npl_index.ranking.scoring import DEFAULT_WEIGHTS, SCORE_CUTOFF, Hit, Query, rank
 from npl_index.ranking.signals import SIGNALS, Signal
 from npl_index.ranking.topics import OTHER_FORM
-from tests.npl_index.conftest import lines_run
+from tests.npl_index.conftest import collection, document, lines_run
 
 GUIDE = """\
 # NPL Guide
@@ -59,18 +58,6 @@ The env holds the flags that a prompt reads when it runs.
 
 连接池 的 大小
 """
-
-
-def document(text: str, path: str = "guide.md") -> Document:
-    """Make a document of some text."""
-    data = text.encode()
-    name = path.rpartition("/")[2].removesuffix(".md")
-    return Document(name, path, "test", Fingerprint(f"/{path}", 1, len(data)), data, "0" * 32, npl=False)
-
-
-def collection(*texts: str) -> Collection:
-    """Index texts and join them."""
-    return KnownCollection([index_document(document(text, f"part{n}.md")) for n, text in enumerate(texts)])
 
 
 ONE = collection(GUIDE)
@@ -405,7 +392,7 @@ def test_no_title_names_the_question() -> None:
 
 def test_one_file_is_ranked_alike_from_memory_and_from_the_index() -> None:
     """Wherever its terms are kept."""
-    one = document(MANUAL, "part0.md")
+    one = document("part0.md", MANUAL)
     kept = indexed_collection([one])
     for context in (BEHIND_A_PROXY, "remove packages from mirrors"):
         assert ask(context, among=kept) == ask(context, among=index_document(one).collection)
@@ -546,7 +533,7 @@ def test_an_identifier_finds_the_document_that_holds_it(shape: str, parts: str) 
         for n in range(400)
     ]
     collection = KnownCollection(
-        [index_document(document(text, f"docs/page{n}.md")) for n, text in enumerate(texts)]
+        [index_document(document(f"docs/page{n}.md", text)) for n, text in enumerate(texts)]
     )
     questions = ("{}", "what does {} do", "how is {} configured")
     for number, question in product((7, 50, 203, 350, 390), questions):

@@ -6,12 +6,11 @@ from functools import partial
 
 import pytest
 
-from npl_index.library.documents import Document, Fingerprint
 from npl_index.ranking.analysis import MAX_SHOWN, extract_keywords
-from npl_index.ranking.indexing import Collection, KnownCollection, index_document
+from npl_index.ranking.indexing import Collection
 from npl_index.ranking.scoring import Query, rank
 from npl_index.ranking.verdict import MAX_WORDS, Verdict, judge
-from tests.npl_index.conftest import lines_run
+from tests.npl_index.conftest import collection, lines_run
 
 CACHE = """# Caching
 
@@ -42,17 +41,6 @@ The worker reads its environment when it starts.
 
 ## 连接池 的 大小
 """
-
-
-def collection(*texts: str) -> Collection:
-    """Index texts and join them."""
-    found = []
-    for number, text in enumerate(texts):
-        data = text.encode()
-        state = Fingerprint(f"/part{number}.md", 1, len(data))
-        one = Document(f"part{number}", f"part{number}.md", "test", state, data, "0" * 32, npl=False)
-        found.append(index_document(one))
-    return KnownCollection(found)
 
 
 BOTH = collection(CACHE, SERVER)

@@ -24,7 +24,7 @@ from npl_mcp.tools.contract.error_codes import ErrorCode, code_of
 from npl_mcp.tools.contract.responses import encode
 from npl_mcp.tools.contract.spec import ToolSpec
 from npl_mcp.tools.domains import LISTED, listed_tools
-from tests.conftest import calls, envelope, with_client
+from tests.conftest import calls, envelope, listed, with_client
 from tests.until import PATIENCE
 
 LIST_BUDGETS = {
@@ -40,15 +40,6 @@ LIST_BUDGETS = {
     "search": 125,
 }
 """Tokens the tools of each domain may cost every agent that connects."""
-
-
-def listed(settings: Settings, **changes: Any) -> list[dict[str, Any]]:
-    async def ask(client: Client[Any]) -> list[dict[str, Any]]:
-        tools = await client.list_tools()
-        return [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools]
-
-    found: list[dict[str, Any]] = with_client(settings, ask, **changes)
-    return found
 
 
 @pytest.mark.parametrize("domain", LISTED)

@@ -23,21 +23,12 @@ from npl_mcp.projects.directive import scaffold
 from npl_mcp.server.server import create_server
 from npl_mcp.tools.contract.aliases import ALIASES
 from npl_mcp.tools.domains import LISTED, PRESETS, domain_of, domains_named, listed_tools, unlisted_tools
-from tests.conftest import calls, envelope, with_client
+from tests.conftest import calls, envelope, listed, with_client
 
 ALWAYS = ["search", "npl_load_tailored", "npl_section_index"]
 SMALL = [*ALWAYS, "search_tools", "call_tool"]
 NAMES = list(LISTED)
 PROMPTS = sum(1 for kind in ("prompts", "agents") for _ in (corpus_folder() / kind).glob("*.md"))
-
-
-def listed(settings: Settings, **changes: Any) -> list[dict[str, Any]]:
-    async def ask(client: Client[Any]) -> list[dict[str, Any]]:
-        tools = await client.list_tools()
-        return [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools]
-
-    found: list[dict[str, Any]] = with_client(settings, ask, **changes)
-    return found
 
 
 def cost(tools: list[dict[str, Any]]) -> int:

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fastmcp import Client
 
 from npl_mcp.config.settings import Settings
 from npl_mcp.documents.creating import template
 from npl_mcp.tools import cr
-from tests.conftest import Connect, calls, with_client
+from tests import conftest
+from tests.conftest import Connect, calls
 from tests.npl_mcp.documents.change_requests import NAME, SECOND, inside, make_project, without_stamp
 
 STATUSES = (
@@ -89,13 +89,8 @@ def ended(
 
 
 def listed(settings: Settings) -> list[dict[str, Any]]:
-    async def ask(client: Client[Any]) -> list[dict[str, Any]]:
-        tools = await client.list_tools()
-        return [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools]
-
-    found: list[dict[str, Any]] = with_client(settings, ask)
     names = {spec.name for spec in cr.TOOLS}
-    return [tool for tool in found if tool["name"] in names]
+    return [tool for tool in conftest.listed(settings) if tool["name"] in names]
 
 
 def test_ten_tools_are_listed_by_the_names_clients_know(settings: Settings) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import shutil
@@ -18,8 +17,7 @@ from mcp import MCPError
 
 from npl_mcp.config.settings import Settings
 from npl_mcp.projects.directive import FALLBACK_PRIMER, SCAFFOLD, scaffold
-from npl_mcp.tools.contract.aliases import ALIASES
-from tests.conftest import Call, calls, envelope, with_client
+from tests.conftest import Call, by_name, calls, envelope, with_client
 
 PROCEDURE = "# Work\n\n**Do not write code** before approval.\n"
 FILES = {
@@ -61,14 +59,6 @@ def work(settings: Settings) -> Path:
     return settings.cwd
 
 
-def listed(settings: Settings, **changes: Any) -> dict[str, dict[str, Any]]:
-    async def ask(client: Client[Any]) -> list[dict[str, Any]]:
-        tools = await client.list_tools()
-        return [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools]
-
-    return {tool["name"]: tool for tool in with_client(settings, ask, **changes)}
-
-
 def failing(settings: Settings, request: Any) -> MCPError:
     """Make a request that the protocol answers with an error."""
 
@@ -89,7 +79,7 @@ TAKES: dict[str, dict[str, Any]] = {
 
 def test_the_five_tools_are_listed_with_title_description_and_schema(settings: Settings) -> None:
     """Each only reads; the list takes a page, one needs a path, three take nothing."""
-    tools = {name: tool for name, tool in listed(settings).items() if name.startswith("directive_")}
+    tools = {name: tool for name, tool in by_name(settings).items() if name.startswith("directive_")}
     assert {name: tool["title"] for name, tool in tools.items()} == TITLES
     for name, tool in tools.items():
         takes = TAKES.get(name, {})
@@ -286,43 +276,6 @@ def test_every_former_name_gives_the_same_answer(settings: Settings, work: Path,
     answers = calls(settings, [(name, arguments) for name in row])
     assert answers[0]["success"]
     assert answers == [answers[0]] * len(answers)
-
-
-def test_exact_names_are_those_of_the_contract(settings: Settings) -> None:
-    """Listed in place of the new names, each once, with the same schemas and titles."""
-    new, old = listed(settings), listed(settings, exact_names=True)
-    names = [row[1] for row in ROWS]
-    assert [name for name in old if "irective" in name] == names
-    for row in ROWS:
-        assert old[row[1]] == {**new[row[0]], "name": row[1]}
-        assert {ALIASES[name].new for name in row[1:]} == {row[0]}
-
-
-@pytest.mark.parametrize(("exact", "name"), [(False, "directive_file_get"), (True, "directive/file.get")])
-def test_a_mistyped_former_name_leads_to_a_listed_one(settings: Settings, exact: bool, name: str) -> None:
-    """What is proposed is what the client can see."""
-    error = calls(replace(settings, exact_names=exact), [("directive/files.gett", {})])[0]["error"]
-    assert error == f"there is no tool 'directive/files.gett'; near: {error.partition('near: ')[2]}"
-    assert name in error
-    assert "files.get," not in error
-
-
-def test_the_tools_change_nothing(settings: Settings, work: Path) -> None:
-    """All of them twice, by each name, with good and bad arguments: every byte stays."""
-
-    def state() -> str:
-        seen = hashlib.sha256()
-        for path in sorted(work.rglob("*")):
-            status = path.lstat()
-            seen.update(f"{path}{status.st_mtime_ns}{status.st_size}{status.st_mode}".encode())
-            seen.update(path.read_bytes() if path.is_file() else b"")
-        return seen.hexdigest()
-
-    before = state()
-    requests = [(name, {}) for row in ROWS for name in row]
-    requests += [("directive_file_get", {"path": path}) for path in (*FILES, "nope.md", "../x")]
-    calls(settings, requests * 2)
-    assert state() == before
 
 
 def test_what_changes_is_seen_at_once(settings: Settings, work: Path) -> None:

@@ -19,7 +19,7 @@ from npl_mcp.server.registry import register_all
 from npl_mcp.server.server import OldNames
 from npl_mcp.tools.contract.aliases import ALIASES, CHANGE_REQUESTS, DIRECTIVE, Alias, usable_aliases
 from npl_mcp.tools.domains import listed_tools
-from tests.conftest import Call, calls, envelope, with_client
+from tests.conftest import Call, by_name, calls, envelope, with_client
 
 # The migration map of the requirement: every tool the predecessor had.
 MIGRATION = """
@@ -53,14 +53,6 @@ mark_notification_read      chat_mark_read
 """
 ROWS = [tuple(line.split()) for line in MIGRATION.split("\n") if line]
 RENAMED_ROWS = [(old, new) for old, new in ROWS if old not in (new, "npl_load")]
-
-
-def listed(settings: Settings, **changes: Any) -> dict[str, dict[str, Any]]:
-    async def ask(client: Client[Any]) -> list[dict[str, Any]]:
-        tools = await client.list_tools()
-        return [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools]
-
-    return {tool["name"]: tool for tool in with_client(settings, ask, **changes)}
 
 
 def test_the_table_is_the_migration_map() -> None:
@@ -169,12 +161,12 @@ def test_the_first_use_of_an_old_name_is_told(settings: Settings, caplog: pytest
 
 def test_old_names_are_not_listed(settings: Settings) -> None:
     """The list costs no more for them."""
-    assert list(listed(settings)) == [spec.name for spec in listed_tools()]
+    assert list(by_name(settings)) == [spec.name for spec in listed_tools()]
 
 
 def test_the_setting_lists_old_names_instead_of_new_ones(settings: Settings) -> None:
     """Same order, descriptions and parameters; tools that are new keep their names."""
-    new, old = listed(settings), listed(settings, exact_names=True)
+    new, old = by_name(settings), by_name(settings, exact_names=True)
     renamed = {alias.new: name for name, alias in usable_aliases(new).items() if alias.listed}
     assert [name for name in old if name != "npl_load"] == [renamed.get(name, name) for name in new]
     assert {"npl_load", "git_tree", "npl_section_index"} <= set(old)
@@ -186,7 +178,7 @@ def test_the_setting_lists_old_names_instead_of_new_ones(settings: Settings) -> 
 
 def test_npl_load_is_listed_with_its_own_parameters(settings: Settings) -> None:
     """The kind may be left out; the others are those of the new tools."""
-    tools = listed(settings, exact_names=True)
+    tools = by_name(settings, exact_names=True)
     schema = tools["npl_load"]["inputSchema"]
     assert list(schema["properties"]) == ["items", "resource_type", "skip", "format"]
     assert schema["required"] == ["items"]
@@ -224,7 +216,7 @@ def test_a_name_like_an_old_one_gets_the_listed_name(settings: Settings, exact: 
 
     near = with_client(settings, ask, exact_names=exact)
     assert near[0] == nearest
-    assert set(near) <= set(listed(settings, exact_names=exact))
+    assert set(near) <= set(by_name(settings, exact_names=exact))
 
 
 def test_a_name_like_none_gets_all_that_are_listed(settings: Settings) -> None:
