@@ -15,8 +15,9 @@ from npl_index.answer.values import Tailored
 from npl_index.errors import NPLError
 from npl_mcp.app.app import App
 from npl_mcp.app.call_reports import PAGES, Call, Reports, Sink, write_line
+from npl_mcp.stores.base.database import Database
 from npl_mcp.stores.base.paging import now
-from npl_mcp.stores.calls import CONTEXT, CallStore, LoggedCall, Outcome
+from npl_mcp.stores.calls import CONTEXT, LoggedCall, Outcome, add
 
 logger = logging.getLogger(__name__)
 
@@ -43,19 +44,19 @@ def reports(app: App, *sinks: Sink) -> Reports:
     """
     if app.settings.log_calls == "off":
         return Reports(*sinks, write_line)
-    log = CallLog(app.stores.calls, with_contexts=app.settings.log_calls == "contexts")
+    log = CallLog(app.database, with_contexts=app.settings.log_calls == "contexts")
     return Reports(*sinks, write_line, log.add, close=log.close)
 
 
 class CallLog:
     """Queue of finished calls, and the thread that stores them.
 
-    :param store: store of the calls.
+    :param database: database of the log.
     :param with_contexts: whether to store questions, and arguments of failed calls.
     """
 
-    def __init__(self, store: CallStore, *, with_contexts: bool) -> None:
-        self._store, self._with_contexts = store, with_contexts
+    def __init__(self, database: Database, *, with_contexts: bool) -> None:
+        self._database, self._with_contexts = database, with_contexts
         self._queue: queue.Queue[LoggedCall] = queue.Queue(MAX_QUEUE)
         self._closing = threading.Event()
         self._thread: threading.Thread | None = None
@@ -86,7 +87,7 @@ class CallLog:
                 batch.append(self._queue.get_nowait())
             if batch:
                 try:
-                    self._store.add(batch)
+                    self._database.writing(add, batch)
                 except NPLError as error:
                     logger.warning("%d calls are left out of the log: %s", len(batch), error)
 

@@ -27,7 +27,9 @@ from npl_mcp.app.progress import end_if_abandoned
 from npl_mcp.app.queries import QueryConditions, pattern_of, phrases_of, words_of
 from npl_mcp.app.waiting import limit_wait
 from npl_mcp.stores.base.errors import StoreError
-from npl_mcp.stores.searching import MAX_MATCHES, Match
+from npl_mcp.stores.searching import KINDS as ROWS
+from npl_mcp.stores.searching import MAX_MATCHES, Match, matching
+from npl_mcp.stores.searching import newest as newest_rows
 
 KINDS: Mapping[str, str] = {
     "document": "npl",
@@ -172,7 +174,6 @@ async def search(
     with suppress(NPLError):
         crs = {cr.absolute for cr in app.documents.find(_SETS["cr"])} if "cr" in kinds else crs
     hits: dict[str, Iterator[SearchHit]] = {}
-    store = app.stores.searching
     for kind in searched:
         seconds = conditions.seconds if kind == "document" else 1.0
         sections: Iterator[SearchHit] = iter(())
@@ -180,9 +181,16 @@ async def search(
             left_out = crs if kind == "document" else ()
             sections = _section_hits(found, kind, _SETS[kind], gathered, left_out)
         # Sections of artifacts that are Markdown, then artifacts by their names.
-        hits[kind] = chain(sections, _row_hits(found, kind, store.matching(kind, found.words, app.project)))
+        hits[kind] = chain(sections, _row_hits(found, kind, _matching_rows(app, kind, found.words)))
     found.hits = _mixed(hits)
     return found
+
+
+def _matching_rows(app: App, kind: str, words: Sequence[str]) -> list[Match]:
+    # A search must not create a data folder.
+    if kind not in ROWS or not words or not app.database.engine.exists():
+        return []
+    return app.database.reading(matching, kind, words, app.project)
 
 
 def _mixed(left: dict[str, Iterator[SearchHit]]) -> Iterator[SearchHit]:
@@ -438,6 +446,8 @@ def newest(app: App, kinds: Sequence[str], limit: int) -> Iterator[SearchHit]:
 
     :param limit: maximum number of entries of each kind.
     """
-    for kind, matches in app.stores.searching.newest(app.project, limit).items():
+    if not app.database.engine.exists():
+        return
+    for kind, matches in app.database.reading(newest_rows, app.project, limit).items():
         if kind in kinds:
             yield from (_row_hit(kind, match, ()) for match in matches)

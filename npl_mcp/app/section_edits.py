@@ -16,7 +16,7 @@ from npl_index.library.documents import DocumentRef, Found
 from npl_index.library.files import below_root
 from npl_index.library.references import MARKDOWN_SUFFIXES, document_name, has_suffix, path_ends
 from npl_index.library.roots import as_named, outside, refuse_questions
-from npl_index.markdown.sections import SectionTree, section_digest
+from npl_index.markdown.sections import SectionTree, digest_of, section_digest
 from npl_index.selectors.grammar import Selector, compile_selector
 from npl_index.selectors.matching import Scope
 from npl_index.selectors.selection import heads_in
@@ -78,16 +78,8 @@ class SectionNames:
         self._file = file
 
     @cached_property
-    def _paths(self) -> tuple[str, ...]:
-        return steps_of(self.tree, short=False)
-
-    @cached_property
     def _steps(self) -> tuple[str, ...]:
         return steps_of(self.tree)
-
-    def shown(self, index: int) -> str:
-        """Return the path of a section below its document."""
-        return self._paths[index].removeprefix(" > ")
 
     def selector(self, index: int) -> str:
         """Return the shortest selector of a section."""
@@ -125,7 +117,7 @@ def update_section(
         return _create_file(app, file, content)
     wanted = _single_section(compile_selector(checks.text(selector, "selector")), operation)
     target = Target.of(app, DocumentRef(file=file))
-    expected = Expected(app.state.editor, target.label, target.read, target.names, expect)
+    expected = Expected(target.label, target.read, target.names, expect)
     find = partial(target.section, wanted)
     edit = SectionEdit(expected, find, operation, content, whole=wanted.depth is None)
     folder, name = target.place()
@@ -142,7 +134,7 @@ def update_section(
         removed=edit.removed,
         lines=f"{deleted.start + 1}-{deleted.stop}" if edit.edited != edit.index else None,
         unchanged=True if new == edit.data else None,
-        digest=app.state.editor.noted(new, bytes_of(after, index, new, whole=not own)),
+        digest=digest_of(bytes_of(after, index, new, whole=not own)),
     )
 
 
@@ -153,7 +145,7 @@ def _create_file(app: App, file: str, content: str) -> EditedSection:
     folder, name = target.place()
     folder.create(name, target.label, data)
     index = _representative(names.tree, 0)
-    digest = app.state.editor.noted(data, bytes_of(names.tree, index, data))
+    digest = digest_of(bytes_of(names.tree, index, data))
     tokens = _section_tokens(app, names.tree, index)
     return EditedSection(target.label, names.selector(index), tokens, 0, None, None, None, digest)
 

@@ -16,6 +16,7 @@ from typing import Any, Literal, get_args
 from npl_index.errors import InvalidRequestError, UnreadableDocumentError
 from npl_index.library.documents import FileReader
 from npl_index.markdown.front_matter import with_line_feeds, with_values
+from npl_index.markdown.sections import digest_of
 from npl_mcp.documents import answers
 from npl_mcp.documents.creating import Draft
 from npl_mcp.documents.editor import MAX_SECTION_TEXT, Edit, Editor, Expected, SectionEdit, bytes_of
@@ -65,7 +66,7 @@ class ChangeRequests:
 
     :param projects: projects of the caller.
     :param tickets: cached listings of folders, shared by callers.
-    :param editor: cached texts, shared by callers.
+    :param editor: parsed texts, shared by callers.
     """
 
     def __init__(self, projects: Projects, tickets: Tickets, editor: Editor) -> None:
@@ -79,7 +80,7 @@ class ChangeRequests:
         :param mode: one of :data:`Mode`.
         """
         place, ticket, data = self._load_request(project, key)
-        digest, path = self._editor.noted(data), _answer_path(place, ticket.name)
+        digest, path = digest_of(data), _answer_path(place, ticket.name)
         if mode == "metadata":
             names = ("phaseEpic", "dateCreated", "lastModified")
             return answers.ChangeRequest.of(ticket, names, digest=digest, path=path)
@@ -115,10 +116,10 @@ class ChangeRequests:
                     answers.SectionRow(outline.shown(index), len(outline.content(index)))
                     for index in outline.addresses
                 )
-                digest = self._editor.noted(data)
+                digest = digest_of(data)
                 return answers.ChangeSections(ticket.key, ticket.title, sections=tuple(rows), digest=digest)
             index = outline.find(wanted, ticket.key)
-            digest = self._editor.noted(data, bytes_of(outline.tree, index, data))
+            digest = digest_of(bytes_of(outline.tree, index, data))
             address, content = outline.addresses[index], outline.content(index)
             return answers.ChangeSections(ticket.key, section=address, content=content, digest=digest)
         text = checks.text(_given(content, "content"), "content", MAX_SECTION_TEXT)
@@ -143,14 +144,14 @@ class ChangeRequests:
             front, body = divide(new)
             return with_values(front, {"lastModified": now()}, add=False, bare=DATES).encode() + body
 
-        _, new = self._change(place, ticket, edited)
+        self._change(place, ticket, edited)
         return answers.ChangeSections(
             ticket.key,
             section=edit.after.addresses[edit.index],
             operation=how,
             chars=len(text.strip()),
             removed=edit.removed,
-            digest=self._editor.noted(new, edit.written),
+            digest=digest_of(edit.written),
         )
 
     def create(self, project: str | None, kind: str, data: Mapping[str, object]) -> answers.Created:
@@ -227,7 +228,7 @@ class ChangeRequests:
             return with_values(front, wanted, bare=DATES).encode() + body
 
         before, new = self._change(place, found, edited)
-        return before, self._editor.noted(new)
+        return before, digest_of(new)
 
     def delete(self, project: str | None, key: str, expect: str | None = None) -> answers.Deleted:
         """Remove a change request's file.
@@ -347,8 +348,7 @@ class ChangeRequests:
         return before, new
 
     def _expected(self, ticket: Ticket, expect: str | None) -> Expected[Outline]:
-        editor = self._editor
-        return Expected(editor, ticket.key, lambda data: editor.read(data, ticket.key), Outline, expect)
+        return Expected(ticket.key, lambda data: self._editor.read(data, ticket.key), Outline, expect)
 
 
 def doubled(found: Sequence[Ticket]) -> errors.ConflictError:

@@ -16,12 +16,10 @@ from typing import Generic, Literal, Protocol, TypeVar
 
 from cachetools import LRUCache
 
-from npl_index.errors import DocumentError, InvalidRequestError
+from npl_index.errors import InvalidRequestError
 from npl_index.markdown.editing import edit_section
-from npl_index.markdown.front_matter import values
 from npl_index.markdown.sections import DIGEST_LENGTH, SectionTree, digest_of, parse_sections
 from npl_index.selectors.labels import is_visible
-from npl_mcp.documents.folders import printable
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.errors import ConflictError
 
@@ -32,39 +30,29 @@ MAX_SECTION_TEXT = 500_000
 """Characters of a section's new text."""
 
 _DIGEST = re.compile(rf"[0-9a-f]{{{DIGEST_LENGTH}}}")
-_MAX_CONTENT_BYTES = 16 * 1024 * 1024
 _MAX_PARSED_BYTES = 4 * 1024 * 1024
 """Bytes of the texts of cached trees; a tree takes about twelve times as much memory."""
 
 _MAX_NAMED = 10
-_STAMP = "lastModified"
 
 
 class Named(Protocol):
-    """The sections of a text with their names for messages."""
+    """The sections of a text with their names.
 
-    @property
-    def tree(self) -> SectionTree:
-        """The sections."""
-        ...
+    :param tree: the sections.
+    """
 
-    def shown(self, index: int) -> str:
-        """Return the name of a section; ``""`` for the text above all sections."""
-        ...
+    tree: SectionTree
 
 
 Names = TypeVar("Names", bound=Named)
 
 
 class Editor:
-    """Caches shared by all callers: parsed texts, and contents by the digest in an answer.
-
-    Safe for several threads.
-    """
+    """A cache of parsed texts, shared by all callers; safe for several threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._contents: LRUCache[str, bytes] = LRUCache(_MAX_CONTENT_BYTES, len)
         self._trees: LRUCache[tuple[bytes, str], SectionTree] = LRUCache(
             _MAX_PARSED_BYTES, lambda tree: len(tree.source)
         )
@@ -82,24 +70,11 @@ class Editor:
                 self._trees[data, name] = tree
         return tree
 
-    def noted(self, data: bytes, section: bytes | None = None) -> str:
-        """Cache the content of a file under the digest of the file or of a section; return the digest."""
-        digest = digest_of(data if section is None else section)
-        with self._lock, suppress(ValueError):  # raised for a content larger than the cache
-            self._contents[digest] = data
-        return digest
-
-    def content_of(self, digest: str) -> bytes | None:
-        """Return the file content that belongs to a digest; ``None`` if it is not cached."""
-        with self._lock:
-            return self._contents.get(digest)
-
 
 @dataclass(slots=True)
 class Expected(Generic[Names]):
     """The state of a file or of a section that a caller has read.
 
-    :param editor: cache of earlier contents.
     :param label: name of the file, for messages.
     :param read: function from a content to its sections.
     :param names: function from sections to their names.
@@ -107,7 +82,6 @@ class Expected(Generic[Names]):
     :raises InvalidRequestError: ``digest`` is not a digest.
     """
 
-    editor: Editor
     label: str
     read: Callable[[bytes], SectionTree]
     names: Callable[[SectionTree], Names]
@@ -126,41 +100,12 @@ class Expected(Generic[Names]):
 
         :param data: content of the file.
         :param section: content of the section.
-        :raises ConflictError: both differ; the message names the changed parts.
+        :raises ConflictError: both differ.
         """
         states = {digest_of(part) for part in (data, section) if part is not None}
-        if self.digest is None or self.digest in states:
-            return
-        old = self.editor.content_of(self.digest)
-        changes = [] if old is None else self._differences(old, data)
-        changed = f": {checks.some(changes)}" if changes else ""
-        hint = "read it again, and send the digest with the selector from the same answer"
-        raise ConflictError(f"{self.label} has changed since you read it{changed}", hint=hint)
-
-    def _differences(self, old: bytes, new: bytes) -> list[str]:
-        """Describe the parts that differ between two contents of the file; empty if one cannot be parsed."""
-        try:
-            before, after = dict(self._named_parts(old)), dict(self._named_parts(new))
-        except DocumentError:
-            return []
-        changed = [
-            f"{name} {'is new' if name not in before else 'was removed' if name not in after else 'changed'}"
-            for name in {**before, **after}
-            if before.get(name) != after.get(name)
-        ]
-        return changed or ["only blank lines, or the form of the front matter"]
-
-    def _named_parts(self, data: bytes) -> Iterator[tuple[str, object]]:
-        """Yield name and value of each field of the front matter, then name and own text of each section."""
-        tree = self.read(data)
-        names = self.names(tree)
-        for name, value in values(f"---\n{tree.front_matter}").items():
-            if name != _STAMP:
-                yield printable(name[:64]), value
-        for section in tree.sections:
-            name = names.shown(section.index)[:200]
-            own = bytes_of(tree, section.index, data, whole=False)
-            yield repr(name) if name else "the text above all sections", own.strip()
+        if self.digest is not None and self.digest not in states:
+            hint = "read it again, and send the digest with the selector from the same answer"
+            raise ConflictError(f"{self.label} has changed since you read it", hint=hint)
 
 
 @dataclass
@@ -203,7 +148,7 @@ class SectionEdit(Generic[Names]):
         self.index = self.edited = index = self.find(self.before)
         section = bytes_of(tree, index, data, whole=self.whole)
         expected.check(data, section)
-        expected.digest = expected.editor.noted(data, section)
+        expected.digest = digest_of(section)
         edited, after = edit_section(
             data, tree, index, self.operation, self.text, expected.read, whole=self.whole
         )

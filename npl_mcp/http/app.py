@@ -92,7 +92,7 @@ def create_app(settings: Settings, policy: Policy) -> Guard:
         routes += [static_files(), *site.routes()]
         handlers = {404: site.nowhere, 500: site.broken}
     starlette = Starlette(routes=routes, lifespan=lambda _: protocol.run(), exception_handlers=handlers)
-    return Guard(starlette, policy, Identities(app.stores.access))
+    return Guard(starlette, policy, Identities(app.stores.identities))
 
 
 async def _readiness(ready: Kept[bool], _: Request) -> Response:

@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 
 import anyio.to_thread
 
-from npl_mcp.stores.access import AccessStore, Identity, digest_of
+from npl_mcp.stores.access import Identity, digest_of
 
 T = TypeVar("T")
 
@@ -57,11 +57,11 @@ class Identities:
 
     Once a server has seen a token, callers need one until it ends: an unavailable database grants no access.
 
-    :param store: the store of the tokens.
+    :param ask: the function that returns the identities by the digests of their tokens.
     """
 
-    def __init__(self, store: AccessStore) -> None:
-        self._store = store
+    def __init__(self, ask: Callable[[], Mapping[str, Identity] | None]) -> None:
+        self._ask = ask
         self._closed = False
         self._kept = Kept(self._read, SECONDS)
 
@@ -73,7 +73,7 @@ class Identities:
         return await self._kept.get()
 
     def _read(self) -> Mapping[str, Identity] | None:
-        found = self._store.known()
+        found = self._ask()
         self._closed = self._closed or found is not None
         return {} if found is None and self._closed else found
 

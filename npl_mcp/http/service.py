@@ -98,7 +98,7 @@ def has_tokens(settings: Settings) -> bool:
     :raises DatabaseError: the database cannot be read.
     """
     with closing(Stores(settings.data_folder, settings.database_url)) as stores:
-        return stores.access.known() is not None
+        return stores.identities() is not None
 
 
 def needs_token(listening: Listening) -> bool:

@@ -16,7 +16,7 @@ from hashlib import sha256
 
 from npl_index.library.references import near_names
 from npl_mcp.stores.base import checks
-from npl_mcp.stores.base.database import Database, Row, damaged, json_of
+from npl_mcp.stores.base.database import Row, Transaction, damaged, json_of
 from npl_mcp.stores.base.errors import AlreadyExistsError, RecordNotFoundError
 from npl_mcp.stores.base.paging import later, moment_of
 
@@ -93,83 +93,67 @@ def digest_of(token: str | bytes) -> str:
     return sha256(token.encode() if isinstance(token, str) else token).hexdigest()
 
 
-class AccessStore:
-    """The tokens of a data folder.
+def add_token(
+    tx: Transaction,
+    name: str,
+    sight: Sight = EVERYTHING,
+    *,
+    read_only: bool = False,
+    lifetime: timedelta | None = None,
+) -> str:
+    """Create a token and return it; it is never shown again.
 
-    :param database: the database that stores them.
+    A name whose token was revoked or has expired gets a new token.
+
+    :param lifetime: its validity; ``None`` for a token without an end.
+    :raises InvalidRequestError: the name is not valid.
+    :raises AlreadyExistsError: the name has a valid token, or differs from such a name only in case.
     """
+    clean = checks.short_name(name, "name")
+    token = f"{PREFIX}{secrets.token_urlsafe(_BYTES)}"
+    # Mentions ignore the case of names.
+    for row in tx.all(f"{_SELECT} WHERE lower(name) = lower(:name)", name=clean):
+        if _entry(row, tx.now).state == "valid":
+            problem = f"{row['name']!r} already has a token"
+            raise AlreadyExistsError(problem, hint="revoke it, or choose another name")
+    tx.run("DELETE FROM access_token WHERE lower(name) = lower(:name)", name=clean)
+    values = {
+        "digest": digest_of(token),
+        "domains": _written(None if sight.domains is None else sorted(sight.domains)),
+        "read_only": int(read_only),
+        "roots": _written(sight.roots),
+        "expires_at": None if lifetime is None else later(tx.now, lifetime),
+    }
+    tx.insert("access_token", "name", name=clean, created_at=tx.now, **values)
+    return token
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
-    def add(
-        self,
-        name: str,
-        sight: Sight = EVERYTHING,
-        *,
-        read_only: bool = False,
-        lifetime: timedelta | None = None,
-    ) -> str:
-        """Create a token and return it; it is never shown again.
+def tokens(tx: Transaction) -> tuple[TokenEntry, ...]:
+    """Return all tokens, by name."""
+    return tuple(_entry(row, tx.now) for row in tx.all(f"{_SELECT} ORDER BY name"))
 
-        A name whose token was revoked or has expired gets a new token.
 
-        :param lifetime: its validity; ``None`` for a token without an end.
-        :raises InvalidRequestError: the name is not valid.
-        :raises AlreadyExistsError: the name has a valid token, or differs from such a name only in case.
-        """
-        clean = checks.short_name(name, "name")
-        token = f"{PREFIX}{secrets.token_urlsafe(_BYTES)}"
-        values = {
-            "name": clean,
-            "digest": digest_of(token),
-            "domains": _written(None if sight.domains is None else sorted(sight.domains)),
-            "read_only": int(read_only),
-            "roots": _written(sight.roots),
-        }
-        with self._database.write() as tx:
-            # Mentions ignore the case of names.
-            for row in tx.all(f"{_SELECT} WHERE lower(name) = lower(:name)", name=clean):
-                entry = _entry(row, tx.now)
-                if entry.state == "valid":
-                    problem = f"{row['name']!r} already has a token"
-                    raise AlreadyExistsError(problem, hint="revoke it, or choose another name")
-            ends = None if lifetime is None else later(tx.now, lifetime)
-            tx.run("DELETE FROM access_token WHERE lower(name) = lower(:name)", name=clean)
-            tx.insert("access_token", "name", created_at=tx.now, expires_at=ends, **values)
-        return token
+def revoke_token(tx: Transaction, name: str) -> None:
+    """Revoke a token. Idempotent.
 
-    def list(self) -> tuple[TokenEntry, ...]:
-        """Return all tokens, by name."""
-        with self._database.read() as tx:
-            return tuple(_entry(row, tx.now) for row in tx.all(f"{_SELECT} ORDER BY name"))
+    :raises RecordNotFoundError: no token has that name.
+    """
+    sql = "UPDATE access_token SET revoked_at = coalesce(revoked_at, :now) WHERE name = :name"
+    if not tx.run(sql, now=tx.now, name=name):
+        near = near_names(name[:64], [row["name"] for row in tx.all("SELECT name FROM access_token")])
+        raise RecordNotFoundError(f"there is no token of {name[:64]!r}", near=near)
 
-    def revoke(self, name: str) -> None:
-        """Revoke a token. Idempotent.
 
-        :raises RecordNotFoundError: no token has that name.
-        """
-        with self._database.write() as tx:
-            sql = "UPDATE access_token SET revoked_at = coalesce(revoked_at, :now) WHERE name = :name"
-            done = tx.run(sql, now=tx.now, name=name)
-            if not done:
-                near = near_names(name[:64], [row["name"] for row in tx.all("SELECT name FROM access_token")])
-                raise RecordNotFoundError(f"there is no token of {name[:64]!r}", near=near)
+def identities(tx: Transaction) -> Mapping[str, Identity] | None:
+    """Return the identity of each token by its digest, including expired tokens; ``None`` if no token was
+    ever created.
 
-    def known(self) -> Mapping[str, Identity] | None:
-        """Return the identity of each token by its digest, including expired tokens; ``None`` if no token was
-        ever created.
-
-        A data folder without a database has no tokens, and the look-up creates no database. Revoked tokens
-        count as existing: a server stays closed after its last token is revoked.
-        """
-        if not self._database.is_made():
-            return None
-        with self._database.read() as tx:
-            rows = tx.all(_SELECT)
-        if not rows:
-            return None
-        return {row["digest"]: _entry(row, tx.now).identity for row in rows if row["revoked_at"] is None}
+    Revoked tokens count as existing: a server stays closed after its last token is revoked.
+    """
+    rows = tx.all(_SELECT)
+    if not rows:
+        return None
+    return {row["digest"]: _entry(row, tx.now).identity for row in rows if row["revoked_at"] is None}
 
 
 _SELECT = """

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Literal
 
-from npl_mcp.stores.base.database import Database, Row, Transaction, json_of
+from npl_mcp.stores.base.database import Row, Transaction, json_of
 from npl_mcp.stores.base.paging import Page, Slice, later
 from npl_mcp.stores.base.values import conditions, filled, values_of
 
@@ -122,53 +122,39 @@ class CallFilter:
         return (where if self.chosen is None else f"{where} AND {_CHOSEN[self.chosen]}"), values
 
 
-class CallStore:
-    """The log of calls of a data folder.
+def add(tx: Transaction, calls: Sequence[LoggedCall]) -> None:
+    """Store calls in order, and remove surplus and expired rows."""
+    tx.insert_many("tool_call", list(map(_row, calls)))
+    last = tx.value("SELECT max(id) FROM tool_call") or 0
+    aged = tx.value("SELECT max(id) FROM tool_call WHERE created_at < :oldest", oldest=_oldest(tx))
+    gone = max(last - MAX_CALLS, aged or 0)
+    tx.run("DELETE FROM tool_call_offer WHERE call_id <= :gone", gone=gone)  # of earlier versions
+    tx.run("DELETE FROM tool_call WHERE id <= :gone", gone=gone)
 
-    :param database: the database that stores it.
+
+def listed(
+    tx: Transaction, seen: CallFilter, part: Slice, sort: Sort = "id", *, rising: bool = False
+) -> Page[LoggedCall]:
+    """Return calls.
+
+    :param sort: column of the order; calls without a value come last.
+    :param rising: whether the order is ascending.
     """
+    where, values = seen.where(tx)
+    total = tx.value(f"SELECT count(*) FROM tool_call WHERE {where}", **values)
+    sql = (
+        f"SELECT * FROM tool_call WHERE {where} ORDER BY {sort} IS NULL, "
+        f"{sort} {'ASC' if rising else 'DESC'}, id DESC LIMIT :limit OFFSET :offset"
+    )
+    rows = tx.all(sql, **values, limit=part.limit, offset=part.offset)
+    return part.page(map(_entry, rows), total)
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
-    def add(self, calls: Sequence[LoggedCall]) -> None:
-        """Store calls in order, and remove surplus and expired rows, in one transaction."""
-        with self._database.write() as tx:
-            tx.insert_many("tool_call", list(map(_row, calls)))
-            last = tx.value("SELECT max(id) FROM tool_call") or 0
-            aged = tx.value("SELECT max(id) FROM tool_call WHERE created_at < :oldest", oldest=_oldest(tx))
-            gone = max(last - MAX_CALLS, aged or 0)
-            tx.run("DELETE FROM tool_call_offer WHERE call_id <= :gone", gone=gone)  # of earlier versions
-            tx.run("DELETE FROM tool_call WHERE id <= :gone", gone=gone)
-
-    def list(
-        self, seen: CallFilter, part: Slice, sort: Sort = "id", *, rising: bool = False
-    ) -> Page[LoggedCall]:
-        """Return calls.
-
-        :param sort: column of the order; calls without a value come last.
-        :param rising: whether the order is ascending.
-        """
-        if not self._database.is_made():
-            return part.page((), 0)
-        with self._database.read() as tx:
-            where, values = seen.where(tx)
-            total = tx.value(f"SELECT count(*) FROM tool_call WHERE {where}", **values)
-            sql = (
-                f"SELECT * FROM tool_call WHERE {where} ORDER BY {sort} IS NULL, "
-                f"{sort} {'ASC' if rising else 'DESC'}, id DESC LIMIT :limit OFFSET :offset"
-            )
-            rows = tx.all(sql, **values, limit=part.limit, offset=part.offset)
-        return part.page(map(_entry, rows), total)
-
-    def callers(self, seen: CallFilter) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return the names of the callers and of the tools."""
-        if not self._database.is_made():
-            return (), ()
-        with self._database.read() as tx:
-            where, values = seen.where(tx)
-            found = tx.all(f"SELECT DISTINCT who, tool FROM tool_call WHERE {where}", **values)
-        return tuple(sorted({row["who"] for row in found})), tuple(sorted({row["tool"] for row in found}))
+def callers(tx: Transaction, seen: CallFilter) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the names of the callers and of the tools."""
+    where, values = seen.where(tx)
+    rows = tx.all(f"SELECT DISTINCT who, tool FROM tool_call WHERE {where}", **values)
+    return tuple(sorted({row["who"] for row in rows})), tuple(sorted({row["tool"] for row in rows}))
 
 
 def _row(call: LoggedCall) -> dict[str, Any]:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from npl_mcp.stores.access import AccessStore
+from npl_mcp.stores.access import Identity, identities
 from npl_mcp.stores.base.folder import ARTIFACT_FOLDER, private_folder
 from npl_mcp.stores.base.opening import database_of
-from npl_mcp.stores.calls import CallStore
 from npl_mcp.stores.changes import Changes
 from npl_mcp.stores.libraries import NOTICE, has_libraries
-from npl_mcp.stores.searching import SearchStore
 
 logger = logging.getLogger(__name__)
 
@@ -32,10 +31,7 @@ class Stores:
         self.changes = Changes(self.database)
         # SQLite: calls are served while the check of a large file continues. PostgreSQL needs no check, and
         # each connection costs it memory.
-        self._unchecked = database_of(folder, None, check=False) if address is None else self.database
-        self.access = AccessStore(self._unchecked)
-        self.searching = SearchStore(self.database)
-        self.calls = CallStore(self.database)
+        self.unchecked = database_of(folder, None, check=False) if address is None else self.database
 
     def start(self) -> None:
         """Open and check an existing database; a missing data folder is not created.
@@ -50,6 +46,13 @@ class Stores:
                 if has_libraries(tx):
                     logger.warning(NOTICE)
 
+    def identities(self) -> Mapping[str, Identity] | None:
+        """Return the identity of each token by its digest; ``None`` if no token was ever created.
+
+        A data folder without a database has no tokens, and the look-up creates no database.
+        """
+        return self.unchecked.reading(identities) if self.unchecked.is_made() else None
+
     def answers(self) -> bool:
         """Return whether the database responds, or has not been created yet.
 
@@ -63,5 +66,5 @@ class Stores:
     def close(self) -> None:
         """End all waits and close the database."""
         self.changes.close()
-        self._unchecked.close()
+        self.unchecked.close()
         self.database.close()

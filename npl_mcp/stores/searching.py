@@ -13,7 +13,7 @@ from typing import Any
 
 from npl_index.ranking.analysis import searched_terms, terms
 from npl_index.ranking.spelling import holds
-from npl_mcp.stores.base.database import Database, Row, Transaction
+from npl_mcp.stores.base.database import Row, Transaction
 
 MAX_MATCHES = 1_000
 """Maximum matching rows to read: those with the most words first, then the newest."""
@@ -110,37 +110,21 @@ class _Kind:
         return Match(row, row.get("summary", text), sure + held)
 
 
-class SearchStore:
-    """Full-text search over the rows of the stores.
+def matching(tx: Transaction, kind: str, words: Sequence[str], project: str) -> list[Match]:
+    """Return the rows of a kind that contain words: of open rooms, unarchived artifacts and worklogs.
 
-    :param database: the database that stores them.
+    :param kind: one of :data:`KINDS`.
+    :param project: the project of the worklogs.
     """
+    return KINDS[kind].holding(tx, words, project=project)
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
-    def matching(self, kind: str, words: Sequence[str], project: str) -> list[Match]:
-        """Return the rows of a kind that contain words: of open rooms, unarchived artifacts and worklogs.
+def newest(tx: Transaction, project: str, limit: int) -> dict[str, list[Match]]:
+    """Return the newest messages and worklog entries.
 
-        :param kind: one of :data:`KINDS`; empty for any other.
-        :param project: the project of the worklogs.
-        """
-        # A search must not create a data folder.
-        if kind not in KINDS or not words or not self._database.engine.exists():
-            return []
-        with self._database.read() as tx:
-            return KINDS[kind].holding(tx, words, project=project)
-
-    def newest(self, project: str, limit: int) -> dict[str, list[Match]]:
-        """Return the newest messages and worklog entries.
-
-        :param limit: the maximum of each kind.
-        """
-        if not self._database.engine.exists():
-            return {}
-        with self._database.read() as tx:
-            newest = ("message", "worklog")
-            return {kind: KINDS[kind].newest(tx, limit, project=project) for kind in newest}
+    :param limit: the maximum of each kind.
+    """
+    return {kind: KINDS[kind].newest(tx, limit, project=project) for kind in ("message", "worklog")}
 
 
 def _query(word: str) -> str:

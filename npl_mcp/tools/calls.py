@@ -12,8 +12,9 @@ from typing import Annotated, cast, get_args
 
 from npl_mcp.app.app import App
 from npl_mcp.app.call_reports import identity
+from npl_mcp.stores import calls
 from npl_mcp.stores.base import checks
-from npl_mcp.stores.base.paging import Slice
+from npl_mcp.stores.base.paging import Page, Slice
 from npl_mcp.stores.base.values import filled
 from npl_mcp.stores.calls import KEPT_DAYS, MAX_CALLS, CallFilter, Chosen, LoggedCall, Sort
 from npl_mcp.tools.contract.parameters import Name
@@ -65,8 +66,13 @@ def calls_list(
     """
     column = cast("Sort", checks.choice(sort.removeprefix("-"), "sort", get_args(Sort)))
     seen, part = _visible(app, who, tool, chosen), Slice.parse(limit, offset)
-    page = app.stores.calls.list(seen, part, column, rising=not sort.startswith("-"))
-    callers, tools = app.stores.calls.callers(_visible(app))
+    page: Page[LoggedCall] = part.page((), 0)
+    callers: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
+    if app.database.is_made():
+        with app.database.read() as tx:
+            page = calls.listed(tx, seen, part, column, rising=not sort.startswith("-"))
+            callers, tools = calls.callers(tx, _visible(app))
     more = {"recording": app.settings.log_calls, "days": KEPT_DAYS, "most": MAX_CALLS}
     return filled(CallList, page, **more, callers=callers, tools=tools)
 

@@ -13,7 +13,7 @@ from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.paging import Page, Slice
 from npl_mcp.stores.review import results
 from npl_mcp.stores.review import reviews as store
-from npl_mcp.stores.review.annotation import MAX_PIXEL, Spot, parse_place
+from npl_mcp.stores.review.annotation import MAX_PIXEL, Place, parse_place
 from npl_mcp.tools.contract.parameters import ActorIfOwn, Check, Name, RowId, Text, Unlisted
 from npl_mcp.tools.contract.spec import ToolSpec
 
@@ -71,7 +71,7 @@ def review_add_annotation(
     :raises ReviewNotFoundError: there is no such review.
     :raises ClosedError: the review is complete.
     """
-    return store.comment(app.database, review_id, Spot(x, y), comment, persona)
+    return store.comment(app.database, review_id, Place(x=x, y=y), comment, persona)
 
 
 def review_list(

@@ -14,6 +14,7 @@ from npl_index.answer.outline_text import OutlineText
 from npl_index.answer.values import Written
 from npl_index.library.documents import DocumentRef
 from npl_index.library.references import document_name
+from npl_index.markdown.sections import digest_of
 from npl_index.markdown.traits import NO_TRAITS
 from npl_index.ranking.indexing import ParsedDocument
 from npl_index.selectors.filters import SectionFilter
@@ -244,7 +245,7 @@ def _digest(app: App, ref: DocumentRef, gathered: Gathered) -> str | None:
     """Return the digest of a file whose sections may be changed; ``None`` for other documents."""
     if not app.settings.write or gathered.several or not app.documents.is_file(ref):
         return None
-    return app.state.editor.noted(gathered.collection.documents[0].document.data)
+    return digest_of(gathered.collection.documents[0].document.data)
 
 
 def _selector(indexed: ParsedDocument, file: str, section: int) -> str:

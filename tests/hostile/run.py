@@ -33,6 +33,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from npl_mcp.stores.access import add_token
 from tests import engines
 from tests.conftest import GUIDE
 from tests.hostile.attacks import ATTACKS, Attack, lay_out
@@ -340,7 +341,7 @@ def day_of_port(
     quiet_token = token = None
     if not tokenless:
         stores = engines.stores(folder / "data")
-        quiet_token, token = (stores.access.add(name) for name in ("quiet", "attackers"))
+        quiet_token, token = (stores.database.writing(add_token, name) for name in ("quiet", "attackers"))
         stores.close()
     with serving(folder, "--root", str(root), "--write") as server:
         quiet = QuietClient(Kept(server.port, quiet_token))

@@ -15,7 +15,7 @@ from npl_mcp.cli.terminal.arguments import JSON, Commands, argument, option, rep
 from npl_mcp.cli.terminal.display import CommandResult
 from npl_mcp.config.kinds import path, words
 from npl_mcp.config.settings import Settings
-from npl_mcp.stores.access import Sight, TokenEntry
+from npl_mcp.stores.access import Sight, TokenEntry, add_token, revoke_token, tokens
 from npl_mcp.tools.access import NEEDS
 from npl_mcp.tools.domains import LISTED, domains_named
 
@@ -47,11 +47,9 @@ def _refused(_: str) -> NoReturn:
 def _add_token(given: argparse.Namespace, settings: Settings) -> CommandResult:
     """Create a token for each name and print it, once."""
     sight, lifetime = _sight(given), _lifetime(given.expires)
+    more = {"read_only": given.read_only, "lifetime": lifetime}
     with stores_of(settings) as stores:
-        made = {
-            name: stores.access.add(name, sight, read_only=given.read_only, lifetime=lifetime)
-            for name in given.names
-        }
+        made = {name: stores.unchecked.writing(add_token, name, sight, **more) for name in given.names}
     lines = made.values() if len(made) == 1 else (f"{name} {token}" for name, token in made.items())
     return CommandResult("\n".join(lines))
 
@@ -60,7 +58,7 @@ def _add_token(given: argparse.Namespace, settings: Settings) -> CommandResult:
 def _list_tokens(_: argparse.Namespace, settings: Settings) -> CommandResult:
     """List the tokens with their owners and permissions."""
     with stores_of(settings) as stores:
-        entries = stores.access.list()
+        entries = stores.unchecked.reading(tokens)
     return CommandResult(_token_table(entries), [_token_row(entry) for entry in entries])
 
 
@@ -68,7 +66,7 @@ def _list_tokens(_: argparse.Namespace, settings: Settings) -> CommandResult:
 def _revoke_token(given: argparse.Namespace, settings: Settings) -> CommandResult:
     """Revoke a token; servers refuse it within seconds."""
     with stores_of(settings) as stores:
-        stores.access.revoke(given.name)
+        stores.unchecked.writing(revoke_token, given.name)
     return CommandResult(f"revoked: {given.name}")
 
 

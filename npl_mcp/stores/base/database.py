@@ -170,14 +170,10 @@ class Transaction:
         """Yield the rows, by column name; close it, because an unfinished statement prevents the commit."""
         statement, given = self._engine.statement(sql, values)
         with closing(self.raw.cursor()) as cursor:
-            try:
-                cursor.execute(statement, given)
-                names = tuple(column[0] for column in cursor.description)
-                for row in cursor:
-                    yield dict(zip(names, row, strict=True))
-            except self._engine.operational as error:
-                place = self._engine.undecodable(self.raw, statement, given, error)
-                raise (error if place is None else damaged(f"{place} holds no text")) from None
+            cursor.execute(statement, given)
+            names = tuple(column[0] for column in cursor.description)
+            for row in cursor:
+                yield dict(zip(names, row, strict=True))
 
 
 def digest_of(data: bytes) -> str:

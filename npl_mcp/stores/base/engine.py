@@ -285,10 +285,6 @@ class Engine(ABC):
                 return reason.kind(f"the database cannot be used: {reason.meaning}", hint=reason.hint)
         return DatabaseError(f"the database cannot be used: {type(error).__name__}")
 
-    def undecodable(self, raw: Any, sql: str, values: object, error: BaseException) -> str | None:  # noqa: ARG002
-        """Return the row of a query's result with invalid UTF-8, if the error is about that."""
-        return None
-
     @abstractmethod
     def schema(self, raw: Any) -> Schema | None:
         """Return the schema of a database; ``None`` if it is empty.

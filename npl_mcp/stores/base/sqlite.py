@@ -199,21 +199,6 @@ class SqliteEngine(engine.Engine):
             logger.warning("the database is damaged: %s", getattr(error, "sqlite_errorname", text))
         return text
 
-    def undecodable(self, raw: Any, sql: str, values: object, error: BaseException) -> str | None:
-        """Return the row of a query's result with invalid UTF-8, if the error is about that.
-
-        The query is repeated only if it changes nothing.
-        """
-        table = _TABLE.search(sql)
-        repeats = "decode to UTF-8" in str(error) and sql.lstrip().upper().startswith(("SELECT", "WITH"))
-        if table is None or not repeats:
-            return None
-        with _lenient(raw):
-            cursor = raw.execute(sql, values)
-            names = [column[0] for column in cursor.description]
-            found = (_damage(table[1], dict(zip(names, row, strict=True))) for row in cursor)
-            return next(filter(None, found), None)
-
     def schema(self, raw: Any) -> engine.Schema | None:
         """Return the schema of the file; ``None`` if it is empty."""
         found = "SELECT count(*) FROM sqlite_master WHERE name = 'alembic_version'"
@@ -451,7 +436,6 @@ def _terms_of(text: bytes) -> str:
 
 
 _INVALID = re.compile("[\ud800-\udfff]")
-_TABLE = re.compile(r"\bFROM\s+(\w+)")
 
 
 def copy(path: Path, target: Path) -> None:

@@ -8,14 +8,13 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import Any
+from typing import Any, NamedTuple
 
 from npl_index.errors import InvalidRequestError, SectionNotFoundError
 from npl_index.markdown.sections import parse_sections
 from npl_index.selectors.grammar import Selector, compile_selector
 from npl_index.selectors.selection import select
 from npl_mcp.stores.base import checks
-from npl_mcp.stores.base.values import values_of
 
 FORMS = "write line:<n>, line:<first>-<last>, @x:<n>,y:<n> or a selector"
 PLACEHOLDER = "[Add overall review here]"
@@ -35,26 +34,18 @@ _UNFIT = re.compile(r"[^\w-]+")
 _HEADING = "# Review Comments\n\n"
 
 
-@dataclass(frozen=True, slots=True)
-class LineRange:
-    """Lines of a text, counted from 1, inclusive."""
+class Place(NamedTuple):
+    """Lines of a text, counted from 1, inclusive; or a pixel of a picture, from its upper left corner."""
 
-    first: int
-    last: int
+    first: int | None = None
+    last: int | None = None
+    x: int | None = None
+    y: int | None = None
 
     def __str__(self) -> str:
+        if self.first is None:
+            return f"@x:{self.x},y:{self.y}"
         return f"line:{self.first}" if self.first == self.last else f"line:{self.first}-{self.last}"
-
-
-@dataclass(frozen=True, slots=True)
-class Spot:
-    """A pixel of a picture, from its upper left corner."""
-
-    x: int
-    y: int
-
-    def __str__(self) -> str:
-        return f"@x:{self.x},y:{self.y}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,13 +104,7 @@ class Remark(Comment):
         :param values: the values of the other fields.
         :raises InvalidRequestError: the location is not valid.
         """
-        places = dict.fromkeys(("first", "last", "x", "y"))
-        return cls(**{**values, **places, **values_of(parse_location(values["location"]))})
-
-    @property
-    def place(self) -> LineRange | Spot:
-        """The lines or the spot."""
-        return parse_location(self.location)
+        return cls(**{**values, **parse_location(values["location"])._asdict()})
 
     @property
     def where(self) -> str:
@@ -127,7 +112,7 @@ class Remark(Comment):
         return self.location if self.selector is None else f"{self.location} ({self.selector})"
 
 
-def parse_location(text: str) -> LineRange | Spot:
+def parse_location(text: str) -> Place:
     """Parse a location.
 
     :raises InvalidRequestError: the location has an unknown form, or its end precedes its beginning.
@@ -135,17 +120,17 @@ def parse_location(text: str) -> LineRange | Spot:
     clean = checks.line(text, "location")
     lines, spot = _LINES.fullmatch(clean), _SPOT.fullmatch(clean)
     if spot is not None:
-        return Spot(int(spot[1]), int(spot[2]))
+        return Place(x=int(spot[1]), y=int(spot[2]))
     if lines is None:
         raise checks.invalid("location", f"is {clean[:64]!r}", FORMS)
     first, last = int(lines[1]), int(lines[2] or lines[1])
     if first < 1 or last < first:
         problem = "lines are counted from 1" if first < 1 else "the last line precedes the first"
         raise checks.invalid("location", f"is {clean!r}: {problem}", FORMS)
-    return LineRange(first, last)
+    return Place(first, last)
 
 
-def parse_place(text: str) -> LineRange | Spot | Selector:
+def parse_place(text: str) -> Place | Selector:
     """Parse a location or a selector; the beginnings of the two differ.
 
     :raises SelectorSyntaxError: the selector cannot be parsed.
@@ -156,7 +141,7 @@ def parse_place(text: str) -> LineRange | Spot | Selector:
     return compile_selector(checks.line(text, "location"))
 
 
-def section_lines(content: bytes, filename: str, selector: Selector) -> LineRange:
+def section_lines(content: bytes, filename: str, selector: Selector) -> Place:
     """Return the lines of the selected section, without trailing blank lines.
 
     :raises SectionNotFoundError: no section matches; the message suggests selectors.
@@ -176,12 +161,12 @@ def section_lines(content: bytes, filename: str, selector: Selector) -> LineRang
         raise InvalidRequestError(problem, parameter="location", hint=hint)
     match = matches[0]
     if match.lines is not None:
-        return LineRange(match.lines.start + 1, match.lines.stop)
+        return Place(match.lines.start + 1, match.lines.stop)
     own = [tree.sections[index].own for index in match.sections]
     first, last = own[0].start, own[-1].stop
     while last > first + 1 and not tree.line(last - 1).strip():
         last -= 1
-    return LineRange(first + 1, max(last, first + 1))
+    return Place(first + 1, max(last, first + 1))
 
 
 def split_lines(text: str) -> Iterator[str]:
@@ -276,11 +261,8 @@ def reviewer_files(reviews: Sequence[tuple[str, str | None]], marks: Marks) -> d
     return files
 
 
-def _place(remark: Remark) -> tuple[int, int, int, int]:
-    where = remark.place
-    if isinstance(where, LineRange):
-        return 0, where.last, where.first, remark.id
-    return 1, where.y, where.x, remark.id
+def _place(remark: Remark) -> tuple[bool, int, int, int]:
+    return remark.last is None, remark.last or remark.y or 0, remark.first or remark.x or 0, remark.id
 
 
 def _indented(comment: str) -> str:

@@ -53,14 +53,14 @@ def create(tx: Transaction, artifact_id: int, revision_id: int, reviewer_persona
 def comment(
     database: Database,
     review_id: int,
-    meant: annotation.LineRange | annotation.Spot | Selector,
+    meant: annotation.Place | Selector,
     comment: str,
     persona: str,
     reply_to: int | None = None,
 ) -> results.NewComment:
     """Add a comment to a place.
 
-    :param meant: lines, a spot, or the selector of a section; its lines are resolved once.
+    :param meant: lines, a pixel, or the selector of a section; its lines are resolved once.
     :param reply_to: the id of the answered comment, on the same artifact.
     :raises RecordNotFoundError: the answered comment does not exist.
     :raises SectionNotFoundError: the selector selects nothing.
@@ -69,16 +69,16 @@ def comment(
     with database.read() as tx:
         review = _open(tx, review_id)
         revision, content = artifacts.content(tx, review["artifact_id"], review["revision_num"])
-    if not isinstance(meant, annotation.Spot) and as_text(content) is None:
+    text = as_text(content)
+    if text is None and (isinstance(meant, Selector) or meant.x is None):
         problem = "the file is not text and has no lines"
         raise InvalidRequestError(problem, parameter="location", hint="write @x:<n>,y:<n>")
-    selector = meant.text if isinstance(meant, Selector) else None
-    place = (
-        annotation.section_lines(content, revision["filename"], meant)
-        if isinstance(meant, Selector)
-        else meant
-    )
-    _check_place(place, content)
+    selector, place = None, meant
+    if isinstance(meant, Selector):
+        selector, place = meant.text, annotation.section_lines(content, revision["filename"], meant)
+    elif meant.last is not None and meant.last > (count := annotation.count_lines(text or "")):
+        problem = f"location is {meant}, and the file has {count} lines"
+        raise InvalidRequestError(problem, parameter="location", hint=annotation.FORMS)
     said: dict[str, Any] = {"review_id": review_id, "location": str(place), "selector": selector}
     said |= {"comment": comment, "persona": persona}
     with database.write() as tx:
@@ -229,10 +229,10 @@ def _carried(
         old = database.reading(artifacts.content, artifact_id, number)[1] if followed else b""
         kept = kept_lines(list(_lines(old)), new)
         for remark in of_one:
-            if isinstance(place := remark.place, annotation.Spot):
+            if remark.first is None or remark.last is None:
                 yield remark
                 continue
-            there = [kept[line] for line in range(place.first, place.last + 1) if line in kept]
+            there = [kept[line] for line in range(remark.first, remark.last + 1) if line in kept]
             first, last = (there[0], there[-1]) if there else (None, None)
             yield replace(remark, first=first, last=last, outdated=not there or None)
 
@@ -354,15 +354,6 @@ def _open(tx: Transaction, review_id: int) -> Row:
     if review["status"] != "in_progress":
         raise errors.ClosedError(f"review {review_id} is complete", hint="begin a new review to say more")
     return review
-
-
-def _check_place(place: annotation.LineRange | annotation.Spot, content: bytes) -> None:
-    """Check that lines lie in a text; a spot is accepted anywhere."""
-    if isinstance(place, annotation.LineRange):
-        count = annotation.count_lines(as_text(content) or "")
-        if place.last > count:
-            problem = f"location is {place}, and the file has {count} lines"
-            raise InvalidRequestError(problem, parameter="location", hint=annotation.FORMS)
 
 
 def _remark(row: Row) -> annotation.Remark:

@@ -31,6 +31,7 @@ from npl_mcp.http.guard import (
 from npl_mcp.http.listening import bind_path, bind_port
 from npl_mcp.http.policy import Policy, names
 from npl_mcp.http.service import check, is_loopback, needs_token, others_log_in
+from npl_mcp.stores.access import add_token, revoke_token
 from npl_mcp.stores.data_folder import Stores
 from tests.npl_mcp.http.http_server import (
     JSON,
@@ -277,8 +278,8 @@ def test_tokens_of_single_callers_are_enough(settings: Settings) -> None:
     """A server with them is closed to all others, also once the last one is revoked."""
     public = Listening(host="0.0.0.0")
     stores = Stores(settings.data_folder)
-    stores.access.add("alice")
-    stores.access.revoke("alice")
+    stores.database.writing(add_token, "alice")
+    stores.database.writing(revoke_token, "alice")
     stores.close()
     check(replace(settings, listening=public))
     assert needs_token(public)

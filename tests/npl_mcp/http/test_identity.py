@@ -17,7 +17,8 @@ import pytest
 
 from npl_mcp.http.identities import SECONDS
 from npl_mcp.server.introduction import ALSO, FIRST
-from npl_mcp.stores.access import AccessStore, Sight
+from npl_mcp.stores.access import Sight, add_token, revoke_token, tokens
+from npl_mcp.stores.base.database import Database
 from npl_mcp.stores.base.paging import now
 from npl_mcp.tools.access import NEEDS
 from npl_mcp.tools.domains import LISTED, domain_of, tool_named
@@ -41,7 +42,7 @@ class Site:
     """A running server, and the tokens of some callers by their names."""
 
     server: Running
-    access: AccessStore
+    database: Database
     tokens: dict[str, str]
 
     @property
@@ -109,7 +110,7 @@ def started(folder: Path, *flags: str) -> Iterator[Site]:
     tree(folder)
     stores = engines.stores(folder / "data")
     tokens = {
-        name: stores.access.add(name, sight, read_only=read_only)
+        name: stores.database.writing(add_token, name, sight, read_only=read_only)
         for name, (sight, read_only) in who_there_is(folder).items()
     }
     # The token of an earlier version that was for a library alone.
@@ -118,7 +119,7 @@ def started(folder: Path, *flags: str) -> Iterator[Site]:
     roots = ("--root", str(folder / "docs"), "--root", str(folder / "other"))
     try:
         with serving(folder, *roots, *flags, **engines.environment(folder / "data")) as running:
-            site = Site(running, stores.access, tokens)
+            site = Site(running, stores.database, tokens)
             site.data("alice", "session_create", session_id="s")
             plan = base64.b64encode(PLAN.encode()).decode()
             file = {"file_content_base64": plan, "filename": "plan.md", "session_id": "s"}
@@ -643,14 +644,16 @@ def test_the_user_who_runs_the_server_needs_no_token_of_its_own(site: Site) -> N
 
 def test_a_token_ends_when_it_expires_and_soon_after_it_is_revoked(site: Site) -> None:
     """The end is exact, although the server remembers; a revoked token ends within the stated time."""
-    site.tokens["brief"] = site.access.add("brief", lifetime=timedelta(seconds=SECONDS + 2))
-    site.tokens["gone"] = site.access.add("gone")
-    ends = next(one.identity.expires_at for one in site.access.list() if one.identity.name == "brief")
+    site.tokens["brief"] = site.database.writing(add_token, "brief", lifetime=timedelta(seconds=SECONDS + 2))
+    site.tokens["gone"] = site.database.writing(add_token, "gone")
+    ends = next(
+        one.identity.expires_at for one in site.database.reading(tokens) if one.identity.name == "brief"
+    )
     until(lambda: site.call("brief", "session_list").status == 200 or now() >= ends)
     until(lambda: site.call("gone", "session_list").status == 200)
-    site.access.revoke("gone")
+    site.database.writing(revoke_token, "gone")
     until(lambda: site.call("brief", "session_list").status == 401)
-    entry = next(one for one in site.access.list() if one.identity.name == "brief")
+    entry = next(one for one in site.database.reading(tokens) if one.identity.name == "brief")
     assert (entry.state, entry.identity.expires_at) == ("expired", ends)
     until(lambda: site.call("gone", "session_list").status == 401)
 
@@ -753,7 +756,7 @@ def test_a_server_whose_database_does_not_answer_lets_nobody_in(
 ) -> None:
     """It is not ready, says why without a word about what it holds, and recovers by itself."""
     stores = engines.stores(tmp_path / "data")
-    token = {"Authorization": f"Bearer {stores.access.add('alice')}"}
+    token = {"Authorization": f"Bearer {stores.database.writing(add_token, 'alice')}"}
     stores.close()
     server = serve()
     assert server.state.guarded
@@ -788,7 +791,7 @@ def test_without_tokens_all_is_as_ever_until_the_first_is_made(
     missing = call(server, "chat_send_message", {"room_id": 1, "message": "x"})
     assert missing.data["error_code"] == "MISSING_REQUIRED"
     stores = engines.stores(tmp_path / "data")
-    token = {"Authorization": f"Bearer {stores.access.add('alice')}"}
+    token = {"Authorization": f"Bearer {stores.database.writing(add_token, 'alice')}"}
     stores.close()
     until(lambda: call(server, "session_list", {}).status == 401)
     assert call(server, "session_list", {}, **token).status == 200

@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from npl_mcp.http.identities import SECONDS
-from npl_mcp.stores.access import AccessStore
+from npl_mcp.stores.access import add_token, revoke_token
+from npl_mcp.stores.base.database import Database
 from npl_mcp.stores.chat.messages import send
 from npl_mcp.stores.data_folder import Stores
 from npl_mcp.web.browsers import TOKEN_COOKIE, as_cookie
@@ -65,8 +66,8 @@ class Site:
     owner: dict[str, str]
 
     @property
-    def access(self) -> AccessStore:
-        return self.stores.access
+    def database(self) -> Database:
+        return self.stores.database
 
     def begin(self, what: str, token: str) -> socket.socket:
         """Ask for something that lasts, and return when the server is about it."""
@@ -105,7 +106,7 @@ class Site:
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     folder: Path = tmp_path_factory.mktemp("lasting")
     stores = engines.stores(folder / "data")
-    owner = {"Authorization": f"Bearer {stores.access.add('owner')}"}
+    owner = {"Authorization": f"Bearer {stores.database.writing(add_token, 'owner')}"}
     try:
         with serving(folder, **engines.environment(folder / "data")) as running:
             room = {"name": "r", "members": ["owner", "other"]}
@@ -143,9 +144,9 @@ def told(site: Site, what: str, line: socket.socket) -> bytes:
 def test_what_lasts_ends_when_its_token_is_revoked(site: Site, what: str) -> None:
     """Who had begun to wait is told nothing of what comes after."""
     name = f"revoked {what}".replace(" ", "-")
-    token = site.access.add(name)
+    token = site.database.writing(add_token, name)
     line = site.begin(what, token)
-    site.access.revoke(name)
+    site.database.writing(revoke_token, name)
     until(lambda: not site.admits(token))
     time.sleep(SECONDS)  # the token of a younger answer is not checked again
     assert b"told to nobody" not in told(site, what, line)
@@ -153,7 +154,7 @@ def test_what_lasts_ends_when_its_token_is_revoked(site: Site, what: str) -> Non
 
 @pytest.mark.thorough
 def test_what_lasts_ends_when_its_token_ends(site: Site) -> None:
-    token = site.access.add("brief", lifetime=timedelta(seconds=SECONDS + 7))
+    token = site.database.writing(add_token, "brief", lifetime=timedelta(seconds=SECONDS + 7))
     line = site.begin("call", token)
     until(lambda: not site.admits(token))
     assert b"told to nobody" not in told(site, "call", line)
@@ -162,7 +163,7 @@ def test_what_lasts_ends_when_its_token_ends(site: Site) -> None:
 @pytest.mark.thorough
 @pytest.mark.parametrize("what", LASTING)
 def test_what_lasts_goes_on_while_its_token_is_valid(site: Site, what: str) -> None:
-    token = site.access.add(f"{what} goes on".replace(" ", "-"))
+    token = site.database.writing(add_token, f"{what} goes on".replace(" ", "-"))
     with site.begin(what, token) as line:
         time.sleep(SECONDS)  # the server asks once more
         site.say("told to all")
@@ -175,7 +176,7 @@ def test_what_lasts_goes_on_while_its_token_is_valid(site: Site, what: str) -> N
 @pytest.mark.parametrize("what", LASTING)
 def test_what_lasts_goes_on_while_its_token_cannot_be_checked(site: Site, what: str) -> None:
     """A call that comes then is refused for that reason, and a browser is not led to the sign-in page."""
-    token = site.access.add(f"{what} unchecked".replace(" ", "-"))
+    token = site.database.writing(add_token, f"{what} unchecked".replace(" ", "-"))
     with site.begin(what, token) as line:
         with away(site.server.folder / "data"):
             until(lambda: not site.admits(token))

@@ -27,6 +27,7 @@ from typing import Any
 
 import psycopg
 
+from npl_mcp.stores.access import add_token
 from npl_mcp.stores.base.paging import moment_of
 from npl_mcp.stores.data_folder import Stores
 from tests.clocks import shifted
@@ -132,7 +133,7 @@ def gathered(folder: Path) -> Iterator[tuple[Team, Server, Stores, Callable[[int
     with serving() as postgres, ExitStack() as stack:
         stores = Stores(folder / "own", postgres.address())
         stack.callback(stores.close)
-        tokens = {f"a{number}": stores.access.add(f"a{number}") for number in range(AGENTS)}
+        tokens = {f"a{number}": stores.database.writing(add_token, f"a{number}") for number in range(AGENTS)}
 
         def start(number: int) -> Running:
             clock = shifted(folder / f"clock{number}", CLOCKS[number])

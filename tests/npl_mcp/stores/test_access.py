@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 
@@ -12,9 +13,10 @@ import pytest
 
 from npl_index.errors import InvalidRequestError
 from npl_mcp.__main__ import main
-from npl_mcp.stores.access import AccessStore, Sight, digest_of
+from npl_mcp.stores.access import Sight, add_token, digest_of, identities, revoke_token, tokens
 from npl_mcp.stores.base.database import Database
 from npl_mcp.stores.base.errors import AlreadyExistsError, RecordNotFoundError
+from npl_mcp.stores.data_folder import Stores
 from tests import engines
 
 
@@ -25,17 +27,12 @@ def database(tmp_path: Path) -> Iterator[Database]:
     found.close()
 
 
-@pytest.fixture
-def access(database: Database) -> AccessStore:
-    return AccessStore(database)
-
-
 @pytest.mark.engine("sqlite")
-def test_a_token_is_kept_as_its_digest_alone(access: AccessStore, database: Database, tmp_path: Path) -> None:
+def test_a_token_is_kept_as_its_digest_alone(database: Database, tmp_path: Path) -> None:
     """Nothing in the data folder holds what a caller sends."""
-    token = access.add("alice")
+    token = database.writing(add_token, "alice")
     assert re.fullmatch(r"npl_[\w-]{43}", token)
-    known = access.known()
+    known = database.reading(identities)
     assert known is not None
     assert known[digest_of(token)].name == "alice"
     database.close()
@@ -43,69 +40,69 @@ def test_a_token_is_kept_as_its_digest_alone(access: AccessStore, database: Data
         assert not file.is_file() or token.encode() not in file.read_bytes()
 
 
-def test_no_token_was_ever_made(access: AccessStore, database: Database, tmp_path: Path) -> None:
+def test_no_token_was_ever_made(tmp_path: Path) -> None:
     """To ask makes no data folder."""
-    engines.unused(tmp_path / "data")
-    assert access.known() is None
-    assert not (tmp_path / "data").exists()
-    database.open()
-    assert access.known() is None
+    with closing(Stores(tmp_path / "data", engines.empty_address(tmp_path / "data"))) as stores:
+        assert stores.identities() is None
+        assert not (tmp_path / "data").exists()
+        stores.database.open()
+        assert stores.identities() is None
 
 
-def test_a_token_says_what_it_was_made_with(access: AccessStore) -> None:
+def test_a_token_says_what_it_was_made_with(database: Database) -> None:
     """All of it is read back."""
     sight = Sight(frozenset({"npl", "chat"}), ("/a", "/b"))
-    access.add("alice", sight, read_only=True, lifetime=timedelta(days=1))
-    entry = access.list()[0]
+    database.writing(add_token, "alice", sight, read_only=True, lifetime=timedelta(days=1))
+    entry = database.reading(tokens)[0]
     assert (entry.identity.name, entry.identity.sight) == ("alice", sight)
     assert (entry.identity.read_only, entry.state) == (True, "valid")
     assert entry.identity.expires_at is not None
     assert entry.identity.expires_at > entry.created_at
 
 
-def test_names_that_cannot_be_told_apart_have_one_token(access: AccessStore) -> None:
+def test_names_that_cannot_be_told_apart_have_one_token(database: Database) -> None:
     """A name has one valid token; one of another case might be taken for it in a mention."""
-    access.add("alice")
+    database.writing(add_token, "alice")
     for name in ("alice", "Alice"):
         with pytest.raises(AlreadyExistsError, match="'alice' already has a token"):
-            access.add(name)
-    access.revoke("alice")
-    access.add("ALICE")
+            database.writing(add_token, name)
+    database.writing(revoke_token, "alice")
+    database.writing(add_token, "ALICE")
     with pytest.raises(AlreadyExistsError, match="'ALICE' already has a token"):
-        access.add("alice")
-    access.revoke("ALICE")
-    second = access.add("alice", Sight(frozenset({"npl"})))
-    known = access.known()
+        database.writing(add_token, "alice")
+    database.writing(revoke_token, "ALICE")
+    second = database.writing(add_token, "alice", Sight(frozenset({"npl"})))
+    known = database.reading(identities)
     assert known is not None
     assert list(known) == [digest_of(second)]
 
 
 @pytest.mark.parametrize("name", ["", " ", "a b", "-a", "é", "a/b", "a\nb", "x" * 65])
-def test_names_that_do_not_serve_everywhere_are_refused(access: AccessStore, name: str) -> None:
+def test_names_that_do_not_serve_everywhere_are_refused(database: Database, name: str) -> None:
     """A name is a persona, an agent's id and a mention."""
     with pytest.raises(InvalidRequestError):
-        access.add(name)
+        database.writing(add_token, name)
 
 
-def test_a_server_stays_closed_when_its_last_token_is_revoked(access: AccessStore) -> None:
+def test_a_server_stays_closed_when_its_last_token_is_revoked(database: Database) -> None:
     """Nobody has one then, which is not the same as that none is needed."""
-    access.add("alice")
-    access.revoke("alice")
-    access.revoke("alice")
-    assert access.known() == {}
-    assert access.list()[0].state == "revoked"
+    database.writing(add_token, "alice")
+    database.writing(revoke_token, "alice")
+    database.writing(revoke_token, "alice")
+    assert database.reading(identities) == {}
+    assert database.reading(tokens)[0].state == "revoked"
     with pytest.raises(RecordNotFoundError, match="near: alice"):
-        access.revoke("alise")
+        database.writing(revoke_token, "alise")
 
 
-def test_an_ended_token_makes_room_for_a_new_one(access: AccessStore) -> None:
+def test_an_ended_token_makes_room_for_a_new_one(database: Database) -> None:
     """It is known, and not valid."""
-    token = access.add("alice", lifetime=timedelta(microseconds=1))
-    known = access.known()
+    token = database.writing(add_token, "alice", lifetime=timedelta(microseconds=1))
+    known = database.reading(identities)
     assert known is not None
     assert not known[digest_of(token)].is_valid()
-    assert access.list()[0].state == "expired"
-    assert access.add("alice") != token
+    assert database.reading(tokens)[0].state == "expired"
+    assert database.writing(add_token, "alice") != token
 
 
 def run(capsys: pytest.CaptureFixture[str], folder: Path, *words: str) -> tuple[int, str]:

@@ -11,9 +11,8 @@ import pytest
 
 from npl_mcp.stores import calls as module
 from npl_mcp.stores.base.database import Database
-from npl_mcp.stores.base.opening import database_of
 from npl_mcp.stores.base.paging import Slice, stamp
-from npl_mcp.stores.calls import KEPT_DAYS, CallFilter, CallStore, Chosen, LoggedCall
+from npl_mcp.stores.calls import KEPT_DAYS, CallFilter, Chosen, LoggedCall
 from npl_mcp.stores.checking import check_rows
 from tests import engines
 
@@ -26,11 +25,6 @@ def database(tmp_path: Path) -> Iterator[Database]:
     found = engines.database(tmp_path / "data")
     yield found
     found.close()
-
-
-@pytest.fixture
-def store(database: Database) -> CallStore:
-    return CallStore(database)
 
 
 def call(ago: timedelta = timedelta(), **given: object) -> LoggedCall:
@@ -48,32 +42,39 @@ def call(ago: timedelta = timedelta(), **given: object) -> LoggedCall:
     return replace(usual, **given)  # type: ignore[arg-type]
 
 
-def test_a_list_is_paged_and_narrowed(store: CallStore) -> None:
-    store.add([call(who=who, tool=tool) for who in ("ann", "ben") for tool in ("x", "y", "z")])
+def test_a_list_is_paged_and_narrowed(database: Database) -> None:
+    database.writing(
+        module.add, [call(who=who, tool=tool) for who in ("ann", "ben") for tool in ("x", "y", "z")]
+    )
     failed = call(
         who="cleo", owner="cleo", context="why", error="NOT_FOUND", message="no \u00fc", arguments="{}"
     )
-    store.add([replace(failed, taken=("## A", "## \u00dc"), absent=("bonsai",), followed=1)])
-    page = store.list(CallFilter(), Slice(2, 1))
+    database.writing(
+        module.add, [replace(failed, taken=("## A", "## \u00dc"), absent=("bonsai",), followed=1)]
+    )
+    page = database.reading(module.listed, CallFilter(), Slice(2, 1))
     assert (page.total, [(one.who, one.tool) for one in page.items]) == (7, [("ben", "z"), ("ben", "y")])
-    assert store.list(CallFilter(tool="x", who="ann"), ALL).total == 1
-    assert store.list(CallFilter(tool="none"), ALL).total == 0
-    (only,) = store.list(CallFilter(owner="cleo"), ALL).items
+    assert database.reading(module.listed, CallFilter(tool="x", who="ann"), ALL).total == 1
+    assert database.reading(module.listed, CallFilter(tool="none"), ALL).total == 0
+    (only,) = database.reading(module.listed, CallFilter(owner="cleo"), ALL).items
     assert only == replace(failed, id=7, taken=("## A", "## \u00dc"), absent=("bonsai",), followed=1)
-    assert store.callers(CallFilter()) == (("ann", "ben", "cleo"), ("npl_load_tailored", "x", "y", "z"))
+    assert database.reading(module.callers, CallFilter()) == (
+        ("ann", "ben", "cleo"),
+        ("npl_load_tailored", "x", "y", "z"),
+    )
 
 
 def test_old_calls_and_those_that_are_too_many_are_removed(
-    store: CallStore, monkeypatch: pytest.MonkeyPatch
+    database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "MAX_CALLS", 3)
-    store.add([call(ago=timedelta(days=KEPT_DAYS + 1)), call()])
-    assert [one.id for one in store.list(CallFilter(), ALL).items] == [2]
-    store.add([call(tool=str(at)) for at in range(4)])
-    assert [one.tool for one in store.list(CallFilter(), ALL).items] == ["3", "2", "1"]
+    database.writing(module.add, [call(ago=timedelta(days=KEPT_DAYS + 1)), call()])
+    assert [one.id for one in database.reading(module.listed, CallFilter(), ALL).items] == [2]
+    database.writing(module.add, [call(tool=str(at)) for at in range(4)])
+    assert [one.tool for one in database.reading(module.listed, CallFilter(), ALL).items] == ["3", "2", "1"]
 
 
-def test_rows_of_earlier_versions_are_read_and_removed(store: CallStore, database: Database) -> None:
+def test_rows_of_earlier_versions_are_read_and_removed(database: Database) -> None:
     """They have offers in a table of their own."""
     with database.write() as tx:
         old = {"tool": "x", "domains": "npl", "who": "ann", "micros": 1, "bytes": 2, "hits": 3, "misses": 4}
@@ -81,14 +82,14 @@ def test_rows_of_earlier_versions_are_read_and_removed(store: CallStore, databas
         tx.insert_many("tool_call", [{"created_at": at, **old} for at in (expired, stamp(NOW))])
         offer = {"number": 0, "kind": "more", "digest": "d", "selector": "## A"}
         tx.insert_many("tool_call_offer", [{"call_id": number, **offer} for number in (1, 2)])
-    (only,) = store.list(CallFilter(), ALL).items
+    (only,) = database.reading(module.listed, CallFilter(), ALL).items
     assert (only.id, only.tool, only.message, only.absent) == (2, "x", None, None)
-    store.add([call()])
+    database.writing(module.add, [call()])
     with database.read() as tx:
         assert [row["call_id"] for row in tx.all("SELECT call_id FROM tool_call_offer")] == [2]
 
 
-def test_calls_are_chosen_and_sorted(store: CallStore) -> None:
+def test_calls_are_chosen_and_sorted(database: Database) -> None:
     """By what came of them, and by a column, with those that lack it last."""
     kinds: list[dict[str, object]] = [
         {"outcome": "found", "used": 5, "micros": 30},
@@ -96,27 +97,30 @@ def test_calls_are_chosen_and_sorted(store: CallStore) -> None:
         {"outcome": "weak", "used": 9, "micros": 20},
         {"error": "NOT_FOUND", "used": 7, "micros": 40},
     ]
-    store.add([call(**one) for one in kinds])
+    database.writing(module.add, [call(**one) for one in kinds])
     kinds_of: tuple[Chosen, ...] = ("nothing", "weak", "failed", "questions")
-    chosen = {kind: [one.id for one in store.list(CallFilter(chosen=kind), ALL).items] for kind in kinds_of}
+    chosen = {
+        kind: [one.id for one in database.reading(module.listed, CallFilter(chosen=kind), ALL).items]
+        for kind in kinds_of
+    }
     assert chosen == {"nothing": [2], "weak": [3], "failed": [4], "questions": [3, 2, 1]}
-    assert [one.id for one in store.list(CallFilter(), ALL, "used").items] == [3, 4, 1, 2]
-    assert [one.id for one in store.list(CallFilter(), ALL, "micros", rising=True).items] == [2, 3, 1, 4]
+    assert [one.id for one in database.reading(module.listed, CallFilter(), ALL, "used").items] == [
+        3,
+        4,
+        1,
+        2,
+    ]
+    assert [
+        one.id for one in database.reading(module.listed, CallFilter(), ALL, "micros", rising=True).items
+    ] == [2, 3, 1, 4]
 
 
-def test_a_log_can_be_checked(store: CallStore, database: Database, tmp_path: Path) -> None:
-    store.add([call(taken=("## A",), absent=("x",))])
+def test_a_log_can_be_checked(database: Database, tmp_path: Path) -> None:
+    database.writing(module.add, [call(taken=("## A",), absent=("x",))])
     assert list(check_rows(database)) == []
     database.close()
     engines.execute(tmp_path / "data", "UPDATE tool_call SET taken = '[' WHERE id = 1")
     assert [line for line in check_rows(database) if "column taken" in line]
-
-
-def test_a_folder_without_a_database_has_no_calls(tmp_path: Path) -> None:
-    if engines.SERVER is None:
-        store = CallStore(database_of(tmp_path / "none"))
-        assert (store.list(CallFilter(), ALL).total, store.callers(CallFilter())) == (0, ((), ()))
-        assert not (tmp_path / "none").exists()
 
 
 @pytest.mark.parametrize(
@@ -129,14 +133,16 @@ def test_a_folder_without_a_database_has_no_calls(tmp_path: Path) -> None:
     ],
 )
 def test_a_call_is_seen_by_who_sees_all_that_it_needs(
-    store: CallStore, domains: set[str] | None, expected: list[str]
+    database: Database, domains: set[str] | None, expected: list[str]
 ) -> None:
-    store.add([call(domains=one, tool=one) for one in ("", "npl", "chat", "review artifact")])
+    database.writing(
+        module.add, [call(domains=one, tool=one) for one in ("", "npl", "chat", "review artifact")]
+    )
     seen = CallFilter(domains=None if domains is None else frozenset(domains))
-    assert [one.tool for one in store.list(seen, ALL).items][::-1] == expected
-    assert store.callers(seen)[1] == tuple(sorted(expected))
+    assert [one.tool for one in database.reading(module.listed, seen, ALL).items][::-1] == expected
+    assert database.reading(module.callers, seen)[1] == tuple(sorted(expected))
 
 
-def test_where_nobody_called_nothing_is_seen(store: CallStore) -> None:
-    store.add([])
-    assert store.list(CallFilter(domains=frozenset({"npl"})), ALL).total == 0
+def test_where_nobody_called_nothing_is_seen(database: Database) -> None:
+    database.writing(module.add, [])
+    assert database.reading(module.listed, CallFilter(domains=frozenset({"npl"})), ALL).total == 0

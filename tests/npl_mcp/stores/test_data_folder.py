@@ -16,6 +16,7 @@ from npl_mcp.app.app import App
 from npl_mcp.app.maintenance import check
 from npl_mcp.config.settings import Settings
 from npl_mcp.stores.base.errors import DatabaseError
+from npl_mcp.stores.searching import matching
 from npl_mcp.stores.worklog.transfer import import_folder
 from npl_mcp.tools.contract.responses import Reply, as_dict
 from npl_mcp.tools.domains import listed_tools
@@ -102,10 +103,9 @@ def test_an_older_data_folder_can_be_written(place: Path) -> None:
 def test_older_rows_are_searched(place: Path) -> None:
     """Those that were written before there was an index of words."""
     with opened(place) as app:
-        found = app.stores.searching
         words = {"message": "the plan", "artifact": "numbers", "worklog": "once"}
         (message,), (artifact,), (entry,) = (
-            found.matching(kind, [word], app.project) for kind, word in words.items()
+            app.database.reading(matching, kind, [word], app.project) for kind, word in words.items()
         )
     assert message.text.startswith("@bob and @carol: look at the plan")
     assert (artifact.row["artifact_id"], entry.text) == (2, "Once more")

@@ -13,13 +13,13 @@ import pytest
 from fastmcp import Client
 
 from npl_index.index.entries import MAX_BATCH_FILES as FILES
-from npl_mcp.app import sources
+from npl_mcp.app import searching, sources
 from npl_mcp.app.app import App
 from npl_mcp.app.call_reports import Caller
 from npl_mcp.app.document_sets import BACKGROUND_BYTES
 from npl_mcp.config.settings import Settings
 from npl_mcp.server.server import create_server
-from npl_mcp.stores.searching import SearchStore
+from npl_mcp.stores.base.database import Transaction
 from npl_mcp.tools.artifact import artifact_add_revision, artifact_archive, artifact_create
 from npl_mcp.tools.chat import chat_create_room, chat_send_message
 from npl_mcp.tools.search import search
@@ -95,14 +95,15 @@ OTHERS: list[tuple[str, dict[str, Any]]] = [
 
 def at_messages(gate: Gate, looked: list[str] | None = None) -> Callable[..., Any]:
     """Return the look-up of rows that waits at messages; ``looked`` gets the other kinds with rows."""
-    matching, held = SearchStore.matching, gate.holding(SearchStore.matching)
+    matching = searching.matching
+    held = gate.holding(matching)
 
-    def look(store: SearchStore, kind: str, *given: Any) -> Any:
+    def look(tx: Transaction, kind: str, *given: Any) -> Any:
         if kind == "message":
-            return held(store, kind, *given)
+            return held(tx, kind, *given)
         if looked is not None:
             looked.append(kind)
-        return matching(store, kind, *given)
+        return matching(tx, kind, *given)
 
     return look
 
@@ -111,7 +112,7 @@ def test_searches_hold_up_no_other_call(
     stored: Settings, gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As many as may run at one time are held where they look through messages."""
-    monkeypatch.setattr(SearchStore, "matching", at_messages(gate))
+    monkeypatch.setattr(searching, "matching", at_messages(gate))
 
     async def run() -> list[dict[str, Any]]:
         answers: list[dict[str, Any]] = []
@@ -139,7 +140,7 @@ def test_a_search_ends_with_its_caller(
 ) -> None:
     """What it would have looked through next, it does not, and its place is free."""
     looked: list[str] = []
-    monkeypatch.setattr(SearchStore, "matching", at_messages(gate, looked))
+    monkeypatch.setattr(searching, "matching", at_messages(gate, looked))
     asked = {"query": "capstan", "kinds": "message,worklog"}
 
     left: list[bool] = []

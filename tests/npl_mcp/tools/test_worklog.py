@@ -11,6 +11,7 @@ import pytest
 from fastmcp import Client
 
 from npl_mcp.config.settings import Settings
+from npl_mcp.stores.access import add_token
 from tests import engines
 from tests.conftest import Connect, calls, envelope, with_client
 from tests.npl_mcp.http.http_server import call, serving
@@ -276,7 +277,7 @@ def test_tokens_have_worklogs_of_their_own(tmp_path: Path) -> None:
     place = tmp_path / "served"
     place.mkdir()
     with closing(engines.stores(place / "data")) as stores:
-        tokens = {name: stores.access.add(name) for name in ("ann", "bo", "cy")}
+        tokens = {name: stores.database.writing(add_token, name) for name in ("ann", "bo", "cy")}
     with serving(place, **engines.environment(place / "data")) as server:
 
         def log(who: str, tool: str = "worklog_log", **given: Any) -> Any:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-from npl_mcp.stores.access import Sight
+from npl_mcp.stores.access import Sight, add_token
 from npl_mcp.tools.domains import LISTED
 from npl_mcp.web.browsers import SESSION_COOKIE, TOKEN_COOKIE, as_cookie, form_token
 from tests import engines
@@ -88,7 +88,10 @@ def visited(folder: Path, *flags: str) -> Iterator[Pages]:
     (crs / "QUAY-003-buoy.md").write_text(CR, encoding="utf-8")
     stores = engines.stores(folder / "data")
     try:
-        tokens = {name: stores.access.add(name, sight, read_only=only) for name, (sight, only) in who.items()}
+        tokens = {
+            name: stores.database.writing(add_token, name, sight, read_only=only)
+            for name, (sight, only) in who.items()
+        }
         with serving(folder, *flags, **engines.environment(folder / "data")) as running:
             yield Pages(running, tokens)
     finally:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from npl_mcp.stores.access import Sight
+from npl_mcp.stores.access import Sight, add_token
 from npl_mcp.stores.data_folder import Stores
 from tests import engines
 from tests.npl_mcp.http.http_server import Running, call, serving
@@ -39,7 +39,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Running, 
     root = docs(folder)
     stores = Stores(folder / "data", engines.address(folder / "data"))
     sights = {**WHO, "docs": Sight(roots=(str(root),))}
-    tokens = {name: stores.access.add(name, sight) for name, sight in sights.items()}
+    tokens = {name: stores.database.writing(add_token, name, sight) for name, sight in sights.items()}
     stores.close()
     variables = engines.environment(folder / "data")
     with serving(folder, "--root", str(root), "--log-calls", "contexts", **variables) as running:

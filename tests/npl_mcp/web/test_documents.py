@@ -9,7 +9,7 @@ from urllib.parse import urldefrag, urljoin
 
 import pytest
 
-from npl_mcp.stores.access import Sight
+from npl_mcp.stores.access import Sight, add_token
 from npl_mcp.stores.data_folder import Stores
 from tests.npl_mcp.http.http_server import Answer, Running, request, serving
 from tests.npl_mcp.web.browsing import Shown
@@ -44,7 +44,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     }
     stores = Stores(folder / "data")
     try:
-        tokens = {name: stores.access.add(name, sight) for name, sight in sights.items()}
+        tokens = {name: stores.database.writing(add_token, name, sight) for name, sight in sights.items()}
         with serving(folder, "--root", str(folder / "docs"), "--root", str(folder / "more")) as server:
             yield Site(server, tokens)
     finally:

@@ -11,6 +11,7 @@ from contextlib import ExitStack
 import pytest
 
 from npl_mcp.app.lanes import HEAVY_WORKERS, WORKERS
+from npl_mcp.stores.access import add_token, revoke_token
 from tests import engines
 from tests.npl_mcp.web.news import told
 from tests.npl_mcp.web.pages import Pages, visited
@@ -94,7 +95,7 @@ def test_who_is_let_in_no_more_is_told_no_more(pages: Pages) -> None:
     """An open page ends with the token of who looks at it."""
     stores = engines.stores(pages.server.folder / "data")
     try:
-        pages.tokens["guest"] = stores.access.add("guest")
+        pages.tokens["guest"] = stores.database.writing(add_token, "guest")
         while pages.get("guest", "/rooms/1").status != 200:  # a token is known within a second
             pass
         address = stream_of(pages, "guest", "/rooms/1")
@@ -102,7 +103,7 @@ def test_who_is_let_in_no_more_is_told_no_more(pages: Pages) -> None:
         with told(pages, "guest", address) as news:
             pages.call("ann", "chat_send_message", room_id=1, message="to the guest as well")
             assert "to the guest as well" in news.next()[1]
-            stores.access.revoke("guest")
+            stores.database.writing(revoke_token, "guest")
             while pages.get("guest", "/rooms/1").status == 200:
                 pass
             pages.call("ann", "chat_send_message", room_id=1, message="to the others")

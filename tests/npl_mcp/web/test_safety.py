@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import pytest
 
-from npl_mcp.stores.access import Sight
+from npl_mcp.stores.access import Sight, add_token
 from npl_mcp.stores.data_folder import Stores
 from npl_mcp.tools.access import NEEDS
 from npl_mcp.tools.domains import LISTED
@@ -54,7 +54,8 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Running,
     sights |= {f"only-{domain}": Sight(frozenset({domain})) for domain in LISTED}
     stores = Stores(folder / "data", engines.address(folder / "data"))
     tokens = {
-        name: stores.access.add(name, sight, read_only=name == "reader") for name, sight in sights.items()
+        name: stores.database.writing(add_token, name, sight, read_only=name == "reader")
+        for name, sight in sights.items()
     }
     stores.close()
     variables = engines.environment(folder / "data")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from npl_mcp.stores.access import Sight
+from npl_mcp.stores.access import Sight, add_token
 from npl_mcp.stores.artifact.artifacts import create
 from npl_mcp.stores.artifact.descriptions import RevisionDraft
 from npl_mcp.stores.data_folder import Stores
@@ -57,7 +57,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     }
     stores = Stores(folder / "data")
     try:
-        tokens = {name: stores.access.add(name, sight) for name, sight in sights.items()}
+        tokens = {name: stores.database.writing(add_token, name, sight) for name, sight in sights.items()}
         roots = ("--root", str(folder / "docs"), "--root", str(folder / "more"))
         with serving(folder, *roots) as server:
             made = Site(server, tokens)

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from npl_index.errors import NPLError
 from npl_mcp.stores.review.annotation import (
-    LineRange,
+    Place,
     Remark,
-    Spot,
     annotate,
     count_lines,
     labels,
@@ -22,13 +21,13 @@ from npl_mcp.stores.review.annotation import (
 )
 
 LOCATIONS = {
-    "line:1": LineRange(1, 1),
-    "line:12": LineRange(12, 12),
-    "line:2-3": LineRange(2, 3),
-    "line:4-4": LineRange(4, 4),
-    " line:007 ": LineRange(7, 7),
-    "@x:0,y:0": Spot(0, 0),
-    "@x:120,y:45": Spot(120, 45),
+    "line:1": Place(1, 1),
+    "line:12": Place(12, 12),
+    "line:2-3": Place(2, 3),
+    "line:4-4": Place(4, 4),
+    " line:007 ": Place(7, 7),
+    "@x:0,y:0": Place(x=0, y=0),
+    "@x:120,y:45": Place(x=120, y=45),
 }
 
 

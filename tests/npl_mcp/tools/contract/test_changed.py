@@ -13,6 +13,7 @@ import pytest
 
 from npl_index import estimator
 from npl_mcp.config.settings import Settings
+from npl_mcp.stores.access import add_token
 from tests import engines
 from tests.conftest import Call, Connect, with_client
 from tests.npl_mcp.http.http_server import Running, call, serving
@@ -157,7 +158,9 @@ def served(tmp_path: Path, docs: Path) -> Iterator[tuple[Running, dict[str, str]
     place = tmp_path / "served"
     place.mkdir()
     with closing(engines.stores(place / "data")) as stores:
-        tokens = {f"agent{number}": stores.access.add(f"agent{number}") for number in range(6)}
+        tokens = {
+            f"agent{number}": stores.database.writing(add_token, f"agent{number}") for number in range(6)
+        }
     with serving(place, "--root", str(docs), **engines.environment(place / "data")) as server:
         yield server, tokens
 
