@@ -56,7 +56,11 @@ class AuditedSection:
     :param title: its heading; for the text before the first heading, the title in the front matter or the
         document's name.
     :param start_line: first line in the file, from 1.
+    :param end_line: line after its last one.
     :param tokens: tokens of its text.
+    :param path: headings above it.
+    :param held: words of the question in its text, heading path or file name.
+    :param missing: the other words of the question.
     :param state: its state, see the module; ``None`` without a match.
     :param rank: its rank, from 1; ``None`` if it is not ranked.
     :param score: 0 to 1.
@@ -65,18 +69,20 @@ class AuditedSection:
     :param topic: part of the score for topics.
     :param taken_tokens: tokens of its text in the answer.
     :param chosen: true if a selector matches it.
-    :param path: headings above it, in a match.
-    :param held: words of the question in its text, heading path or file name, in a match.
-    :param missing: the other words of the question, in a match.
-    :param pieces: its pieces in the answer, in a match.
-    :param line: its line with the most words of the question, in a match outside the answer.
+    :param pieces: its pieces in the answer.
+    :param line: its line with the most words of the question, outside the answer.
+    :param text: its own text, if it was asked for.
     """
 
     file: str
     selector: str
     title: str
     start_line: int
+    end_line: int
     tokens: int
+    path: tuple[str, ...]
+    held: tuple[str, ...]
+    missing: tuple[str, ...]
     state: str | None = None
     rank: int | None = None
     score: float | None = None
@@ -85,47 +91,18 @@ class AuditedSection:
     topic: float | None = None
     taken_tokens: int | None = None
     chosen: bool | None = None
-    path: tuple[str, ...] | None = None
-    held: tuple[str, ...] | None = None
-    missing: tuple[str, ...] | None = None
     pieces: tuple[Piece, ...] | None = None
     line: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class OpenedSection:
-    """One complete section, with its pieces in the answer.
-
-    :param text: its own text.
-    :param end_line: line after its last one.
-    :param pieces: its pieces in the answer.
-    """
-
-    section: AuditedSection
-    text: str
-    end_line: int
-    pieces: tuple[Piece, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerAudited:
-    """The answer, exactly as sent.
-
-    :param text: the whole text.
-    :param tokens: tokens of the whole text, which the budget limits.
-    :param content_tokens: tokens of the sections' texts.
-    """
-
-    text: str
-    tokens: int
-    content_tokens: int
+    text: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Audit:
     """An answer and its material.
 
-    :param answer: the answer.
+    :param text: the whole text of the answer, exactly as sent.
+    :param tokens: its tokens, which the budget limits.
+    :param content_tokens: tokens of the sections' texts.
     :param states: number of sections by state.
     :param weights: weights of the parts of a score.
     :param documents: number of files.
@@ -139,7 +116,9 @@ class Audit:
     :param missing_files: number of files that are not indexed yet; ask again for them.
     """
 
-    answer: AnswerAudited
+    text: str
+    tokens: int
+    content_tokens: int
     states: Mapping[str, int]
     weights: Mapping[str, float]
     documents: int
@@ -147,7 +126,7 @@ class Audit:
     matches: tuple[AuditedSection, ...]
     absent: tuple[str, ...] | None = None
     held: tuple[str, ...] | None = None
-    opened: OpenedSection | None = None
+    opened: AuditedSection | None = None
     not_found: tuple[str, ...] | None = None
     unreadable: tuple[str, ...] | None = None
     missing_files: int | None = None
@@ -170,11 +149,12 @@ def audit(
     with documents.collection.reading():
         found = find(request, documents, weights)
         made = answer(request, found, form, companions)
-        tokens = documents.counter.count(made.text)
         view = _View(found, made.packed, _words(request, found))
         used = shares_of(weights, with_topics=bool(topic_terms(request.topics)))
         return Audit(
-            answer=AnswerAudited(made.text, tokens, made.value.total_tokens),
+            text=made.text,
+            tokens=documents.counter.count(made.text),
+            content_tokens=made.value.total_tokens,
             states=Counter(view.states.values()),
             weights={"name": used.name, "content": used.content, "topic": used.topic},
             documents=len(documents.collection.documents),
@@ -212,64 +192,46 @@ class _View:
                 self.states[part.place] = CUT if unit.cut else TAKEN
                 self._pieces.setdefault(part.place, []).append(part)
 
-    def _tokens(self, place: Place) -> int:
-        return self._documents.counts(place[0]).last(place[1])
-
     def matches(self) -> tuple[AuditedSection, ...]:
         """Return the sections with a state, best first."""
         ranked = sorted(self._scores, key=lambda place: self._scores[place][0])
         every = dict.fromkeys((*self._chosen, *ranked, *sorted(self.states)))
-        return tuple(map(self._match, islice(every, MAX_MATCHES)))
+        return tuple(map(self._section, islice(every, MAX_MATCHES)))
 
-    def _match(self, place: Place) -> AuditedSection:
+    def opened(self, selector: str) -> AuditedSection:
+        """Return the section of a row's selector, with its text."""
+        selected = select_in(self._documents.scope(), compile_selector(selector))[0]
+        place = selected.tree, selected.head
+        return replace(self._section(place), text=self._documents.text(place))
+
+    def _section(self, place: Place) -> AuditedSection:
         """Return a section with the question's words in it, and its pieces in the answer."""
-        tree, pieces = self._documents.tree(place[0]), self._pieces_of(place)
+        documents, tree = self._documents, self._documents.tree(place[0])
+        section, file = tree.sections[place[1]], documents.path(place[0])
+        rank, score = self._scores.get(place, (None, None))
+        pieces = sorted(self._pieces.get(place, ()), key=lambda part: part.lines.start)
         path = tuple(tree.sections[one].title for one in tree.ancestors(place[1])[1:])
-        text = "\n".join((self._documents.path(place[0]), *path, self._documents.text(place)))
-        own = frozenset(searched_terms(text))
+        own = frozenset(searched_terms("\n".join((file, *path, documents.text(place)))))
         held = [word.shown for word in self._words if own.issuperset(word.meant)]
-        line = None if pieces else matching_line(self._documents, self._documents.part(place))
-        return replace(
-            self._section(place),
+        line = None if pieces else matching_line(documents, documents.part(place))
+        return AuditedSection(
+            file=file,
+            selector=documents.selector(place, own=True, by_path=True),
+            title=section.title,
+            start_line=section.own.start + 1,
+            end_line=section.own.stop + 1,
+            tokens=documents.counts(place[0]).last(place[1]),
             path=path,
             held=tuple(held),
             missing=tuple(word.shown for word in self._words if word.shown not in held),
-            pieces=pieces or None,
-            line=line and line[1],
-        )
-
-    def _pieces_of(self, place: Place) -> tuple[Piece, ...]:
-        pieces = sorted(self._pieces.get(place, ()), key=lambda part: part.lines.start)
-        return tuple(
-            Piece(part.lines.start + 1, part.lines.stop + 1, self._documents.part_text(part))
-            for part in pieces
-        )
-
-    def _section(self, place: Place) -> AuditedSection:
-        section = self._documents.tree(place[0]).sections[place[1]]
-        rank, score = self._scores.get(place, (None, None))
-        pieces = self._pieces.get(place)
-        return AuditedSection(
-            file=self._documents.path(place[0]),
-            selector=self._documents.selector(place, own=True, by_path=True),
-            title=section.title,
-            start_line=section.own.start + 1,
-            tokens=self._tokens(place),
             state=self.states.get(place),
             rank=rank,
             **({} if score is None else score.rounded()),
-            taken_tokens=None if pieces is None else sum(part.size.last for part in pieces),
+            taken_tokens=sum(part.size.last for part in pieces) if pieces else None,
             chosen=True if place in self._chosen else None,
-        )
-
-    def opened(self, selector: str) -> OpenedSection:
-        """Return the section of a row's selector."""
-        selected = select_in(self._documents.scope(), compile_selector(selector))[0]
-        place = selected.tree, selected.head
-        own = self._documents.tree(place[0]).sections[place[1]].own
-        return OpenedSection(
-            section=self._section(place),
-            text=self._documents.text(place),
-            end_line=own.stop + 1,
-            pieces=self._pieces_of(place),
+            pieces=tuple(
+                Piece(part.lines.start + 1, part.lines.stop + 1, documents.part_text(part)) for part in pieces
+            )
+            or None,
+            line=line and line[1],
         )

@@ -228,7 +228,9 @@ async def _compared(visit: Visit, asked: AskForm) -> Data:
     changes = _changes(first["matches"], second["matches"])
     return {
         "other": other.arguments(),
-        "compared": [{name: one[name] for name in ("answer", "states")} for one in both],
+        "compared": [
+            {name: one[name] for name in ("text", "tokens", "content_tokens", "states")} for one in both
+        ],
         "changes": changes,
         "_groups": {kind: [one for one in changes if one["kind"] == kind] for kind in KINDS},
         "_kinds": KINDS,

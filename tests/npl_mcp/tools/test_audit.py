@@ -22,6 +22,6 @@ def test_the_answer_is_what_an_agent_gets(settings: Settings, form: str) -> None
         return [(await client.call_tool(tool, given)).content[0].text for tool in tools]
 
     plain, audited = with_client(settings, ask)
-    answer = json.loads(audited)["data"]["answer"]
+    answer = json.loads(audited)["data"]
     assert answer["text"] == plain
     assert answer["content_tokens"] < answer["tokens"] <= 250

@@ -46,7 +46,7 @@ def asked(settings: Settings, tool: str, **arguments: Any) -> str:
 
 TEXTS: dict[str, tuple[str, str, Callable[[str], str]]] = {
     "answer": ("npl_load_tailored", "markdown", lambda sent: sent),
-    "audit": ("npl_audit", "markdown", lambda sent: str(json.loads(sent)["data"]["answer"]["text"])),
+    "audit": ("npl_audit", "markdown", lambda sent: str(json.loads(sent)["data"]["text"])),
     "content": ("npl_load_tailored", "text", lambda sent: str(json.loads(sent)["data"]["content"])),
 }
 """Tools and forms, and what a budget bounds of their answers."""

@@ -52,7 +52,7 @@ def test_the_page_says_what_an_agent_gets(
     """The data of the page hold the Markdown that clients ask for, to the byte; as does the default's."""
     shown = page(server, "/ask.json", {**QUESTION, "budget": budget}).data["data"]
     assert shown["asked"] == arguments
-    answer = shown["audit"]["answer"]
+    answer = shown["audit"]
     plain = call(server, "npl_load_tailored", {**arguments, "format": "markdown"})
     assert plain.body.decode() == answer["text"]
     assert answer["tokens"] <= int(budget or 700)
