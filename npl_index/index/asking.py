@@ -19,7 +19,7 @@ from npl_index.index.writing import AMONG, TEXTS, unsealed
 from npl_index.ranking.arrays import NDArray, np
 from npl_index.ranking.postings import Counts, Sections, counts_in, summed
 from npl_index.ranking.signals import top_positions
-from npl_index.ranking.vocabulary import LAST, Vocabulary
+from npl_index.ranking.vocabulary import LAST, Vocabulary, parts_of
 from npl_index.selectors.labels import fold as folded
 from npl_index.selectors.names import LEVEL, Place, bits_of
 
@@ -47,6 +47,7 @@ _PART = 32
 
 _COUNTS = 'sum(own), sum("any"), sum(path), sum(pages)'
 _IN_ROOTS = f"root {AMONG}"
+_NO_COUNTS = (0,) * len(Counts._fields)
 
 
 def candidates(
@@ -110,20 +111,35 @@ class IndexVocabulary(Vocabulary):
 
     def row(self, term: str) -> int | None:
         """Return the row of a term, ``None`` if no section has it."""
-        return self.once(term, lambda: self._find(term))
+        return self.once(term, lambda: self._rows_of([term])[term])
 
-    def _find(self, term: str) -> int | None:
-        for (row,) in self._reader.rows("SELECT id FROM term WHERE text = ?", term):
-            if self.counts(np.array([row])).any[0]:
-                return int(row)
-        return None
+    def learn(self, terms: Iterable[str]) -> None:
+        """Look up terms and their parts by one query."""
+        every = dict.fromkeys(one for term in terms for one in (term, *parts_of(term)))
+        self.remember(self._rows_of([one for one in every if one not in self.known]))
+
+    def _rows_of(self, terms: Sequence[str]) -> dict[str, int | None]:
+        rows = self._reader.rows(f"SELECT id, text FROM term WHERE text {AMONG}", json.dumps(terms))
+        return dict.fromkeys(terms) | {term: row for row, term in self._there(rows)}
+
+    def _there(self, rows: Sequence[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+        """Return those rows and terms that some section of the scope has."""
+        return compress(rows, self.counts(np.array([row for row, _ in rows], np.intp)).any.tolist())
+
+    def alike(self, first: str, lengths: range) -> list[tuple[int, str]]:
+        """Return rows and terms of some lengths with a first character, sorted by term, of all documents."""
+        select = "SELECT id, text FROM term WHERE text >= ? AND text < ? AND length(text) BETWEEN ? AND ?"
+        return self._reader.rows(f"{select} ORDER BY text", first, first + LAST, lengths[0], lengths[-1])
 
     def between(self, low: str, high: str, limit: int | None = None) -> list[tuple[int, str]]:
         """Return the first rows and terms from ``low`` (included) to ``high`` (excluded), sorted by term."""
-        select = "SELECT id, text FROM term WHERE text >= ? AND text < ? ORDER BY text"
-        rows = self._reader.rows(select, low, high)
-        there = self.counts(np.array([row for row, _ in rows], np.intp)).any
-        return list(compress(rows, there.tolist()))[:limit]
+        select = "SELECT id, text FROM term WHERE text >= ? AND text < ?"
+        with self._reader.reading():
+            if self._is_whole():
+                there = f'SELECT 1 FROM total WHERE term = id AND {_IN_ROOTS} AND "any" > 0'
+                select = f"{select} AND EXISTS ({there}) ORDER BY text LIMIT ?"
+                return self._reader.rows(select, low, high, self._scope.roots, limit or -1)
+            return list(self._there(self._reader.rows(f"{select} ORDER BY text", low, high)))[:limit]
 
     def texts(self, rows: Sequence[int]) -> list[str]:
         """Return the terms of some rows."""
@@ -140,12 +156,17 @@ class IndexVocabulary(Vocabulary):
                 known, counts = self._counted
                 at = known.searchsorted(rows)
                 return Counts(*np.where(known[at] == rows, counts[:, at], 0))
-            found = self._reader.rows(
-                f"SELECT term, {_COUNTS} FROM total WHERE {_IN_ROOTS} AND term {AMONG} GROUP BY term",
-                *(self._scope.roots, json.dumps(list(set(asked)))),
-            )
-        sums, nothing = {row: sums for row, *sums in found}, [0] * len(Counts._fields)
-        columns = np.array([sums.get(row, nothing) for row in asked], np.int64)
+            sums = {row: self.known.get(-row) for row in asked}  # the idf of a row has the key of the row
+            missing = [row for row, found in sums.items() if found is None]
+            if missing:
+                found = self._reader.rows(
+                    f"SELECT term, {_COUNTS} FROM total WHERE {_IN_ROOTS} AND term {AMONG} GROUP BY term",
+                    *(self._scope.roots, json.dumps(missing)),
+                )
+                made = dict.fromkeys(missing, _NO_COUNTS) | {row: counts for row, *counts in found}
+                self.remember({-row: counts for row, counts in made.items()})
+                sums |= made
+        columns = np.array([sums[row] for row in asked], np.int64)
         return Counts(*columns.reshape(-1, len(Counts._fields)).T)
 
     def _is_whole(self) -> bool:

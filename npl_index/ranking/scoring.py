@@ -330,6 +330,7 @@ def concepts_in(collection: Collection, query: Query) -> list[Concept]:
     parts |= keywords.parts
     for term in chain.from_iterable(topic_terms(query.topics)):
         wanted.setdefault(term, TOPIC_WORD)
+    vocabulary.learn((*wanted, *parts.values()))
     rows = {whole: vocabulary.row(whole) for whole in parts.values()}
     known = {whole: row for whole, row in rows.items() if row is not None}
     # A question with rare identifiers is about these: all of them weigh alike.

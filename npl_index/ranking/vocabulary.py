@@ -8,7 +8,8 @@ from __future__ import annotations
 import sys
 from abc import ABC, abstractmethod
 from bisect import bisect_left
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from itertools import compress
 from typing import Any, TypeVar, cast
 
 from npl_index.cached import cached_property
@@ -27,9 +28,10 @@ and the weight of a variant, which is multiplied by that ratio."""
 
 MAX_EXTENSIONS = 24
 _SHORT_WORD = 7
+_MAX_SPELLINGS = 3
 
-MAX_KNOWN = 10_000
-"""Maximum results that a vocabulary keeps: about 1.5 MB."""
+MAX_KNOWN = 40_000
+"""Maximum results that a vocabulary keeps: about 6 MB."""
 
 T = TypeVar("T")
 
@@ -70,6 +72,16 @@ class Vocabulary(ABC):
     def row(self, term: str) -> int | None:
         """Return the row of a term, ``None`` if no section has it."""
 
+    def learn(self, terms: Iterable[str]) -> None:  # noqa: B027 - memory needs no preparation
+        """Look up terms and their parts at once, before each is asked for."""
+
+    @abstractmethod
+    def alike(self, first: str, lengths: range) -> Sequence[tuple[int, str]]:
+        """Return rows and terms of some lengths with a first character, sorted by term.
+
+        Some may be terms of other documents, which have no sections here.
+        """
+
     @abstractmethod
     def between(self, low: str, high: str, limit: int | None = None) -> Sequence[tuple[int, str]]:
         """Return the first rows and terms from ``low`` (included) to ``high`` (excluded), sorted by term."""
@@ -108,6 +120,10 @@ class KnownVocabulary(Vocabulary):
     def row(self, term: str) -> int | None:
         """Return the row of a term, ``None`` if no section has it."""
         return self._row_of.get(term)
+
+    def alike(self, first: str, lengths: range) -> list[tuple[int, str]]:
+        """Return rows and terms of some lengths with a first character, sorted by term."""
+        return [(row, term) for row, term in self.between(first, first + LAST) if len(term) in lengths]
 
     def between(self, low: str, high: str, limit: int | None = None) -> list[tuple[int, str]]:
         """Return the first rows and terms from ``low`` (included) to ``high`` (excluded), sorted by term."""
@@ -153,15 +169,22 @@ def variants_of(term: str, vocabulary: Vocabulary) -> Variants:
     return tuple(found)
 
 
+def parts_of(term: str) -> list[str]:
+    """Return the prefixes of a term that may stand for it; for rare terms, suffixes too ("network" is not
+    "work").
+    """
+    if len(term) < MIN_PART or not term[0].isalpha():
+        return []
+    rare, shortest = commonness(term) <= RARE, max(MIN_PART, int(len(term) * MIN_SHARE))
+    return [part for size in range(shortest, len(term)) for part in (term[:size], term[-size:])[: 1 + rare]]
+
+
 def _affixes(term: str, vocabulary: Vocabulary) -> Iterator[tuple[int, float]]:
-    """Yield the prefixes of a term that are words; for rare terms, suffixes too ("network" is not "work")."""
-    length = len(term)
-    rare = commonness(term) <= RARE
-    for part_length in range(max(MIN_PART, int(length * MIN_SHARE)), length):
-        for part in (term[:part_length], term[-part_length:])[: 1 + rare]:
-            row = vocabulary.row(part)
-            if row is not None:
-                yield row, part_length / length
+    """Yield the parts of a term that are words."""
+    for part in parts_of(term):
+        row = vocabulary.row(part)
+        if row is not None:
+            yield row, len(part) / len(term)
 
 
 def _extensions(term: str, vocabulary: Vocabulary) -> Iterator[tuple[int, float]]:
@@ -183,8 +206,9 @@ def _misspelt(term: str, vocabulary: Vocabulary) -> list[int]:
     from rapidfuzz import process  # only unknown words need it, and it is slow to import
     from rapidfuzz.distance import OSA
 
-    alike = vocabulary.between(term[0], term[0] + LAST)
-    near = {row: other for row, other in alike if abs(len(other) - len(term)) <= 1}
+    near = dict(vocabulary.alike(term[0], range(len(term) - 1, len(term) + 2)))
     allowed = 1 if len(term) <= _SHORT_WORD else 2
-    matches = process.extract(term, near, scorer=OSA.distance, score_cutoff=allowed, limit=3)
-    return [row for _, distance, row in matches if distance == matches[0][1]]
+    matches = process.extract(term, near, scorer=OSA.distance, score_cutoff=allowed, limit=None)
+    there = vocabulary.counts(np.array([row for *_, row in matches], np.intp)).any
+    best = list(compress(matches, there.tolist()))[:_MAX_SPELLINGS]
+    return [row for _, distance, row in best if distance == best[0][1]]
