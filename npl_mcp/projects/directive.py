@@ -17,7 +17,6 @@ Older projects have the files of ``reference/`` directly in ``directive/``; both
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -224,14 +223,6 @@ class Directive:
         if name.startswith(f"{TEMPLATES}/"):
             hint += f"; existing templates: {', '.join(self._templates()) or 'none'}"
         raise errors.DocumentNotFoundError(problem, hint=hint)
-
-    def parts(self, names: Iterable[str]) -> frozenset[str]:
-        """Return the names whose files exist.
-
-        :param names: paths below ``reference/``.
-        """
-        there = set(self.files())
-        return frozenset(name for name in names if any(f"{NAME}/{place}{name}" in there for place in _PLACES))
 
     def _templates(self) -> list[str]:
         """Return the sorted names of the templates."""

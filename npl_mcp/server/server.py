@@ -42,12 +42,11 @@ from npl_mcp.app.call_reports import (
 )
 from npl_mcp.config.settings import Settings
 from npl_mcp.server.callers import KnowCaller, VisibleParts
+from npl_mcp.server.directive_methods import DirectiveMethods
 from npl_mcp.server.fastmcp_private import adapt
 from npl_mcp.server.introduction import introduction
-from npl_mcp.server.primitives.completions import add_completions
 from npl_mcp.server.primitives.document_resources import add_documents
 from npl_mcp.server.primitives.prompts import Prompts
-from npl_mcp.server.primitives.resources import add_directive
 from npl_mcp.server.progress import TellProgress
 from npl_mcp.server.registry import BoundTool, Further, ToolCall, register_all
 from npl_mcp.server.small_list import CallsByName, SmallList
@@ -248,11 +247,10 @@ def create_server(settings: Settings, app: App | None = None, reports: Reports |
     every = (*listed, *(one for one in unlisted_tools(domains) if one.name not in tools))
     register_all(server, app, every)
     if "directive" in domains:
-        add_directive(server, app)
+        server.add_extension(DirectiveMethods())
     if "npl" in domains:
         add_documents(server, app)
         server.add_provider(Prompts(app))
-        add_completions(server, app)
     server.add_transform(VisibleParts())
     if settings.small_list:
         server.add_transform(SmallList(app, domains, every))

@@ -1,1 +1,1 @@
-"""The MCP primitives besides tools: resources, prompts, completions."""
+"""The MCP primitives besides tools: resources and prompts."""

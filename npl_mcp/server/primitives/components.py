@@ -55,10 +55,10 @@ class CallingPrompt(Prompt):
             return await lane("light").run(self.function, arguments or {})
 
 
-async def _result(in_lane: str, function: Callable[[Given], Content], given: Given) -> ResourceResult:
+async def _result(function: Callable[[Given], Content], given: Given) -> ResourceResult:
     """Return the content of a resource; a worker thread reads it."""
     with _protocol_errors(ResourceError):
-        content, kind = await lane(in_lane).run(function, given)
+        content, kind = await lane("heavy").run(function, given)
     return ResourceResult([ResourceContent(content, mime_type=kind)])
 
 
@@ -66,19 +66,17 @@ class CallingResource(Resource):
     """A resource with a function's result as its content."""
 
     function: SkipJsonSchema[Callable[[Given], Content]] = Field(exclude=True)
-    in_lane: SkipJsonSchema[str] = Field(default="light", exclude=True)
 
     async def read(self) -> ResourceResult:
         """Return the content."""
-        return await _result(self.in_lane, self.function, {})
+        return await _result(self.function, {})
 
 
 class CallingTemplate(ResourceTemplate):
     """A template of addresses with a function's result as their content."""
 
     function: SkipJsonSchema[Callable[[Given], Content]] = Field(exclude=True)
-    in_lane: SkipJsonSchema[str] = Field(default="light", exclude=True)
     parameters: dict[str, Any] = Field(default={})
 
     async def _read(self, uri: str, params: dict[str, Any]) -> ResourceResult:  # noqa: ARG002
-        return await _result(self.in_lane, self.function, params)
+        return await _result(self.function, params)

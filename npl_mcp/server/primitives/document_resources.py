@@ -42,8 +42,7 @@ def add_documents(server: FastMCP[Any], app: App) -> None:
 
     :param app: the server's view, which finds and reads them on request.
     """
-    reading = {"function": partial(_text, app), "in_lane": "heavy"}
-    shared: dict[str, Any] = {**reading, "mime_type": MARKDOWN, "tags": {DOMAIN}}
+    shared: dict[str, Any] = {"function": partial(_text, app), "mime_type": MARKDOWN, "tags": {DOMAIN}}
     about = "What is served: folders, names of documents, rare words of their headings"
     server.add_resource(CallingResource(uri=AnyUrl(MAP), name="map", description=about, **shared))
     # A selector is not a path: "Setup/.." selects nothing and reads nothing.

@@ -213,16 +213,7 @@ def read(site: Site, who: str, path: str) -> str:
 
 # Route by route: what is asked, who sees it and who does not, and whether an answer shows it.
 ROUTES: dict[str, tuple[str, Callable[[Site, str], bool]]] = {
-    "resources": ("no-directive", lambda s, w: CONTEXT in titles(s.ask(w, "resources/list"), "resources")),
-    "resources of a root": ("docs", lambda s, w: CONTEXT in titles(s.ask(w, "resources/list"), "resources")),
     "map": ("no-npl", lambda s, w: "npl://map" in titles(s.ask(w, "resources/list"), "resources")),
-    "templates": (
-        "no-directive",
-        lambda s, w: any(
-            one.startswith("directive:")
-            for one in titles(s.ask(w, "resources/templates/list"), "resourceTemplates")
-        ),
-    ),
     "templates of documents": (
         "no-npl",
         lambda s, w: any(
@@ -235,17 +226,6 @@ ROUTES: dict[str, tuple[str, Callable[[Site, str], bool]]] = {
     "section of a root": ("docs", lambda s, w: "siphon" in read(s, w, "other.md#Water")),
     "artifact as a document": ("no-artifact", lambda s, w: "siphon" in read(s, w, "artifact:1")),
     "change request as a document": ("no-cr", lambda s, w: "leaks" in read(s, w, "cr:DOC-001")),
-    "resource": ("no-directive", lambda s, w: "result" in s.ask(w, "resources/read", uri=CONTEXT)),
-    "resource of a root": ("docs", lambda s, w: "result" in s.ask(w, "resources/read", uri=CONTEXT)),
-    "template": ("no-directive", lambda s, w: "result" in s.ask(w, "resources/read", uri=TEMPLATE)),
-    "template of a root": ("docs", lambda s, w: "result" in s.ask(w, "resources/read", uri=TEMPLATE)),
-    "prompts": ("no-directive", lambda s, w: "directive_spec" in titles(s.ask(w, "prompts/list"), "prompts")),
-    "prompts of a root": (
-        "docs",
-        lambda s, w: "directive_spec" in titles(s.ask(w, "prompts/list"), "prompts"),
-    ),
-    "prompt": ("no-directive", lambda s, w: "result" in s.ask(w, "prompts/get", name="directive_spec")),
-    "prompt of a root": ("docs", lambda s, w: "result" in s.ask(w, "prompts/get", name="directive_spec")),
     "prompts of a domain": ("no-npl", lambda s, w: "siphons" in titles(s.ask(w, "prompts/list"), "prompts")),
     "prompt of the program": (
         "no-npl",
@@ -344,8 +324,6 @@ ROUTES: dict[str, tuple[str, Callable[[Site, str], bool]]] = {
         ),
     ),
 }
-CONTEXT = "directive://agent_context"
-TEMPLATE = "directive://reference/agent_context.md"
 
 
 def load(site: Site, who: str, **arguments: Any) -> str:
@@ -373,18 +351,6 @@ ALIKE = ("OTH", "XXX")
 def test_what_is_hidden_is_as_what_is_not_there(site: Site) -> None:
     """Answers about something hidden and about something absent differ by its name alone."""
     pairs: list[tuple[str, Callable[[str], Any], str, str]] = [
-        (
-            "no-directive",
-            lambda n: site.ask("no-directive", "resources/read", uri=n),
-            CONTEXT,
-            "nosuch://thing",
-        ),
-        (
-            "no-directive",
-            lambda n: site.ask("no-directive", "prompts/get", name=n),
-            "directive_spec",
-            "nosuch",
-        ),
         ("no-directive", lambda n: site.ask("no-directive", n), "directive.files.list", "no.such"),
         ("no-npl", lambda n: site.ask("no-npl", "resources/read", uri=n), "npl://file/a", "nosuch://thing"),
         ("docs", lambda n: resource(site, "docs", n), "other.md", "othar.md"),
@@ -410,25 +376,6 @@ def test_what_is_hidden_is_as_what_is_not_there(site: Site) -> None:
 
 def resource(site: Site, who: str, path: str) -> dict[str, Any]:
     return site.ask(who, "resources/read", uri=f"npl://file/{path}")
-
-
-def completed(site: Site, who: str, path: str) -> list[str]:
-    ref = {"type": "ref/resource", "uri": "npl://file/{path*}"}
-    answer = site.ask(who, "completion/complete", ref=ref, argument={"name": "path", "value": path})
-    values: list[str] = answer["result"]["completion"]["values"]
-    return values
-
-
-def test_completions_tell_of_nothing_hidden(site: Site) -> None:
-    """Neither files of other roots, nor keys or items of a domain that somebody does not see."""
-    assert "other.md" in completed(site, "alice", "oth")
-    assert "docs.md" in completed(site, "docs", "doc")
-    assert "other.md" not in completed(site, "docs", "oth")
-    assert completed(site, "alice", "cr:") == ["cr:DOC-001", "cr:OTH-001"]
-    assert completed(site, "docs", "cr:") == ["cr:DOC-001"]
-    assert completed(site, "no-cr", "cr:") == completed(site, "no-npl", "") == []
-    assert completed(site, "alice", "artifact:") == completed(site, "guides", "artifact:1") == ["artifact:1"]
-    assert completed(site, "no-artifact", "artifact:") == []
 
 
 def folder(site: Site, who: str, path: str) -> tuple[int, str]:

@@ -19,7 +19,6 @@ from npl_mcp.__main__ import main, parser
 from npl_mcp.app.call_reports import Call as Report
 from npl_mcp.app.call_reports import Reports
 from npl_mcp.config.settings import Settings, corpus_folder
-from npl_mcp.projects.directive import scaffold
 from npl_mcp.server.server import create_server
 from npl_mcp.tools.contract.aliases import ALIASES
 from npl_mcp.tools.domains import LISTED, PRESETS, domain_of, domains_named, listed_tools, unlisted_tools
@@ -307,10 +306,8 @@ def test_resources_and_prompts_come_with_their_domain(settings: Settings) -> Non
         lists: list[Any] = [client.list_resources, client.list_resource_templates, client.list_prompts]
         return [len(await one()) for one in lists]
 
-    scaffold(settings.cwd)
     bundled = replace(settings, roots=())
-    assert with_client(bundled, ask) == [6, 3, 3 + PROMPTS]
-    assert with_client(bundled, ask, domains=("directive",)) == [5, 1, 3]
+    assert with_client(bundled, ask) == [1, 2, PROMPTS]
     assert with_client(bundled, ask, domains=("npl", "chat")) == [1, 2, PROMPTS]
     assert with_client(bundled, ask, domains=("chat",)) == [0, 0, 0]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -13,7 +12,6 @@ from typing import Any
 
 import pytest
 from fastmcp import Client
-from mcp import MCPError
 
 from npl_mcp.config.settings import Settings
 from npl_mcp.projects.directive import FALLBACK_PRIMER, SCAFFOLD, scaffold
@@ -57,18 +55,6 @@ def work(settings: Settings) -> Path:
     """A project with a ``directive/`` folder, and a folder beside it that nobody may see."""
     write(settings.cwd, {**FILES, "directive-private/secret.txt": "LEAK"})
     return settings.cwd
-
-
-def failing(settings: Settings, request: Any) -> MCPError:
-    """Make a request that the protocol answers with an error."""
-
-    async def ask(client: Client[Any]) -> MCPError:
-        with pytest.raises(MCPError) as caught:
-            await request(client)
-        return caught.value
-
-    error: MCPError = with_client(settings, ask)
-    return error
 
 
 TAKES: dict[str, dict[str, Any]] = {
@@ -360,112 +346,6 @@ def test_what_is_in_the_way_is_named(tmp_path: Path) -> None:
     with pytest.raises(Exception, match=r"'directive/reference/agent_context.md' cannot be written"):
         scaffold(tmp_path)
     assert (tmp_path / "directive").read_text() == "mine"
-
-
-def directive_prompts(prompts: list[Any]) -> list[str]:
-    return [one.name for one in prompts if one.name.startswith("directive_")]
-
-
-def test_only_what_is_there_is_offered(settings: Settings, work: Path) -> None:
-    """Without a template its resource and its prompt are not listed, without the folder none is."""
-
-    async def ask(client: Client[Any]) -> tuple[list[str], list[str]]:
-        resources, prompts = await client.list_resources(), await client.list_prompts()
-        names = [one.name for one in resources if str(one.uri).startswith("directive:")]
-        return names, directive_prompts(prompts)
-
-    (work / "directive" / "reference" / "templates" / "impact_template.md").unlink()
-    resources, prompts = with_client(settings, ask)
-    assert resources == ["spec_template", "tdr_template", "agent_operating_procedure", "agent_context"]
-    assert prompts == ["directive_spec", "directive_tdr"]
-    shutil.rmtree(work / "directive")
-    assert with_client(settings, ask) == ([], [])
-
-
-def test_templates_and_files_are_resources(settings: Settings, work: Path) -> None:
-    """Five that are always meant, and any file by its path, as Markdown."""
-
-    async def ask(client: Client[Any]) -> tuple[Any, ...]:
-        listed = await client.list_resources()
-        resources = [one for one in listed if str(one.uri).startswith("directive:")]
-        texts = {}
-        for uri in [resource.uri for resource in resources] + ["directive://reference/agent_context.md"]:
-            (content,) = await client.read_resource(str(uri))
-            texts[str(uri)] = (content.text, content.mime_type)
-        templates = await client.list_resource_templates()
-        offered = [one.uri_template for one in templates if one.uri_template.startswith("directive:")]
-        return [resource.name for resource in resources], texts, offered
-
-    names, texts, templates = with_client(settings, ask)
-    kind = "text/markdown"
-    assert texts == {
-        "directive://spec_template": ("SPEC", kind),
-        "directive://impact_template": ("IMP", kind),
-        "directive://tdr_template": ("TDR", kind),
-        "directive://agent_operating_procedure": (PROCEDURE, kind),
-        "directive://agent_context": ("CTX", kind),
-        "directive://reference/agent_context.md": ("CTX", kind),
-    }
-    assert names == [uri.partition("://")[2] for uri in list(texts)[:5]]
-    assert templates == ["directive://{path*}"]
-
-
-@pytest.mark.parametrize(
-    ("uri", "text"),
-    [
-        ("directive://nope.md", "File not found under directive/: nope.md"),
-        ("directive://../directive-private/secret.txt", "Resource not found"),
-        ("directive://reference/..%2f..%2fdirective-private/secret.txt", "Resource not found"),
-        ("directive://linked/secret.txt", "lies outside directive/"),
-        ("directive://tdr_template", "Missing directive/reference/templates/tdr_template.md"),
-    ],
-)
-def test_a_resource_that_cannot_be_read(settings: Settings, work: Path, uri: str, text: str) -> None:
-    """The protocol's code for what the caller got wrong, and the message of the tool."""
-    (work / "directive/linked").symlink_to(work / "directive-private")
-    (work / "directive/reference/templates/tdr_template.md").unlink()
-    error = failing(settings, lambda client: client.read_resource(uri))
-    assert error.error.code == -32602
-    assert text in error.error.message
-    assert "LEAK" not in error.error.message
-
-
-def test_a_resource_that_is_no_text(settings: Settings, work: Path) -> None:
-    """The caller is not to blame, which the code says."""
-    (work / "directive/latin.md").write_bytes(b"caf\xe9")
-    error = failing(settings, lambda client: client.read_resource("directive://latin.md"))
-    assert (error.error.code, error.error.message) == (-32603, "'latin.md' is not UTF-8 text")
-
-
-def test_templates_are_prompts(settings: Settings, work: Path) -> None:
-    """Each asks for its paper of a feature and brings all three files."""
-
-    async def ask(client: Client[Any]) -> dict[str, Any]:
-        listed = await client.list_prompts()
-        prompts = {one.name: one.arguments for one in listed if one.name in directive_prompts(listed)}
-        assert [[(one.name, one.required) for one in arguments] for arguments in prompts.values()] == [
-            [("feature", False)]
-        ] * 3
-        texts = {name: await client.get_prompt(name, {"feature": "dark mode"}) for name in prompts}
-        texts["plain"] = await client.get_prompt("directive_tdr")
-        return {name: result.messages[0].content.text for name, result in texts.items()}
-
-    texts = with_client(settings, ask)
-    assert list(texts) == ["directive_spec", "directive_impact", "directive_tdr", "plain"]
-    for kind, content in KINDS.items():
-        text = texts[f"directive_{kind}"]
-        assert "of dark mode: " in text
-        assert "Do not write code before approval." in text
-        assert [part in text for part in (PROCEDURE.strip(), "CTX", content)] == [True] * 3
-        assert f"----- directive/reference/templates/{kind}_template.md -----" in text
-    assert "of the feature: " in texts["plain"]
-
-
-def test_a_prompt_without_the_folder(settings: Settings) -> None:
-    """It says how to make it."""
-    error = failing(settings, lambda client: client.get_prompt("directive_spec"))
-    assert error.error.code == -32602
-    assert "npl-mcp directive init" in error.error.message
 
 
 def test_a_folder_with_too_many_files(settings: Settings, work: Path) -> None:

@@ -1,0 +1,54 @@
+"""The tools of Directive as methods of the protocol, which clients older than tools call."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from fastmcp.server.extensions import MethodBinding, ServerExtension
+from mcp import MCPError
+from mcp_types import INVALID_PARAMS, METHOD_NOT_FOUND, RequestParams
+from pydantic import ConfigDict
+
+from npl_mcp.app.call_reports import CALLER, Caller, sight
+from npl_mcp.projects.directive import NAME
+from npl_mcp.tools.contract.aliases import DIRECTIVE
+from npl_mcp.tools.contract.error_codes import ErrorCode
+from npl_mcp.web.calling import call, text_of
+
+MISSING = 1001
+"""Error code of a method for a missing file or template."""
+
+
+class DirectiveMethods(ServerExtension):
+    """The tools of Directive as methods of the protocol, with answers outside the envelope."""
+
+    identifier = "npl/directive"
+
+    def methods(self) -> Sequence[MethodBinding]:
+        """Return a method for each tool."""
+        return [
+            MethodBinding(olds[-1], _Arguments, partial(self._answer, tool, olds[-1]))
+            for tool, olds in DIRECTIVE.items()
+        ]
+
+    async def _answer(self, tool: str, name: str, _: Any, given: _Arguments) -> dict[str, Any]:
+        if not sight().has_domain(NAME):
+            raise MCPError(code=METHOD_NOT_FOUND, message="Method not found", data=name)
+        result = await call(self.server, tool, given.model_extra or {}, CALLER.get() or Caller())
+        assert result is not None
+        body = json.loads(text_of(result))
+        if not body["success"]:
+            code = MISSING if body["error_code"] == ErrorCode.NOT_FOUND else INVALID_PARAMS
+            raise MCPError(code=code, message=body["error"])
+        data: dict[str, Any] = body["data"]
+        # The clients of these methods know a list by this name.
+        return {**data, "files": data["items"]} if "items" in data else data
+
+
+class _Arguments(RequestParams):
+    """Unchecked arguments; the tool checks them."""
+
+    model_config = ConfigDict(extra="allow")
