@@ -18,6 +18,7 @@ from contextlib import closing
 from pathlib import Path
 
 from npl_index.errors import NPLError
+from npl_index.library.ignoring import Ignoring
 from npl_index.library.patterns import PathPattern
 from npl_index.markdown.front_matter import divide, values
 from npl_index.markdown.sections import parse_sections
@@ -74,6 +75,12 @@ def _pattern(folder: Path) -> object:
     return PathPattern.compile((folder / INPUT).read_text().split("/"), parameter="file")
 
 
+def _ignored(folder: Path) -> object:
+    (folder / ("a" * 200 + ".md")).touch()
+    rules = Ignoring(gitignore=True).within(str(folder), str(folder), None)
+    return [bool(rules and rules.label_of(str(path), False)) for path in folder.iterdir()]
+
+
 READERS: Mapping[str, Callable[[Path], object]] = {
     "settings": _settings,
     "project": _problems,
@@ -86,6 +93,7 @@ READERS: Mapping[str, Callable[[Path], object]] = {
     "worklog": lambda folder: read_object((folder / INPUT).read_bytes()),
     "picture": lambda folder: len(draw((folder / INPUT).read_bytes(), [Mark("1", 0, 0, "a", "b")])),
     "pattern": _pattern,
+    "rules": _ignored,
     "selector": lambda folder: compile_selector((folder / INPUT).read_text()),
     "git": lambda folder: visible(str(folder), "here", 600.0),
 }

@@ -108,6 +108,14 @@ CASES: Mapping[str, tuple[str, Sequence[tuple[Content, str]]]] = {
     "worklog": (INPUT, [("[" * 8_000_000, "{}"), (f'{{"a": {"9" * 8_000_000}}}', "{}")]),
     "picture": (INPUT, [(png(1, 50_000_000), "pixels"), (png(50_000_000, 1), "pixels")]),
     "pattern": (INPUT, [("*a" * 1_000_000, "64 wildcards"), ("a/" * 1_000_000, "64 segments")]),
+    "rules": (
+        ".gitignore",
+        [
+            ("*a" * 30 + "b\n*b*b", "[False, False]"),
+            ("*\n" * 32_000, "[False, False]"),
+            ("*\n" * 1_000_000, "F"),
+        ],
+    ),
     "selector": (INPUT, [("a" * 5_000_000, "4096 characters"), ("a > " * 1_000, "32")]),
     "git": (".git", [(with_pipe, "git waits for a pipe or a device")]),
 }

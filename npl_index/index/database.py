@@ -238,10 +238,12 @@ def _remove_former(folder: Path) -> None:
     """Remove the index of earlier versions from a data folder, and no other files."""
     if (folder / "index").is_symlink():
         return
-    for pattern in _FORMER:
-        for file in folder.glob(pattern):
-            with suppress(OSError):
-                file.unlink()
+    former = [file for pattern in _FORMER for file in folder.glob(pattern)]
+    if former:
+        logger.warning("index: made again; what .gitignore names is not served now, --no-gitignore serves it")
+    for file in former:
+        with suppress(OSError):
+            file.unlink()
     with suppress(OSError):
         (folder / "index").rmdir()
 

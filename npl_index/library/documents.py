@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
@@ -28,11 +29,13 @@ from npl_index.errors import (
 from npl_index.library.catalog import PATCH_SUFFIX, Catalog, ItemFolder, Kind, Root, item_paths
 from npl_index.library.files import read_below
 from npl_index.library.fingerprints import Fingerprint
+from npl_index.library.ignoring import NOTHING, Ignoring
 from npl_index.library.listing import FileListings, Listed
 from npl_index.library.patterns import PathPattern, alternatives, has_magic
 from npl_index.library.references import MARKDOWN_SUFFIXES, DocumentRef, near_names
 from npl_index.library.roots import (
     Found,
+    Known,
     Limits,
     Roots,
     irregular,
@@ -118,6 +121,7 @@ class Library:
     :param searched: the default roots of a request without a name; without them the core reference is used.
     :param or_reference: use the core reference also if these roots hold no Markdown.
     :param listings: cached listings of folders, so that unchanged files keep their objects.
+    :param ignoring: what folders and patterns leave out below the roots.
     """
 
     def __init__(
@@ -129,14 +133,15 @@ class Library:
         *,
         or_reference: bool = False,
         listings: FileListings | None = None,
+        ignoring: Ignoring = NOTHING,
     ) -> None:
         self.catalog, self._listings = catalog, listings or FileListings()
         self._or_reference = or_reference
         # A path with ".." or through a link would lie below another root.
         self._searched = tuple(replace(root, path=os.path.realpath(root.path)) for root in searched)
         self.limits = limits if limits is not None else Limits()
-        self.roots = Roots((*roots, *catalog.roots()), self.limits)
-        self._own_key = (tuple(self.roots), self.limits)
+        self.roots = Roots((*roots, *catalog.roots()), self.limits, ignoring)
+        self._own_key = (tuple(self.roots), self.limits, ignoring)
         self._last: tuple[list[tuple[Found, ...]], Listed] | None = None
         self.reader = FileReader(self.limits.max_bytes, self.roots.npl_prefixes)
 
@@ -243,6 +248,14 @@ class Library:
             raise too_many(f"{self.limits.max_files:,} files")
         return found
 
+    def left_out(self) -> Counter[str]:
+        """Return the numbers of the files below the default roots that are not served, by their kinds."""
+        skipped, entered = Counter[str](), set[str]()
+        for root in self._searched:
+            for _ in self.roots.walk(root.path, None, MARKDOWN_SUFFIXES, None, None, skipped, entered):
+                pass
+        return skipped
+
     def find_called(self, name: str) -> tuple[Found, ...]:
         """Return the file with a name from a selector: a path, an item name, or the end of a path.
 
@@ -313,7 +326,7 @@ class Library:
     def _collect(self, folder: str, pattern: PathPattern | None) -> Listed:
         """Return the files below a real folder, each once, sorted by path."""
 
-        def walk(known: dict[str, Found]) -> Iterator[Found]:
+        def walk(known: Known) -> Iterator[Found]:
             return (found for _, found in self.roots.walk(folder, pattern, MARKDOWN_SUFFIXES, known=known))
 
         listed = self._listings.now((self._own_key, folder, pattern), walk)

@@ -15,7 +15,7 @@ from cachetools import LRUCache
 
 from npl_index.cached import cached_property
 from npl_index.library.fingerprints import Fingerprint
-from npl_index.library.roots import Found
+from npl_index.library.roots import Found, Known
 
 MAX_LISTINGS = 64
 """Maximum folders and patterns with cached listings."""
@@ -59,7 +59,7 @@ class Listed(tuple[Found, ...]):
         return tuple(found for found, state in zip(self, self.states, strict=True) if state is None)
 
 
-Walk = Callable[[dict[str, Found]], Iterable[Found]]
+Walk = Callable[[Known], Iterable[Found]]
 """Returns files in any order: known ones as the objects in the argument, to which it adds the others."""
 
 
@@ -69,7 +69,7 @@ class _CachedListing:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._walked: list[Found] = []
-        self._known: dict[str, Found] = {}
+        self._known: Known = {}
         self._listed = Listed.of((), ())
 
     def now(self, walk: Walk) -> Listed:
@@ -82,7 +82,7 @@ class _CachedListing:
                 state_of = {id(file): state for file, state in zip(last, states, strict=True)}
                 states = [state_of.get(id(file)) for file in founds]
                 present = set(map(id, founds))
-                self._known = {path: file for path, file in self._known.items() if id(file) in present}
+                self._known = {path: one for path, one in self._known.items() if id(one[0]) in present}
             states = states_of(founds, states)
             if founds is not last or not all(map(is_, states, last.states)):
                 self._walked, self._listed = walked, Listed.of(founds, states)

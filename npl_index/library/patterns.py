@@ -1,7 +1,8 @@
 """Path patterns: ``*``, ``?`` and ``[…]`` within a folder, ``**`` for any number of folders.
 
 Matching is case-sensitive on every system, and no pattern takes more than a few steps per name: each segment
-becomes a regular expression made by :mod:`fnmatch`, which does not backtrack, and ``**`` may occur once.
+becomes a regular expression made by :mod:`fnmatch`, which does not backtrack, and all readings of ``**`` are
+followed together.
 """
 
 from __future__ import annotations
@@ -49,14 +50,10 @@ def has_magic(text: str) -> bool:
 class PathPattern:
     """A pattern for the segments of a path below a folder.
 
-    :param head: one expression per segment before ``**``, or for the whole path without ``**``.
-    :param tail: expressions for the segments after ``**``.
-    :param deep: the pattern has ``**`` between head and tail.
+    :param parts: an expression for each segment; ``None`` for any number of segments.
     """
 
-    head: tuple[re.Pattern[str], ...]
-    tail: tuple[re.Pattern[str], ...]
-    deep: bool
+    parts: tuple[re.Pattern[str] | None, ...]
 
     @classmethod
     def compile(cls, segments: Sequence[str], *, parameter: str) -> PathPattern:
@@ -64,33 +61,34 @@ class PathPattern:
 
         :param segments: the pattern, already split; a last ``**`` means every file below.
         :param parameter: the argument the pattern came from, for error messages.
-        :raises InvalidRequestError: more than one ``**``, or too many segments or wildcards.
+        :raises InvalidRequestError: too many segments or wildcards.
         """
         wildcards = sum(len(_MAGIC.findall(segment)) for segment in segments)
         if len(segments) > _MAX_SEGMENTS or wildcards > _MAX_WILDCARDS:
             limit = f"{_MAX_SEGMENTS} segments and {_MAX_WILDCARDS} wildcards"
             raise InvalidRequestError(f"the pattern has more than {limit}", parameter=parameter)
-        stars = [at for at, segment in enumerate(segments) if segment == "**"]
-        if len(stars) > 1:
-            raise InvalidRequestError("'**' may occur only once in a pattern", parameter=parameter)
-        compiled = tuple(re.compile(fnmatch.translate(segment)) for segment in segments)
-        if not stars:
-            return cls(compiled, (), False)
-        return cls(compiled[: stars[0]], compiled[stars[0] + 1 :] or compiled[stars[0] :], True)
+        every = [*segments, "*"] if segments[-1] == "**" else segments
+        distinct = (one for at, one in enumerate(every) if one != "**" or every[at + 1] != "**")
+        return cls(tuple(None if one == "**" else re.compile(fnmatch.translate(one)) for one in distinct))
 
     def matches(self, segments: Sequence[str]) -> bool:
         """Return whether a file's segments match from first to last."""
-        head, tail = self.head, self.tail
-        if len(segments) < len(head) + len(tail) or (not self.deep and len(segments) > len(head)):
-            return False
-        last = segments[len(segments) - len(tail) :]
-        return _all_match(head, segments) and _all_match(tail, last)
+        return len(self.parts) in self._after(segments)
 
     def may_hold(self, segments: Sequence[str]) -> bool:
         """Return whether a folder with these segments can contain a match at any depth."""
-        return (self.deep or len(segments) < len(self.head)) and _all_match(self.head, segments)
+        return bool(self._after(segments) - {len(self.parts)})
 
+    def _after(self, segments: Sequence[str]) -> set[int]:
+        """Return the numbers of the parts that may come after some segments."""
+        numbers = self._with_next({0})
+        for segment in segments:
+            parts = [(number, part) for number in numbers for part in self.parts[number : number + 1]]
+            numbers = self._with_next(
+                {number + (part is not None) for number, part in parts if part is None or part.match(segment)}
+            )
+        return numbers
 
-def _all_match(expressions: Sequence[re.Pattern[str]], segments: Sequence[str]) -> bool:
-    pairs = zip(expressions, segments, strict=False)
-    return all(expression.match(segment) is not None for expression, segment in pairs)
+    def _with_next(self, numbers: set[int]) -> set[int]:
+        """Return the numbers of parts, with the part after each ``**``, which may stand for no folder."""
+        return numbers | {number + 1 for number in numbers if self.parts[number : number + 1] == (None,)}

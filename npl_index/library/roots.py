@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from unicodedata import normalize
 
 from npl_index.errors import (
@@ -29,6 +30,7 @@ from npl_index.errors import (
 )
 from npl_index.library.catalog import ItemFolder, Root
 from npl_index.library.files import FileChangedError, FileTooLargeError, NotRegularError
+from npl_index.library.ignoring import NOTHING, RULES_FILE, Ignoring, Rules, everything
 from npl_index.library.lazy import LazySequence
 from npl_index.library.patterns import PathPattern
 from npl_index.library.references import ADDRESSES, OTHER_TEXTS, QUESTION_SUFFIXES, UNSPEAKABLE, has_suffix
@@ -80,15 +82,19 @@ class Found:
         return f"{self.root.path}/{self.path}"
 
 
+Known = dict[str, tuple[Found, Rules | None]]
+
+
 class Roots:
     """The folders below which files may be found, in order.
 
     :param roots: a file belongs to the first root that contains it.
     :param limits: bounds on one walk.
+    :param ignoring: what walks leave out.
     """
 
-    def __init__(self, roots: Iterable[Root], limits: Limits) -> None:
-        self._limits = limits
+    def __init__(self, roots: Iterable[Root], limits: Limits, ignoring: Ignoring = NOTHING) -> None:
+        self._limits, self._ignoring = limits, ignoring
         self._real: dict[str, str] = {}
         merged: dict[str, Root] = {}
         for root in roots:
@@ -204,65 +210,94 @@ class Roots:
         pattern: PathPattern | None,
         suffixes: tuple[str, ...],
         max_entries: int | None = None,
-        known: dict[str, Found] | None = None,
+        known: Known | None = None,
         skipped: Counter[str] | None = None,
+        entered: set[str] | None = None,
     ) -> Iterator[tuple[str, Found]]:
         """Yield each file below a real folder with its path below the folder, in no order.
 
         Linked folders are entered once, and only if they lie under a root. Hidden folders other than ``.npl``
-        and ``.claude`` are skipped, as are those of installed packages, and those deeper than the limit.
+        and ``.claude`` are skipped, as are those of installed packages, those deeper than the limit, and
+        ignored ones, except in roots declared as NPL.
 
         :param pattern: pattern of the path below the folder; ``None`` matches all.
         :param max_entries: maximum directory entries to visit, by default from the limits.
-        :param known: files of an earlier equal walk, by path; new files are added.
-        :param skipped: receives the number of skipped texts and folders of each kind, for people.
+        :param known: files of an earlier equal walk with the rules of their folders; new files are added.
+        :param skipped: receives the numbers of skipped files and folders; ignored folders are walked for it.
+        :param entered: folders that are not entered; the entered ones are added.
         :raises DocumentTooLargeError: more entries than the limits allow.
         """
         most = self._limits.max_entries if max_entries is None else max_entries
-        known = {} if known is None else known
-        skipped = Counter() if skipped is None else skipped
-        waiting, entered, visited = [(start, "")], set[str](), 0
+        known, entered = {} if known is None else known, set() if entered is None else entered
+        counted, skipped = skipped is not None, Counter() if skipped is None else skipped
+        waiting, visited = [(start, "", self._rules(start))], 0
         while waiting:
-            folder, below = waiting.pop()
-            located = self.locate(folder)
-            if located is None or folder in entered:
+            folder, below, rules = waiting.pop()
+            if folder in entered or (located := self.locate(folder)) is None:
                 continue
             entered.add(folder)
             root, prefix = located[0], f"{located[1]}/" if located[1] else ""
-            # After a link, a path may lead to a different folder the next time.
-            direct = folder == f"{start}/{below}"[:-1]
-            with suppress(OSError), os.scandir(folder) as entries:  # unreadable or deleted
+            direct = folder == f"{start}/{below}"[:-1]  # a link may lead to a different folder the next time
+            with suppress(OSError):  # unreadable or deleted
+                entries, rules = self._listed(folder, root, rules, most)
                 for entry in entries:
                     visited += 1
-                    if direct and (found := known.get(entry.path)) and entry.is_file(follow_symlinks=False):
-                        yield below + entry.name, found
+                    one = known.get(entry.path) if direct else None
+                    if one and one[1] is rules and entry.is_file(follow_symlinks=False):
+                        yield below + entry.name, one[0]
                         continue
                     if not _is_walked(entry.name):
                         visited -= 1
-                        if UNSPEAKABLE.search(entry.name):
-                            skipped["unusable names"] += 1
-                        elif entry.name.startswith(ADDRESSES):
-                            skipped["names that look like addresses"] += 1
+                        skipped.update(_unusable(entry.name))
                         continue
-                    if visited > most:
-                        raise too_many(f"{most:,} entries")
+                    if visited > most or len(entries) > most:
+                        return _end_of_walk(most, rules, skipped)
                     path = below + entry.name
-                    if entry.is_symlink():
+                    if label := self._label(entry, rules):
+                        if has_suffix(entry.name, suffixes):
+                            skipped[label] += 1
+                        elif counted and entry.is_dir(follow_symlinks=False):
+                            waiting.insert(0, (entry.path, f"{path}/", everything(label)))
+                    elif entry.is_symlink():
                         linked = self._linked(entry, suffixes)
                         if isinstance(linked, Found) and fits(pattern, path):
                             yield path, linked
                         elif isinstance(linked, str) and self._may_enter(pattern, path, skipped):
-                            waiting.append((linked, f"{path}/"))
+                            waiting.append((linked, f"{path}/", self._rules(linked)))
                     elif has_suffix(entry.name, suffixes):
                         if fits(pattern, path) and entry.is_file(follow_symlinks=False):
                             found = Found(root, prefix + entry.name, root.label)
                             if direct:
-                                known[entry.path] = found
+                                known[entry.path] = found, rules
                             yield path, found
                     elif entry.name.lower().endswith(OTHER_TEXTS):
                         skipped[entry.name.lower()[entry.name.rindex(".") :]] += 1
                     elif entry.is_dir(follow_symlinks=False) and self._may_enter(pattern, path, skipped):
-                        waiting.append((entry.path, f"{path}/"))
+                        waiting.append((entry.path, f"{path}/", rules))
+
+    def _rules(self, folder: str) -> Rules | None:
+        """Return the rules above a real folder."""
+        root, _ = self.locate(folder) or (None, "")
+        return None if root is None or root.npl else self._ignoring.above(root.path, folder)
+
+    def _listed(
+        self, folder: str, root: Root, rules: Rules | None, most: int
+    ) -> tuple[list[os.DirEntry[str]], Rules | None]:
+        """Return the entries of a folder, and the rules for them.
+
+        :param rules: the rules above it.
+        """
+        with os.scandir(folder) as scanned:
+            entries = list(islice(scanned, most + 1))
+        if self._ignoring.gitignore and RULES_FILE in [entry.name for entry in entries]:
+            rules = self._ignoring.within(root.path, folder, rules)
+        return entries, rules
+
+    def _label(self, entry: os.DirEntry[str], rules: Rules | None) -> str:
+        """Return what an ignored entry is, for people; ``""`` for other entries, and in roots of NPL."""
+        if rules is None or f"{entry.path}/".startswith(self.npl_prefixes):
+            return ""
+        return rules.label_of(entry.path, entry.is_dir(follow_symlinks=False))
 
     def _linked(self, entry: os.DirEntry[str], suffixes: tuple[str, ...]) -> Found | str | None:
         """Return the file or the real folder at the target of a link; ``None`` for an unusable target."""
@@ -326,8 +361,8 @@ def real_path(path: str) -> str | None:
 
 
 def skipped_text(skipped: Mapping[str, int]) -> str:
-    """Return the numbers of skipped texts and folders for people, largest first."""
-    ordered = sorted(skipped.items(), key=lambda one: (-one[1], one[0]))
+    """Return the numbers of skipped texts and folders for people, largest first; those with advice last."""
+    ordered = sorted(skipped.items(), key=lambda one: (";" in one[0], -one[1], one[0]))
     return ", ".join(f"{number:,} {what}" for what, number in ordered)
 
 
@@ -336,6 +371,24 @@ def _is_walked(name: str) -> bool:
     hidden = name.startswith(".") and name not in _HIDDEN_BUT_WALKED
     usable = not name.startswith(ADDRESSES) and UNSPEAKABLE.search(name) is None
     return usable and not hidden and name not in _NEVER_WALKED
+
+
+def _end_of_walk(most: int, rules: Rules | None, skipped: Counter[str]) -> None:
+    """End a walk that exceeds its limit; of ignored files, there are more than were counted.
+
+    :raises DocumentTooLargeError: it is not in an ignored folder.
+    """
+    if rules is None or rules.folder:
+        raise too_many(f"{most:,} entries")
+    skipped[f"or more {rules.label}"] = skipped.pop(rules.label, 0)
+
+
+def _unusable(name: str) -> Iterator[str]:
+    """Yield the kind of an unusable name, for people."""
+    if UNSPEAKABLE.search(name):
+        yield "unusable names"
+    elif name.startswith(ADDRESSES):
+        yield "names that look like addresses"
 
 
 def fits(pattern: PathPattern | None, path: str) -> bool:

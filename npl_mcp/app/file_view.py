@@ -48,6 +48,7 @@ class Files:
             given or (here if settings.search_cwd else ()),
             or_reference=not given,
             listings=listings,
+            ignoring=settings.ignoring,
         )
 
     @property

@@ -19,6 +19,7 @@ from platformdirs import user_data_path
 
 from npl_index.choices import DEFAULT_BUDGET, FORMATS, VOCABULARIES, Weights
 from npl_index.errors import InvalidRequestError
+from npl_index.library.ignoring import Ignoring
 from npl_index.library.roots import Limits
 from npl_index.tokens.places import vocabulary_folders
 from npl_mcp.config import kinds
@@ -108,6 +109,9 @@ class Settings:
     :param roots: serve the Markdown below this folder (repeatable; the first has priority).
     :param write: list ``npl_update_section``, which edits the Markdown below the roots. Roots of a project's
         ``npl.toml`` do not count.
+    :param no_gitignore: also serve what ``.gitignore`` files below the roots name.
+    :param exclude: leave out what this line of a ``.gitignore`` would name below each root (repeatable).
+        Files named in full are served.
     :param search_cwd: search the working directory if no root is given. The default is yes, unless the home
         folder is that directory or lies in it.
     :param cr_projects: projects with change requests outside the roots, or ``CODE=folder`` for a folder of
@@ -157,6 +161,8 @@ class Settings:
     warm_up: bool = True
     roots: tuple[Path, ...] = project_flag("root", "NPL_ROOTS", kinds.PATHS, ())
     write: bool = server_flag("write", "NPL_WRITE", kinds.SWITCH, False)
+    no_gitignore: bool = server_flag("no-gitignore", "NPL_NO_GITIGNORE", kinds.SWITCH, False)
+    exclude: tuple[str, ...] = project_flag("exclude", "NPL_EXCLUDE", kinds.LIST, (), metavar="PATTERN")
     search_cwd: bool = setting("search-cwd", "NPL_SEARCH_CWD", kinds.SWITCH, False, project=True)
     cr_projects: tuple[kinds.ChangeFolder, ...] = setting(
         "cr-projects", "NPL_CR_PROJECTS", kinds.CHANGE_FOLDERS, (), shown="cr_roots"
@@ -239,6 +245,11 @@ class Settings:
         if self.search_cwd:
             return f"serves the working directory, {self.cwd}; --root DIR serves another"
         return "no --root: the server has only the bundled reference; start it with --root DIR"
+
+    @property
+    def ignoring(self) -> Ignoring:
+        """What folders leave out below the roots."""
+        return Ignoring(not self.no_gitignore, self.exclude)
 
     @property
     def unwritable(self) -> str | None:

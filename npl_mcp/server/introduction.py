@@ -71,10 +71,10 @@ def describe_documents(app: App) -> str:
     any number of files.
     """
     roots, founds, least = app.library.searched, set[Found](), ""
-    skipped: Counter[str] = Counter()
+    skipped, entered = Counter[str](), set[str]()
     for root in roots:
         walk = app.library.roots.walk(
-            root.path, None, MARKDOWN_SUFFIXES, MAX_ENTRIES // len(roots), skipped=skipped
+            root.path, None, MARKDOWN_SUFFIXES, MAX_ENTRIES // len(roots), skipped=skipped, entered=entered
         )
         try:
             founds.update(found for _, found in walk)

@@ -11,6 +11,7 @@ import re
 import shlex
 import shutil
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from importlib.metadata import distribution
 from operator import attrgetter
@@ -22,7 +23,7 @@ from npl_index.errors import DocumentTooLargeError, NPLError, escaped
 from npl_index.index.driver import FTS5_REMEDY, driver, missing_search
 from npl_index.library.catalog import Root
 from npl_index.library.references import MARKDOWN_SUFFIXES
-from npl_index.library.roots import Roots
+from npl_index.library.roots import Roots, skipped_text
 from npl_index.tokens.counting import base_vocabulary
 from npl_index.tokens.exact import best_counter, vocabulary_files
 from npl_mcp import __version__
@@ -129,18 +130,19 @@ def _root(name: str, folder: Path, settings: Settings) -> Finding:
         return Finding(name, PROBLEM, f"{folder} is not a folder", fix)
     if not os.access(folder, os.R_OK | os.X_OK):
         return Finding(name, PROBLEM, f"{folder} cannot be read", "allow this user to read it")
-    count, bound = 0, ""
+    count, bound, skipped = 0, "", Counter[str]()
     try:
         real = os.path.realpath(folder)
-        roots = Roots([Root(real, str(folder))], settings.limits)
-        for _ in roots.walk(real, None, MARKDOWN_SUFFIXES, MAX_ENTRIES):
+        roots = Roots([Root(real, str(folder))], settings.limits, settings.ignoring)
+        for _ in roots.walk(real, None, MARKDOWN_SUFFIXES, MAX_ENTRIES, skipped=skipped):
             count += 1
     except DocumentTooLargeError:
         bound = " or more"
+    others = f"; not served: {skipped_text(skipped)}" if skipped else ""
     if count or bound:
-        return Finding(name, OK, f"{folder}: {count:,}{bound} Markdown files")
+        return Finding(name, OK, f"{folder}: {count:,}{bound} Markdown files{others}")
     given = "name another with --root" if settings.roots else "name a folder with --root"
-    return Finding(name, WARNING, f"{folder} has no Markdown", given)
+    return Finding(name, WARNING, f"{folder} has no Markdown{others}", given)
 
 
 def _vocabulary(settings: Settings) -> Finding:

@@ -73,7 +73,7 @@ def run_items(given: Namespace, connection: ServerConnection, display: Display) 
 def _item_reply(given: Namespace, connection: ServerConnection, where: Mapping[str, str]) -> dict[str, Any]:
     """Return the reply about one item: its headings, or the selected sections."""
     if given.index:
-        asked: dict[str, Any] = {"filter": _conditions(given) or None}
+        asked: dict[str, Any] = {"filter": _conditions(given) or None, "token_budget": 0}
     else:
         conditions = "".join(given.filter or ())
         selectors = given.selectors or ["// *"]

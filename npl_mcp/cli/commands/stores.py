@@ -12,6 +12,7 @@ from npl_index.errors import DocumentNotFoundError, InvalidRequestError
 from npl_index.index.database import NAME, IndexDatabase
 from npl_index.index.upkeep import IndexedRoot, problems, roots
 from npl_index.library.documents import DocumentRef
+from npl_index.library.roots import skipped_text
 from npl_mcp.app.app import App
 from npl_mcp.app.maintenance import back_up, check
 from npl_mcp.cli.terminal.arguments import JSON, Commands, argument
@@ -160,6 +161,7 @@ def _index(given: argparse.Namespace, settings: Settings) -> CommandResult:
             names = ", ".join(map(str, settings.roots))
             raise DocumentNotFoundError(f"{names}: {error.message}", hint="name another folder") from None
         seconds = time.monotonic() - started
+        skipped = app.library.left_out()
         size = sum(root.size for root in roots(app.state.sets.database))
     files, sections = len(gathered.collection.documents), len(gathered.collection)
     before = f", {files - built:,} unchanged" if built < files else ""
@@ -170,9 +172,11 @@ def _index(given: argparse.Namespace, settings: Settings) -> CommandResult:
         "seconds": round(seconds, 3),
         "bytes": size,
         "unreadable": gathered.unreadable,
+        "not_served": skipped,
     }
     found = f"{files:,} files with {sections:,} sections"
     text = f"{found}: {built:,} indexed{before}, {seconds:.1f} s; stored in {settings.data_folder}"
+    text += f"\nnot served: {skipped_text(skipped)}" if skipped else ""
     return CommandResult(text, data, gathered.unreadable)
 
 

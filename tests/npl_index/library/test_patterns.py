@@ -38,6 +38,9 @@ def matches(pattern: str, path: str) -> bool:
         ("x/**/a.md", "y/a.md", False),
         ("x/**/y/*.md", "x/y/a.md", True),
         ("x/**/x/a.md", "x/a.md", False),
+        ("**/x/**", "y/x/z/a.md", True),
+        ("**/x/**", "y/x", False),
+        ("**/**/x/**/*.md", "x/a.md", True),
         ("a**b", "axxb", True),
         ("(.)", "(.)", True),
         ("(.)", "x", False),
@@ -67,16 +70,14 @@ def test_agrees_with_pathlib(parts: list[str], names: list[str]) -> None:
 )
 def test_no_folder_with_a_match_is_left_out(parts: list[str], names: list[str]) -> None:
     """Every folder on the way to a match may hold one."""
-    if parts.count("**") > 1:
-        return
     pattern = PathPattern.compile(parts, parameter="file")
     if pattern.matches(names):
         assert all(pattern.may_hold(names[:end]) for end in range(1, len(names)))
 
 
-@pytest.mark.parametrize("pattern", ["**/x/**", "**/**", "/".join("a" * 70), "*a" * 70])
+@pytest.mark.parametrize("pattern", ["/".join("a" * 70), "*a" * 70])
 def test_costly_patterns_are_refused(pattern: str) -> None:
-    """More than one pair of stars, or very many wildcards or segments, are refused."""
+    """Very many wildcards or segments are refused."""
     with pytest.raises(InvalidRequestError) as raised:
         PathPattern.compile(pattern.split("/"), parameter="items")
     assert raised.value.parameter == "items"

@@ -389,10 +389,14 @@ def test_a_document_larger_than_the_memory_for_texts_is_read_once(kept: Settings
 FORMER = ("index-cache.db", "index-7.db", "index-7.db-wal", "index/manifest.db", "index/a.segment")
 
 
-def test_the_indices_of_earlier_versions_go(kept: Settings) -> None:
-    """Everything else in the data folder stays, and what is not theirs in a folder of theirs."""
+def test_the_indices_of_earlier_versions_go(kept: Settings, caplog: pytest.LogCaptureFixture) -> None:
+    """Everything else in the data folder stays, and what is not theirs in a folder of theirs.
+
+    The log says once that files are ignored now.
+    """
     for name in (*FORMER, "worklog.txt", "index/notes.txt", "sub/index-7.db"):
         put(kept.data_folder / name, "earlier")
     assert_is_kept(kept)
+    assert caplog.text.count("--no-gitignore") == 1
     left = {path.relative_to(kept.data_folder).as_posix() for path in kept.data_folder.rglob("*.*")}
     assert left == {index_file(kept).name, "worklog.txt", "index/notes.txt", "sub/index-7.db"}

@@ -76,6 +76,8 @@ def test_the_nearer_one_is_believed(
 USERS = """\
 root = ["~", "/"]
 write = true
+no-gitignore = true
+exclude = ["drafts/", "*.old.md"]
 search-cwd = false
 cr-projects = ["/work", "ABC=~/requests"]
 cache = "sqlite"
@@ -146,8 +148,8 @@ def test_the_users_file_can_say_everything(place: Place) -> None:
 
 
 PROJECTS = {
-    "root", "search-cwd", "cache", "structured", "exact-names", "domains", "small-list", "vocabulary",
-    "format", "token-budget", "weights", "theme", "patience", "project", "log-level",
+    "root", "exclude", "search-cwd", "cache", "structured", "exact-names", "domains", "small-list",
+    "vocabulary", "format", "token-budget", "weights", "theme", "patience", "project", "log-level",
 }  # fmt: skip
 
 
@@ -215,7 +217,7 @@ def test_a_setting_of_an_earlier_version_is_one_warning_at_each_source(
         ('root = "absent"', "absent is not a folder; give an existing folder"),
         ("root = 1", 'root is not a text or a list of texts; write ["one", "two"]'),
         ('log_level = "INFO"', "there is no setting 'log_level'; did you mean log-level?"),
-        ('colour = "red"', "there is no setting 'colour'; use root, search-cwd, cache, "),
+        ('colour = "red"', "there is no setting 'colour'; use root, exclude, search-cwd, cache, "),
         ('[tool.npl]\nformat = "json"', "there is no setting 'tool'; use root"),
         ('format = ["json"]', 'format is not a text; write "…"'),
         ('format = "yaml"', "format='yaml' is not known; use one of json, markdown"),

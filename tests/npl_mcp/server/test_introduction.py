@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from fnmatch import fnmatch
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
+import pytest
 from fastmcp import Client
 
 from npl_index import estimator
+from npl_mcp.__main__ import main
 from npl_mcp.config.settings import Settings
 from npl_mcp.server.introduction import ALSO, FIRST, introduction
 from npl_mcp.tools.domains import LISTED, listed_tools
@@ -34,11 +37,26 @@ def test_instructions_cover_the_domains_in_force(settings: Settings) -> None:
     assert introduction(()) is None
 
 
-def test_instructions_count_what_is_not_served(settings: Settings) -> None:
-    """Each kind once."""
-    for name in ("a.rst", "b.rst", "c.ipynb"):
-        (settings.roots[0] / name).write_text("text")
-    assert met(settings)[0].count("Not served: 2 .rst, 1 .ipynb.") == 1
+def test_what_is_not_served_is_counted(
+    settings: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each file once, in the instructions and by two commands, also if a root lies in another."""
+    (root,) = settings.roots
+    for name in ("a.rst", "b.rst", "c.ipynb", "build/x.md", "build/in/y.md", "plants/local.md", "old.md"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text("# T\n")
+    (root / ".gitignore").write_text("build/\nlocal.md\n")
+    told = "2 .rst, 1 .ipynb, 1 left out by --exclude, 3 ignored by .gitignore; --no-gitignore"
+    roots = (root, root / "plants")
+    instructions = met(settings, roots=roots, exclude=("old.md",))[0]
+    assert instructions.count(f"Not served: {told}.") == instructions.count("3 documents of") == 1
+    flags = ["--data-dir", str(tmp_path / "indexed"), "--exclude", "old.md"]
+    for words in (["index", *flags, str(root)], ["doctor", "--root", str(root), *flags]):
+        main(words)
+        assert capsys.readouterr().out.count(f"not served: {told}") == 1
+    every = met(settings, no_gitignore=True)[0]
+    assert "7 documents of" in every
+    assert "gitignore" not in every
 
 
 def test_every_choice_of_domains_is_covered() -> None:

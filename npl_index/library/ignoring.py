@@ -1,0 +1,147 @@
+"""Rules of ``.gitignore`` files, and of the setting ``exclude``, which has the same form."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import NamedTuple
+
+from npl_index.errors import InvalidRequestError
+from npl_index.library.files import Folder
+from npl_index.library.patterns import PathPattern
+
+RULES_FILE = ".gitignore"
+BY_FILE, BY_SETTING = "ignored by .gitignore; --no-gitignore", "left out by --exclude"
+
+MAX_BYTES, MAX_RULES = 64 * 1024, 1_000
+"""Size of a file of rules, and number of its rules; a larger file names nothing."""
+
+_TRAILING = re.compile(r"(?<!\\) +\Z")
+_ESCAPED = re.compile(r"\\(.)")
+_BRACKETS = re.compile(r"\[!?\]?[^\]]*\]")
+_NEGATED = re.compile(r"(?<!\\)\[\^")
+
+
+class Rule(NamedTuple):
+    """One line.
+
+    :param pattern: pattern of paths below the folder of its file.
+    :param ignores: false for a line with ``!``.
+    :param only_folders: whether it names only folders.
+    """
+
+    pattern: PathPattern
+    ignores: bool
+    only_folders: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rules:
+    """Rules of one file, or of a setting. The next ones count for entries that they do not name.
+
+    :param folder: real path of the folder below which they apply.
+    :param rules: the rules, the last line first.
+    :param names: expression for the names of all entries that they may name.
+    :param label: what the named entries are, for people.
+    :param next: the rules of the folders above.
+    """
+
+    folder: str
+    rules: tuple[Rule, ...]
+    names: re.Pattern[str]
+    label: str
+    next: Rules | None
+
+    def label_of(self, path: str, is_folder: bool) -> str:
+        """Return what an entry is if it is ignored, else ``""``.
+
+        :param path: real path of the entry, whose folder is not ignored.
+        """
+        if self.names.match(path[path.rindex("/") + 1 :]):
+            segments = path[len(self.folder) + 1 :].split("/")
+            for rule in self.rules:
+                if (is_folder or not rule.only_folders) and rule.pattern.matches(segments):
+                    return self.label if rule.ignores else ""
+        return "" if self.next is None else self.next.label_of(path, is_folder)
+
+
+@lru_cache(1_024)
+def rules_of(folder: str, text: str, label: str, above: Rules | None) -> Rules | None:
+    """Return the rules of a text in the form of ``.gitignore``; the same object for the same arguments."""
+    lines = [_TRAILING.sub("", line.removesuffix("\r")) for line in text.split("\n")]
+    found = [rule for line in lines if (rule := _rule(line)) is not None]
+    if not found or len(found) > MAX_RULES:
+        return above
+    names = "|".join({fnmatch.translate(name): None for _, name in found})
+    return Rules(folder, tuple(rule for rule, _ in reversed(found)), re.compile(names), label, above)
+
+
+@dataclass(frozen=True, slots=True)
+class Ignoring:
+    """What walks leave out below roots of documents.
+
+    :param gitignore: whether ``.gitignore`` files count.
+    :param exclude: lines in the form of ``.gitignore`` that apply below each root.
+    """
+
+    gitignore: bool = False
+    exclude: tuple[str, ...] = ()
+
+    def above(self, root: str, folder: str) -> Rules | None:
+        """Return the rules of the setting and of the folders above a folder.
+
+        :param root: real path of its root.
+        """
+        path, rules = root, rules_of(root, "\n".join(self.exclude), BY_SETTING, None)
+        for segment in filter(None, folder[len(root) :].split("/")):
+            rules = self.within(root, path, rules)
+            path = f"{path}/{segment}"
+        return rules
+
+    def within(self, root: str, folder: str, above: Rules | None) -> Rules | None:
+        """Return the rules for the entries of a folder.
+
+        :param above: the rules above it.
+        """
+        if above is not None and not above.folder:
+            return above  # in an ignored folder no file counts
+        below = above.next if above is not None and above.label == BY_SETTING else above
+        with suppress(OSError), Folder.opened(folder) as opened:
+            data = opened.read(RULES_FILE, MAX_BYTES)[0] if self.gitignore else b""
+            below = rules_of(folder, data.decode("utf-8-sig", "surrogateescape"), BY_FILE, below)
+        return rules_of(root, "\n".join(self.exclude), BY_SETTING, below)  # no file overrides it
+
+
+NOTHING = Ignoring()
+
+
+@cache
+def everything(label: str) -> Rules:
+    """Return rules that name everything."""
+    rule = Rule(PathPattern.compile(["**"], parameter="exclude"), True, False)
+    return Rules("", (rule,), re.compile(""), label, None)
+
+
+def _rule(line: str) -> tuple[Rule, str] | None:
+    """Return the rule of a line, and the pattern of the names of its entries; ``None`` for no rule."""
+    path = line.removeprefix("!").removesuffix("/")
+    if not path or line.startswith("#"):
+        return None
+    segments = path.removeprefix("/").split("/")
+    if "/" not in path:
+        segments.insert(0, "**")
+    segments = [_ESCAPED.sub(_literal, _NEGATED.sub("[!", segment)) for segment in segments]
+    if any("[" in _BRACKETS.sub("", segment) for segment in segments):
+        return None  # as in git
+    try:
+        pattern = PathPattern.compile(segments, parameter="exclude")
+    except InvalidRequestError:  # too long
+        return None
+    return Rule(pattern, not line.startswith("!"), line.endswith("/")), segments[-1]
+
+
+def _literal(escaped: re.Match[str]) -> str:
+    return f"[{escaped[1]}]" if escaped[1] in "*?[" else escaped[1]

@@ -1,0 +1,154 @@
+"""What ``.gitignore`` files and ``exclude`` leave out of folders."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from npl_index.library.catalog import Catalog, Root
+from npl_index.library.documents import DocumentRef, Library
+from npl_index.library.ignoring import MAX_BYTES, MAX_RULES, Ignoring
+
+CASES: list[dict[str, Any]] = json.loads(
+    (Path(__file__).parents[2] / "cases" / "gitignore.json").read_text(encoding="utf-8")
+)
+"""Files of rules by folder, and the files that git ignores with them and that it does not."""
+
+
+def put(root: Path, *names: str) -> None:
+    for name in names:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text("# T\n")
+
+
+def library(root: Path, *exclude: str, npl: str = "", gitignore: bool = True) -> Library:
+    roots = [Root(str(root), "docs"), *([Root(str(root / npl), "npl", npl=True)] if npl else [])]
+    return Library(roots, Catalog(()), searched=roots[:1], ignoring=Ignoring(gitignore, exclude))
+
+
+def served(found: Library, file: str | None = None) -> list[str]:
+    return sorted(one.path for one in found.find(DocumentRef(file)))
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: ascii(case["rules"])[:60])
+def test_the_same_files_are_ignored_as_by_git(case: dict[str, Any], tmp_path: Path) -> None:
+    put(tmp_path, *case["served"], *case["ignored"])
+    for folder, text in case["rules"].items():
+        (tmp_path / folder / ".gitignore").write_bytes(text.encode())
+    found = library(tmp_path)
+    assert served(found) == sorted(case["served"])
+    assert sum(found.left_out().values()) == len(case["ignored"])
+    assert served(library(tmp_path, gitignore=False)) == sorted([*case["served"], *case["ignored"]])
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    put(tmp_path, "a.md", "build/x.md", "build/in/y.md", "docs/b.md", "docs/local.md", ".npl/local.md")
+    (tmp_path / ".gitignore").write_text("build/\nlocal.md\n.npl/\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("file", "expected"),
+    [
+        (None, ["a.md", "docs/b.md"]),
+        ("docs", ["docs/b.md"]),
+        ("**/*.md", ["a.md", "docs/b.md"]),
+        ("docs/local.md", ["docs/local.md"]),
+        ("build", ["build/in/y.md", "build/x.md"]),
+        ("build/*", ["build/x.md"]),
+        ("build/in/", ["build/in/y.md"]),
+    ],
+)
+def test_what_is_named_is_served(file: str | None, expected: list[str], tree: Path) -> None:
+    """A file, or a folder that is ignored as a whole."""
+    assert served(library(tree), file) == expected
+
+
+def test_roots_of_npl_ignore_nothing(tree: Path) -> None:
+    assert served(library(tree, npl=".npl")) == [".npl/local.md", "a.md", "docs/b.md"]
+
+
+def test_a_root_below_ignored_folders_is_served(tree: Path) -> None:
+    """The files above a root do not count."""
+    assert served(library(tree / "build")) == ["in/y.md", "x.md"]
+
+
+def test_changed_rules_are_seen_at_once(tree: Path) -> None:
+    """In every folder, in the same library, also when known files are ignored and served again."""
+    found, rules, inner = library(tree), tree / ".gitignore", tree / "docs" / ".gitignore"
+    for text, more, expected in [
+        ("build/", "", 4),
+        ("docs/", "", 4),
+        ("a.md\nbuild/", "local.md", 2),
+        ("b.md\nbuild/", "!b.md", 4),
+        ("", "", 6),
+    ]:
+        rules.write_text(text)
+        inner.write_text(more)
+        assert len(served(found)) == expected, text
+    inner.unlink()
+    rules.unlink()
+    assert len(served(found)) == 6
+
+
+@pytest.mark.parametrize(
+    ("exclude", "expected"),
+    [
+        (["docs/"], ["a.md"]),
+        (["/*.md", "!/a.md"], ["a.md", "docs/b.md"]),
+        (["b.md", "nothing"], ["a.md"]),
+        (["Ärger/", "a.md "], ["docs/b.md"]),
+    ],
+)
+def test_a_setting_excludes_in_the_same_form(exclude: list[str], expected: list[str], tree: Path) -> None:
+    """No file below the root overrides it."""
+    (tree / "docs" / ".gitignore").write_text("!*\n!b.md\n")
+    found = library(tree, *exclude)
+    assert [path for path in served(found) if path != "docs/local.md"] == expected
+    assert any("--exclude" in kind for kind in found.left_out()) is (len(expected) == 1)
+    assert served(found, "docs/b.md") == ["docs/b.md"]
+
+
+def test_only_plain_files_of_rules_count(tmp_path: Path) -> None:
+    """A link, a pipe, a folder and a large file name nothing, and no file is opened through them."""
+    put(tmp_path, "outside", *(f"docs/{name}/a.md" for name in "lpfbn"))
+    (tmp_path / "outside").write_text("*\n")
+    (tmp_path / "docs/l/.gitignore").symlink_to(tmp_path / "outside")
+    os.mkfifo(tmp_path / "docs/p/.gitignore")
+    (tmp_path / "docs/f/.gitignore").mkdir()
+    (tmp_path / "docs/b/.gitignore").write_text("*\n" + "#" * MAX_BYTES)
+    (tmp_path / "docs/n/.gitignore").write_text("*\n" * (MAX_RULES + 1))
+    assert len(served(library(tmp_path / "docs"))) == 5
+
+
+def test_links_to_ignored_folders(tree: Path) -> None:
+    """A link is ignored by its own name, and it is no folder for a rule."""
+    (tree / "docs" / "linked").symlink_to(tree / "build" / "in")
+    assert served(library(tree)) == ["a.md", "build/in/y.md", "docs/b.md"]
+    (tree / ".gitignore").write_text("build/\nlocal.md\nlinked\n.npl/\n")
+    assert served(library(tree)) == ["a.md", "docs/b.md"]
+
+
+def test_costly_rules_take_no_time(tmp_path: Path) -> None:
+    """Stars do not multiply: with a search that backtracks, one such name takes hours."""
+    put(tmp_path, f"{'a' * 200}.md", "/".join(["a"] * 20) + "/x.md")
+    (tmp_path / ".gitignore").write_text("*a" * 20 + "*b.md\n" + "**/a/" * 15 + "**/y.md\n")
+    assert len(served(library(tmp_path))) == 2
+
+
+def test_ignored_files_are_counted_within_a_bound(tree: Path) -> None:
+    """Files in ignored folders come last; what the bound hides is a lower number, not an error."""
+    found = library(tree)
+    for most, expected in ((20, 4), (9, None)):
+        skipped = Counter[str]()
+        walk = found.roots.walk(str(tree), None, (".md",), most, skipped=skipped)
+        assert sorted(path for path, _ in walk) == ["a.md", "docs/b.md"]
+        ((label, number),) = skipped.items()
+        assert label.endswith("ignored by .gitignore; --no-gitignore")
+        assert number == expected or label.startswith("or more")
