@@ -31,7 +31,6 @@ from npl_mcp.projects.git import visible
 from npl_mcp.questions.files import problems_of, question_files
 from npl_mcp.server.arguments import from_text
 from npl_mcp.server.messages import excess
-from npl_mcp.stores.review.overlay import Mark, draw
 from npl_mcp.stores.worklog.transfer import read_object
 from npl_mcp.web.markdown import markdown
 
@@ -91,7 +90,6 @@ READERS: Mapping[str, Callable[[Path], object]] = {
     "page": lambda folder: len(markdown((folder / INPUT).read_text())) // 1_000_000,
     "JSON": _argument,
     "worklog": lambda folder: read_object((folder / INPUT).read_bytes()),
-    "picture": lambda folder: len(draw((folder / INPUT).read_bytes(), [Mark("1", 0, 0, "a", "b")])),
     "pattern": _pattern,
     "rules": _ignored,
     "selector": lambda folder: compile_selector((folder / INPUT).read_text()),

@@ -21,7 +21,6 @@ from npl_index.markdown.state import find_lines
 from npl_mcp.config.toml import read_toml
 from npl_mcp.stores.review.annotation import Remark, annotate
 from tests.bounded import INPUT, READERS
-from tests.hostile.attacks import png
 
 ROOT = Path(__file__).resolve().parent.parent
 DOTS = ".a" * 30_000
@@ -106,7 +105,6 @@ CASES: Mapping[str, tuple[str, Sequence[tuple[Content, str]]]] = {
         ],
     ),
     "worklog": (INPUT, [("[" * 8_000_000, "{}"), (f'{{"a": {"9" * 8_000_000}}}', "{}")]),
-    "picture": (INPUT, [(png(1, 50_000_000), "pixels"), (png(50_000_000, 1), "pixels")]),
     "pattern": (INPUT, [("*a" * 1_000_000, "64 wildcards"), ("a/" * 1_000_000, "64 segments")]),
     "rules": (
         ".gitignore",
