@@ -14,8 +14,9 @@ from operator import itemgetter
 from typing import Any
 
 from npl_index.cached import cached_property
+from npl_index.index.database import DamagedIndexError
 from npl_index.index.scope import ScopeReader
-from npl_index.index.writing import AMONG, TEXTS, unsealed
+from npl_index.index.writing import AMONG, DAMAGED_FILES, DAMAGED_TOTALS, TEXTS, unsealed
 from npl_index.ranking.arrays import NDArray, np
 from npl_index.ranking.postings import Counts, Sections, counts_in, summed
 from npl_index.ranking.signals import top_positions
@@ -104,10 +105,13 @@ class IndexVocabulary(Vocabulary):
     def __init__(self, reader: ScopeReader) -> None:
         super().__init__()
         self._reader, self._scope = reader, reader.scope
-        select = f"SELECT total(sections), total(pages), total(words) FROM file WHERE {_IN_ROOTS}"
+        select = f"SELECT total(sections), total(pages), total(words), {DAMAGED_FILES} FROM file"
         given = (self._scope.roots, self._scope.numbers)
-        (sums,) = reader.rows(f"{select} AND document {AMONG}", *given)
-        self.sections, self.pages, self.words = map(int, sums)
+        with reader.reading():
+            (sums,) = reader.rows(f"{select} WHERE {_IN_ROOTS} AND document {AMONG}", *given)
+            self.sections, self.pages, self.words, damaged = map(int, sums)
+            if damaged:
+                raise DamagedIndexError("the checksum of a file is wrong")
 
     def row(self, term: str) -> int | None:
         """Return the row of a term, ``None`` if no section has it."""
@@ -119,7 +123,8 @@ class IndexVocabulary(Vocabulary):
         self.remember(self._rows_of([one for one in every if one not in self.known]))
 
     def _rows_of(self, terms: Sequence[str]) -> dict[str, int | None]:
-        rows = self._reader.rows(f"SELECT id, text FROM term WHERE text {AMONG}", json.dumps(terms))
+        select = f"SELECT id, text, checksum FROM term WHERE text {AMONG}"
+        rows = self._reader.verified(select, json.dumps(terms))
         return dict.fromkeys(terms) | {term: row for row, term in self._there(rows)}
 
     def _there(self, rows: Sequence[tuple[int, str]]) -> Iterator[tuple[int, str]]:
@@ -128,22 +133,23 @@ class IndexVocabulary(Vocabulary):
 
     def alike(self, first: str, lengths: range) -> list[tuple[int, str]]:
         """Return rows and terms of some lengths with a first character, sorted by term, of all documents."""
+        # These are many; a term that an answer uses is verified by :meth:`texts`.
         select = "SELECT id, text FROM term WHERE text >= ? AND text < ? AND length(text) BETWEEN ? AND ?"
         return self._reader.rows(f"{select} ORDER BY text", first, first + LAST, lengths[0], lengths[-1])
 
     def between(self, low: str, high: str, limit: int | None = None) -> list[tuple[int, str]]:
         """Return the first rows and terms from ``low`` (included) to ``high`` (excluded), sorted by term."""
-        select = "SELECT id, text FROM term WHERE text >= ? AND text < ?"
+        select = "SELECT id, text, checksum FROM term WHERE text >= ? AND text < ?"
         with self._reader.reading():
             if self._is_whole():
                 there = f'SELECT 1 FROM total WHERE term = id AND {_IN_ROOTS} AND "any" > 0'
                 select = f"{select} AND EXISTS ({there}) ORDER BY text LIMIT ?"
-                return self._reader.rows(select, low, high, self._scope.roots, limit or -1)
-            return list(self._there(self._reader.rows(f"{select} ORDER BY text", low, high)))[:limit]
+                return self._reader.verified(select, low, high, self._scope.roots, limit or -1)
+            return list(self._there(self._reader.verified(f"{select} ORDER BY text", low, high)))[:limit]
 
     def texts(self, rows: Sequence[int]) -> list[str]:
         """Return the terms of some rows."""
-        found = dict(self._reader.rows(TEXTS, json.dumps(list(set(rows)))))
+        found = dict(self._reader.verified(TEXTS, json.dumps(list(set(rows)))))
         if len(found) < len(set(rows)):
             raise self._reader.lost()
         return [found[row] for row in rows]
@@ -160,10 +166,13 @@ class IndexVocabulary(Vocabulary):
             missing = [row for row, found in sums.items() if found is None]
             if missing:
                 found = self._reader.rows(
-                    f"SELECT term, {_COUNTS} FROM total WHERE {_IN_ROOTS} AND term {AMONG} GROUP BY term",
+                    f"SELECT term, {_COUNTS}, {DAMAGED_TOTALS} FROM total"
+                    f" WHERE {_IN_ROOTS} AND term {AMONG} GROUP BY term",
                     *(self._scope.roots, json.dumps(missing)),
                 )
-                made = dict.fromkeys(missing, _NO_COUNTS) | {row: counts for row, *counts in found}
+                if any(damaged for *_, damaged in found):
+                    raise DamagedIndexError("the checksum of a sum is wrong")
+                made = dict.fromkeys(missing, _NO_COUNTS) | {row: counts for row, *counts, _ in found}
                 self.remember({-row: counts for row, counts in made.items()})
                 sums |= made
         columns = np.array([sums[row] for row in asked], np.int64)
@@ -190,10 +199,11 @@ class IndexVocabulary(Vocabulary):
         numbers = self._scope.documents.tolist()
         for first in range(0, len(numbers), _PART):
             part = json.dumps(numbers[first : first + _PART])
-            packed = self._reader.rows(f"SELECT terms FROM document WHERE id {AMONG}", part)
+            select = f"SELECT terms, digest, language FROM document WHERE id {AMONG}"
+            packed = self._reader.rows(select, part)
             if len(packed) < len(numbers[first : first + _PART]):
                 raise self._reader.lost()
-            every = (Sections.unpacked(unsealed(terms)) for (terms,) in packed)
+            every = (Sections.unpacked(unsealed(*row)) for row in packed)
             yield Sections(*map(np.concatenate, zip(*every, strict=True)))
 
 

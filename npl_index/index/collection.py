@@ -183,12 +183,13 @@ class IndexedCollection(Collection):
             fields: dict[int, list[tuple[str, str]]] = {}
             for document, name, value in self._reader.rows(select, json.dumps(FIELDS), missing):
                 fields.setdefault(document, []).append((name, value))
-            packed = self._reader.rows(f"SELECT id, terms, language FROM document WHERE id {AMONG}", missing)
+            select = f"SELECT id, terms, digest, language FROM document WHERE id {AMONG}"
+            packed = self._reader.rows(select, missing)
             read = {
                 number: IndexRow(
-                    Sections.unpacked(unsealed(terms)), Standing(language, status_of(fields.get(number, ())))
+                    Sections.unpacked(unsealed(*data)), Standing(data[-1], status_of(fields.get(number, ())))
                 )
-                for number, terms, language in packed
+                for number, *data in packed
             }
         self._kept.rows.keep(read)
         return found | read
@@ -210,17 +211,20 @@ class IndexedCollection(Collection):
     ) -> Iterator[Summary]:
         """Yield the numbers of each document, without restoring it."""
         numbers = self.scope.documents.tolist()
-        select = f"SELECT id, record, tokens FROM document WHERE id {AMONG}"
+        select = f"SELECT id, record, tokens, digest, language FROM document WHERE id {AMONG}"
         for at in range(0, len(numbers), _MAX_SUMMARIES):
             clock.check()
             part = numbers[at : at + _MAX_SUMMARIES]
-            rows = {number: data for number, *data in self._reader.rows(select, json.dumps(part))}
             with self.reading():  # reports damage
-                packed = [tuple(map(unsealed, rows.get(number, ()))) for number in part]
-            for place, one in enumerate(packed, at):
-                if not one:
+                packed = {
+                    number: (unsealed(record, *about), unsealed(tokens, *about))
+                    for number, record, tokens, *about in self._reader.rows(select, json.dumps(part))
+                }
+            for place, number in enumerate(part, at):
+                if number not in packed:
                     raise self._reader.lost(self.founds[place].path)
-                yield summarized(one[0], stored_total(array("I", one[1]), counter), conditions)
+                record, tokens = packed[number]
+                yield summarized(record, stored_total(array("I", tokens), counter), conditions)
 
     def with_field(self, name: str, values: Collection_[str] | None = None) -> NDArray[Any]:
         """Return whether each document has a field in its front matter, with one of some values."""
@@ -261,10 +265,11 @@ class IndexedCollection(Collection):
         """Return one column of a document's row, and the digest of its content."""
         number = int(self.scope.documents[document])
         with self.reading():
-            rows = self._reader.rows(f"SELECT {column}, digest FROM document WHERE id = ?", number)
+            select = f"SELECT {column}, digest, language FROM document WHERE id = ?"
+            rows = self._reader.rows(select, number)
             if not rows:
                 raise self._reader.lost(self.founds[document].path)
-            return unsealed(rows[0][0]), rows[0][1]
+            return unsealed(*rows[0]), rows[0][1]
 
     def restored(self, place: int) -> ParsedDocument:
         """Return a document with its sections; its text is read at its first use."""

@@ -13,7 +13,7 @@ from npl_index.index import writing
 from npl_index.index.database import IndexDatabase
 from npl_index.index.entries import IndexEntry
 from npl_index.index.scope import DocumentScope
-from npl_index.index.writing import AMONG, ROOT
+from npl_index.index.writing import AMONG, ROOT, ROOT_ROW
 from npl_index.library.catalog import Root
 from npl_index.library.documents import Fingerprint, Found
 from npl_index.ranking.arrays import NDArray, np
@@ -175,8 +175,8 @@ class Update:
         """Return the numbers and versions of the roots."""
         roots = {id(found.root): found.root for found, _ in self.states}
         keys = {(root.path, root.npl) for root in roots.values()}
-        every = self._database.rows("SELECT id, version, path, npl FROM root ORDER BY id")
-        return tuple((number, version) for number, version, *key in every if tuple(key) in keys)
+        every = writing.verified(self._database.rows(f"SELECT {ROOT_ROW} FROM root ORDER BY id"))
+        return tuple((number, version) for number, version, *key, _ in every if tuple(key) in keys)
 
     def result(self) -> Members:
         """Return the present result, without unread files.

@@ -11,7 +11,7 @@ from typing import Any
 from npl_index.cached import cached_property
 from npl_index.errors import UnreadableDocumentError
 from npl_index.index.database import IndexDatabase, reading_errors
-from npl_index.index.writing import AMONG
+from npl_index.index.writing import AMONG, ROOT_ROW, verified
 from npl_index.ranking.arrays import NDArray
 
 
@@ -94,10 +94,15 @@ class ScopeReader:
         with self.reading():
             return self._database.rows(statement, *given)
 
+    def verified(self, statement: str, *given: object) -> list[Any]:
+        """Return the rows of a statement whose last column is a checksum, without it."""
+        with self.reading():
+            return verified(self._database.rows(statement, *given))
+
     def is_current(self) -> bool:
         """Return whether the roots still have the versions of the scope."""
-        select = f"SELECT id, version FROM root WHERE id {AMONG} ORDER BY id"
-        return tuple(self.rows(select, self.scope.roots)) == self.scope.version
+        rows = self.verified(f"SELECT {ROOT_ROW} FROM root WHERE id {AMONG} ORDER BY id", self.scope.roots)
+        return tuple((number, version) for number, version, *_ in rows) == self.scope.version
 
     def check(self) -> None:
         """Check that the index still has the documents; another process may have replaced some.

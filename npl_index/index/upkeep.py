@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from npl_index.index.database import DamagedIndexError, IndexDatabase
-from npl_index.index.writing import AMONG, remove_root, unsealed
+from npl_index.index.writing import AMONG, ROOT_ROW, remove_root, unsealed, verified
 from npl_index.ranking.arrays import NDArray, np
 from npl_index.ranking.postings import Sections, counts_in, summed
 
@@ -18,7 +18,8 @@ USED_SECONDS = 3600
 _MAX_PARTS = 64
 
 _DOCUMENTS = """SELECT file.path, json_array(sections, pages, words),
-    (SELECT count(*) FROM name WHERE name.document = file.document), terms, record, tokens
+    (SELECT count(*) FROM name WHERE name.document = file.document), terms, record, tokens, document.digest,
+    language
     FROM file LEFT JOIN document ON document.id = document WHERE root = ?"""
 
 _Counted = tuple[NDArray[Any], NDArray[Any]]
@@ -92,13 +93,16 @@ def differences(database: IndexDatabase, ended: Callable[[], bool] = lambda: Fal
     found: list[str] = []
     with database.reading() as connection:
         counted: list[_Counted] = []
-        for number, path in connection.execute("SELECT id, path FROM root").fetchall():
-            for problem in _root_problems(connection, number, path, counted):
-                if ended():
-                    return []
-                found += [problem] if problem else []
-        if not found and counted:
-            found += _word_problems(connection, *summed(counted))
+        try:
+            for number, _, path, *_ in verified(connection.execute(f"SELECT {ROOT_ROW} FROM root")):
+                for problem in _root_problems(connection, number, path, counted):
+                    if ended():
+                        return []
+                    found += [problem] if problem else []
+            if not found and counted:
+                found += _word_problems(connection, *summed(counted))
+        except DamagedIndexError as error:
+            found.append(str(error))
     return found
 
 
@@ -109,10 +113,10 @@ def _root_problems(connection: Any, number: int, root: str, every: list[_Counted
     """
     parts: list[_Counted] = []
     sizes = 0
-    for path, sums, names, *packed in connection.execute(_DOCUMENTS, (number,)):
+    for path, sums, names, own, record, tokens, *about in connection.execute(_DOCUMENTS, (number,)):
         yield ""
         try:
-            sections, *_ = map(unsealed, packed)
+            sections, *_ = (unsealed(one, *about) for one in (own, record, tokens))
         except (DamagedIndexError, TypeError):
             yield f"{root}/{path}: its data cannot be read"
             continue
@@ -142,7 +146,7 @@ def _word_problems(connection: Any, rows: NDArray[Any], counts: NDArray[Any]) ->
     """
     connection.execute("CREATE VIRTUAL TABLE IF NOT EXISTS temp.held USING fts5vocab(main, word, row)")
     holders = dict(connection.execute("SELECT term, doc FROM temp.held"))
-    texts = dict(connection.execute("SELECT id, text FROM term"))
+    texts: dict[int, str] = dict(verified(connection.execute("SELECT id, text, checksum FROM term")))
     for row, documents in zip(rows.tolist(), counts[-1].tolist(), strict=True):
         text = texts.get(row)
         if text is None or (text.isascii() and holders.get(text) != documents):

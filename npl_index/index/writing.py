@@ -13,15 +13,26 @@ from npl_index.library.catalog import Root
 from npl_index.ranking.arrays import NDArray, np
 from npl_index.ranking.postings import FIELDS, Sections, counts_in, distinct, summed
 
+
+def _weighed(*columns: str) -> str:
+    """Return the expression for the checksum of columns of numbers; it adds up as they do."""
+    return " + ".join(f"{weight} * {column}" for weight, column in enumerate(columns, 3))
+
+
 _COUNT = (
-    'INSERT INTO total (root, term, own, "any", path, pages) VALUES (?, ?, ?, ?, ?, ?)'
+    'INSERT INTO total (root, term, own, "any", path, pages, checksum)'
+    f" VALUES (?1, ?2, ?3, ?4, ?5, ?6, {_weighed('?3', '?4', '?5', '?6')})"
     ' ON CONFLICT DO UPDATE SET own = own + excluded.own, "any" = "any" + excluded."any",'
-    " path = path + excluded.path, pages = pages + excluded.pages"
+    " path = path + excluded.path, pages = pages + excluded.pages, checksum = checksum + excluded.checksum"
 )
 _FILE = (
     "INSERT INTO file (root, path, mtime, size, ctime, settled, digest, document, title, heading, sections,"
-    " pages, words) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    " pages, words, checksum) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13,"
+    f" {_weighed('?8', '?11', '?12', '?13')})"
 )
+DAMAGED_FILES = f"total(checksum != {_weighed('document', 'sections', 'pages', 'words')})"
+DAMAGED_TOTALS = f"""total(checksum != {_weighed("own", '"any"', "path", "pages")})"""
+"""Number of rows whose numbers differ from their checksum."""
 
 AMONG = "IN (SELECT value FROM json_each(?))"
 """Condition for a column with the allowed values as JSON."""
@@ -29,8 +40,11 @@ AMONG = "IN (SELECT value FROM json_each(?))"
 ROOT = "path = ? AND npl = ?"
 """Condition for a root: its terms depend on nothing else."""
 
-TEXTS = f"SELECT id, text FROM term WHERE id {AMONG}"
+TEXTS = f"SELECT id, text, checksum FROM term WHERE id {AMONG}"
 """Statement for the terms of some numbers."""
+
+ROOT_ROW = "id, version, path, npl, sections, checksum"
+"""Columns of a root, of which the last is the checksum of the others."""
 
 _SEED = 0x4E504C
 """Without a seed, the checksum of zero bytes would be 0, like lost bytes."""
@@ -39,8 +53,15 @@ _SEED = 0x4E504C
 def root_of(connection: Any, root: Root) -> int:
     """Return the number of a root, new or existing."""
     key = root.path, root.npl
-    connection.execute("INSERT OR IGNORE INTO root (path, npl) VALUES (?, ?)", key)
-    return int(connection.execute(f"SELECT id FROM root WHERE {ROOT}", key).fetchone()[0])
+    if connection.execute("INSERT OR IGNORE INTO root (path, npl) VALUES (?, ?)", key).rowcount:
+        _seal_root(connection, connection.execute("SELECT last_insert_rowid()").fetchone()[0])
+    ((number, *_),) = verified(connection.execute(f"SELECT {ROOT_ROW} FROM root WHERE {ROOT}", key))
+    return int(number)
+
+
+def _seal_root(connection: Any, root: int) -> None:
+    row = connection.execute(f"SELECT {ROOT_ROW} FROM root WHERE id = ?", (root,)).fetchone()
+    connection.execute("UPDATE root SET checksum = ? WHERE id = ?", (_checksum(row[:-1]), root))
 
 
 def put(connection: Any, root: int, entries: Sequence[IndexEntry]) -> dict[str, int]:
@@ -97,15 +118,18 @@ class _Changes:
 
     def remove(self, path: str) -> None:
         run, root = self._connection.execute, self._root
-        select = "SELECT id, terms FROM file JOIN document ON id = document WHERE root = ? AND path = ?"
+        select = (
+            "SELECT id, terms, document.digest, language FROM file JOIN document ON id = document"
+            " WHERE root = ? AND path = ?"
+        )
         row = run(select, (root, path)).fetchone()
         if row is None:
             return
-        number, packed = row
-        old = Sections.unpacked(unsealed(packed))
+        number, *packed = row
+        old = Sections.unpacked(unsealed(*packed))
         numbers, rows = np.unique(old.rows, return_inverse=True)
         terms, text_of = numbers.tolist(), self._text_of
-        text_of.update(run(TEXTS, (json.dumps(list(set(terms).difference(text_of))),)))
+        text_of.update(verified(run(TEXTS, (json.dumps(list(set(terms).difference(text_of))),))))
         # FTS5 must receive the same texts again to delete them.
         run(
             "INSERT INTO word (word, rowid, name, body) VALUES ('delete', ?, ?, ?)",
@@ -121,13 +145,10 @@ class _Changes:
         run, root = self._connection.execute, self._root
         numbers = np.array([number_of[term] for term in content.terms], np.uint32)
         sections = content.sections._replace(rows=numbers[content.sections.rows])
+        about = entry.digest, content.language
         document = run(
-            "INSERT INTO document (digest, terms, record, tokens, language) VALUES (?, ?, ?, ?, ?)",
-            (
-                entry.digest,
-                *map(sealed, (sections.packed(), content.record, content.tokens)),
-                content.language,
-            ),
+            "INSERT INTO document (digest, language, terms, record, tokens) VALUES (?, ?, ?, ?, ?)",
+            (*about, *(_sealed(one, *about) for one in (sections.packed(), content.record, content.tokens))),
         ).lastrowid
         self.numbers[entry.found.path] = document
         run(
@@ -168,21 +189,43 @@ class _Changes:
             "UPDATE root SET version = version + 1, sections = sections + ? WHERE id = ?",
             (self._sections, self._root),
         )
+        _seal_root(self._connection, self._root)
 
 
-def sealed(data: bytes) -> bytes:
-    """Return bytes with a checksum."""
-    return data + zlib.crc32(data, _SEED).to_bytes(4, "little")
+def _checksum(row: Sequence[object]) -> int:
+    return zlib.crc32(repr(row).encode(), _SEED)
 
 
-def unsealed(data: bytes) -> bytes:
-    """Return the bytes without their checksum.
+def verified(rows: Iterable[Sequence[Any]]) -> list[Any]:
+    """Return rows without their last column, the checksum of the others.
 
+    :raises DamagedIndexError: a checksum is wrong.
+    """
+    found = []
+    for *row, checksum in rows:
+        if _checksum(tuple(row)) != checksum:
+            raise DamagedIndexError("the checksum of a row is wrong")
+        found.append(row)
+    return found
+
+
+def _sealed(data: bytes, *about: object) -> bytes:
+    """Return bytes of a document with a checksum.
+
+    :param about: digest and language of the document.
+    """
+    return data + zlib.crc32(data, _checksum(about)).to_bytes(4, "little")
+
+
+def unsealed(data: bytes, *about: object) -> bytes:
+    """Return bytes of a document without their checksum.
+
+    :param about: digest and language of the document.
     :raises DamagedIndexError: the checksum is wrong.
     """
     plain = data[:-4]
-    if zlib.crc32(plain, _SEED) != int.from_bytes(data[-4:], "little"):
-        raise DamagedIndexError
+    if zlib.crc32(plain, _checksum(about)) != int.from_bytes(data[-4:], "little"):
+        raise DamagedIndexError("the checksum of a document is wrong")
     return plain
 
 
@@ -192,11 +235,15 @@ def _stat(entry: IndexEntry) -> tuple[int, int, int, bool]:
 
 def _numbers(connection: Any, terms: set[str]) -> dict[str, int]:
     """Return the numbers of terms, new or existing."""
-    select = f"SELECT text, id FROM term WHERE text {AMONG}"
-    found: dict[str, int] = dict(connection.execute(select, (json.dumps(sorted(terms)),)).fetchall())
+    select = f"SELECT id, text, checksum FROM term WHERE text {AMONG}"
+    known = verified(connection.execute(select, (json.dumps(sorted(terms)),)))
+    found: dict[str, int] = {text: number for number, text in known}
     if missing := sorted(terms.difference(found)):
-        connection.execute("INSERT INTO term (text) SELECT value FROM json_each(?)", (json.dumps(missing),))
-        found.update(connection.execute(select, (json.dumps(missing),)).fetchall())
+        ((last,),) = connection.execute("SELECT coalesce(max(id), 0) FROM term")
+        fresh = list(enumerate(missing, last + 1))
+        rows = ((*row, _checksum(row)) for row in fresh)
+        connection.executemany("INSERT INTO term (id, text, checksum) VALUES (?, ?, ?)", rows)
+        found.update((text, number) for number, text in fresh)
     return found
 
 

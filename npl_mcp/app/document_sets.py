@@ -173,7 +173,7 @@ class DocumentSets:
             if not await found:
                 build = live.build
                 if build is not None and build[0].done:
-                    with suppress(OvertakenError):
+                    with suppress(OvertakenError, *reading_errors()):  # the update repairs damage
                         return self._set_of(build[1].result(), live, read)
                 if not found.ended.done():
                     raise NotIndexedError(found.total)

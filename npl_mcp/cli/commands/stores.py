@@ -54,12 +54,16 @@ def _backup(given: argparse.Namespace, settings: Settings) -> CommandResult:
 
 @COMMANDS.add("check", JSON)
 def _check(_: argparse.Namespace, settings: Settings) -> CommandResult:
-    """Check every row, every reference and every file."""
+    """Check every row, every reference, every file and the index."""
     with stores_of(settings) as stores:
         report = check(stores)
-    data = {"ok": not report.problems, "revisions": report.revisions, "problems": report.problems}
-    text = f"database and {report.revisions} revisions checked: {counted(report.problems)}"
-    return CommandResult(text, data, report.problems)
+    found = list(report.problems)
+    if (settings.data_folder / NAME).exists():
+        with closing(IndexDatabase(settings.data_folder)) as index:
+            found += (f"index: {one}; npl-mcp cache clear removes the index" for one in problems(index))
+    data = {"ok": not found, "revisions": report.revisions, "problems": found}
+    text = f"database and {report.revisions} revisions checked: {counted(found)}"
+    return CommandResult(text, data, found)
 
 
 @COMMANDS.add("migrate")

@@ -148,6 +148,34 @@ def odd_names(settings: Settings) -> None:
     changed(settings, "UPDATE file SET title = x'ff', heading = x'ff', sections = 0, pages = 0, words = 0")
 
 
+ROWS = {
+    "term": "UPDATE term SET text = text || 'x' WHERE text IN ('valv', 'spoon')",
+    "terms exchanged": "UPDATE term SET text = CASE text WHEN 'valv' THEN 'pump ' ELSE 'valv ' END"
+    " WHERE text IN ('valv', 'pump')",
+    "numbers of terms": "UPDATE term SET id = -id WHERE text = 'valv'",
+    "total": "UPDATE total SET pages = pages + 1",
+    "version": "UPDATE root SET version = version + 1",
+    "path": "UPDATE root SET path = 'x' || path",
+    "file": "UPDATE file SET words = words * 100 WHERE document % 2",
+    "document": "UPDATE document SET digest = 'x' || digest",
+    "language": "UPDATE document SET language = 'tlh'",
+    "documents exchanged": "UPDATE document SET terms = (SELECT terms FROM document ORDER BY id LIMIT 1)",
+}
+"""Damage that SQLite does not see."""
+
+
+@pytest.mark.parametrize("harm", ROWS.values(), ids=ROWS)
+def test_damaged_rows_are_seen_when_they_are_read(kept: Settings, harm: str) -> None:
+    app = App(kept)
+    told(app)
+    app.close()
+    changed(kept, harm)
+    app = App(kept)
+    assert told(app) == fresh(kept)
+    assert app.state.sets.built >= FILES
+    app.close()
+
+
 def another_version(settings: Settings) -> None:
     changed(settings, "PRAGMA user_version = 1")
 

@@ -207,6 +207,9 @@ def test_the_cache_is_shown_checked_and_removed(run: Run, settings: Settings, ma
     assert [one["name"] for one in found["folders"]] == [str(many)]
     assert {f"npl-mcp: {problem}" for problem in found["problems"]} <= {*damaged.stderr.splitlines()}
     assert f"{many}/page0.md: " in damaged.stderr
+    checked = run("check")
+    assert f"index: {many}/page0.md: its data cannot be read; npl-mcp cache clear removes" in checked.stderr
+    assert checked.returncode == 1
     assert run("cache", "clear").stdout.startswith("removed: 1 folders, ")
     assert not index_file(settings).exists()
     assert run("cache").stdout.startswith("0 folders, 0.0 MB in ")
