@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Collection as Collection_
 from contextlib import AbstractContextManager
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -118,6 +118,11 @@ class IndexedCollection(Collection):
         self._read, self._kept = read, kept
         self._reader = ScopeReader(database, scope, founds[0].path, changed)
         self.names = IndexNames(self._reader)
+
+    @property
+    def state(self) -> Hashable:
+        """The roots with their versions, and the numbers of the documents."""
+        return self.scope.version, self.scope.numbers
 
     @cached_property
     def vocabulary(self) -> IndexVocabulary:  # type: ignore[override]

@@ -14,7 +14,7 @@ import zlib
 from abc import ABC, abstractmethod
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Collection as Collection_
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, fields
@@ -295,6 +295,11 @@ class Collection(ABC):
         """Number of sections."""
         return self.vocabulary.sections
 
+    @property
+    @abstractmethod
+    def state(self) -> Hashable:
+        """A value that is equal while the documents are the same."""
+
     @abstractmethod
     def passages(
         self, terms: Sequence[str], also: Collection_[int] = (), among: NDArray[Any] | None = None
@@ -451,6 +456,11 @@ class KnownCollection(Collection):
             [(one.tree.name, one.tree.sections[0].name) for one in documents],
             [one.names for one in documents],
         )
+
+    @property
+    def state(self) -> Hashable:
+        """The digests of the documents."""
+        return tuple(one.document.digest for one in self.documents)
 
     @cached_property
     def whole(self) -> Passages:

@@ -117,9 +117,7 @@ def update_section(
         return _create_file(app, file, content)
     wanted = _single_section(compile_selector(checks.text(selector, "selector")), operation)
     target = Target.of(app, DocumentRef(file=file))
-    expected = Expected(target.label, target.read, target.names, expect)
-    find = partial(target.section, wanted)
-    edit = SectionEdit(expected, find, operation, content, whole=wanted.depth is None)
+    edit = target.edit(wanted, operation, content, expect)
     folder, name = target.place()
     new = folder.change(name, target.label, edit)
     before, after = edit.before.tree, edit.after.tree
@@ -136,6 +134,19 @@ def update_section(
         unchanged=True if new == edit.data else None,
         digest=digest_of(bytes_of(after, index, new, whole=not own)),
     )
+
+
+def edited_text(app: App, file: str, selector: str, content: str) -> tuple[str, bytes]:
+    """Return the absolute path of a file, and its content with another own text of a section.
+
+    :raises NPLError: as for :func:`update_section`.
+    """
+    check_write(app)
+    checks.text(content, "content", MAX_SECTION_TEXT)
+    wanted = compile_selector(f"{checks.text(selector, 'selector')} [depth=0]")
+    target = Target.of(app, DocumentRef(file=file))
+    data = app.documents.read(target.found).data
+    return target.found.absolute, target.edit(wanted, "replace", content)(data) or b""
 
 
 def _create_file(app: App, file: str, content: str) -> EditedSection:
@@ -218,6 +229,14 @@ class Target:
         """Parse the sections of a content, with the time limit of the settings."""
         name, until = document_name(self.label).rpartition("/")[2], self.app.clock(self.label).moment
         return self.app.state.editor.read(data, name, until)
+
+    def edit(
+        self, wanted: Selector, operation: str, content: str, expect: str | None = None
+    ) -> SectionEdit[SectionNames]:
+        """Return the edit of the section that a selector selects."""
+        expected = Expected(self.label, self.read, self.names, expect)
+        whole = wanted.depth is None
+        return SectionEdit(expected, partial(self.section, wanted), operation, content, whole=whole)
 
     def names(self, tree: SectionTree) -> SectionNames:
         """Return the named sections of a content."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import threading
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 
 from cachetools import LRUCache, cached
 
@@ -31,6 +31,10 @@ from npl_mcp.stores.worklog.rows import PROCESS
 _MAX_COUNT_BYTES = 16 * 1024 * 1024
 _MAX_LINKS = 200_000
 """Cached links: about 40 MB."""
+
+
+_MAX_OUTCOMES = 2_000
+"""Maximum outcomes of questions, each for one state of the documents."""
 
 
 class SharedState:
@@ -59,6 +63,7 @@ class SharedState:
         # not block the others. Two threads may then compute the same value, which is harmless.
         self.lock = threading.Lock()
         self.readers = Readers()
+        self.outcomes: LRUCache[Hashable, object] = LRUCache(_MAX_OUTCOMES)
         self.process = f"{PROCESS}{secrets.token_hex(8)}"
         folder = None if settings.cache_mode == "memory" else settings.data_folder
         self.sets = DocumentSets(indexer, folder, settings.cache_bytes, settings.index_bytes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
@@ -12,8 +12,10 @@ from npl_index.answer.suggestions import Companions
 from npl_index.answer.tailoring import TailorRequest, answer, find
 from npl_index.answer.units import selected_lines
 from npl_index.errors import NPLError, SectionNotFoundError
-from npl_index.library.documents import DocumentRef
+from npl_index.library.documents import DocumentRef, Found
 from npl_index.markdown.sections import Span
+from npl_index.ranking.analysis import extract_keywords
+from npl_index.ranking.scoring import Query, rank
 from npl_index.selectors.grammar import compile_selector
 from npl_index.selectors.matching import Scope
 from npl_index.selectors.selection import Selected, heads_in, select_in
@@ -96,6 +98,32 @@ def ask_one(app: App, question: Question, ref: DocumentRef | None = None) -> Out
     return answered(app, question, ref).outcome
 
 
+def known_outcomes(app: App, questions: Iterable[Question]) -> list[Outcome | None]:
+    """Return the outcomes of questions for the present documents, as far as they were asked before."""
+    try:
+        state = app.gather(DocumentRef()).collection.state
+    except NPLError:
+        state = None
+    with app.state.lock:
+        known = [app.state.outcomes.get(_key(app, question, state)) for question in questions]
+    return [one if isinstance(one, Outcome) else None for one in known]
+
+
+def _key(app: App, question: Question, state: Hashable) -> Hashable:
+    return state, question.text, question.answers, app.settings.format, app.settings.token_budget
+
+
+def ranked(app: App, question: str) -> tuple[Sequence[Found], list[int]]:
+    """Return the documents, and the positions of those of the ranked sections, best first."""
+
+    async def answer() -> tuple[Sequence[Found], list[int]]:
+        documents = await app.gathered(DocumentRef())
+        ranking = rank(documents.collection, Query(extract_keywords(question)), weights=app.settings.weights)
+        return documents.founds, [hit.document for hit in ranking.hits]
+
+    return waited(app.unchanging(answer), app.settings.patience)
+
+
 class Asked(NamedTuple):
     """An outcome with its texts.
 
@@ -155,6 +183,9 @@ async def _asked(app: App, question: Question, ref: DocumentRef) -> Asked:
             above=tuple(documents.selector(one, own=True, by_path=True) for one in dict.fromkeys(above)),
             wrong=wrong,
         )
+        if ref == DocumentRef():
+            with app.state.lock:
+                app.state.outcomes[_key(app, question, documents.collection.state)] = outcome
         texts = map(made.documents.part_text, (part for part in shown if part.place in right))
         return Asked(outcome, "\n\n".join(texts), "\n\n".join(map(documents.text, right)))
 

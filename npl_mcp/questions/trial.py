@@ -9,12 +9,16 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from npl_index.errors import UnreadableDocumentError
+from npl_index.errors import DocumentTooLargeError, UnreadableDocumentError
 from npl_index.library.references import MARKDOWN_SUFFIXES, QUESTION_SUFFIXES, has_suffix
 from npl_mcp.app.app import App
 from npl_mcp.projects.git import contents
+from npl_mcp.questions.outcomes import ranked
 
 GIT_SECONDS = 60.0
+
+MAX_TRIED = 8 << 20
+"""Maximum bytes of documents for one question, which are indexed for it."""
 
 
 class Trial:
@@ -78,6 +82,22 @@ class Trial:
                     problem = f"{name[:80]!r} cannot be copied: {error.strerror}"
                     raise UnreadableDocumentError(problem) from None
                 return
+
+    @classmethod
+    def of_question(cls, app: App, question: str, path: str, data: bytes) -> Trial:
+        """Return the documents that a question ranks, with another content of one of them.
+
+        :param path: absolute path of the document.
+        :raises DocumentTooLargeError: the documents are too large together.
+        """
+        founds, places = ranked(app, question)
+        files: dict[str, bytes] = {}
+        for place in dict.fromkeys(places):
+            files[founds[place].absolute] = app.documents.read(founds[place]).data
+        files[path] = data
+        if sum(map(len, files.values())) > MAX_TRIED:
+            raise DocumentTooLargeError(f"the ranked documents have more than {MAX_TRIED >> 20} MiB")
+        return cls(app, files)
 
     def __enter__(self) -> Trial:
         return self

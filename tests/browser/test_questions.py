@@ -30,21 +30,22 @@ def listed(site: Site) -> Iterator[Path]:
 def test_outcomes_come_with_their_sum_above_them(tab: Tab, listed: Path) -> None:
     """All of a file, and one; what is missed is named first, with what stood above it."""
     page = tab.open(f"/questions/run?file={listed.name}")
-    expect(page.get_by_role("status")).to_contain_text("2 of 3 held")
+    expect(page.get_by_role("status")).to_contain_text("2 of 3 pass")
     row = page.get_by_role("row", name="When are corks soaked?")
-    expect(row).to_contain_text("Better placed: cellar/bottles.md > ## Corks")
-    expect(row.get_by_text("no", exact=True)).to_be_visible()
+    expect(row).to_contain_text("Ranked above it: cellar/bottles.md > ## Corks")
+    expect(row.get_by_text("fail", exact=True)).to_be_visible()
     total, table = page.get_by_role("status").bounding_box(), page.locator("table").bounding_box()
     assert total is not None
     assert table is not None
     assert total["y"] < table["y"]
-    page.get_by_text("Missed:").get_by_role("link").click()
+    page.get_by_text("Failed:").get_by_role("link").click()
     expect(page.locator("tr:target")).to_contain_text("When are corks soaked?")
     tab.check()
     page = tab.open(f"/questions?filter={listed.name}")
     tab.check()
-    tab.follow(page.get_by_role("link", name="Test: When are barrels turned?"))
-    expect(page.get_by_role("status")).to_contain_text("1 of 1 held")
+    tab.follow(page.get_by_role("link", name="When are barrels turned?"))
+    expect(page.get_by_role("status")).to_contain_text("pass")
+    tab.check()
 
 
 def test_a_question_is_written_in_the_browser(browser: Browser, site: Site) -> None:
@@ -58,8 +59,9 @@ def test_a_question_is_written_in_the_browser(browser: Browser, site: Site) -> N
     page.keyboard.type("cellar/bottles > ## Racks")
     with tab.arriving():
         page.keyboard.press("Control+Enter")
-    expect(page.locator("tr:target")).to_contain_text("cellar/bottles > ## Racks")
-    tab.follow(page.locator("tr:target").get_by_role("link", name="Where do racks stand?").first)
+    tab.follow(page.locator("tr:target").get_by_role("link", name="Where do racks stand?"))
+    tab.follow(page.get_by_role("link", name="Change the question"))
+    expect(page.get_by_label("Sections that answer it")).to_have_value("cellar/bottles > ## Racks")
     tab.follow(page.get_by_role("button", name="Delete"))
     expect(page.get_by_text("Where do racks stand?")).to_have_count(0)
     tab.close()

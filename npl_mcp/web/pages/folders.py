@@ -12,6 +12,7 @@ from urllib.parse import unquote
 from npl_mcp.web.editing import TEMPLATE, form, saved
 from npl_mcp.web.markdown import Levels, markdown
 from npl_mcp.web.routing import Action, Data, Shown, WebPage
+from npl_mcp.web.signing_in import inside
 from npl_mcp.web.tables import Column, Table, part
 from npl_mcp.web.visits import Visit, address
 
@@ -146,6 +147,8 @@ async def save(visit: Visit) -> str | Shown:
         own = f"{selector} [depth=0]"
         given = {"operation": "replace", "selector": own, "content": text, "expect": digest}
         written = await visit.call("npl_update_section", file=file, **given)
+        if "next" in visit.form:
+            return inside(visit.form["next"])
         return to_document(written["file"], selector=written["selector"].removesuffix(" [depth=0]"))
 
     gone = {"file": file, "section": selector, "_action": ACTION, "_above": (("Documents", "/documents"),)}

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from functools import partial
 from zlib import crc32
 
 from npl_mcp.app.app import App
+from npl_mcp.app.section_edits import edited_text
 from npl_mcp.questions.files import DEFAULT_NAME, Question, problems_of, question_files, save_question
-from npl_mcp.questions.outcomes import ask_one
+from npl_mcp.questions.outcomes import Outcome, ask_one, known_outcomes
+from npl_mcp.questions.trial import Trial
 from npl_mcp.tools.contract.error_codes import ErrorCode
 from npl_mcp.tools.contract.responses import as_dict
+from npl_mcp.web.rendering import marked, sought
 from npl_mcp.web.routing import Action, Data, Shown, WebPage
 from npl_mcp.web.tables import Column, Table, paged
 from npl_mcp.web.visits import CallError, Visit, address, whole_number
@@ -22,15 +26,107 @@ SHOWN = 200
 
 _GONE = "there is no such question; it was changed or removed"
 
-COLUMNS = (Column("question", "Question"), Column("file", "File", "minor"))
+COLUMNS = (
+    Column("result", "Result"),
+    Column("question", "Question"),
+    Column("rank", "Rank", "number"),
+    Column("file", "File", "minor"),
+)
+
+UNKNOWN = "not asked"
+RESULTS = {True: "pass", False: "fail", None: UNKNOWN}
+
+MAX_ABOVE = 5
+"""Sections above the right one on the page of a question."""
 
 
 async def questions(visit: Visit) -> Data:
-    """Return all questions."""
+    """Return all questions with their last results; those that fail come first."""
     files = await visit.run(question_files)
-    rows = [{**_row(one, file.name), "writable": file.writable} for file in files for one in file.questions]
-    page = paged(visit, rows, COLUMNS, SHOWN)
-    return {**page, "problems": problems_of(files), "_table": Table(visit, COLUMNS, page)}
+    every = [(one, file) for file in files for one in file.questions]
+    outcomes = await visit.run(partial(known_outcomes, questions=[one for one, _ in every]))
+    rows = [
+        {
+            **_row(one, file.name),
+            "result": RESULTS[known.passed if known else None],
+            "rank": known.rank if known else None,
+        }
+        for (one, file), known in zip(every, outcomes, strict=True)
+    ]
+    counts = Counter(row["result"] for row in rows)
+    wanted = visit.text("result")
+    shown = [row for row in rows if wanted in ("", row["result"])]
+    shown.sort(key=lambda row: list(RESULTS.values()).index(row["result"]) == 0)
+    page = paged(visit, shown, COLUMNS, SHOWN)
+    data = {"problems": problems_of(files), "counts": counts, "result": wanted, "questions": len(rows)}
+    return {**page, **data, "_results": tuple(RESULTS.values()), "_table": Table(visit, COLUMNS, page)}
+
+
+async def one_question(visit: Visit) -> Data:
+    """Return a question with its outcome: the right section, those above it, and the text to mend."""
+    question, file = await _question(visit, visit.text("file"), visit.number("line"))
+    return await _explained(visit, question, file)
+
+
+async def _question(visit: Visit, name: str, line: int | None) -> tuple[Question, str]:
+    files = await visit.run(question_files)
+    for file in files:
+        for one in file.questions:
+            if (file.name, one.line) == (name, line):
+                return one, file.name
+    raise CallError(_GONE, ErrorCode.NOT_FOUND)
+
+
+async def _explained(visit: Visit, question: Question, file: str) -> Data:
+    outcome = await visit.run(partial(ask_one, question=question))
+    first = question.answers[0] if question.answers and outcome.rank is None and not outcome.wrong else None
+    audit = await visit.call("npl_audit", context=question.text, format="markdown", section=first)
+    matches = audit["matches"]
+    right = next((row for row in matches if outcome.rank and row.get("rank") == outcome.rank), None)
+    if right is None and "opened" in audit:
+        right = audit["opened"]["section"]
+    above = [row for row in matches if row.get("rank", 0) and (not right or row is not right)]
+    above = [row for row in above if not outcome.rank or row["rank"] < outcome.rank][:MAX_ABOVE]
+    return {
+        **_row(question, file),
+        "outcome": {**as_dict(outcome), "passed": outcome.passed},
+        "right": right,
+        "above": above if question.answers else matches[:MAX_ABOVE],
+        "section": await _text(visit, right) if right else None,
+        "tried": None,
+        "_marked": partial(marked, terms=sought(question.text, "")),
+    }
+
+
+async def _text(visit: Visit, right: Data) -> Data | None:
+    """Return the own text of a section for its form; ``None`` if it cannot be changed."""
+    try:
+        selector = right["selector"].removesuffix(" [depth=0]")
+        found = await visit.call("documents_section", file=right["file"], selector=selector)
+    except CallError:
+        return None
+    return {**found, "selector": selector}
+
+
+async def try_text(visit: Visit) -> Shown:
+    """Ask a question with a changed text of its right section, which is not saved."""
+    form = visit.form
+    line = whole_number("line", form.get("line", ""))
+    question, file = await _question(visit, form.get("questions", ""), line)
+    text = form.get("text", "")
+
+    def ask(app: App) -> Outcome:
+        edited = edited_text(app, form.get("file", ""), form.get("section", ""), text)
+        with Trial.of_question(app, question.text, *edited) as trial:
+            return ask_one(trial.app, question)
+
+    data = await _explained(visit, question, file)
+    try:
+        outcome = await visit.run(ask)
+    except CallError as error:
+        return Shown("one_question.html", {**data, "_text": text, "_problem": error.message}, error.status)
+    tried = {**as_dict(outcome), "passed": outcome.passed}
+    return Shown("one_question.html", {**data, "tried": tried, "_text": text}, 200)
 
 
 def _row(question: Question, file: str) -> Data:
@@ -116,6 +212,8 @@ async def save(visit: Visit) -> str | Shown:
 DECLARED = (
     WebPage(PATH, questions, "questions.html", "npl", "Questions"),
     WebPage(f"{PATH}/run", run, "question_run.html", "npl", row=("asking.html", "outcome")),
+    WebPage(f"{PATH}/one", one_question, "one_question.html", "npl"),
+    Action(f"{PATH}/try", try_text, "npl", writes=False),
     WebPage(f"{PATH}/edit", edit_page, "question.html", "npl"),
     Action(f"{PATH}/save", save, "npl"),
 )

@@ -25,6 +25,7 @@ PARAMETERS = {
 
 QUERIES = {
     "/documents/edit": "file=hostile.md&selector=hostile+%23+Hostile",
+    "/questions/one": "file=questions.md&line=1",
     "/changes/{key}/edit": "section=%23%23+Plain",
     "/worklog-news": "worklog=s&since=0",
     "/rooms/{room:id}/events": "since=0",
