@@ -84,7 +84,7 @@ async def _explained(visit: Visit, question: Question, file: str) -> Data:
     matches = audit["matches"]
     right = next((row for row in matches if outcome.rank and row.get("rank") == outcome.rank), None)
     if right is None and "opened" in audit:
-        right = audit["opened"]["section"]
+        right = audit["opened"]
     above = [row for row in matches if row.get("rank", 0) and (not right or row is not right)]
     above = [row for row in above if not outcome.rank or row["rank"] < outcome.rank][:MAX_ABOVE]
     return {
