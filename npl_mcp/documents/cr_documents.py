@@ -1,8 +1,4 @@
-"""Change requests as documents: ``cr:TST-002`` is one, ``cr:TST`` all of a project, ``cr:*`` all.
-
-Filters by front matter follow ``?``: ``cr:TST?status=Proposed,Approved&priority=High``, as in a URL's query.
-They belong to the name, because one text names a document everywhere, also on the command line.
-"""
+"""Change requests as documents: ``cr:TST-002`` is one, ``cr:TST`` all of a project, ``cr:*`` all."""
 
 from __future__ import annotations
 
@@ -10,12 +6,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
-from npl_index.errors import DocumentNotFoundError, DocumentTooLargeError, NPLError
+from npl_index.errors import DocumentNotFoundError, DocumentTooLargeError, InvalidRequestError, NPLError
 from npl_index.library.catalog import Root
 from npl_index.library.documents import Document, DocumentRef, FileReader, Fingerprint, Found
 from npl_index.library.listing import Listed, states_of
 from npl_mcp.documents.change_requests import ChangeRequests, doubled
-from npl_mcp.documents.filters import Filters
 from npl_mcp.documents.folders import MAX_BYTES
 from npl_mcp.documents.format import number_in
 from npl_mcp.documents.projects import Project
@@ -66,24 +61,25 @@ class CrDocuments:
     def find(self, ref: DocumentRef) -> tuple[Found, ...]:
         """Return the documents that a name stands for, ordered by key.
 
-        :raises DocumentNotFoundError: no change request passes the filters.
+        :raises DocumentNotFoundError: there is no change request.
         :raises DocumentTooLargeError: they are more than the limit.
         :raises ConflictError: two files have the same key.
+        :raises InvalidRequestError: the name has filters, as in earlier versions.
         """
-        changes = self._changes
-        name, filtered, query = _name_and_filters(ref)
+        changes, name = self._changes, _name(ref)
+        if "?" in name:
+            problem = f"{(ref.file or '')[:64]!r} has filters after the name"
+            hint = 'send them apart: filter={"status": ["Proposed", "Approved"]}'
+            raise InvalidRequestError(problem, parameter="file", hint=hint)
         if not self.is_set(ref):
             return (FoundRequest.of(*changes.find(None, name, "file")),)
         projects = changes.projects.all() if name == "*" else (changes.projects.find(name),)
-        chosen = Filters.query(query) if filtered else Filters()
-        every = [(project, ticket) for project in projects for ticket in changes.tickets(project)]
-        chosen.check([ticket for _, ticket in every], "file", "?status=Proposed,Approved")
-        found = [(project, ticket) for project, ticket in every if chosen.fit(ticket)]
+        found = [(project, ticket) for project in projects for ticket in changes.tickets(project)]
         if not found:
             raise DocumentNotFoundError(f"no change request matches {(ref.file or '')[:64]!r}")
         if len(found) > self._max_files:
             problem = f"there are more than {self._max_files:,} change requests"
-            raise DocumentTooLargeError(problem, hint="filter them: ?status=Proposed")
+            raise DocumentTooLargeError(problem, hint="name one project: cr:TST")
         found.sort(key=lambda pair: (pair[1].code, pair[1].number))
         for (_, ticket), (_, following) in pairwise(found):
             if (ticket.code, ticket.number) == (following.code, following.number):
@@ -94,12 +90,12 @@ class CrDocuments:
         )
 
     def is_set(self, ref: DocumentRef) -> bool:
-        """Return whether a name stands for a set: a project, all projects, or the matches of filters."""
-        name, filtered, _ = _name_and_filters(ref)
-        return filtered or name == "*" or (number_in(name.upper()) is None and not name.isdigit())
+        """Return whether a name stands for a set: a project, or all projects."""
+        name = _name(ref)
+        return name == "*" or (number_in(name.upper()) is None and not name.isdigit())
 
     def holds(self, text: str) -> bool:  # noqa: ARG002
-        """Return ``False``: a comma separates names or values of a filter."""
+        """Return ``False``: a comma separates names."""
         return False
 
     def find_called(self, name: str) -> tuple[Found, ...]:
@@ -152,7 +148,6 @@ def _file_of(found: Found) -> Found:
     return found.file
 
 
-def _name_and_filters(ref: DocumentRef) -> tuple[str, bool, str]:
-    """Return the name after the scheme, whether filters follow it, and the filters."""
-    name, mark, query = (ref.file or "").partition(":")[2].partition("?")
-    return name.strip(), bool(mark), query
+def _name(ref: DocumentRef) -> str:
+    """Return the name after the scheme."""
+    return (ref.file or "").partition(":")[2].strip()

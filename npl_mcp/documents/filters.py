@@ -7,10 +7,8 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from urllib.parse import unquote
 
 from npl_index.errors import InvalidRequestError
-from npl_index.library.references import near_words
 from npl_mcp.documents.format import PRIORITIES, STATUSES, TYPES, choose
 from npl_mcp.documents.tickets import Ticket
 from npl_mcp.stores.base import checks
@@ -61,31 +59,11 @@ class Filters:
             wanted.append((name, folded))
         return cls(tuple(wanted), since, until)
 
-    @classmethod
-    def query(cls, text: str) -> Filters:
-        """Read the filters after a document's name, e.g. ``status=Proposed,Approved&priority=High``.
-
-        Unlike :meth:`parse`, it accepts any field of front matter.
-
-        :raises InvalidRequestError: a part has no ``=``.
-        """
-        wanted = []
-        for part in text.split("&"):
-            name, equals, value = part.partition("=")
-            if not equals or not name.strip():
-                near = near_words(name[:64], KNOWN, limit=1)
-                hint = f"write {near[0] if near else 'status'}=Proposed,Approved and separate filters by &"
-                raise InvalidRequestError(f"{part[:64]!r} is not a filter", parameter="file", hint=hint)
-            values = frozenset(_fold(unquote(item)) for item in value.split(","))
-            wanted.append((unquote(name).strip(), values))
-        return cls(tuple(wanted))
-
-    def check(self, tickets: Iterable[Ticket], parameter: str, several: str = "") -> None:
+    def check(self, tickets: Iterable[Ticket], parameter: str) -> None:
         """Refuse a status, type or priority that is neither defined nor in use.
 
         :param tickets: all change requests.
         :param parameter: name of the tool's parameter, for messages.
-        :param several: example of several values for the hint; by default a JSON list.
         :raises InvalidRequestError: a value is unknown; the hint names the known values.
         """
         for name, values in self.wanted:
@@ -99,8 +77,7 @@ class Filters:
                 raise InvalidRequestError(
                     f"{min(unknown)!r} is not a known {name}",
                     parameter=parameter,
-                    hint=f"use one or several of {checks.some((*known, *others))}: "
-                    + (several or _example(name)),
+                    hint=f"use one or several of {checks.some((*known, *others))}: {_example(name)}",
                 )
 
     def fit(self, ticket: Ticket) -> bool:

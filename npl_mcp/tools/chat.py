@@ -305,7 +305,7 @@ def chat_list_rooms(
 
     :param persona: only rooms with this member.
     :param archived: list archived rooms instead of the others.
-    :returns: a page; each item is a room in a list.
+    :returns: a page; each item is a room.
     :raises InvalidRequestError: the page is out of range.
     """
     part = Slice.parse(limit, offset, largest=rooms.MAX_ROOMS)
@@ -350,10 +350,10 @@ def chat_mark_read(app: App, notification_id: RowId, persona: ActorIfOwn = None)
     return app.database.writing(inbox.mark_read, notification_id, persona)
 
 
-def chat_room(app: App, room_id: RowId) -> rooms.RoomDetails:
+def chat_room(app: App, room_id: RowId) -> rooms.Room:
     """Show a room and its members.
 
-    :returns: a room with its members and state.
+    :returns: a room.
     :raises RoomNotFoundError: there is no such room.
     """
     return app.database.reading(rooms.details, room_id)

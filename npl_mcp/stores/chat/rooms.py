@@ -57,21 +57,13 @@ class NewRoom:
 
 @dataclass(frozen=True, slots=True)
 class Room(session.RoomName):
-    """A room in a list.
+    """A room.
 
     :param members: personas in the order of joining.
-    """
-
-    members: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class RoomDetails(Room):
-    """A room with its members and state.
-
     :param archived_at: time of archiving, after which the room accepts no events; absent for an open room.
     """
 
+    members: tuple[str, ...]
     archived_at: str | None
 
 
@@ -251,14 +243,14 @@ def state(tx: Transaction, room_id: int) -> RoomState:
     return RoomState(room_id, members(tx, room_id), archived_at)
 
 
-def details(tx: Transaction, room_id: int) -> RoomDetails:
+def details(tx: Transaction, room_id: int) -> Room:
     """Return all properties of a room without its events.
 
     :raises RoomNotFoundError: the room does not exist.
     """
     require_room(tx, room_id)
     row = tx.one(f"{_SELECT} WHERE room.id = :room", room=room_id)
-    return filled(RoomDetails, row, members=members(tx, room_id))
+    return filled(Room, row, members=members(tx, room_id))
 
 
 def read(tx: Transaction, persona: str | None, archived: bool, page: Slice) -> Page[Room]:
