@@ -203,7 +203,7 @@ class Directive:
         :param kind: one of :data:`KINDS`.
         :raises DocumentNotFoundError: one of the three files is missing; the hint names the templates.
         """
-        procedure, context, template = map(self.part, (PROCEDURE, CONTEXT, template_of(kind)))
+        procedure, context, template = map(self.part, (PROCEDURE, CONTEXT, f"{TEMPLATES}/{kind}_template.md"))
         resources = tuple(Resource(part.path) for part in (procedure, context, template))
         return Bundle(primer_of(procedure.content), procedure, context, template, resources)
 
@@ -228,14 +228,6 @@ class Directive:
         """Return the sorted names of the templates."""
         folders = [os.path.join(self._folder, place, TEMPLATES) for place in _PLACES]
         return sorted({entry.name for folder in folders for entry in _entries(folder)})
-
-
-def template_of(kind: str) -> str:
-    """Return the path of a template below ``reference/``.
-
-    :param kind: one of :data:`KINDS`.
-    """
-    return f"{TEMPLATES}/{kind}_template.md"
 
 
 def primer_of(procedure: str) -> str:
