@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from math import exp, log
-from typing import Any, NamedTuple
+from typing import Any
 
 from npl_index.ranking.arrays import NDArray, np
 from npl_index.ranking.indexing import Collection
@@ -41,6 +41,11 @@ HARDNESS = 4
 AS_GOOD = 0.9
 """Share of the best score for a second answer to the question."""
 
+OPEN, ANSWERED, LONG = 0.4, 0.6, 0.2
+"""Share of the best score that a welcome section needs while no part of the query is settled, and when all of
+it is; relative increase for a section e times as long as an ordinary one. These kept the labelled sections
+with the fewest tokens (``benchmarks/relevance``)."""
+
 OTHER_SUBJECT = 0.4
 RELATED = 0.4
 """Share of the question that makes another subject, and share of the best score that its section needs."""
@@ -51,44 +56,16 @@ _MAX_SUBJECT_HITS = 20
 _MIN_SIZE = ORDINARY / 4
 
 
-class Demand(NamedTuple):
-    """The share of the best score that a section needs.
-
-    :param open: share while no part of the query is settled.
-    :param answered: share when all of it is settled.
-    :param size: relative increase for a section e times as long as an ordinary one.
-    """
-
-    open: float
-    answered: float
-    size: float
-
-    def required_share(self, settled: float, size: int) -> float:
-        """Return the share that a section needs, at most 1.
-
-        :param settled: share of the query that the previous sections settle.
-        :param size: bytes of the section.
-        """
-        share = self.open + (self.answered - self.open) * settled
-        return min(1.0, share * (1 + self.size * log(max(size, _MIN_SIZE) / ORDINARY)))
-
-
-STRICT = Demand(open=0.9, answered=0.9, size=0.0)
-GENEROUS = Demand(open=0.4, answered=0.6, size=0.2)
-"""Demands without and with a budget, which shows the welcome size. Without one, only sections nearly as
-good as the best are returned. These demands kept the labelled sections with the fewest tokens
-(``benchmarks/relevance``)."""
-
-
 def cut(ranking: Ranking, collection: Collection, *, generous: bool = False) -> list[Hit]:
     """Keep the hits that are worth their tokens, best first, with later ones of one document moved down.
 
     Bare headings are omitted; their subsections have a part of their score. A section whose heading is a
     topic of the caller is always kept.
 
-    :param generous: a budget limits the answer, so further sections are welcome.
+    :param generous: a budget shows the welcome size, so further sections are welcome. Without one, only
+        sections nearly as good as the best are kept.
     """
-    demand, opened = (GENEROUS if generous else STRICT), UncoveredQuery(ranking)
+    opened = UncoveredQuery(ranking)
     further = 1 - SAME_DOCUMENT * opened.aspects
     kept: list[Hit] = []
     for hit, shares in zip(ranking.hits, ranking.coverage.shares.T, strict=False):
@@ -96,12 +73,22 @@ def cut(ranking: Ranking, collection: Collection, *, generous: bool = False) -> 
         if not size:
             continue
         if kept and hit.score.topic < OTHER_FORM:
-            least = demand.required_share(opened.settled, size)
+            least = _required_share(opened.settled, size) if generous else AS_GOOD
             if hit.score.total < least * kept[0].score.total:
                 break
         kept.append(hit)
         opened.take(shares)
     return _mixed(kept, further)
+
+
+def _required_share(settled: float, size: int) -> float:
+    """Return the share of the best score that a welcome section needs, at most 1.
+
+    :param settled: share of the query that the previous sections settle.
+    :param size: bytes of the section.
+    """
+    share = OPEN + (ANSWERED - OPEN) * settled
+    return min(1.0, share * (1 + LONG * log(max(size, _MIN_SIZE) / ORDINARY)))
 
 
 def best_of_each_subject(ranking: Ranking, collection: Collection) -> list[Hit]:
