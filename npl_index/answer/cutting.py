@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
 from math import log2
 from typing import NamedTuple
@@ -103,28 +103,26 @@ def cut(
     documents: DocumentSet,
     part: SectionPart,
     room: int,
-    cost: Callable[[SectionPart], int],
     *,
     or_beginning: bool = True,
     around: Span | None = None,
-) -> tuple[SectionPart, ...] | None:
+) -> SectionPart | None:
     """Cut a part to the run of blocks with the most terms of the question, within ``room`` tokens.
 
     Terms of the heading do not count, because the heading is above every run. Without a term, the start of
     the part is kept. A piece of a line has the selector of the line, because selectors count whole lines.
 
-    :param cost: returns the tokens of a piece.
     :param or_beginning: keep the start of the part even if its terms do not fit.
     :param around: lines that the piece contains.
-    :returns: the piece, then the remaining parts before and after it; ``None`` if nothing fits.
+    :returns: the piece; ``None`` if nothing fits.
     :raises DocumentTimeoutError: the deadline has passed.
     """
     cutter = _Cutter(documents, part, around)
     found = cutter.occurrences()
-    pieces = cutter.around(found, room, cost) if found else None
-    if pieces is None and (or_beginning or not found):
-        pieces = cutter.around((), room, cost)
-    return pieces
+    piece = cutter.around(found, room) if found else None
+    if piece is None and (or_beginning or not found):
+        piece = cutter.around((), room)
+    return piece
 
 
 class _Cutter:
@@ -178,9 +176,7 @@ class _Cutter:
             for one in same:
                 yield Occurrence(one.at, terms + one.term, DEFINING * one.worth / log2(1 + len(same)))
 
-    def around(
-        self, found: Sequence[Occurrence], room: int, cost: Callable[[SectionPart], int]
-    ) -> tuple[SectionPart, ...] | None:
+    def around(self, found: Sequence[Occurrence], room: int) -> SectionPart | None:
         """Cut the part like :func:`cut`.
 
         :param found: occurrences of which a run must contain one; if empty, the start of the part is kept.
@@ -204,8 +200,8 @@ class _Cutter:
                     break
                 end = last
             piece = documents.part(part.place, chosen=part.chosen, lines=_range_of(tree, begin, end))
-            if (spent := cost(piece)) <= room:
-                return (piece, *rest_of(documents, part, piece))
+            if (spent := documents.counter.upper_bound(max(piece.size))) <= room:
+                return piece
             tokens = documents.counter.upper_bound(blocks.tokens[run[1]] - blocks.tokens[run[0]] + self.above)
             left = min(left - 1, tokens * room // spent)
         return None

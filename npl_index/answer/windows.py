@@ -43,16 +43,8 @@ def _window(documents: DocumentSet, part: SectionPart, level: int, or_beginning:
         outer = _window(documents, part, level + 1, or_beginning) if level < 0 else part
         if outer is None:
             return None
-        room, bound = round(PIECE * _FACTOR**level), documents.counter.upper_bound
-        pieces = cut(
-            documents,
-            outer,
-            room,
-            lambda piece: bound(max(piece.size)),
-            or_beginning=or_beginning,
-            around=None if inner is None else inner.lines,
-        )
-        return pieces[0] if pieces else inner
+        room, around = round(PIECE * _FACTOR**level), None if inner is None else inner.lines
+        return cut(documents, outer, room, or_beginning=or_beginning, around=around) or inner
 
     key = ("window", part.place, part.lines, part.chosen, level, or_beginning)
     return documents.once(key, work)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from npl_index.answer.cutting import cut
-from npl_index.answer.document_set import DocumentSet, SectionPart
+from npl_index.answer.cutting import cut, rest_of
+from npl_index.answer.document_set import DocumentSet
 from npl_index.answer.frames import Stretch
 from npl_index.answer.tailoring import TailorRequest, tailor
 from npl_index.errors import DocumentTimeoutError
@@ -33,18 +33,13 @@ BLOCKS = [
 ]
 
 
-def cost(piece: SectionPart) -> int:
-    """Return the tokens of a piece's text at most."""
-    return estimator().upper_bound(max(piece.size))
-
-
 def wanting(on: DocumentSet, question: str) -> DocumentSet:
     return replace(on, wanted=extract_keywords(question).weights)
 
 
 def kept(on: DocumentSet, room: int, question: str = "", section: int = 1) -> str:
-    pieces = cut(wanting(on, question), on.part((0, section)), room, cost)
-    return "" if pieces is None else on.part_text(pieces[0])
+    piece = cut(wanting(on, question), on.part((0, section)), room)
+    return "" if piece is None else on.part_text(piece)
 
 
 def words(kind: str, times: int) -> str:
@@ -183,24 +178,22 @@ def test_pieces_are_the_whole(blocks: list[str], room: int, question: str, exact
     on = wanting(document_set({"x.md": "# T\n\n" + "".join(blocks)}, counter), question)
     part = on.part((0, 1))
 
-    def price(piece: SectionPart) -> int:
-        return counter.upper_bound(max(piece.size))
-
-    pieces = cut(on, part, room, price)
-    if pieces is None:
+    piece = cut(on, part, room)
+    if piece is None:
         return
-    assert price(pieces[0]) <= room
+    pieces = (piece, *rest_of(on, part, piece))
+    assert counter.upper_bound(max(piece.size)) <= room
     tree = on.tree(0)
-    inside = sorted((piece.lines.start, piece.lines.stop) for piece in pieces)
+    inside = sorted((one.lines.start, one.lines.stop) for one in pieces)
     covered = {line for start, stop in inside for line in range(start, stop)}
     twice = sum(stop - start for start, stop in inside) - len(covered)
-    assert twice == 0 or (isinstance(pieces[0].lines, Stretch) and twice <= 2)
+    assert twice == 0 or (isinstance(piece.lines, Stretch) and twice <= 2)
     missing = [tree.line(line) for line in range(part.lines.start, part.lines.stop) if line not in covered]
     assert not "".join(missing).strip()
-    text = on.part_text(pieces[0])
+    text = on.part_text(piece)
     assert text.count("```") % 2 == text.count("~~~") % 2 == 0
     assert not text.rstrip().endswith(":")
-    assert all(piece.size.last > 0 for piece in pieces)
+    assert all(one.size.last > 0 for one in pieces)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -213,7 +206,7 @@ def test_what_is_counted_depends_on_the_room_alone(kind: str) -> None:
         on = document_set({"x.md": "# T\n\n" + text}, meter)
         part = on.part((0, 1), chosen=False)
         meter.shown = 0
-        assert cut(wanting(on, "greenfly"), part, 50, cost)
+        assert cut(wanting(on, "greenfly"), part, 50)
         shown.append(meter.shown)
     assert max(shown) < 3_000
 
@@ -225,10 +218,10 @@ def test_a_line_that_does_not_fit_is_not_read_to_its_end(line: str) -> None:
     on = document_set({"x.md": f"# T\n\nShort.\n\n{line}\n"}, meter)
     part = on.part((0, 1), chosen=False)
     meter.shown = 0
-    pieces = cut(wanting(on, "word x"), part, 50, cost)
-    assert pieces
-    assert on.part_text(pieces[0]).startswith("# T\n\n")
-    assert cost(pieces[0]) <= 50
+    piece = cut(wanting(on, "word x"), part, 50)
+    assert piece
+    assert on.part_text(piece).startswith("# T\n\n")
+    assert estimator().upper_bound(max(piece.size)) <= 50
     assert meter.shown < 30_000
 
 
@@ -237,7 +230,7 @@ def test_cutting_looks_at_the_clock() -> None:
     on = document_set({"x.md": "# T\n\n" + words(KINDS["items"], 100)})
     late = replace(on, clock=Deadline("x.md", -1.0))
     with pytest.raises(DocumentTimeoutError):
-        cut(late, on.part((0, 1)), 50, cost)
+        cut(late, on.part((0, 1)), 50)
 
 
 HEAD = "| name | what it does |\n|:--|:--|\n"
@@ -278,22 +271,10 @@ def test_what_is_only_like_a_table_gets_no_head() -> None:
     assert "what it does" not in kept(on, 60, "siphon")
 
 
-def test_the_caller_says_what_a_piece_costs() -> None:
-    """A form of answer that takes more tokens leaves room for less text."""
-    on = wanting(document_set({"x.md": f"# T\n\n{words(KINDS['paragraphs'], 90)}"}), "paragraph")
-    part = on.part((0, 1), chosen=False)
-    sizes = []
-    for factor in (1, 2, 5):
-        pieces = cut(on, part, 300, lambda piece, factor=factor: factor * cost(piece))  # type: ignore[misc]
-        assert pieces
-        sizes.append(factor * cost(pieces[0]))
-    assert all(200 < size <= 300 for size in sizes)
-
-
 def test_the_beginning_is_left_out_where_it_is_not_asked_for() -> None:
     """Something is found and has no room: another piece says nothing of it."""
     on = document_set({"x.md": f"# T\n\nFirst.\n\n{words(KINDS['paragraphs'], 90)}{'siphon ' * 3}\n"})
     part = on.part((0, 1), chosen=False)
-    assert cut(wanting(on, "siphon"), part, 8, cost, or_beginning=False) is None
-    assert cut(wanting(on, "siphon"), part, 8, cost)
-    assert cut(wanting(on, "greenfly"), part, 8, cost, or_beginning=False)
+    assert cut(wanting(on, "siphon"), part, 8, or_beginning=False) is None
+    assert cut(wanting(on, "siphon"), part, 8)
+    assert cut(wanting(on, "greenfly"), part, 8, or_beginning=False)

@@ -9,11 +9,10 @@ from itertools import product
 import pytest
 
 from npl_index.answer.cutting import cut
-from npl_index.answer.document_set import DocumentSet, SectionPart
+from npl_index.answer.document_set import DocumentSet
 from npl_index.answer.forms import Form, Json, Markdown
 from npl_index.answer.tailoring import TailorRequest, write
 from npl_index.answer.values import Tailored, Written
-from npl_index.tokens.estimated import estimator
 from tests.conftest import every
 from tests.npl_index.conftest import document_set
 
@@ -21,11 +20,6 @@ NEEDLE = "zanzibar"
 PLAIN = (
     "The pump moves water from the pond to the beds. It runs at night, e.g. in May with version 2.11 of it."
 )
-
-
-def cost(piece: SectionPart) -> int:
-    """Return the tokens of a piece's text at most."""
-    return estimator().upper_bound(max(piece.size))
 
 
 def many(text: str, needle: str, times: int = 300) -> str:
@@ -186,9 +180,9 @@ def test_no_piece_ends_on_what_introduces_the_next(lead: str, room: int) -> None
     shown = "    The siphon's neighbour, shown.\n\n"
     documents = document_set({"x.md": f"# T\n\n{FILLER}The siphon.\n\n{lead}\n\n{shown}{FILLER}"})
     documents = replace(documents, wanted=(("siphon", 1.0),))
-    pieces = cut(documents, documents.part((0, 1)), room, cost)
-    assert pieces
-    text = documents.part_text(pieces[0])
+    piece = cut(documents, documents.part((0, 1)), room)
+    assert piece
+    text = documents.part_text(piece)
     assert "siphon" in text
     assert (lead in text) == ("neighbour" in text)
 
@@ -198,9 +192,9 @@ def test_a_paragraph_comes_with_the_code_that_it_introduces() -> None:
     text = f"# T\n\n{FILLER}Open the valve first.\n\n```sh\nsiphon --start\n```\n\n{FILLER}"
     documents = replace(document_set({"x.md": text}), wanted=(("siphon", 1.0),))
     for room in range(22, 100):
-        pieces = cut(documents, documents.part((0, 1)), room, cost)
-        assert pieces
-        assert "Open the valve first.\n\n```sh\nsiphon --start\n```\n" in documents.part_text(pieces[0])
+        piece = cut(documents, documents.part((0, 1)), room)
+        assert piece
+        assert "Open the valve first.\n\n```sh\nsiphon --start\n```\n" in documents.part_text(piece)
 
 
 def test_what_a_fence_shows_is_no_fence() -> None:
@@ -208,6 +202,6 @@ def test_what_a_fence_shows_is_no_fence() -> None:
     shown = "~~~~\n```py\n1. x\n~~~~\n\nText:\n\n    ```\n\n"
     text = f"# T\n\n{shown}{FILLER}The siphon.\n\n{FILLER}"
     documents = replace(document_set({"x.md": text}), wanted=(("siphon", 1.0),))
-    pieces = cut(documents, documents.part((0, 1)), 60, cost)
-    assert pieces
-    assert "`" not in documents.part_text(pieces[0])
+    piece = cut(documents, documents.part((0, 1)), 60)
+    assert piece
+    assert "`" not in documents.part_text(piece)
