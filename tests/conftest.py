@@ -91,6 +91,11 @@ Turn the heap every month.
 """
 
 
+def cases(name: str) -> Any:
+    """Return the cases of a file below ``tests/cases``."""
+    return json.loads((Path(__file__).parent / "cases" / f"{name}.json").read_text(encoding="utf-8"))
+
+
 def every(step: int, cases: Iterable[T], turn: int = 0) -> list[T]:
     """Return all cases where the run is thorough, and else one of ``step``, from the first on.
 

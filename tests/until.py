@@ -8,7 +8,7 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-PATIENCE = 120.0
+PATIENCE = 180.0
 """Seconds; only a failure takes them, on a busy machine too."""
 
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -18,9 +16,10 @@ from npl_index.ranking.analysis import extract_keywords, places
 from npl_index.ranking.scoring import Query, rank
 from npl_index.ranking.spelling import holds, pattern
 from npl_index.ranking.verdict import judge
+from tests.conftest import cases
 from tests.npl_index.conftest import document_set, lines_run
 
-CASES = json.loads((Path(__file__).parents[2] / "cases" / "words.json").read_text(encoding="utf-8"))
+CASES = cases("words")
 STANDS = [(text, word) for text, *words in CASES["stands"] for word in words]
 FILLER = "Paragraph {} says something of the weather in the garden.\n\n"
 

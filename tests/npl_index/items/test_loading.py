@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Mapping
@@ -30,10 +29,9 @@ from npl_index.items.loading import (
 )
 from npl_index.library.catalog import Root, places
 from npl_index.library.documents import Library, Limits
+from tests.conftest import cases
 
-CASES = json.loads(
-    (Path(__file__).parents[2] / "cases" / "loading" / "cases.json").read_text(encoding="utf-8")
-)
+CASES = cases("loading/cases")
 
 
 def write(folder: Path, files: Mapping[str, str]) -> Path:
@@ -318,7 +316,7 @@ def test_raw_items(tmp_path: Path) -> None:
         load_raw(library, "schema")
 
 
-RECORDED = json.loads((Path(__file__).parents[2] / "cases" / "predecessor" / "load.json").read_text("utf-8"))
+RECORDED = cases("predecessor/load")
 PRINTING = [
     case
     for case in RECORDED["cases"]

@@ -8,6 +8,7 @@ import pytest
 
 from npl_index.errors import InvalidRequestError
 from npl_index.library.catalog import FLAGS, PATCH_SUFFIX, Catalog, item_paths, places
+from tests.conftest import cases
 
 
 def full(theme: str = "default") -> Catalog:
@@ -31,59 +32,7 @@ def folders(catalog: Catalog, kind: str) -> list[str]:
     return [f"{place.root.path}/{place.folder}".rstrip("/") for place in catalog.kind(kind).places]
 
 
-ORDER = {
-    "component": ["/e/npl", "/w/.npl/npl", "/h/.npl/npl", "/s/npl", "/c/npl"],
-    "meta": ["/w/meta", "/w/.npl/meta", "/h/.npl/meta", "/s/meta", "/c/meta"],
-    "style": [
-        "/style/default",
-        "/w/.npl/conventions/default",
-        "/h/.npl/conventions/default",
-        "/s/conventions/default",
-        "/c/conventions/default",
-    ],
-    "schema": ["/e/core/schema", "/w/.npl/core/schema", "/h/.npl/core/schema", "/s/core/schema", "/c/schema"],
-    "agent": [
-        "/w/.claude/agents",
-        "/h/.claude/agents",
-        "/e/core/agents",
-        "/w/.npl/core/agents",
-        "/h/.npl/core/agents",
-        "/s/core/agents",
-        "/c/agents",
-    ],
-    "spec": [
-        "/e/core/specifications",
-        "/w/.npl/specifications",
-        "/h/.npl/specifications",
-        "/s/specifications",
-        "/w/.npl/core/specifications",
-        "/h/.npl/core/specifications",
-        "/s/core/specifications",
-        "/c/specifications",
-    ],
-    "prompt": [
-        "/e/core/prompts",
-        "/w/.npl/prompts",
-        "/h/.npl/prompts",
-        "/s/prompts",
-        "/w/.npl/core/prompts",
-        "/h/.npl/core/prompts",
-        "/s/core/prompts",
-        "/c/prompts",
-    ],
-    "persona": ["/p", "/w/.npl/personas", "/h/.npl/personas", "/s/personas", "/c/personas"],
-    "user-persona": [
-        "/u",
-        "/w/.npl/user-personas",
-        "/h/.npl/user-personas",
-        "/s/user-personas",
-        "/c/user-personas",
-    ],
-    "prd": ["/w/.npl/prds", "/h/.npl/prds", "/s/prds", "/c/prds"],
-    "story": ["/w/.npl/user-stories", "/h/.npl/user-stories", "/s/user-stories", "/c/user-stories"],
-    "workflow": ["/f", "/w/.npl/workflows", "/h/.npl/workflows", "/s/workflows", "/c/workflows"],
-    "init": ["/e", "/w/.npl", "/h/.npl", "/s", "/w", "/c"],
-}
+ORDER = cases("places")
 
 
 @pytest.mark.parametrize("kind", ORDER)

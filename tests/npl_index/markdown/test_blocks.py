@@ -17,6 +17,7 @@ from mdit_py_plugins.deflist import deflist_plugin
 from npl_index.errors import DocumentTimeoutError
 from npl_index.markdown.blocks import read_blocks
 from npl_index.markdown.state import Deadline, find_lines
+from tests.conftest import cases
 
 CASES = Path(__file__).parents[2] / "cases" / "sections"
 CORPUS = Path(__file__).parents[3] / "corpus"
@@ -26,120 +27,7 @@ STOCK.disable(["inline", "text_join"])
 NOT_RECORDED = {"inline", "th_open", "td_open"}
 BEGINS_A_BLOCK = re.compile(r" ?[-+*0-9>`~_#<]")
 
-ATOMS = [
-    *(
-        "# h",
-        "## h ##",
-        "#",
-        "#x",
-        "####### x",
-        "#\ta",
-        "# a\\#",
-        "# a #b",
-        "---",
-        "===",
-        "=",
-        "-",
-        " ===",
-        "    ===",
-    ),
-    *(
-        "- a",
-        "* b",
-        "+ c",
-        "1. x",
-        "2) y",
-        "10. z",
-        "1234567890. x",
-        "1",
-        "1.",
-        "-",
-        "*",
-        "-    five",
-        "- [ ] t",
-    ),
-    *(
-        "> q",
-        ">",
-        ">\tx",
-        "> - c",
-        "> > d",
-        "> # h",
-        "> ===",
-        "> ```",
-        "- > b",
-        "- # h",
-        "- \ta",
-        "1.\tz",
-        "\t- b",
-    ),
-    *(
-        "```",
-        "````",
-        "~~~",
-        "``` py",
-        "~~~ example",
-        "``` `x",
-        "`a`",
-        "  ```",
-        "    code",
-        "\tcode",
-        "  x",
-        "   z",
-    ),
-    *(
-        "| a | b |",
-        "|---|---|",
-        "| - |",
-        "a | b",
-        "--- | ---",
-        ":-:|:-",
-        "|a\\|b|c|",
-        "|",
-        "||",
-        "|a|",
-        "|-|",
-        "-|-",
-        "|:",
-    ),
-    *(
-        "[a]: /u",
-        "[b]: <x y> 'ti'",
-        "[c]:",
-        "/url",
-        "'title'",
-        '"t',
-        "[d]",
-        "[e]: /u (p",
-        "\\[x]: y",
-        "[x\\]]: /z",
-    ),
-    *(
-        "[f]: javascript:x",
-        "[g]: /u 't' x",
-        "[ ]: /u",
-        "[h]: a&amp;b",
-        "[i]:<z>",
-        "[j]: /(a(b))",
-        "[k]: /a\\b",
-    ),
-    *(
-        "<div>",
-        "</div>",
-        "<!-- c",
-        "-->",
-        "<b>",
-        "<script>",
-        "</script>",
-        "<?x",
-        "?>",
-        "<a href='x'>",
-        "<x",
-        "<![CDATA[",
-    ),
-    *(": def", "~ def", ":   d2", ": - l", ": # h", "Term", "*Term*", "* * *", "***", "___", "- - -", "-- x"),
-    *("text", "a\\", "\xa0", "\u3000x", "é", "npl", "&amp;", "y>", "", "", "", ""),
-]
+ATOMS = cases("blocks")
 INDENTS = ["", "", "", "", "", " ", "  ", "   ", "    ", "      ", "\t", " \t", "> ", "- ", "  > ", "1. "]
 lines = st.builds(
     "".join, st.tuples(st.sampled_from(INDENTS), st.sampled_from(ATOMS), st.sampled_from(["", "", " ", "\t"]))

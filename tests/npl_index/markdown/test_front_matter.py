@@ -19,54 +19,12 @@ from npl_index.markdown.front_matter import (
     with_values,
 )
 from npl_index.markdown.sections import parse_sections
+from tests.conftest import cases
+
+FIELDS = cases("front-matter")
 
 
-@pytest.mark.parametrize(
-    ("text", "fields"),
-    [
-        ("---\nname: a\nversion: 1.10\n---\n# A\n", {"name": "a", "version": "1.10"}),
-        ("---\nname: a\n...\ntext", {"name": "a"}),
-        ("---   \nname: a\n---   \n", {"name": "a"}),
-        ("---\ntags: [a, b]\non: yes\nnothing:\n---\n", {"tags": ["a", "b"], "on": "yes", "nothing": ""}),
-        ("---\ntext: |\n  one\n  two\n---\n", {"text": "one\ntwo\n"}),
-        ("---\n1: one\n---\n", {"1": "one"}),
-        ("---\ntext: 2 & 3 *bold*\n---\n", {"text": "2 & 3 *bold*"}),
-        ("---\n---\n", {}),
-        ("---\njust text\n---\n", {}),
-        ("---\n- a\n---\n", {}),
-        ("---\na: b: c\n---\n", {"a": "b: c"}),
-        ("---\na: [\n---\n", {"a": "["}),
-        ("---\na: &x 1\nb: *x\n---\n", {"a": "&x 1", "b": "*x"}),
-        ("---\na: &x [1]\nb: [*x]\n---\n", {"a": "&x [1]", "b": "[*x]"}),
-        ("---\n<<: {a: 1}\nb: *x\n---\n", {"<<": {"a": "1"}, "b": "*x"}),
-        ("---\n!!python/object/apply:os.system [ls]: a\n---\n", {}),
-        ("---\nname: a\n", {}),
-        ("name: a\n---\n", {}),
-        ("\n---\nname: a\n---\n", {}),
-        ("# A\n\n---\nname: a\n---\n", {}),
-        ("", {}),
-        (
-            '---\ntitle: W\ntext: "a long\nline"\nb: 1.10\n---\n',
-            {"title": "W", "text": "a long line", "b": "1.10"},
-        ),
-        ("---\ntags: [a,\nb]\nc: d\n---\n", {"tags": ["a", "b"], "c": "d"}),
-        ("---\ntags: [\na\n]\n---\n", {"tags": ["a"]}),
-        ("---\n  a: b\n  c: [d]\n---\n", {"a": "b", "c": ["d"]}),
-        ("---\ntwo words\nmore: text\n---\n", {}),
-        ("---\nNote: one\ntwo\n---\n", {}),
-        ("---\n{a: b}\n---\n", {}),
-        (
-            '+++\ntitle = "Tidal: pools" # why\n# x\ndraft = false\ntags = ["a"]\n\n[extra]\nx = 1\n+++\n',
-            {"title": "Tidal: pools", "draft": "false", "tags": ["a"], "x": "1"},
-        ),
-        ("+++\ntags = [\n  'a',\n  'b',\n]\n+++\n# A\n", {"tags": ["a", "b"]}),
-        ("+++\njust text\n+++\n", {}),
-        ("---\na: " + "x" * 20_000 + "\n---\n", {}),
-        ("---\na: " + "[" * 17 + "]" * 17 + "\n---\n", {"a": "[" * 17 + "]" * 17}),
-        ("---\na: " + "[" * 10 + "]" * 10 + "\n---\n", {"a": [[[[[[[[[[]]]]]]]]]]}),
-    ],
-    ids=range(34),
-)
+@pytest.mark.parametrize(("text", "fields"), FIELDS, ids=range(len(FIELDS)))
 def test_fields(text: str, fields: dict[str, object]) -> None:
     """Front matter is read as text, lists and mappings; what is broken or abusive stays as it is written."""
     assert front_matter(text) == fields

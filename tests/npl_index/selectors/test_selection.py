@@ -17,6 +17,7 @@ from npl_index.markdown.traits import Traits
 from npl_index.selectors.grammar import MAX_LENGTH, compile_selector
 from npl_index.selectors.selection import Selected, select
 from npl_index.selectors.writing import narrowed, qualified, selector_for, selectors_of, steps_of
+from tests.conftest import cases
 from tests.npl_index.conftest import lines_run
 
 CASES = Path(__file__).parents[2] / "cases" / "selectors"
@@ -140,72 +141,7 @@ def assert_exact(tree: SectionTree, document: str | None = None) -> None:
         assert select([tree], compile_selector(own), names=names) == (Selected(0, index, (index,)),), own
 
 
-PIECES = st.sampled_from(
-    [
-        "A",
-        "a",
-        "B",
-        "C#",
-        "C++",
-        "*",
-        '"',
-        "'",
-        "\\",
-        '\\"',
-        "[1]",
-        "[2]",
-        "[has-code]",
-        "[depth=0]",
-        "[version>=1]",
-        "[",
-        "]",
-        ">",
-        "//",
-        "##",
-        "#",
-        "# x",
-        "...",
-        "…",
-        "... ## x",
-        "`",
-        "<a>",
-        "<",
-        "->",
-        "-",
-        "=>",
-        ">=",
-        "=",
-        "a > ## b",
-        '" > "',
-        "guide",
-        "",
-        ".",
-        " ",
-        "\t",
-        "\x0b",
-        "\x1b",
-        "\x7f",
-        "é",
-        "e\u0301",
-        "漢字",
-        "שלום",
-        "🗣️",
-        "\u200b",
-        "\u2028",
-        "\ufeff",
-        "it's",
-        "http://x",
-        "3.2 What?",
-        "x ##",
-        "/",
-        "///",
-        "*a*",
-        "`a > b`",
-        "a" * 205,
-        "a" * 210,
-        '"' * 205,
-    ]
-)
+PIECES = st.sampled_from(cases("selectors/grammar")["pieces"])
 NAMES = st.one_of(
     PIECES,
     st.lists(PIECES, max_size=4).map(" ".join),

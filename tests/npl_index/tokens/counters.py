@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +13,11 @@ from tiktoken_ext import openai_public
 from npl_index.tokens.counting import TokenCounter
 from npl_index.tokens.estimated import estimator
 from npl_index.tokens.exact import PATTERNS, ExactCounter
+from tests.conftest import cases
 
 CASES = Path(__file__).parents[2] / "cases" / "tokens"
-TRUTH: dict[str, dict[str, int]] = json.loads((CASES / "counts.json").read_text(encoding="utf-8"))
-SECTIONS: list[dict[str, Any]] = json.loads((CASES / "sections.json").read_text(encoding="utf-8"))
+TRUTH: dict[str, dict[str, int]] = cases("tokens/counts")
+SECTIONS: list[dict[str, Any]] = cases("tokens/sections")
 BASES = ("o200k_base", "cl100k_base")
 NOT_ENGLISH = range(74, 81)  # of SECTIONS
 SIGNS = "ab\n\r \t/-.'⟪é"

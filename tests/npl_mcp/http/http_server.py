@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from npl_mcp.config.server_state import ServerState, read_state
+from tests.until import PATIENCE
 
 JSON = {"Content-Type": "application/json"}
 MODERN = "2026-07-28"
@@ -104,7 +105,7 @@ def in_flight(server: Running) -> int:
 
 
 def _listening(process: subprocess.Popen[bytes], folder: Path) -> ServerState:
-    end = time.monotonic() + 60
+    end = time.monotonic() + PATIENCE
     while time.monotonic() < end and process.poll() is None:
         state = read_state(folder / "data")
         if state is not None and state.pid == process.pid:
@@ -114,7 +115,7 @@ def _listening(process: subprocess.Popen[bytes], folder: Path) -> ServerState:
 
 
 def connected(server: Running) -> socket.socket:
-    return socket.create_connection(("127.0.0.1", server.port), timeout=30)
+    return socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE)
 
 
 def request(

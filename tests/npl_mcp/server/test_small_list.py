@@ -22,7 +22,7 @@ from npl_mcp.config.settings import Settings, corpus_folder
 from npl_mcp.server.server import create_server
 from npl_mcp.tools.contract.aliases import ALIASES
 from npl_mcp.tools.domains import LISTED, PRESETS, domain_of, domains_named, listed_tools, unlisted_tools
-from tests.conftest import calls, envelope, listed, with_client
+from tests.conftest import calls, listed, with_client
 
 ALWAYS = ["search", "npl_load_tailored", "npl_section_index"]
 SMALL = [*ALWAYS, "search_tools", "call_tool"]
@@ -191,20 +191,6 @@ def test_without_the_small_list_there_are_no_such_tools(settings: Settings) -> N
     """Nothing hands a call on where nobody asked for it."""
     answers = calls(settings, [("call_tool", {"name": "session_list"}), ("search_tools", {"query": "a"})])
     assert [answer["error_code"] for answer in answers] == ["NOT_FOUND", "NOT_FOUND"]
-
-
-def test_structured_answers_follow_their_schema(settings: Settings) -> None:
-    """The client checks them against the listed schema."""
-
-    async def ask(client: Client[Any]) -> list[Any]:
-        await client.list_tools()
-        return [
-            await client.call_tool("search_tools", {"query": "session"}),
-            await client.call_tool("session_list", {}),
-        ]
-
-    for result in with_client(settings, ask, small_list=True, structured=True):
-        assert result.structured_content == envelope(result)
 
 
 def test_exact_names_are_found_and_called(settings: Settings) -> None:

@@ -290,21 +290,6 @@ def test_help_teaches(words: list[str], run: Run) -> None:
     assert "Exit codes: 0" in done.out
 
 
-def test_completion_knows_commands_and_options(run: Run, tmp_path: Path) -> None:
-    """The script for bash completes a command, an option and nothing that does not exist."""
-    script = run("completion", "bash")
-    (tmp_path / "c.sh").write_text(script.out, encoding="utf-8")
-    ask = (
-        "source c.sh; COMP_CWORD=1; COMP_WORDS=(npl-load tail); _shtab_npl_load; echo ${COMPREPLY[@]};"
-        "COMP_CWORD=2; COMP_WORDS=(npl-load tailored --bu); _shtab_npl_load; echo ${COMPREPLY[@]}"
-    )
-    done = subprocess.run(
-        ["bash", "-c", ask], cwd=tmp_path, capture_output=True, text=True, check=True, timeout=30
-    )
-    assert done.stdout.split() == ["tailored", "--budget"]
-    assert run("completion", "zsh").out.startswith("#compdef npl-load\n")
-
-
 def command(*words: str) -> list[str]:
     return [sys.executable, "-m", "npl_mcp.cli.commands.load", *words]
 

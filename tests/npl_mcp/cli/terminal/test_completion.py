@@ -31,6 +31,7 @@ def script(program: str, shell: str) -> str:
 
 
 TYPED = {
+    "npl-load": {"tail": ["tailored"], "tailored --bu": ["--budget"]},
     "npl-mcp": {
         "": ["doctor", "library"],
         "--ro": ["--root"],

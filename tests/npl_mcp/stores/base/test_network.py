@@ -20,7 +20,7 @@ from tests.npl_mcp.stores.test_faults import ask, file, fill
 from tests.npl_mcp.stores.writer import examine, settings_in
 from tests.proxy import Fault, Network, network
 from tests.replicas import replica
-from tests.until import until
+from tests.until import PATIENCE, until
 
 pytestmark = pytest.mark.engine("postgres")
 
@@ -61,7 +61,7 @@ WHERE datname = current_database() AND state = 'idle' AND query ~ '^LISTEN|^SELE
 """
 """Connections that hear of commits; each asks now and then whether the server still answers."""
 
-SOON = 30
+SOON = PATIENCE
 """Seconds after which a test has failed."""
 
 

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import base64
-import os
 import random
-import signal
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,14 +15,14 @@ import pytest
 from npl_mcp.app.app import App
 from npl_mcp.config.settings import Settings
 from npl_mcp.stores.base import postgres
-from npl_mcp.stores.base.database import HEAD, Database
+from npl_mcp.stores.base.database import Database
 from npl_mcp.stores.base.engine import BusyError
 from npl_mcp.stores.base.errors import DatabaseError
 from npl_mcp.stores.base.opening import database_of
 from tests import engines
 from tests.npl_mcp.stores.test_faults import ask
-from tests.npl_mcp.stores.writer import settings_in
 from tests.postgres_server import Server, serving
+from tests.until import until
 
 pytestmark = pytest.mark.engine("postgres")
 
@@ -102,54 +99,16 @@ def test_a_server_that_is_killed_costs_calls_and_nothing_else(app: App, server: 
     assert app.stores.database.check() == []
 
 
-def test_a_connection_that_was_broken_while_idle_is_noticed(app: App, server: Server) -> None:
-    """The call opens another one; nobody is told."""
-    assert say(app, "before")["success"]
-    with psycopg.connect(server.address(), autocommit=True) as connection:
-        others = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name = 'npl'"
-        connection.execute(others)
-    assert say(app, "after")["success"]
-    assert messages(app) == ["before", "after"]
-
-
-def test_a_transaction_whose_connection_breaks_is_rolled_back(database: Database, tmp_path: Path) -> None:
-    """The error says to try again, and the next transaction has a new connection."""
-
-    def work() -> None:
-        with database.write() as tx:
-            tx.run("INSERT INTO total (name, value) VALUES ('a', 1)")
-            own = tx.value("SELECT pg_backend_pid()")
-            with psycopg.connect(engines.address(tmp_path) or "", autocommit=True) as other:
-                other.execute("SELECT pg_terminate_backend(%s, 5000)", [own])
-            tx.run("INSERT INTO total (name, value) VALUES ('b', 1)")
-
-    with pytest.raises(DatabaseError, match="try again"):
-        work()
-    with database.write() as tx:
-        assert tx.value("SELECT count(*) FROM total") == 0
-
-
-def test_a_commit_whose_answer_is_lost_may_have_been_done(app: App, server: Server) -> None:
-    """The error says so: trying again blindly could do it twice."""
-
-    def work() -> None:
-        with app.stores.database.write() as tx:
-            tx.run("INSERT INTO total (name, value) VALUES ('a', 1)")
-            os.kill(tx.value("SELECT pg_backend_pid()"), signal.SIGKILL)
-
-    with pytest.raises(DatabaseError, match="check whether the change was made"):
-        work()
-    until_it_is_back(app, server)
-    assert say(app, "after")["success"]
-
-
 def until_it_is_back(app: App, server: Server) -> None:
     """Wait for a server that begins anew by itself, or ends and is started again."""
-    late = time.monotonic() + 30
-    while not ask(app, "session_list")["success"]:
-        assert time.monotonic() < late
+
+    def is_back() -> bool:
+        if ask(app, "session_list")["success"]:
+            return True
         server.ask("start")
-        time.sleep(0.05)
+        return False
+
+    until(is_back)
 
 
 # Bytes that a file of the server may have: more than a piece of its log, which has 16 MiB. A page that is
@@ -275,21 +234,6 @@ def test_a_process_that_stands_still_holds_nobody_up(
     other.close()
 
 
-def test_a_clock_that_is_set_back_changes_no_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Feeds follow ids, and times in a room never fall."""
-    (tmp_path / "project").mkdir()
-    app = App(settings_in(tmp_path))
-    ask(app, "chat_create_room", name="room", members=["alice", "bob"])
-    assert say(app, "first")["success"]
-    monkeypatch.setattr(postgres, "_NOW", "'2020-01-01T00:00:00.000000Z'")
-    assert say(app, "second")["success"]
-    feed = ask(app, "chat_get_feed", room_id=1)["data"]["items"]
-    assert messages(app) == ["first", "second"]
-    times = [one["timestamp"] for one in feed]
-    assert times == sorted(times)
-    app.close()
-
-
 VERSIONS = {
     "a newer one": ("9999", "npl, from schema 9999 on", "newer version"),
     "an unknown one": ("zz", "npl, from schema zz on", "does not know"),
@@ -314,34 +258,6 @@ def test_a_database_of_others_is_refused_and_not_touched(
         pass
     assert connection.execute(query).fetchone() == before
     connection.close()
-
-
-def test_a_replica_one_version_behind_goes_on(database: Database, tmp_path: Path) -> None:
-    """Where the newer schema says so: while replicas are upgraded one after the other."""
-    database.open()
-    database.close()
-    engines.execute(tmp_path, f"UPDATE alembic_version SET version_num = '{int(HEAD) + 1:04}'")
-    engines.execute(tmp_path, f"COMMENT ON TABLE alembic_version IS 'npl, from schema {HEAD} on'")
-    engines.execute(tmp_path, "ALTER TABLE room ADD COLUMN newer TEXT")
-    engines.execute(tmp_path, "CREATE TABLE newer (id BIGINT PRIMARY KEY)")
-    with database.write() as tx:
-        assert tx.value("INSERT INTO room (name, created_at) VALUES ('a', 't') RETURNING id") == 1
-    assert database.check() == []
-
-
-def test_a_replica_that_runs_sees_that_others_migrated(database: Database, tmp_path: Path) -> None:
-    """Its connections are open, and no call is made on tables that it does not know."""
-    add = "INSERT INTO total (name, value) VALUES (:name, 1)"
-    with database.write() as tx:
-        tx.run(add, name="a")
-    engines.execute(tmp_path, f"UPDATE alembic_version SET version_num = '{int(HEAD) + 1:04}'")
-    with database.write() as tx:
-        tx.run(add, name="b")
-    engines.execute(tmp_path, f"UPDATE alembic_version SET version_num = '{int(HEAD) + 2:04}'")
-    engines.execute(tmp_path, f"COMMENT ON TABLE alembic_version IS 'npl, from schema {int(HEAD) + 1:04} on'")
-    for begin in (database.write, database.read):
-        with pytest.raises(DatabaseError, match="newer version"), begin() as tx:
-            tx.value("SELECT count(*) FROM total")
 
 
 REFUSED = {
