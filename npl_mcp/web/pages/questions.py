@@ -14,6 +14,7 @@ from npl_mcp.questions.outcomes import Outcome, ask_one, known_outcomes
 from npl_mcp.questions.trial import Trial
 from npl_mcp.tools.contract.error_codes import ErrorCode
 from npl_mcp.tools.contract.responses import as_dict
+from npl_mcp.web.pages.folders import ACTION
 from npl_mcp.web.rendering import marked, sought
 from npl_mcp.web.routing import Action, Data, Shown, WebPage
 from npl_mcp.web.tables import Column, Table, paged
@@ -94,6 +95,7 @@ async def _explained(visit: Visit, question: Question, file: str) -> Data:
         "above": above if question.answers else matches[:MAX_ABOVE],
         "section": await _text(visit, right) if right else None,
         "tried": None,
+        "_action": ACTION,
         "_marked": partial(marked, terms=sought(question.text, "")),
     }
 

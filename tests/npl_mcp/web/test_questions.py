@@ -79,17 +79,18 @@ def test_a_failing_question_is_mended_in_its_place(server: Running, docs: Path) 
     shown = visitor.json(path)
     assert shown["right"]["title"] == "Pruning"
     assert [one["title"] for one in shown["above"]] == ["Picking"]
-    fields = visitor.open(path).fields("/documents/edit")
+    fields = visitor.open(path).fields("/documents/section")
     before = (docs / "plums.md").read_text("utf-8")
     text = fields["text"].rstrip() + " When fruit is picked, it is picked: fruit picked when ripe.\n"
     tried = visitor.post("/questions/try", {**fields, "text": text})
     assert "With your text: pass rank" in tried.text
-    assert tried.fields("/documents/edit")["text"].strip() == text.strip()
+    assert tried.fields("/documents/section")["text"].strip() == text.strip()
     assert (docs / "plums.md").read_text("utf-8") == before
     wrong = visitor.post("/questions/try", {**fields, "text": ""})
     assert wrong.status == 400
-    saved = visitor.post("/documents/edit", {**fields, "text": text})
-    assert (saved.status, saved.answer.headers["location"]) == (303, path)
+    saved = visitor.post("/documents/section", {**fields, "text": text})
+    assert saved.status == 303, saved.text
+    assert saved.answer.headers["location"] == path
     assert visitor.json(path)["outcome"]["passed"]
     assert rows(visitor)["When is fruit picked?"]["result"] == "pass"
     assert rows(visitor)["How do I brew coffee?"]["result"] == "not asked"
