@@ -28,7 +28,7 @@ from typing import Any
 
 from npl_index.answer.document_set import AnswerUnit, DocumentSet, SectionPart
 from npl_index.answer.marks import change_marks, in_mark, mark, note
-from npl_index.answer.units import Packed, digest, row, selector
+from npl_index.answer.units import Packed, digest, front_title, row, selector
 from npl_index.answer.values import Pointer, RankedSection, Suggestion, Tailored
 from npl_index.tokens.counting import starts_token
 from npl_index.tokens.sections import dumped, escaped_tokens
@@ -212,8 +212,9 @@ class Markdown(Form):
         documents = self.documents
         place = in_mark(selector(documents, unit, above=True, by_path=by_path))
         shown = digest(documents, unit)
-        about = documents.note(unit.parts[0])
-        about = f" ({in_mark(about)})" if about else ""
+        about = in_brackets(
+            front_title(documents, unit.document, unit.parts[0].section), documents.note(unit.parts[0])
+        )
         return note(f"{place} {_score(unit.score)}{about}{f' ={shown}' if shown else ''}", self.tag)
 
     def pointer(self, pointer: Pointer) -> str:
@@ -251,9 +252,14 @@ class Markdown(Form):
 def _pointer(pointer: Pointer) -> str:
     line = f": {in_mark(pointer.line)}" if pointer.line else ""
     number = f" in {pointer.sections} sections" if pointer.sections else ""
-    about = "; ".join(filter(None, (pointer.page, pointer.note)))
-    page = f" ({in_mark(about)})" if about else ""
-    return f"{_selector_in_quotes(pointer.selector)} {pointer.tokens}{number}{page}{line}"
+    about = in_brackets(pointer.page, pointer.note)
+    return f"{_selector_in_quotes(pointer.selector)} {pointer.tokens}{number}{about}{line}"
+
+
+def in_brackets(*texts: str | None) -> str:
+    """Return texts about a section, in brackets after a space; ``""`` without any."""
+    about = "; ".join(filter(None, texts))
+    return f" ({in_mark(about)})" if about else ""
 
 
 def _notes(answer: Tailored, packed: Packed) -> Iterator[str]:

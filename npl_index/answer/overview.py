@@ -15,6 +15,8 @@ from math import log, log2
 from operator import itemgetter
 from typing import NamedTuple
 
+from npl_index.markdown.front_matter import find_front_matter, with_line_feeds
+from npl_index.markdown.sections import title_in
 from npl_index.ranking.analysis import terms
 from npl_index.ranking.wordlists import commonness
 from npl_index.selectors.grammar import quoted
@@ -35,7 +37,8 @@ _WORD = re.compile(r"[^\W\d_]\w*(?:['’.+#-]\w+){0,2}[+#]*")
 _PLAIN = re.compile(r"[\w.+@:-]{1,24}(?:/[\w.+@:-]{1,24}){0,3}/?", re.ASCII)  # others may be a sentence
 _PART = re.compile(r"[^\W_]+")
 _MAX_PARTS = 7  # words of a plain name
-_HEADING = re.compile(r"^(?:(```|~~~)|(?:#{1,3}|title:)[ \t]+(.+))", re.MULTILINE)
+_HEADING = re.compile(r"^(?:(```|~~~)|#{1,3}[ \t]+(.+))", re.MULTILINE)
+_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _MARKUP = re.compile(r"\{[^{}]*\}|<[^<>]*>|\]\([^()]*\)")
 
 _Entry = tuple[str, str]  # a folder, and a name in its line
@@ -65,13 +68,18 @@ def in_quotes(name: str, most: int = MAX_NAME) -> str:
 
 
 def headings_at(text: str) -> list[str]:
-    """Return the headings of a text down to level 3, without parsing it; it may be incomplete."""
-    found: list[str] = []
+    """Return the title and the headings of a text down to level 3, without parsing it; it may be incomplete.
+
+    Comments, in which generated files say so, are no headings.
+    """
+    text = with_line_feeds(text)
+    lines, front = find_front_matter(text)
+    titles = [title] if (title := title_in(front)) else []
     fenced = False
-    for fence, heading in _HEADING.findall(text):
+    for fence, heading in _HEADING.findall(_COMMENT.sub("", "\n".join(text.split("\n")[lines:]))):
         fenced ^= bool(fence)
-        found += [_MARKUP.sub(" ", heading)] if heading and not fenced else []
-    return found
+        titles += [_MARKUP.sub(" ", heading)] if heading and not fenced else []
+    return titles
 
 
 def heading_words(documents: Sequence[Sequence[str]]) -> list[HeadingWord]:

@@ -16,6 +16,9 @@ from npl_index.tokens.counting import starts_token
 MAX_SHORT = 2
 """Maximum words of a heading that alone says too little about its section."""
 
+MAX_TITLE = 80
+"""Maximum characters of a title of front matter in a mark."""
+
 Known = Mapping[Place, Sequence[Span]]
 """Excluded lines, by section."""
 
@@ -230,8 +233,17 @@ def pointer(documents: DocumentSet, unit: AnswerUnit) -> Pointer:
     return documents.once(("named", unit), work)
 
 
+def front_title(documents: DocumentSet, document: int, section: int) -> str | None:
+    """Return the title in a page's front matter, for the text before its headings; no other line shows it."""
+    tree = documents.tree(document)
+    title = "" if section or tree.title is not None else tree.sections[0].heading
+    return (title if len(title) <= MAX_TITLE else f"{title[:MAX_TITLE]}…") or None
+
+
 def _page(documents: DocumentSet, unit: AnswerUnit, name: str) -> str | None:
-    """Return the title of a unit's page, if its selector is a short heading alone."""
+    """Return the title of a unit's page, if its selector is a short heading alone or the page's name."""
+    if title := front_title(documents, unit.document, unit.parts[0].section):
+        return title
     if not name.startswith("#") or len(name.lstrip("# ").split()) > MAX_SHORT:
         return None
     sections = documents.tree(unit.document).sections

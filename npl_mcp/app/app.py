@@ -49,6 +49,9 @@ VIEWS = 32
 VOCABULARY_DELAY = 0.5
 """Seconds between the start of the warm-up and the loading of the vocabulary, for the first calls."""
 
+ONLY_REFERENCE = "the roots: no Markdown; npl.md is the bundled reference of NPL"
+"""The remark on an answer without ``file`` where no root has Markdown."""
+
 _DOMAINS = {ArtifactDocuments.SCHEME: "artifact", CrDocuments.SCHEME: "cr"}
 """The domains of documents from other sources than files."""
 
@@ -247,7 +250,8 @@ class App(Files):
             if state.size > SMALL_BYTES:
                 await Long()
             until = time.monotonic() + self.settings.time_limit
-            kept = IndexedSet(found, self.indexed_document(found[0], state).collection)
+            left_out = () if named or ref != DocumentRef() else (ONLY_REFERENCE,)
+            kept = IndexedSet(found, self.indexed_document(found[0], state).collection, left_out)
         files = self.documents.names(kept.founds)
         name = self._name_of(ref, files) if several else files[0]
         clock = Deadline(name, until)

@@ -394,7 +394,7 @@ def _section_hit(found: _Section, kind: str, words: Sequence[str]) -> SearchHit:
     artifact, _, revision = file.partition(":")[2].partition("@") if kind == "artifact" else ("", "", "")
     return SearchHit(
         kind=kind,
-        title=section.name,
+        title=section.title,
         text=text,
         score=round(found.score, 3),
         file=file,
@@ -427,8 +427,10 @@ def _row_hit(kind: str, match: Match, words: Sequence[str]) -> SearchHit:
 def snippet(text: str, words: Sequence[str], width: int = SNIPPET) -> str:
     """Return the part of a text around its first matching word, on one line.
 
-    :param width: maximum number of characters, without the ellipses.
+    :param width: maximum number of characters, without the ellipses; 0 for no text.
     """
+    if not width:
+        return ""
     line, before = " ".join(text[:_MAX_TEXT].split()), width // 4
     lower = line.lower()
     places = [at for word in words if (at := lower.find(word)) >= 0]

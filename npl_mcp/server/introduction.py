@@ -36,6 +36,8 @@ ALSO: Mapping[str, str] = {
 }
 """Instructions for other domains."""
 
+ONLY_REFERENCE = "Served: the bundled reference of NPL; no root has Markdown."
+
 MAX_ROOTS = 10
 ROOM = 96
 """Maximum letters of the names of roots and of words together; a token has at least two, and other characters
@@ -90,7 +92,9 @@ def describe_documents(app: App) -> str:
     words = sorted(_fitting(several, ROOM - sum(map(_width, names))), key=str.casefold)
     about = f" about {', '.join(words)}" if words else ""
     others = f" Not served: {skipped_text(skipped)}." if skipped and not least else ""
-    return f"Served: {least}{count:,} documents of {', '.join(names + more)}{about}.{others}" if roots else ""
+    if not roots:
+        return ONLY_REFERENCE
+    return f"Served: {least}{count:,} documents of {', '.join(names + more)}{about}.{others}"
 
 
 def _beginning(found: Found) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from annotated_types import Interval
 
-from npl_index.answer.forms import partial_note
+from npl_index.answer.forms import in_brackets, partial_note
 from npl_index.answer.marks import change_marks, in_mark
 from npl_index.answer.values import Written
 from npl_index.errors import MissingRequestError
@@ -203,9 +203,9 @@ def _hit_lines(hits: Hits, words: Sequence[str], width: int) -> Iterator[str]:
 def _place_text(hit: SearchHit) -> str:
     """Return the place of a hit with its name or author."""
     if hit.file:
-        return (
-            f"{hit.file}:{hit.line}  {hit.selector}  {hit.tokens or 0}{f' ({hit.note})' if hit.note else ''}"
-        )
+        selector = hit.selector or ""
+        title = None if "#" in selector or (hit.title or "") in selector else hit.title  # of front matter
+        return f"{hit.file}:{hit.line}  {selector}  {hit.tokens or 0}{in_brackets(title, hit.note)}"
     if hit.room_id:
         return f"room {hit.room_id} event {hit.event_id}  {hit.by}"
     if hit.session_id:
@@ -222,7 +222,7 @@ def visible_kinds(app: App) -> tuple[str, ...]:
 def search_newest(
     app: App, limit: Annotated[int, Interval(ge=1, le=MAX_HITS), "Maximum number of each kind"] = 5
 ) -> Newest:
-    """Show the newest messages and worklog entries, and the roots and libraries.
+    """Show the newest messages and worklog entries, and the roots.
 
     :returns: the newest records.
     :raises DatabaseError: the database cannot be used.

@@ -29,7 +29,6 @@ from npl_mcp.cli.terminal.arguments import JSON, Commands, settings_of
 from npl_mcp.cli.terminal.display import PROBLEMS, CommandResult, Display
 from npl_mcp.cli.transports.base import TransportError, parse_address
 from npl_mcp.cli.transports.http import greeted
-from npl_mcp.config.programs import python
 from npl_mcp.config.server_state import is_held, running_server
 from npl_mcp.config.settings import SETTINGS, Settings, given_settings
 from npl_mcp.stores.base.database import HEAD
@@ -162,7 +161,7 @@ def _install_command(extra: str) -> str:
     direct = json.loads(distribution("npl-mcp").read_text("direct_url.json") or "{}")
     kind = direct.get("vcs_info", {}).get("vcs")
     origin = f" @ {kind + '+' if kind else ''}{direct['url']}" if direct else ""
-    pip = [*python('import runpy; runpy.run_module("pip", run_name="__main__")', kept=True), "install"]
+    pip = [sys.executable, "-I", "-m", "pip", "install"]  # -I imports nothing from the working directory
     if not importlib.util.find_spec("pip"):  # an environment of uv
         pip = ["uv", "pip", "install", "--directory", Path.home().anchor, "--python", sys.executable]
     return shlex.join([*pip, f"npl-mcp[{extra}]{origin}"])

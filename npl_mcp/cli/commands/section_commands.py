@@ -11,7 +11,16 @@ from typing import Any
 
 from npl_index.markdown.fences import BETWEEN
 from npl_index.markdown.traits import FLAG_SPELLINGS, FLAGS
-from npl_mcp.cli.commands.targets import BUDGET, DEPTH, FILTER, OUTPUT, SELECT, WHERE, read_targets
+from npl_mcp.cli.commands.targets import (
+    BUDGET,
+    DEPTH,
+    FILTER,
+    OUTPUT,
+    SELECT,
+    WHERE,
+    is_missing_path,
+    read_targets,
+)
 from npl_mcp.cli.terminal.arguments import Commands, Run, count, option, repeated
 from npl_mcp.cli.terminal.display import Display
 from npl_mcp.cli.transports.connecting import ServerConnection, connect
@@ -33,6 +42,8 @@ def _with_targets(run: Callable[[Namespace, ServerConnection, Display], None]) -
         with closing(read_targets(given)) as targets:
             given.where = {"file": targets.file, "resource_type": given.resource_type, "item": given.item}
             display.target = given.output
+            for word in filter(is_missing_path, getattr(given, "words", ())):
+                display.note(f"{word} does not exist; it is read as words of the question")
             reach = connect(given.via, display.note, targets.roots, must_see=targets.given)
             with closing(reach) as connection:
                 run(given, connection, display)

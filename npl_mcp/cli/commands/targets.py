@@ -77,7 +77,7 @@ class Targets(NamedTuple):
 def read_targets(given: Namespace) -> Targets:
     """Return the documents of a section command; paths among the words of its task are removed from the task.
 
-    :raises UsageError: a root is not a folder.
+    :raises UsageError: a root is not a folder, or a path above the working directory does not exist.
     """
     files: list[str] = given.file or []
     if given.command == "index":
@@ -104,6 +104,10 @@ def targets_of(files: Sequence[str], given: Sequence[str], error: Callable[[str]
         folder, close = _copied_input()
         roots.append(folder)
         files = [os.path.join(folder, INPUT_NAME) if file == STANDARD_INPUT else file for file in files]
+    for file in files:
+        above = os.path.normpath(file).startswith(os.pardir) and not _PATTERN.search(file)
+        if above and not os.path.exists(file):
+            error(f"{file} does not exist")
     reached = [_reached(file) for file in files]
     roots += [root for _, root in reached if root]
     named = ", ".join(file for file, _ in reached) if files else None
@@ -118,6 +122,12 @@ def _is_path(word: str) -> bool:
     if " " not in word and ((is_markdown and os.sep in word) or _ONLY_A_PATH.match(word)):
         return True
     return (is_markdown or os.sep in word) and os.path.exists(word)
+
+
+def is_missing_path(word: str) -> bool:
+    """Return whether a word looks like a path from the root or the home folder, and names nothing."""
+    absolute = word.startswith((os.sep, f"~{os.sep}")) and " " not in word
+    return absolute and not os.path.exists(os.path.expanduser(word))
 
 
 def _reached(file: str) -> tuple[str, str | None]:

@@ -6,6 +6,7 @@
 import json
 import re
 import socket
+from collections.abc import Iterable
 from typing import Any, NamedTuple, Protocol
 
 from npl_mcp import __version__
@@ -45,9 +46,10 @@ class Address(NamedTuple):
         """Whether the server is on this machine, without TLS."""
         return self.host in ("", *LOOPBACK) and not self.secure
 
-    def same_as(self, *others: "Address | None") -> bool:
-        """Return whether one of the others is the same address; their spelling does not count."""
-        return any(other is not None and self[1:] == other[1:] for other in others)
+    def same_in(self, others: "Iterable[Address]") -> "Address | None":
+        """Return the first of some addresses that is the same; spelling does not count, nor ``localhost``."""
+        host = "127.0.0.1" if self.host == "localhost" else self.host
+        return next((other for other in others if self._replace(host=host)[1:] == other[1:]), None)
 
 
 def parse_address(text: str) -> Address | None:

@@ -196,7 +196,10 @@ def _server(settings: Settings, *, insists: bool) -> Transport | None:
         if address is None:
             hint = "use e.g. http://127.0.0.1:8765, https://name, or unix:/path for a socket"
             raise UsageError(f"NPL_MCP_URL={settings.url!r} is not the address of a server; {hint}")
-        token = state.token if state and address.same_as(*own) else settings.listening.token or ""
+        # The token goes to the server's own address: another user may listen at ``localhost`` in IPv6.
+        same = address.same_in(own) if state else None
+        token = state.token if state and same else settings.listening.token or ""
+        address = same or address
     from npl_mcp.cli.transports.http import HttpTransport
 
     return HttpTransport(address, token, settings.worklog_project)

@@ -98,11 +98,12 @@ class ToolSpec:
 
     @property
     def examples(self) -> Mapping[str, object]:
-        """A valid value for each listed parameter, for messages about invalid arguments."""
+        """A valid value for each parameter that agents may use, for messages about invalid arguments."""
         known = _examples()[self.name]
         values = {**known.get("run", {}), **known.get("values", {})}
         names = list(inspect.signature(self.function).parameters)[1:]
-        return {name: values[name] for name in names if name not in unlisted(self.function)}
+        hidden = unlisted(self.function) - values.keys()
+        return {name: values[name] for name in names if name not in hidden}
 
 
 def not_listed(*functions: Callable[..., object], **flags: Any) -> tuple[ToolSpec, ...]:

@@ -14,7 +14,7 @@ from fastmcp import Client
 from npl_index import estimator
 from npl_mcp.__main__ import main
 from npl_mcp.config.settings import Settings
-from npl_mcp.server.introduction import ALSO, FIRST, introduction
+from npl_mcp.server.introduction import ALSO, FIRST, ONLY_REFERENCE, introduction
 from npl_mcp.tools.domains import LISTED, listed_tools
 from tests.conftest import with_client
 
@@ -32,7 +32,7 @@ def test_instructions_cover_the_domains_in_force(settings: Settings) -> None:
     assert {"npl", *ALSO} == set(LISTED)
     assert all(words in every for words in (FIRST, *ALSO.values()))
     assert estimator("o200k_base").count(every) * 1.04 < 120
-    assert met(settings, roots=(), domains=("npl",))[0] == FIRST
+    assert met(settings, roots=(), domains=("npl",))[0] == f"{FIRST} {ONLY_REFERENCE}"
     assert met(settings, domains=("cr",))[0] == f"Tools: {ALSO['cr']}."
     assert introduction(()) is None
 
@@ -57,6 +57,25 @@ def test_what_is_not_served_is_counted(
     every = met(settings, no_gitignore=True)[0]
     assert "7 documents of" in every
     assert "gitignore" not in every
+
+
+GENERATED = {
+    "front matter": "---\ntitle: Wombats\n# Robots build this, modify nothing\n---\n\n# Wombats\n\nText.\n",
+    "TOML": '+++\ntitle = "Wombats"\n# Robots build this, modify nothing\n+++\n\nText.\n',
+    "HTML": "<!--\n# Robots build this, modify nothing\n-->\n# Wombats\n\nText.\n",
+    "CRLF": "---\r\ntitle: Wombats\r\n# Robots build this, modify nothing\r\n---\r\nText.\r\n",
+}
+
+
+@pytest.mark.parametrize("kind", GENERATED)
+def test_words_of_comments_describe_no_documents(settings: Settings, kind: str) -> None:
+    """Generated files say there that people may not change them."""
+    for path in settings.roots[0].rglob("*.md"):
+        path.unlink()
+    for number in range(6):
+        (settings.roots[0] / f"{number}.md").write_bytes(GENERATED[kind].encode())
+    assert 'documents of "' in (said := met(settings)[0])
+    assert " about Wombats." in said
 
 
 def test_every_choice_of_domains_is_covered() -> None:

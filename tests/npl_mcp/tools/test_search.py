@@ -235,6 +235,7 @@ def test_snippets_are_short() -> None:
     assert shown.endswith("…")
     assert len(shown) <= SNIPPET + 4
     assert snippet("a\n\n b", []) == "a b"
+    assert snippet(text, ["needle"], 0) == ""
     assert words_of("a pump - of the siphon.") == ["pump", "the", "siphon"]
     assert words_of("C") == ["c"]
 

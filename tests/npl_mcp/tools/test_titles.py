@@ -113,6 +113,29 @@ def test_outlines_show_titles(site: Path, settings: Settings, call: Call) -> Non
     assert other.startswith("lines tokens")
 
 
+def test_answers_show_a_title_that_no_heading_shows(site: Path, settings: Settings) -> None:
+    """In marks, pointers and lines of a search, once and shortened."""
+    fees = f"---\ntitle: Tariff {'x' * 500} -->\n---\n\nThe wombat sum.\n"
+    (site / "fees.md").write_text(fees, encoding="utf-8")
+
+    async def ask(client: Client[Any]) -> list[str]:
+        requests = [
+            ("npl_load_tailored", {"context": "bollards ropes first", "file": "site/pages/moor.md"}),
+            ("search", {"query": "ropes first", "kinds": "document"}),
+            ("search", {"query": "knots coffee", "kinds": "document"}),
+            ("npl_load_tailored", {"context": "wombat sum", "file": "site/fees.md"}),
+        ]
+        answers = [await client.call_tool(name, {**given, "format": "markdown"}) for name, given in requests]
+        blocks = [block for answer in answers for block in answer.content]
+        return [block.text for block in blocks if isinstance(block, TextContent)]
+
+    mark, first, other, long = with_client(settings, ask)
+    assert mark.startswith("<!-- site/pages/moor.md [depth=0] .43 (Tying up: the <basics>) ")
+    assert "  4 (Tying up: the <basics>)  Ropes first." in first
+    assert "Tying up" not in other
+    assert 80 < len(long.splitlines()[0]) < 160
+
+
 HOSTILE = {
     "two-lines": ('title: "a\\nb --> # c"', "a b --> # c"),
     "folded": ("title: >-\n  Long\n  name", "Long name"),

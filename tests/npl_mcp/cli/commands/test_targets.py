@@ -77,10 +77,30 @@ def test_the_best_section_comes_from_the_place_that_is_meant(run: Run, case: str
 
 
 def test_without_markdown_here_the_reference_is_used(run: Run) -> None:
-    """And it can be named anywhere."""
-    assert "npl.md:" in run("search", "fences", cwd="empty")[1]
+    """And it can be named anywhere; an answer says that no root has Markdown."""
+    for command in (("search", "fences", "--format", "markdown"), ("tailored", "fences"), ("index",)):
+        code, out, err = run(*command, cwd="empty")
+        assert (code, "npl.md" in out + err) == (0, True)
+        assert "the roots: no Markdown" in out + err
+    assert "the roots: no Markdown" not in "".join(map(str, run("tailored", "fences", "--file", "npl.md")))
     assert "npl.md:" in run("search", "fences", "--file", "npl.md")[1]
     assert "npl.md" not in run("search", "fences")[1]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (("library", "../besides/docs"), 2, "../besides/docs does not exist"),
+        (("library", "--file", "../besides/a.md"), 2, "../besides/a.md does not exist"),
+        (("library", "/besides/docs"), 0, "/besides/docs does not exist; it is read as words"),
+        (("library", "~/besides"), 0, "~/besides does not exist; it is read as words"),
+        (("library /v1/shelves",), 0, ""),
+    ],
+)
+def test_a_mistyped_path_is_named(run: Run, words: tuple[str, ...], code: int, message: str) -> None:
+    """Above the working directory it can only be a path; from the root it may be one or words."""
+    done = run("search", *words)
+    assert (done[0], message in done[2], bool(message)) == (code, True, bool(done[2]))
 
 
 def test_standard_input_is_a_file(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -201,8 +201,9 @@ def test_a_server_is_asked_with_token_and_folder(data: Path, stage: Callable[[Pl
     [
         ("{url}", None, b"own-token"),
         ("{url}/mcp/", "other", b"own-token"),
-        ("http://localhost:{port}", "given", b"given"),
-        ("http://localhost:{port}", None, None),
+        ("http://localhost:{port}", "given", b"own-token"),
+        ("http://localhost:{port}/other", "given", b"given"),
+        ("http://localhost:{port}/other", None, None),
     ],
 )
 def test_which_token_is_sent(
