@@ -196,11 +196,6 @@ for _name, _what in TYPES.items():
     COMMANDS[_name] = Command(
         f"Load {_what}", _load_items, _OPTIONS, "npl_load_tailored", _usage, _NOTES, read_groups
     )
-_NAMES = r"""case $1 in
-    agent) npl-load agent --list 2>/dev/null ;;
-    *) npl-load --quiet "$1" "**.*" 2>/dev/null | sed -n "s/^@.*+=\"\(.*\)\"\$/\1/p" | tr , "\n" ;;
-    esac"""
-"""Shell command that lists the names after a command, for completion."""
 
 PROGRAM = Program(
     "npl-load",
@@ -217,7 +212,6 @@ predecessor still work; 1 missing item with --strict, or agent without a name; 2
 selector; 65 to 77 as in sysexits.h; 130 interrupted; 141 the output was closed.
 init-claude: 0 nothing to do, 1 file changed, 2 newer prompts available, 3 source not found.
 """,
-    completed=(_NAMES, dict.fromkeys((*TYPES, "agent"), ("",))),
 )
 
 main = partial(run_command, PROGRAM)

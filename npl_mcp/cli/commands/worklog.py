@@ -227,9 +227,6 @@ npl-worklog list --all
 npl-worklog close --archive
 """
 
-_NAMES = 'npl-worklog list --all 2>/dev/null | sed "s/^..//; s/ .*//"'
-"""Shell command that lists the sessions, for completion."""
-
 PROGRAM = Program(
     "npl-worklog",
     "npl-worklog [-h] [--via TRANSPORT] COMMAND ...",
@@ -244,7 +241,6 @@ session is closed; 69 no server answers; 70 a bug; 73 the id differs from an exi
 database or a file cannot be used; 76 the server's reply was lost: check before you retry; 77 not allowed;
 130 interrupted; 141 the output was closed.
 """,
-    completed=(_NAMES, dict.fromkeys(COMMANDS, ("--session",))),
 )
 
 main = partial(run_command, PROGRAM)

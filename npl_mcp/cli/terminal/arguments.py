@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, NoReturn, TypeVar
@@ -16,14 +16,6 @@ from npl_mcp.config.settings import SERVERS, SETTINGS, Settings, add_flags, give
 from npl_mcp.tools.domains import domains_named, tool_named
 
 SHELLS = ("bash", "zsh", "fish")
-
-_NAMES = {
-    "bash": ("@F() {\n@NAMES\n}", '@F_@COMMAND() { compgen -W "$(@F @COMMAND)" -- "$1"; }'),
-    "zsh": ("@F() {\n@NAMES\n}", '@F_@COMMAND() { compadd -- ${(f)"$(@F @COMMAND)"}; }'),
-    "fish": ("function @F\nsh -c '@NAMES' sh $argv\nend", ""),
-}
-"""By shell: the function that prints the names after a command, and the one that offers them."""
-
 
 Argument = tuple[tuple[str, ...], dict[str, Any]]
 """An option or a word of a command, and its settings; see :func:`argument`."""
@@ -234,8 +226,6 @@ class Program:
     :param groups: descriptions of the groups of commands.
     :param examples: command lines, each with its meaning after ``#``.
     :param exits: last lines of each help.
-    :param completed: ``sh`` commands that list the names after a command, and the options and commands
-        before such names; see :func:`script`.
     """
 
     name: str
@@ -248,7 +238,6 @@ class Program:
     groups: Mapping[str, str] = field(default_factory=dict)
     examples: str = ""
     exits: str = ""
-    completed: tuple[str, Mapping[str, Collection[str]]] = (":", {})
 
     def parser(self) -> ProgramParser:
         """Return the parser of the program and all of its commands."""
@@ -302,7 +291,7 @@ class Program:
         for inner in parsers_of(parser).values():
             if isinstance(inner, ProgramParser):
                 inner.describe()
-        display.text(script(given.shell, parser, *self.completed))
+        display.text(script(given.shell, parser))
 
 
 def parsers_of(parser: argparse.ArgumentParser, command: str = "") -> dict[str, argparse.ArgumentParser]:
@@ -315,35 +304,23 @@ def parsers_of(parser: argparse.ArgumentParser, command: str = "") -> dict[str, 
     return found
 
 
-def script(
-    shell: str, parser: argparse.ArgumentParser, names: str = ":", named: Mapping[str, Collection[str]] = {}
-) -> str:
+def script(shell: str, parser: argparse.ArgumentParser) -> str:
     """Return the completion script of a program.
 
     :param shell: one of :data:`SHELLS`.
     :param parser: parser of the program with its commands; this function changes it.
-    :param names: ``sh`` commands without single quotes that print the names after the command ``$1``.
-    :param named: options before such names, by command; an empty option stands for the command itself.
     """
     import shtab  # only this command needs it
 
-    function = f"_{parser.prog.replace('-', '_')}_names"
     texts = {action.dest: action.help for action in parser._actions}
-    whole, each = _NAMES[shell]
-    lines = [whole.replace("@F", function).replace("@NAMES", names)]
-    for command, inner in parsers_of(parser).items():
-        own = set(named.get(command, ()))
-        if own:
-            lines.append(each.replace("@F", function).replace("@COMMAND", command))
-        offered = f"({function} {command})" if shell == "fish" else f"{function}_{command}"
+    for inner in parsers_of(parser).values():
         for action in inner._actions:
             # Options that the help of a command hides are offered as well.
             if action.help is argparse.SUPPRESS:
                 action.help = texts.get(action.dest, argparse.SUPPRESS)
             if action.nargs != 0 and not action.choices:
-                is_name = own & {*(action.option_strings or ("",))}
-                vars(action)["complete"] = {shell: offered} if is_name else shtab.FILE
-    return shtab.complete(parser, shell, preamble="\n".join(lines))
+                vars(action)["complete"] = shtab.FILE
+    return shtab.complete(parser, shell)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -256,43 +256,6 @@ def test_a_broken_pipe_is_silent(run: Run, project: Path) -> None:
     assert process.returncode == 141
 
 
-COMPLETIONS = [
-    ("", ["init", "log"]),
-    ("--v", ["--via"]),
-    ("log --s", ["--summary", "--session"]),
-    ("read --session ", ["night"]),
-    ("--via ", ["auto", "http", "stdio", "direct"]),
-    ("completion ", ["bash", "zsh", "fish"]),
-]
-
-
-@pytest.mark.parametrize(("typed", "offered"), COMPLETIONS, ids=[typed for typed, _ in COMPLETIONS])
-def test_completion(typed: str, offered: list[str], run: Run, project: Path, tmp_path: Path) -> None:
-    """Bash offers commands, options, sessions and ways."""
-    run("init", "--id", "night")
-    program = tmp_path / "npl-worklog"
-    program.write_text(
-        f'#!/bin/sh\nexec {sys.executable} -m npl_mcp.cli.commands.worklog "$@"\n', encoding="utf-8"
-    )
-    program.chmod(0o755)
-    words = ["npl-worklog", *typed.split(" ")]
-    script = (
-        f"{run('completion', 'bash').out}\nCOMP_WORDS=({' '.join(repr(word) for word in words)})\n"
-        f"COMP_CWORD={len(words) - 1}\n_shtab_npl_worklog\nprintf '%s\\n' \"${{COMPREPLY[@]}}\"\n"
-    )
-    done = subprocess.run(
-        ["bash", "-c", script],
-        env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"},
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=60,
-    )
-    assert set(offered) <= set(done.stdout.split())
-    assert done.stderr == ""
-    assert run("completion", "zsh").out.startswith("#compdef npl-worklog\n")
-
-
 def test_what_was_read_before_a_failure_is_printed(
     data: Path,
     stage: Callable[[Play], Stage],

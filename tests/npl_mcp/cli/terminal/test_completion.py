@@ -1,4 +1,4 @@
-"""Completion of the command lines in shells; what needs a store is tested with its command."""
+"""Completion of the command lines in shells."""
 
 from __future__ import annotations
 
@@ -53,6 +53,13 @@ TYPED = {
         "completion ": ["bash", "zsh", "fish"],
         "status --js": ["--json"],
         "--web ": ["on", "read", "off"],
+    },
+    "npl-load": {"tail": ["tailored"], "tailored --bu": ["--budget"]},
+    "npl-worklog": {
+        "": ["init", "log"],
+        "--vi": ["--via"],
+        "log --su": ["--summary"],
+        "--via ": ["auto", "http", "stdio", "direct"],
     },
 }
 
