@@ -31,6 +31,7 @@ from npl_index.tokens.sections import TokenCounts
 from npl_mcp.app.document_sets import IndexedSet
 from npl_mcp.app.file_view import Files, lies_in, real_paths
 from npl_mcp.app.reading import ReadSections
+from npl_mcp.app.schemes import SCHEMES
 from npl_mcp.app.sources import ArtifactDocuments, DocumentSource, Sources
 from npl_mcp.app.state import SharedState
 from npl_mcp.app.waiting import Long, Waiting, waited
@@ -51,9 +52,6 @@ VOCABULARY_DELAY = 0.5
 
 ONLY_REFERENCE = "the roots: no Markdown; npl.md is the bundled reference of NPL"
 """The remark on an answer without ``file`` where no root has Markdown."""
-
-_DOMAINS = {ArtifactDocuments.SCHEME: "artifact", CrDocuments.SCHEME: "cr"}
-"""The domains of documents from other sources than files."""
 
 _MAX_TRIES = 3
 
@@ -103,7 +101,7 @@ class App(Files):
             ArtifactDocuments.SCHEME: ArtifactDocuments(state.stores, limit, state.revisions),
             CrDocuments.SCHEME: CrDocuments(self.changes, limit),
         }
-        visible = {name: source for name, source in sources.items() if sight.has_domain(_DOMAINS.get(name))}
+        visible = {name: sources[name] for name, scheme in SCHEMES.items() if sight.has_domain(scheme.domain)}
         self.documents = Sources(self.library, visible)
         self._in_call = False
         self._when_delivered: list[Callable[[], object]] = []

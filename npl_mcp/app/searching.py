@@ -25,6 +25,7 @@ from npl_mcp.app.app import App, Gathered
 from npl_mcp.app.document_sets import NotIndexedError
 from npl_mcp.app.progress import end_if_abandoned
 from npl_mcp.app.queries import QueryConditions, pattern_of, phrases_of, words_of
+from npl_mcp.app.schemes import SCHEMES
 from npl_mcp.app.waiting import limit_wait
 from npl_mcp.stores.base.errors import StoreError
 from npl_mcp.stores.searching import KINDS as ROWS
@@ -40,11 +41,7 @@ KINDS: Mapping[str, str] = {
 }
 """The kinds of hits, each with its domain."""
 
-_SETS = {
-    "document": DocumentRef(),
-    "artifact": DocumentRef(file="artifact:*"),
-    "cr": DocumentRef(file="cr:*"),
-}
+_SETS = {"document": DocumentRef()} | {name: DocumentRef(file=f"{name}:*") for name in SCHEMES}
 """The set of documents of each kind of hit, if it has one."""
 
 AT_A_TIME = 4

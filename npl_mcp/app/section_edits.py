@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -24,7 +23,7 @@ from npl_index.selectors.writing import narrowed, qualified, steps_of
 from npl_index.tokens.sections import trimmed_text
 from npl_mcp.app.app import App
 from npl_mcp.app.file_view import lies_in, npl_folders, real_paths
-from npl_mcp.app.removed import refuse_removed
+from npl_mcp.app.schemes import SCHEMES, refuse_removed
 from npl_mcp.documents.editor import MAX_SECTION_TEXT, Expected, SectionEdit, bytes_of
 from npl_mcp.documents.folders import SharedFolder, is_hidden
 from npl_mcp.stores.base import checks
@@ -35,11 +34,6 @@ Operation = Literal["replace", "append", "prepend", "delete", "create"]
 _MAX_LISTED = 10
 
 _HOW_TO_WRITE = "start the server with --write, NPL_WRITE=1, or write = true in the user's npl.toml"
-
-_ELSEWHERE: Mapping[str, str] = {
-    "cr": "manage_cr_sections changes change requests, create_cr makes them",
-    "artifact": "artifact_add_revision changes artifacts, artifact_create makes them",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,12 +310,12 @@ def _single_section(selector: Selector, operation: str) -> Selector:
 
 
 def _check_scheme(scheme: str, label: str) -> None:
-    """Check that a scheme is not that of change requests or artifacts.
+    """Check that a scheme is that of files.
 
     :raises NotAllowedError: the documents need another tool, which the hint names.
     """
-    if scheme in _ELSEWHERE:
-        raise NotAllowedError(f"{label!r} cannot be changed as a file", hint=_ELSEWHERE[scheme])
+    if scheme in SCHEMES:
+        raise NotAllowedError(f"{label!r} cannot be changed as a file", hint=SCHEMES[scheme].changed_by)
 
 
 def check_writable(app: App, found: Found, label: str) -> None:

@@ -29,7 +29,7 @@ from npl_index.library.lazy import LazySequence
 from npl_index.library.listing import Listed
 from npl_index.library.references import MARKDOWN_SUFFIXES, has_suffix
 from npl_index.library.roots import refuse_questions
-from npl_mcp.app.removed import refuse_removed
+from npl_mcp.app.schemes import refuse_removed
 from npl_mcp.stores.artifact.artifacts import content, require_revision
 from npl_mcp.stores.artifact.contents import many
 from npl_mcp.stores.base.database import Row

@@ -13,6 +13,7 @@ from npl_index.markdown.links import Reference, own_anchors, slugs
 from npl_index.ranking.indexing import ParsedDocument
 from npl_index.selectors.writing import qualified
 from npl_mcp.app.app import App, Gathered
+from npl_mcp.app.schemes import SCHEMES
 
 MAX_DOCUMENTS = 5_000
 """Documents whose links are read in one call: a second or two without a cache."""
@@ -45,7 +46,7 @@ def around(app: App, found: Found) -> DocumentRef:
 
 def is_flat(root: Root) -> bool:
     """Return whether the names of a root's documents are no paths."""
-    return root.scheme not in ("", "lib")
+    return root.scheme in SCHEMES
 
 
 class Relations:

@@ -1,0 +1,42 @@
+"""Schemes of the names of documents that are no files, such as ``artifact:12``, and of removed features."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from npl_index.errors import DocumentNotFoundError
+
+
+class Scheme(NamedTuple):
+    """A scheme of documents.
+
+    :param domain: domain of the tools that a caller must see.
+    :param changed_by: names of the tools that change these documents.
+    """
+
+    domain: str
+    changed_by: str
+
+
+SCHEMES: Mapping[str, Scheme] = {
+    "artifact": Scheme("artifact", "artifact_add_revision changes artifacts, artifact_create makes them"),
+    "cr": Scheme("cr", "manage_cr_sections changes change requests, create_cr makes them"),
+}
+"""All schemes, by name. :class:`~npl_mcp.app.app.App` has the source of each."""
+
+REMOVED: Mapping[str, str] = {
+    "lib": "'npl-mcp library export DIR' writes the libraries as files",
+    "skill": "give the path of the SKILL.md",
+}
+"""What to do instead, by removed scheme; stored texts still have such names."""
+
+
+def refuse_removed(name: str | None) -> None:
+    """Check that a name of documents has no removed scheme.
+
+    :raises DocumentNotFoundError: it has one.
+    """
+    scheme, colon, _ = (name or "").partition(":")
+    if colon and scheme in REMOVED:
+        raise DocumentNotFoundError(f"{scheme}: addresses are no longer served", hint=REMOVED[scheme])
