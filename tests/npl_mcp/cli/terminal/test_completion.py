@@ -54,7 +54,6 @@ TYPED = {
         "status --js": ["--json"],
         "--web ": ["on", "read", "off"],
     },
-    "npl-load": {"tail": ["tailored"], "tailored --bu": ["--budget"]},
     "npl-worklog": {
         "": ["init", "log"],
         "--vi": ["--via"],
