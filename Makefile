@@ -5,10 +5,10 @@ BIN := $(VENV)/bin
 LAST := .last-release
 SETUP := $(VENV)/.set-up
 
-# Compiled modules are kept whatever the environment says: tests start hundreds of processes.
+# Compiled modules are kept in any environment: tests start hundreds of processes.
 export PYTHONDONTWRITEBYTECODE :=
 
-# Tests of what is kept in the database, which hold for every engine.
+# Tests of the database, which hold for every engine.
 ON_POSTGRES := tests/npl_mcp/stores tests/npl_mcp/app/test_sets_of_stores.py \
 	$(patsubst %,tests/npl_mcp/tools/test_%.py,artifact chat chat_rooms chat_todos review session worklog waiting hostile_arguments search search_at_once) \
 	$(patsubst %,tests/npl_mcp/server/test_%.py,commands registry) \
@@ -27,15 +27,15 @@ $(SETUP): requirements.txt pyproject.toml
 run: $(SETUP)
 	$(BIN)/python -m docs.demo
 
-# The tests but those that `make durability` runs.
+# All tests except those of `make durability`.
 test: $(SETUP)
 	$(BIN)/python -m pytest -q -n 2 --dist loadscope -m "not thorough"
 
-# The same tests, which take almost twice as long when every line is counted, also in what they start.
+# The same tests with every line counted, in child processes as well; this takes almost twice as long.
 coverage: $(SETUP)
 	$(BIN)/python -m pytest -q -n 3 --dist worksteal --cov --cov-report=term:skip-covered
 
-# The same tests with the oldest supported Python, which has to be installed: it gets an older FastMCP.
+# The same tests with the oldest supported Python, which must be installed; it gets an older FastMCP.
 oldest: $(SETUP)
 	python=$$($(BIN)/python -m tests.packaging.pythons) && $(MAKE) test PYTHON=$$python VENV=.venv-oldest
 
@@ -48,7 +48,7 @@ types: $(SETUP)
 
 check: lint types test
 
-# The stores on PostgreSQL, on a server of their own that ends with them.
+# The stores on a temporary PostgreSQL server.
 postgres: $(SETUP)
 	$(BIN)/python -m tests.postgres_server --fast $(BIN)/python -m pytest -q -n 3 --dist worksteal $(ON_POSTGRES)
 
@@ -56,7 +56,7 @@ postgres: $(SETUP)
 postgres-shell: $(SETUP)
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.postgres_server sh -c '$(CMD)'
 
-# The pages in a real browser, which the system has to have: Debian's package is chromium.
+# The pages in a real browser, which must be installed: Debian's package is chromium.
 browser: $(SETUP)
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal tests/browser
 
@@ -115,15 +115,15 @@ bench: $(SETUP) $(LAST)/$(SETUP)
 docs: $(SETUP)
 	$(BIN)/python -m docs.reference
 
-# What is published, in dist: checked, and tried with every supported Python that is here, without extras and with all. Needs the network.
+# Build the packages in dist, check them, and install them with every supported Python, with and without extras; needs the network.
 package: $(SETUP)
 	$(BIN)/python -m tests.packaging.build
 
-# What an installation brings, in the table of OPERATIONS.md. Needs the network.
+# Write the sizes of an installation into OPERATIONS.md; needs the network.
 weigh: $(SETUP)
 	$(BIN)/python -m tests.packaging.weigh
 
-# Clients that npm has start the server from what they are told to write; needs npm and the network.
+# Clients from npm start the server with the entries that we print; needs npm and the network.
 clients: $(SETUP)
 	$(BIN)/python -m tests.packaging.real_clients
 

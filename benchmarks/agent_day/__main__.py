@@ -96,7 +96,7 @@ async def play(documents: Documents, day: Day, count: Count, given: argparse.Nam
 async def probe(
     folders: Sequence[Path], absent: Mapping[str, Mapping[str, str]], count: Count, given: argparse.Namespace
 ) -> Probes:
-    """Ask folders about absent topics, or if there are none, pages for their titles.
+    """Ask folders about absent topics, or without any, pages for their titles.
 
     :raises ValueError: a folder has a topic that should be absent.
     """

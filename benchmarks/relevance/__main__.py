@@ -234,7 +234,7 @@ class Tally:
 
 
 def reciprocal_rank(right: Sequence[bool]) -> float:
-    """Return one by the position of the first right answer, 0 if there is none."""
+    """Return 1 divided by the position of the first right answer, 0 without one."""
     return 1 / (right.index(True) + 1) if any(right) else 0.0
 
 

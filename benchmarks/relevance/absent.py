@@ -8,7 +8,7 @@ of a question of a labelled ``set``, which is asked of all the others. A *FOLDER
 these only; each set in ``--sets`` is asked its own labelled questions, too, in its folder and on the page of
 the answer alone. Without either the bundled corpus is asked.
 
-The table has one row for each threshold, as a multiple of what speaks for an answer
+The table has one row for each threshold, as a multiple of what supports an answer
 (:mod:`npl_index.ranking.verdict`). For each kind of question it says which share has no text because the
 verdict is absent, and which is weak; for true questions also in how many of them the labelled section is the
 first one, and how many of those become absent and weak. Pointers to the first sections are in every answer.
@@ -38,7 +38,7 @@ class Asked(NamedTuple):
     """The evidence that a question found.
 
     :param kind: of the question.
-    :param best: the greatest evidence among the first sections, as a multiple of what speaks for an answer.
+    :param best: the greatest evidence among the first sections, as a multiple of what supports an answer.
     :param first: the evidence of the first one.
     :param rank: of the labelled section among the first ones, from 0; ``None`` if it is not there.
     """

@@ -108,7 +108,7 @@ class TailorRequest:
         known = [text for text in exclude or () if text.strip()]
         if not (context and context.strip()) and not wanted and not written:
             raise MissingRequestError(
-                "there is nothing to look for",
+                "there is no context, topic or selector",
                 parameter="context",
                 hint='give context, topics or selectors, e.g. context="review NPL fences"',
             )

@@ -116,7 +116,7 @@ class Tailored:
     :param mark: nonce in file markers, present only if a document contains marker-like lines.
     :param absent: words of the question that no section contains.
     :param advice: advice if no section answers the question.
-    :param weak: true if no section has enough of the question; the content is a short passage of the best
+    :param weak: true if no section covers enough of the question; the content is a short passage of the best
         one.
     :param excluded_tokens: tokens of relevant text that ``exclude`` omits.
     :param not_found: reasons for selectors without a match; a last entry counts those without room.

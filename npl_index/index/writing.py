@@ -65,7 +65,7 @@ def _seal_root(connection: Any, root: int) -> None:
 
 
 def put(connection: Any, root: int, entries: Sequence[IndexEntry]) -> dict[str, int]:
-    """Write the entries of some files of a root in place of existing ones; failed files are removed.
+    """Write the entries of some files of a root, replacing existing ones; failed files are removed.
 
     :returns: numbers of the documents, by path.
     """

@@ -1,4 +1,4 @@
-"""Block rules in place of markdown-it-py's own.
+"""Block rules that replace markdown-it-py's own.
 
 Two of them are for NPL: nested fences, and ``npl-instructions`` headers. The others protect the stock rules
 from hostile input: no line of many megabytes may keep the parser busy past its deadline. Each rule has

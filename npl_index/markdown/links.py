@@ -88,7 +88,7 @@ def own_anchors(source: str) -> Iterator[str]:
 def references(source: str, *, nested: bool = False) -> Iterator[Reference]:
     """Yield the links to documents and places in them, without those to other addresses.
 
-    Links in code and comments are none.
+    Code and comments contain no links.
 
     :param nested: fences of equal length nest, as in NPL.
     """
@@ -163,7 +163,7 @@ def _outside_code(source: str, nested: bool) -> Iterator[tuple[int, str]]:
 def _targets(line: str, masked: str) -> Iterator[str]:
     r"""Yield the targets of a line's links, without escapes and entities.
 
-    :param masked: the line with ``\0\0`` in place of each escape.
+    :param masked: the line with each escape as ``\0\0``.
     """
     defined = _DEFINITION.match(line)
     if defined:

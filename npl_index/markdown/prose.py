@@ -16,7 +16,7 @@ _VISIBLE = re.compile(r"[^\n]")
 
 
 def without_code(source: str) -> str:
-    r"""Return a text with blanks in the place of code: fences, indented blocks and code spans.
+    r"""Replace code in a text by blanks: fences, indented blocks and code spans.
 
     :param source: Markdown with ``\n`` line ends.
     """
@@ -36,7 +36,7 @@ def without_code(source: str) -> str:
 
 
 def _without_spans(text: str) -> str:
-    """Return the text of a block with blanks in the place of code spans, in linear time."""
+    """Replace the code spans of a block by blanks, in linear time."""
     closing = defaultdict(list)
     for ticks in reversed(list(_TICKS.finditer(text))):
         closing[len(ticks[0])].append(ticks)

@@ -29,7 +29,7 @@ ORDINARY = 800
 
 BRIEF = 16
 """Words of a short question; a task with many aspects has several times as many. For a question of this
-length, a third counts as settled by the first section, whatever it covers; for a longer one, less."""
+length, the first section settles a third, even if it covers no word of it; of a longer one, less."""
 
 SAME_DOCUMENT = 0.25
 """Reduction of the worth of a section for each better one of the same document, in a task of many aspects: it

@@ -5,11 +5,11 @@ answer. Here sections are compared with the words of the question. A word weighs
 documents, or missing there and rare in English. An identifier counts only as spelt. The correct spelling
 covers a misspelt word; a part or an extension of a word covers at most half of it.
 
-Some section has a few words of any question by chance, more of them in larger collections. A long question
-has many more words than its answer. So the weight needed for an answer falls with the number of words, and
-faster for few sections (:class:`VerdictModel`). Words in a heading and words close together support each
-other. A word without any section counts twice against an answer, because documents about a subject have most
-of its words.
+In any collection, some section has a few words of a question by chance; the larger the collection, the more.
+A long question has many more words than its answer. So the weight needed for an answer falls with the number
+of words, and faster for few sections (:class:`VerdictModel`). Words in a heading and words close together
+support each other. A word without any section counts twice against an answer, because documents about a
+subject have most of its words.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ class Hierarchy:
         return own if title is None else tuple(sorted(own + self.tree.sections[title].children))
 
     def parent(self, index: int) -> int | None:
-        """Return the parent; the document in place of its title."""
+        """Return the parent; for a child of the title, the document."""
         parent = self.tree.sections[index].parent
         return parent if parent is None else self._tops.get(parent, parent)
 

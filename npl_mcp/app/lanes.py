@@ -33,7 +33,7 @@ LANES: Mapping[str, int] = {"light": WORKERS, "heavy": HEAVY_WORKERS, "search": 
 class WorkerLane:
     """A few threads. The caller with the fewest running calls is next; equal callers take turns.
 
-    A caller leaves one thread to the others; of only two, it may use both: calls may wait for the database.
+    A caller may use all threads but one, or both of two, because a call may be waiting for the database.
 
     :param size: number of threads.
     :param short: whether the calls of this lane are short and have priority.

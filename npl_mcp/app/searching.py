@@ -45,7 +45,7 @@ _SETS = {"document": DocumentRef()} | {name: DocumentRef(file=f"{name}:*") for n
 """The set of documents of each kind of hit, if it has one."""
 
 AT_A_TIME = 4
-"""Hits in documents per hit of another kind: at least half a page, and no kind is hidden."""
+"""Hits in documents per hit of another kind: they fill at least half a page, and every kind appears."""
 
 SNIPPET = 160
 """Characters of a snippet."""
@@ -322,7 +322,7 @@ def _section_hits(
         and section.meets(found.conditions)
     ]
     if not any(map(any, holders.values())) and judge(ranking.coverage).state == "absent":
-        # A section with a word or two of such a question is a chance match, if another word is nowhere.
+        # If a word is absent everywhere, sections with one or two of the others match by chance.
         few = kept[:MORE_POINTERS]
         kept = [pair for pair in few if pair[1].spells(spelt)] or ([] if absent or unheld else few)
     elif len(sections) >= limit:

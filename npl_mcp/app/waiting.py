@@ -76,7 +76,7 @@ def _future() -> Future[None]:
 
 
 class Long(Awaited):
-    """Not an event: the next step may take long, so it waits for its turn among the long calls."""
+    """Moves the call to the lane of long calls before its next step; it waits for no event."""
 
     def __await__(self) -> Generator[Awaited, None, bool]:
         yield self

@@ -69,7 +69,7 @@ class Refusal:
         return Response(text, self.status, self.headers, "application/json")
 
     async def end(self, scope: Scope, receive: Receive, send: Send, *, begun: bool) -> None:
-        """Answer in the place of the application; a stream that has begun ends with an error of the protocol.
+        """Send this answer instead of the application's; end a stream that has begun with a protocol error.
 
         :param begun: the headers of another answer were sent.
         """
@@ -105,7 +105,7 @@ NO_TOKEN = Refusal(
 NOT_CHECKED = Refusal(503, ErrorCode.DATABASE_ERROR, "the caller cannot be checked", SOON)
 _FORBIDDEN = partial(Refusal, 403, ErrorCode.PERMISSION_DENIED)
 FROM_ELSEWHERE = _FORBIDDEN("pages answer only their own origin; open the address itself")
-NOT_LISTED = _FORBIDDEN("web pages may not call this server; an origin is added by --allow-origin")
+NOT_LISTED = _FORBIDDEN("web pages may not call this server; allow an origin with --allow-origin")
 SOME_DOMAINS = _FORBIDDEN("metrics count calls of all domains; use a token of all domains")
 NOT_JSON = Refusal(
     400, ErrorCode.INVALID_PARAMETER, "the content type is not JSON; send Content-Type: application/json"
@@ -119,7 +119,7 @@ class Policy:
     :param hosts: the accepted values of ``Host``; see :func:`names`.
     :param origins: the accepted values of ``Origin``.
     :param token: the required token of callers of a port, without tokens of single callers.
-    :param own_token: a proof that the caller can read this user's files; accepted in place of any other.
+    :param own_token: a proof that the caller can read this user's files; accepted instead of any other.
     :param body_limit: the maximum bytes of a body.
     :param max_calls: the maximum calls in flight; callers with few calls may exceed it.
     :param has_pages: whether the server has pages for people, whose browsers identify them by a cookie.
@@ -140,7 +140,7 @@ class Policy:
         """
         host = headers.get(b"host", b"").decode("latin-1")
         if not _is_unix(scope) and host.lower() not in self.hosts:
-            message = f"this server is not called {json.dumps(host[:100])}; a name is added by --allow-host"
+            message = f"this server is not called {json.dumps(host[:100])}; allow a name with --allow-host"
             return Refusal(421, ErrorCode.PERMISSION_DENIED, message)
         if self.is_page(scope):
             return FROM_ELSEWHERE if is_from_elsewhere(scope["method"], headers) else None

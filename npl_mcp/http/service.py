@@ -163,7 +163,7 @@ class Held:
             return True
 
     def remove_state(self) -> None:
-        """Remove the state file, unless it may be another server's by now."""
+        """Remove the state file, unless another server may own it."""
         if not self.lost():
             with suppress(OSError):
                 (self._folder / STATE_FILE).unlink(missing_ok=True)

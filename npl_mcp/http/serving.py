@@ -180,7 +180,7 @@ def _already(state: ServerState, flags: str, display: Display) -> int:
     others = [name for name, value in json.loads(flags).items() if theirs.get(name) != value]
     if others:
         names = ", ".join(f"--{name.replace('_', '-')}" for name in others)
-        display.note(f"not taken: {names}; to take them: npl-mcp-server stop, then start")
+        display.note(f"ignored: {names}; to apply them: npl-mcp-server stop, then start")
     return 1 if others else 0
 
 

@@ -211,7 +211,7 @@ def listed(tx: Transaction, part: Slice, status: str | None) -> Page[Session]:
 def update(tx: Transaction, session_id: str, title: str | None, status: str | None) -> Session:
     """Change a session's title or status.
 
-    :raises ClosedError: the session is archived, which is permanent.
+    :raises ClosedError: the session is archived.
     """
     before = find(tx, session_id)
     if before["status"] == "archived" and title is not None and status in (None, "archived"):

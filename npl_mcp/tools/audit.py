@@ -1,4 +1,4 @@
-"""Answers with the fate of every section, for people.
+"""Answers with the state of every section, for people.
 
 The page Ask calls this tool by name.
 """
@@ -31,13 +31,13 @@ async def npl_audit(
     format: Format = None,
     section: Annotated[str | None, "Selector of a section to show whole"] = None,
 ) -> Audit:
-    """Answer like npl_load_tailored, with the fate of every section.
+    """Answer like npl_load_tailored, and show which sections are taken, cut or left out.
 
     :returns: an answer with the sections it was chosen from.
     :raises NPLError: see :func:`~npl_mcp.tools.npl.npl_load_tailored`.
     """
     request = TailorRequest.parse(context, topics, selectors, token_budget, app.settings.token_budget)
-    # A person sees what is ready.
+    # Pages show partial results instead of waiting.
     return await limit_wait(_audited(app, file, request, section, format), time.monotonic(), HURRY)
 
 

@@ -201,7 +201,7 @@ async def chat_claim_todo(
     app: App,
     persona: Name,
     event_id: RowId | None = None,
-    room_id: Annotated[RowId | None, "Without event_id: the todo you hold, or its oldest ready one"] = None,
+    room_id: Annotated[RowId | None, "Without event_id: your claimed todo, else the oldest ready one"] = None,
     lease: Annotated[int | None, "Seconds; claim again to renew", Check(todos.lease_seconds)] = None,
     wait: Wait = 0,
 ) -> ClaimReply:

@@ -257,7 +257,7 @@ async def npl_load_tailored(
 ) -> Tailored | Written[Tailored]:
     """Find the Markdown sections that answer a question. Words are compared, not meanings.
 
-    :param context: the question; ``todo:12`` or ``cr:KEY-1`` is the question of a todo or a change request.
+    :param context: the question; ``todo:12`` or ``cr:KEY-1`` asks what that todo or change request says.
     :param token_budget: maximum tokens of the answer; 0 for no limit. The default, 700 or that of the server,
         applies to a context or topics. Selectors alone return whole sections; with a context, sections of up
         to 600 tokens, and of longer ones the text for it.
@@ -321,8 +321,8 @@ def npl_update_section(
     content: str | None = None,
     expect: Annotated[str | None, "Digest you got; refused if changed since"] = None,
 ) -> EditedSection:
-    """Change a section of a Markdown file; content may begin with a new heading. Append to the section above
-    to add one.
+    """Change a section of a Markdown file; content may begin with a new heading. To add a section, append
+    it to the one above.
 
     :param file: one Markdown file below a root.
     :param operation: ``replace``, ``append``, ``prepend``, ``delete``, which takes no content, or ``create``,

@@ -28,7 +28,7 @@ def review_create(
 ) -> results.NewReview:
     """Begin a review of a revision.
 
-    :param revision_id: the ``revision_id`` of other answers, not the number of the revision.
+    :param revision_id: ``revision_id`` from an earlier answer, not the revision's number.
     :returns: a new review.
     :raises ArtifactNotFoundError: there is no such artifact.
     :raises RecordNotFoundError: it has no such revision.
@@ -109,7 +109,7 @@ def review_generate_annotated(
 ) -> results.AnnotatedRevision:
     """Copy a revision with all reviews' comments as footnotes.
 
-    :param revision_id: the ``revision_id`` of other answers, not the number of the revision.
+    :param revision_id: ``revision_id`` from an earlier answer, not the revision's number.
     :returns: a revision with all its reviews.
     :raises ArtifactNotFoundError: there is no such artifact.
     :raises RecordNotFoundError: it has no such revision.

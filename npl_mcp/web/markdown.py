@@ -21,7 +21,7 @@ _PICTURES = {code: chr(0x2400 + code) for code in range(0x20)} | {0x7F: "␡"}
 
 
 def visible(text: str) -> str:
-    """Return a text with visible signs in place of invisible characters.
+    """Return a text with visible signs for invisible characters.
 
     CR LF is a line break: pages of earlier versions stored typed line breaks in this form.
     """

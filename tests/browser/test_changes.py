@@ -81,7 +81,7 @@ def test_a_card_that_was_moved_meanwhile_stays_there(scripted: Tab) -> None:
         key,
     )
     card.get_by_role("button").first.click()
-    expect(page.get_by_text(f"{key} is Rejected by now, not Proposed")).to_be_visible()
+    expect(page.get_by_text(f"{key} is now Rejected; the board showed Proposed")).to_be_visible()
     scripted.forget_status()
 
 

@@ -72,7 +72,7 @@ class Transaction:
         return list(self._rows(sql, values))
 
     def some(self, sql: str, /, **values: Any) -> list[Row]:
-        """Return the first rows, by column name: texts of :data:`PAGE_CHARACTERS`, but at least one row.
+        """Return the first rows, by column name: at most :data:`PAGE_CHARACTERS` of text, at least one row.
 
         Later rows are not read.
         """

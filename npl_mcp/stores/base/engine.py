@@ -173,7 +173,7 @@ class Pool(Protocol):
     def take(self, deadline: CallDeadline) -> Any:
         """Return a connection outside a transaction.
 
-        :raises BusyError: there is none before the deadline.
+        :raises BusyError: no connection is free before the deadline.
         """
 
     def put_back(self, raw: Any) -> None:
@@ -220,7 +220,7 @@ class Engine(ABC):
         return None
 
     def prepare(self) -> DatabaseError | None:
-        """Create the place of the database; return the error for an empty database that would be a lost one.
+        """Create the place of the database; return the error to raise if the database turns out to be empty.
 
         :raises DatabaseError: the database was lost, or its place cannot be created.
         """

@@ -39,7 +39,7 @@ class PostgresPool:
     def take(self, deadline: CallDeadline) -> Any:
         """Return a connection outside a transaction.
 
-        :raises DatabaseError: there is none before the deadline.
+        :raises DatabaseError: no connection is free before the deadline.
         """
         while True:
             try:

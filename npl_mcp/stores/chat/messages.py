@@ -1,6 +1,6 @@
 """Messages, handoffs, reactions and shared artifacts; the functions run in the caller's transaction.
 
-A message mentions members: ``@name``, or ``@all``; code mentions nobody.
+A message mentions members: ``@name``, or ``@all``; a name in code mentions no one.
 
 By a handoff, a member passes work to another member, who acknowledges its receipt. A handoff that answers a
 todo passes on that todo: the acknowledgement assigns the todo to the recipient.
@@ -39,7 +39,7 @@ MAX_UNKNOWN = 20
 
 EVERYBODY = "all"
 
-# In these scripts no blank stands beside a name: Thai, Lao, Burmese, Khmer, Chinese, Japanese, Korean.
+# In these scripts no blank separates words: Thai, Lao, Burmese, Khmer, Chinese, Japanese, Korean.
 _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u11ff\u1780-\u17ff\u2e80-\u2fdf\u3005-\u3007\u3040-\u318f\u31f0-\u31ff\u3400-\u9fff"
     "\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff66-\uffdc\U0001b000-\U0001b16f\U00020000-\U0003ffff"

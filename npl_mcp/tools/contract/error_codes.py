@@ -49,7 +49,7 @@ class ErrorCode(str, Enum):
 
     INVALID_PARAMETER = "INVALID_PARAMETER", "an argument is invalid; the message shows a valid one"
     MISSING_REQUIRED = "MISSING_REQUIRED", "a required argument is absent"
-    NOT_FOUND = "NOT_FOUND", "the named thing does not exist; the message has similar names"
+    NOT_FOUND = "NOT_FOUND", "nothing has this name; the message lists similar ones"
     ALREADY_EXISTS = "ALREADY_EXISTS", "the name is taken"
     ARTIFACT_NOT_FOUND = "ARTIFACT_NOT_FOUND", "there is no such artifact"
     SESSION_NOT_FOUND = "SESSION_NOT_FOUND", "there is no such session"

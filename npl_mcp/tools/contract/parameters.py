@@ -84,7 +84,7 @@ MEANINGS: Mapping[str, str] = {
     "resource_type": "component, meta, style, agent, spec, prompt, persona, prd, story or workflow",
     "review_id": "id of the review",
     "reviewer_persona": "persona that reviews",
-    "revision_id": "the `revision_id` of other answers, not the number of the revision",
+    "revision_id": "`revision_id` from an earlier answer, not the revision's number",
     "room_id": "id of the room",
     "selectors": "selectors of sections to load",
     "session_id": "id of the session",

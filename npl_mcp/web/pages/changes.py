@@ -115,7 +115,7 @@ async def move(visit: Visit) -> str:
     key, seen, wanted = ([*visit.form.get("move", "").split("|"), "", ""])[:3]
     now = await visit.call("get_cr", key=key, mode="attributes")
     if now["status"] != seen:
-        raise CallError(f"{key} is {now['status']} by now, not {seen}", ErrorCode.ALREADY_EXISTS)
+        raise CallError(f"{key} is now {now['status']}; the board showed {seen}", ErrorCode.ALREADY_EXISTS)
     await visit.call("update_cr_status", key=now["code"], status=wanted, expect=now["digest"])
     page = inside(visit.form.get("next", ""))
     return page if page.startswith("/changes") else "/changes"

@@ -386,7 +386,7 @@ def test_a_second_start_says_which_flags_were_not_taken(stopped: Path) -> None:
     for flags in (("--port", "9000"), ("--root", "."), ("--token", TOKEN)):
         again = run(stopped, "start", *flags)
         assert (again.returncode, again.stdout.partition(": ")[0]) == (1, "already running")
-        assert f"not taken: {flags[0]}" in again.stderr
+        assert f"ignored: {flags[0]}" in again.stderr
         assert TOKEN not in again.stderr
 
 
