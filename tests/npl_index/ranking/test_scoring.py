@@ -513,6 +513,7 @@ def test_a_topic_of_stop_words() -> None:
     assert names(ask("", "how to", among=among), among) == ["How To"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("shape", "parts"),
     [

@@ -123,6 +123,7 @@ def test_a_long_word_is_named_by_its_beginning(word: str) -> None:
     assert all(len(one) <= MAX_SHOWN for one in found.absent)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("part", ["堆", "数据库连接", "ﷺ", "x_", "größe-", "x*", "\u00ad"])
 def test_a_question_without_spaces_takes_time_in_proportion(part: str) -> None:
     """However many terms it has."""

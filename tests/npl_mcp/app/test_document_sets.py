@@ -184,6 +184,7 @@ DAMAGES = [cut_off, torn, empty, gone, damaged_terms, damaged_record, lost_docum
 DAMAGES.append(another_version)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
 def test_damage_costs_time_only(kept: Settings, damage: Callable[[Settings], None]) -> None:
     """Whatever happened to the files, answers are right, and the next start is served from them again."""
@@ -209,6 +210,7 @@ STOP = "import os, signal, sqlite3, sys; from pathlib import Path; path = Path(s
 STOP += "os.kill(os.getpid(), signal.SIGSTOP)"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("step", STOPPED.values(), ids=STOPPED)
 @pytest.mark.parametrize("large", [False, True])
 def test_a_stopped_process_stops_no_other(
@@ -267,6 +269,7 @@ def test_headings_are_counted_together_as_one_by_one(kept: Settings) -> None:
     app.close()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "harm",
     [

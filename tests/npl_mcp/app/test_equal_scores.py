@@ -15,6 +15,8 @@ from npl_mcp.config.settings import Settings
 from npl_mcp.tools.npl import npl_load_tailored
 from tests.npl_mcp.app.many import WORDS, put, text, write
 
+pytestmark = pytest.mark.thorough
+
 FILES = 24
 
 SETS = (".", "part1", "part1, part2", "part*/page00*.md", "part1/page001.md, part3/page003.md")

@@ -147,6 +147,7 @@ def selected(app: App, selector: str, **where: str) -> tuple[list[tuple[str, int
     return rows, "\n".join(lines)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("case", ASKED)
 def test_each_selector_of_each_answer_goes_back(places: Settings, case: str) -> None:
     """It selects the same text with the file and, in a new process's worth of state, without it."""

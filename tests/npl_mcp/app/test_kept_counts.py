@@ -16,6 +16,8 @@ from npl_mcp.tools.npl import npl_load_tailored, npl_section_index
 from tests.npl_mcp.app.many import put, write
 from tests.npl_mcp.opened_files import opened
 
+pytestmark = pytest.mark.thorough
+
 ODD = {
     "empty.md": "",
     "blank.md": "\n\n  \n",

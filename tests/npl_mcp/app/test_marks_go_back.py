@@ -211,6 +211,7 @@ def content(app: App, selector: str, **where: str) -> tuple[list[tuple[str, int,
     return rows, data["content"][lead.end() if lead else 0 :]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("case", ASKED)
 def test_what_marks_say_goes_back(places: Settings, case: str) -> None:
     """As it is printed, to a server that has just started and is told no file, for the same text."""

@@ -13,6 +13,8 @@ import pytest
 from tests.npl_mcp.http import http_server
 from tests.npl_mcp.http.http_server import Running, connected, read, serving
 
+pytestmark = pytest.mark.thorough
+
 IDLE = 20
 PROGRAM = f"""
 import sys

@@ -375,6 +375,7 @@ def test_a_server_says_where_it_listens_and_nothing_else(tmp_path: Path) -> None
     assert (rest, errors) == (b"", b"")
 
 
+@pytest.mark.thorough
 def test_a_second_start_says_which_flags_were_not_taken(stopped: Path) -> None:
     """The same folder counts, however it is written."""
     (stopped / "docs").mkdir()
@@ -390,6 +391,7 @@ def test_a_second_start_says_which_flags_were_not_taken(stopped: Path) -> None:
         assert TOKEN not in again.stderr
 
 
+@pytest.mark.thorough
 def test_a_start_says_how_to_get_a_token(stopped: Path) -> None:
     """And that the home folder is not served because a server was started there."""
     started = run(stopped, "start", NPL_MCP_TOKEN=TOKEN)
@@ -414,6 +416,7 @@ echo "$1" > {}
 """
 
 
+@pytest.mark.thorough
 def test_the_pages_are_told_and_opened(stopped: Path) -> None:
     """By the command that starts the server, and by one of their own, which starts no server."""
     browser, seen = stopped / "browser", stopped / "seen"
@@ -434,6 +437,7 @@ def test_the_pages_are_told_and_opened(stopped: Path) -> None:
     assert state.token not in seen.read_text(encoding="utf-8")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("flags", "variables", "pages"),
     [

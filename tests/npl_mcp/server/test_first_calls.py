@@ -28,6 +28,8 @@ from npl_mcp.projects.directive import scaffold
 from npl_mcp.server.server import create_server
 from npl_mcp.tools.domains import listed_tools
 
+pytestmark = pytest.mark.thorough
+
 CASES = Path(__file__).parents[2] / "cases" / "first-calls"
 
 

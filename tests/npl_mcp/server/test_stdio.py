@@ -19,6 +19,7 @@ import pytest
 from mcp.server.stdio import stdio_server
 
 from npl_mcp.projects.directive import scaffold
+from npl_mcp.server import stdio
 from npl_mcp.server.stdio import Headers, Lines
 from npl_mcp.tools.domains import listed_tools
 from tests.npl_mcp.http.http_server import environment
@@ -137,6 +138,7 @@ def test_methods_are_accepted_on_lines_too(tmp_path: Path) -> None:
     assert list(answers[1]["result"])[:2] == ["primer", "agentOperatingProcedure"]
 
 
+@pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize(
     ("data", "methods"),
     [
@@ -179,6 +181,12 @@ def test_answers_have_headers_in_ascii() -> None:
     )
 
 
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The end of the input waits for no answers: these tests only read."""
+    monkeypatch.setattr(stdio, "LAST_SECONDS", 0.0)
+
+
 def through(data: bytes, limit: int = 1_000, kind: type[Lines] = Lines) -> tuple[list[Any], list[Any]]:
     """Return the messages that can be read, and the answers to the others."""
     target = io.BytesIO()
@@ -196,6 +204,7 @@ def through(data: bytes, limit: int = 1_000, kind: type[Lines] = Lines) -> tuple
     return read, [json.loads(line) for line in written if line.startswith(b"{")]
 
 
+@pytest.mark.usefixtures("impatient")
 def test_lines_of_standard_input_end_at_the_limit() -> None:
     """A line up to the limit is whole, a longer one is answered, and the next begins where it should."""
     ping = '{"jsonrpc":"2.0","id":%d,"method":"%s"}'
@@ -248,6 +257,7 @@ UNREADABLE: dict[str, tuple[str | bytes, int, object]] = {
 }
 
 
+@pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("case", UNREADABLE)
 def test_what_the_sdk_would_drop_is_answered(case: str) -> None:
     """With the id of the request where it can be read; the messages before and after are served."""
@@ -261,6 +271,7 @@ def test_what_the_sdk_would_drop_is_answered(case: str) -> None:
     assert 20 < len(answer["error"]["message"]) < 300
 
 
+@pytest.mark.usefixtures("impatient")
 def test_texts_full_of_brackets_are_no_levels() -> None:
     """Only what stands outside of texts counts, whatever is escaped inside."""
     text = json.dumps('[{,"' * 50_000 + "\\")
@@ -268,6 +279,7 @@ def test_texts_full_of_brackets_are_no_levels() -> None:
     assert (message.params["arguments"]["a"], answers) == (json.loads(text), [])
 
 
+@pytest.mark.usefixtures("impatient")
 def test_a_message_behind_a_header_is_answered_too() -> None:
     """One that is too long is skipped; one that cannot be read is no end."""
     long = (LAST % ('"' + "x" * 5_000 + '"', 8)).encode()

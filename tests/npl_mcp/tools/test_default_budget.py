@@ -52,6 +52,7 @@ TEXTS: dict[str, tuple[str, str, Callable[[str], str]]] = {
 """Tools and forms, and what a budget bounds of their answers."""
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("tool", "form", "read"), TEXTS.values(), ids=TEXTS)
 @pytest.mark.parametrize(("what", "setting", "arguments", "most"), CASES, ids=[case[0] for case in CASES])
 def test_the_setting_bounds_answers_to_questions(

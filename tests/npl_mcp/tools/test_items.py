@@ -132,6 +132,7 @@ OWN: dict[str, tuple[str, ...]] = {
 WANTED = ("syntax.*", "*", "syntax", "own", "nosuch", "syntax,own,syn*")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("work", OWN)
 @pytest.mark.parametrize("wanted", WANTED)
 def test_tool_and_command_line_load_the_same(settings: Settings, work: str, wanted: str) -> None:

@@ -311,6 +311,7 @@ def test_a_call_that_counts_too_long_is_told_so(settings: Settings, docs: Path) 
     first.close()
 
 
+@pytest.mark.thorough
 def test_indexing_and_answering_share_the_time_of_a_call(
     settings: Settings, docs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

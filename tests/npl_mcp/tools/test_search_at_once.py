@@ -307,6 +307,7 @@ def test_an_artifact_that_is_damaged_later_hides_no_other(stored: Settings) -> N
     assert "is not the one that was stored" in found.items[0].text
 
 
+@pytest.mark.thorough
 def test_no_row_is_too_old(stored: Settings, call: Call) -> None:
     """All rows are looked through, however many there are."""
     with opened(stored) as app, app.stores.database.write() as tx:

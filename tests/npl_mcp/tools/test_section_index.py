@@ -224,6 +224,7 @@ def test_what_does_not_fit_is_folded_deepest_and_largest_first(settings: Setting
     assert len(flat(json.loads(everything)["data"]["sections"])) == 28
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("arguments", [{}, {"file": "many"}, {"filter": {"has_code": False}}], ids=str)
 @pytest.mark.parametrize("format", ["json", "markdown"])
 def test_many_files_are_folders_with_counts(
@@ -259,6 +260,7 @@ def test_many_files_are_folders_with_counts(
 NAMES = ("a{n}", "a [{n}]", "b,{n}", "c/{n}/x", "c/{n}/y", "Ü{n}", "日{n}")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("roots", [1, 2])
 @pytest.mark.parametrize("filter", [None, {"heading_level": 2}], ids=str)
 def test_every_folded_file_is_reached_by_the_named_calls(

@@ -499,6 +499,7 @@ DEEP = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("case", DEEP)
 def test_no_path_is_too_deep_for_an_answer(here: Call, repository: Path, case: str) -> None:
     """Whatever a path has too much of, the answer is an error about the path."""

@@ -369,6 +369,7 @@ QUERY = "offset={0}&since={0}&q={0}&view={0}&status={0}&project={0}&section={0}&
 VALUES = ("-1", "0", "99999999999999999999", "x", "%00", "%ff", "<b>", "1.5", "%D9%A1", "%ed%a0%80")
 
 
+@pytest.mark.thorough
 def test_no_parameter_breaks_a_page(server: Running) -> None:
     visitor = Visitor(server)
     for one in DECLARED:
@@ -472,6 +473,7 @@ def test_no_text_becomes_more_than_text(server: Running) -> None:
     assert found == set(MARKS)
 
 
+@pytest.mark.thorough
 def test_data_are_data(server: Running) -> None:
     """The twin of a page is JSON, whatever it holds, and no browser takes it for something else."""
     for one in DECLARED:

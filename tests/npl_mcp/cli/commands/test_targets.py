@@ -210,6 +210,7 @@ SERVED = SEEN_ALIKE[2:]
 """Those that a server of its own is started for, which takes two seconds each."""
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("roots", ["", "TMP/beside"])
 def test_every_way_to_the_tools_looks_at_the_same_files(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, roots: str

@@ -377,6 +377,7 @@ def masked(text: str) -> str:
     return re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}\+00:00", "<time>", text)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
 def test_a_server_gives_the_same_bytes(
     case: dict[str, Any],
@@ -416,6 +417,7 @@ COMMANDS: dict[str, tuple[Callable[[list[str]], int], tuple[str, ...]]] = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("via", ["http", "stdio"])
 def test_the_form_for_models_changes_no_command(
     via: str,

@@ -95,6 +95,7 @@ def test_the_folder_is_laid_out_as_before(store: Worklogs, project: Path) -> Non
     assert [line["summary"] for line in lines(archived)] == ["one"]
 
 
+@pytest.mark.thorough
 def test_a_session_comes_back_as_it_was(store: Worklogs, project: Path, tmp_path: Path) -> None:
     """An export of many pages, read into an empty database: entries, cursors, task and state."""
     store.init(str(project), "s1", "t")

@@ -186,6 +186,7 @@ def test_npl_load_is_listed_with_its_own_parameters(settings: Settings) -> None:
     assert "style" in tools["npl_load"]["description"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("structured", [False, True])
 @pytest.mark.parametrize("exact", [False, True])
 def test_both_names_are_accepted_whichever_is_listed(

@@ -163,6 +163,7 @@ def reads_back(fields: dict[str, Any]) -> bool:
     return same(said(fields), Reader(as_markdown(fields)).fields())
 
 
+@pytest.mark.thorough
 def test_every_listed_tool_answers_in_markdown(tmp_path: Path) -> None:
     """With fewer tokens than its JSON has, and nothing of what that says is missing."""
     made: dict[str, dict[str, str]] = {}

@@ -26,6 +26,7 @@ def optional(spec: ToolSpec) -> list[str]:
     return [one.name for one in parameters if one.default is not one.empty]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("spec", SPECS, ids=[spec.name for spec in SPECS])
 def test_an_empty_optional_argument_is_not_given(settings: Settings, spec: ToolSpec) -> None:
     """An answer is as without it, or the tool says why it may not be empty; null never changes an answer."""
