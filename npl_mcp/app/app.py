@@ -29,7 +29,7 @@ from npl_index.selectors.grammar import Selector
 from npl_index.tokens.counting import TokenCounter
 from npl_index.tokens.sections import TokenCounts
 from npl_mcp.app.document_sets import IndexedSet
-from npl_mcp.app.file_view import Files, lies_in, real_paths
+from npl_mcp.app.file_view import Files, lies_in, may_write, real_paths
 from npl_mcp.app.reading import ReadSections
 from npl_mcp.app.schemes import SCHEMES
 from npl_mcp.app.sources import ArtifactDocuments, DocumentSource, Sources
@@ -268,7 +268,7 @@ class App(Files):
             files=files,
             aliases=aliases,
             complete=several and not kept.missing and self._searches_all(ref, selectors),
-            digests=self.may_edit(ref),
+            digests=self.may_edit(ref, kept.founds),
             clock=clock,
         )
         if not exclude:
@@ -292,9 +292,11 @@ class App(Files):
         elsewhere = self.documents.find_called(selector.document)
         return not elsewhere or not set(elsewhere).isdisjoint(gathered.founds)
 
-    def may_edit(self, ref: DocumentRef) -> bool:
-        """Return whether the settings allow edits of the files of a reference."""
-        return self.settings.write and not self.settings.unwritable and self.documents.is_file(ref)
+    def may_edit(self, ref: DocumentRef, founds: Sequence[Found]) -> bool:
+        """Return whether the settings allow edits of a file, or of some of several."""
+        if not self.settings.write or self.settings.unwritable or not self.documents.is_file(ref):
+            return False
+        return len(founds) > 1 or may_write(self.state.settings, founds[0].absolute)
 
     def _document_of(self, selector: Selector) -> tuple[Found, ...]:
         """Return the documents with the name in a selector."""

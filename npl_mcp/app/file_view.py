@@ -4,7 +4,7 @@ Tools for whole items need only this; :class:`~npl_mcp.app.app.App` adds the res
 """
 
 # A path object costs more than the system call.
-# ruff: noqa: PTH112, PTH118
+# ruff: noqa: PTH112, PTH117, PTH118
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from npl_index.cached import cached_property
 from npl_index.library.catalog import Catalog, ItemFolder, Kind, Root, places
 from npl_index.library.documents import Library
 from npl_index.library.listing import FileListings
-from npl_index.library.roots import real_path
+from npl_index.library.roots import as_named, real_path
 from npl_mcp.app.schemes import REMOVED, SCHEMES
 from npl_mcp.config.settings import Settings, corpus_folder
 
@@ -132,6 +132,15 @@ def real_paths(folders: Iterable[Path | str]) -> tuple[str, ...]:
     """Return the real paths of folders, without missing ones."""
     found = (real_path(str(folder)) for folder in folders)
     return tuple(path for path in found if path is not None)
+
+
+def may_write(settings: Settings, path: str) -> bool:
+    """Return whether the setting ``write`` allows edits of a file below a root of the settings."""
+    if not isinstance(settings.write, tuple):
+        return settings.write
+    named = ((str(root), folder) for root in settings.roots for folder in settings.write)
+    places = (Path(root, as_named(os.sep if os.path.isabs(one) else root, one)) for root, one in named)
+    return lies_in(path, real_paths(places))
 
 
 def lies_in(path: str, folders: Sequence[str]) -> bool:

@@ -22,7 +22,7 @@ from npl_index.selectors.selection import heads_in
 from npl_index.selectors.writing import narrowed, qualified, steps_of
 from npl_index.tokens.sections import trimmed_text
 from npl_mcp.app.app import App
-from npl_mcp.app.file_view import lies_in, npl_folders, real_paths
+from npl_mcp.app.file_view import lies_in, may_write, npl_folders, real_paths
 from npl_mcp.app.schemes import SCHEMES, refuse_removed
 from npl_mcp.documents.editor import MAX_SECTION_TEXT, Expected, SectionEdit, bytes_of
 from npl_mcp.documents.folders import SharedFolder, is_hidden
@@ -319,7 +319,8 @@ def _check_scheme(scheme: str, label: str) -> None:
 
 
 def check_writable(app: App, found: Found, label: str) -> None:
-    """Check that a file is below a root of the user, and not in a folder with settings of programs.
+    """Check that a file is below a root of the user, where the settings allow edits, and not in a folder with
+    settings of programs.
 
     The roots of the server count: those of a token only restrict its owner's view.
 
@@ -335,6 +336,9 @@ def check_writable(app: App, found: Found, label: str) -> None:
         if settings.cloned_roots:
             hint += "; a project's npl.toml cannot allow it"
         raise NotAllowedError(problem, hint=hint)
+    if isinstance(settings.write, tuple) and not may_write(settings, found.absolute):
+        hint = f"files may be changed below {', '.join(settings.write)}"
+        raise NotAllowedError(f"{label!r} is not below a folder of --write", hint=hint)
     below = [Path(found.absolute).relative_to(root).parts for root in inside]
     if all(map(is_hidden, below)) or lies_in(found.absolute, npl_folders(settings)):
         hint = "change it in an editor"

@@ -59,6 +59,7 @@ _FORMS: Mapping[tuple[tuple[type, ...], bool], tuple[str, str]] = {
     ((str,), False): ("a text", '"…"'),
     ((str,), True): ("a text or a list of texts", '["one", "two"]'),
     ((bool,), False): ("true or false", "true"),
+    ((bool, str), True): ("true, false or a list of folders", '["notes/"]'),
     ((int,), False): ("a whole number", "1000"),
     ((int, float), False): ("a number", "0.5"),
     ((int, float), True): ("a list of numbers", "[0.4, 0.3, 0.3]"),
@@ -187,6 +188,12 @@ def _change_folder(text: str) -> ChangeFolder:
     return ChangeFolder(found[1], _folder(found[2])) if found else ChangeFolder("", _folder(text))
 
 
+def _places(texts: Sequence[str]) -> bool | tuple[str, ...]:
+    if any(text.lower() in _ON for text in texts):
+        return True
+    return tuple(os.path.expanduser(text) for text in texts if text.lower() not in _OFF) or False  # noqa: PTH111
+
+
 def _each(make: Callable[[str], Any]) -> Callable[[Sequence[str]], tuple[Any, ...]]:
     return lambda texts: tuple(map(make, texts))
 
@@ -205,6 +212,12 @@ SWITCH = ValueKind(
     "use 1 or 0",
     (bool,),
     option={"action": "store_true", "default": None},
+)
+PLACES = ValueKind(
+    _places,
+    types=(bool, str),
+    separator=os.pathsep,
+    option={"nargs": "?", "const": "1", "action": "append", "type": filled, "metavar": "FOLDER"},
 )
 PATH = ValueKind(_folder, is_path=True, option=_DIR)
 PROJECT = replace(PATH, read=lambda text: _folder(text).absolute())

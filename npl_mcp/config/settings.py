@@ -107,8 +107,8 @@ class Settings:
     :param warm_up: whether the core files are indexed and the vocabulary is loaded in the background.
     :param listening: address and callers of the HTTP server.
     :param roots: serve the Markdown below this folder (repeatable; the first has priority).
-    :param write: list ``npl_update_section``, which edits the Markdown below the roots. Roots of a project's
-        ``npl.toml`` do not count.
+    :param write: list ``npl_update_section``, which edits the Markdown below the roots, or only in this
+        folder of theirs (repeatable). Roots of a project's ``npl.toml`` do not count.
     :param no_gitignore: also serve what ``.gitignore`` files below the roots name.
     :param exclude: leave out what this line of a ``.gitignore`` would name below each root (repeatable).
         Files named in full are served.
@@ -160,7 +160,7 @@ class Settings:
     own_url: bool = False
     warm_up: bool = True
     roots: tuple[Path, ...] = project_flag("root", "NPL_ROOTS", kinds.PATHS, ())
-    write: bool = server_flag("write", "NPL_WRITE", kinds.SWITCH, False)
+    write: bool | tuple[str, ...] = server_flag("write", "NPL_WRITE", kinds.PLACES, False)
     no_gitignore: bool = server_flag("no-gitignore", "NPL_NO_GITIGNORE", kinds.SWITCH, False)
     exclude: tuple[str, ...] = project_flag("exclude", "NPL_EXCLUDE", kinds.LIST, (), metavar="PATTERN")
     search_cwd: bool = setting("search-cwd", "NPL_SEARCH_CWD", kinds.SWITCH, False, project=True)

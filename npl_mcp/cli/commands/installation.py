@@ -113,7 +113,8 @@ def _sqlite() -> Finding:
 def _writing(settings: Settings) -> Finding:
     problem = settings.unwritable
     if problem is None:
-        return Finding("write", OK, "tools may change sections of files below the roots")
+        places = f", in {', '.join(settings.write)}" if isinstance(settings.write, tuple) else ""
+        return Finding("write", OK, f"tools may change sections of files below the roots{places}")
     fix = "set a root by --root, NPL_ROOTS, or root in your own npl.toml"
     return Finding("write", WARNING, f"{problem}, so tools may not change files", fix)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
@@ -107,7 +108,7 @@ class ProgramParser(argparse.ArgumentParser):
                 given, left = super().parse_known_args([], namespace)
                 self.reader(self, args, given)
             elif self._subparsers is not None:
-                given, left = super().parse_known_args(args, namespace)
+                given, left = super().parse_known_args(self._separated(args), namespace)
             else:
                 given, left = self.parse_known_intermixed_args(args, namespace)
         finally:
@@ -115,6 +116,20 @@ class ProgramParser(argparse.ArgumentParser):
         if left:
             self.error(f"unrecognized arguments: {' '.join(left)[:200]}")
         return given, left
+
+    def _separated(self, given: Sequence[str] | None) -> list[str]:
+        """Return words in which no command is the value of an option that needs none."""
+        words = sys.argv[1:] if given is None else given
+        needs_none = {
+            name: a.const for a in self._actions if a.nargs == "?" and a.const for name in a.option_strings
+        }
+        commands = {
+            name for action in self._actions if action.dest == "command" for name in action.choices or ()
+        }
+        return [
+            f"{word}={needs_none[word]}" if word in needs_none and after in commands else word
+            for word, after in zip(words, [*words[1:], ""], strict=False)
+        ]
 
     def share(self, options: Iterable[argparse.Action]) -> None:
         """Accept options of the whole program after the command as well, unless it has the same option.

@@ -73,6 +73,36 @@ def test_the_nearer_one_is_believed(
     assert started(*words).format == expected
 
 
+@pytest.mark.parametrize(
+    ("words", "variable", "user", "expected"),
+    [
+        (["--write"], None, None, True),
+        (["--write", "notes/"], "1", None, ("notes/",)),
+        (["--write", "notes/", "--write=a b", "--data-dir", "x"], None, None, ("notes/", "a b")),
+        (["--write", "notes/", "--write"], None, None, True),
+        ([], "on", "write = false", True),
+        ([], "0", "write = true", False),
+        ([], f"notes{os.pathsep}drafts", "write = true", ("notes", "drafts")),
+        ([], None, 'write = ["notes/", "~/x"]', ("notes/", str(Path.home() / "x"))),
+        ([], None, "write = true", True),
+        ([], None, None, False),
+    ],
+)
+def test_edits_are_allowed_everywhere_or_in_folders(
+    words: list[str],
+    variable: str | None,
+    user: str | None,
+    expected: object,
+    place: Place,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The flag without a value means everywhere."""
+    place.write(user=user)
+    if variable is not None:
+        monkeypatch.setenv("NPL_WRITE", variable)
+    assert started(*words).write == expected
+
+
 USERS = """\
 root = ["~", "/"]
 write = true

@@ -256,6 +256,8 @@ def test_questions_below_a_root_are_saved_with_permission(app: App, settings: Se
     with pytest.raises(NotAllowedError):
         save_question(app, "Questions.md", question)
     writing = App(replace(settings, write=True))
+    with pytest.raises(NotAllowedError):
+        save_question(App(replace(settings, write=("plants/",))), "Questions.md", question)
     saved = save_question(writing, "Questions.md", question)
     assert (saved.writable, saved.questions[-1].text) == (True, "What is a rose?")
     assert Path(settings.roots[0], "Questions.md").read_bytes().startswith(QUESTIONS.encode())

@@ -545,6 +545,66 @@ def test_only_roots_that_the_user_gave_are_changed(writing: Settings, where: str
     assert guide.read_bytes() == before
 
 
+PLACES: list[tuple[tuple[str, ...], str, bool]] = [
+    (("plants/",), "plants/roses.md", True),
+    (("plants", "notes"), "plants/roses.md", True),
+    (("plants/",), "./plants/../plants/roses.md", True),
+    (("./plants/../plants",), "plants/roses.md", True),
+    (("DOCS/plants",), "plants/roses.md", True),
+    (("plants",), "guide.md", False),
+    (("plan", "PLANTS", "plants/roses"), "plants/roses.md", False),
+    (("/",), "guide.md", True),
+    (("..",), "guide.md", True),
+    (("plants",), "plants-of-others/a.md", False),
+    (("plants",), "plants/to-guide.md", False),
+    (("plants",), "garden/roses.md", True),
+    (("garden",), "plants/roses.md", True),
+    ((normalize("NFC", "Übung"),), normalize("NFD", "Übung") + "/a.md", True),
+]
+"""Folders where edits are allowed, a file, and whether it may be changed there."""
+
+
+@pytest.mark.parametrize(("folders", "file", "allowed"), PLACES)
+def test_edits_stay_in_the_folders_of_the_setting(
+    writing: Settings, folders: tuple[str, ...], file: str, allowed: bool
+) -> None:
+    """By every name of the file; a refusal names them, and only what may be changed has a digest."""
+    docs = writing.roots[0]
+    for name in ("plants-of-others/a.md", normalize("NFD", "Übung") + "/a.md"):
+        put(docs / name, "# A\n")
+    (docs / "plants" / "to-guide.md").symlink_to(docs / "guide.md")
+    (docs / "garden").symlink_to(docs / "plants")
+    folders = tuple(one.replace("DOCS", str(docs)) for one in folders)
+
+    async def work(client: Client[Any], edit: Edit) -> tuple[dict[str, Any], dict[str, Any]]:
+        before = envelope(await client.call_tool("npl_section_index", {"file": file}))
+        heading = before["data"]["sections"][0]["selector"]
+        return before["data"], await edit(file, heading, "more", "append")
+
+    before, answer = with_edits(replace(writing, write=folders), work)
+    assert answer["success"] is allowed is ("digest" in before), answer
+    if not allowed:
+        assert answer["error_code"] == "PERMISSION_DENIED"
+        assert f"files may be changed below {', '.join(folders)}" in answer["error"]
+
+
+def test_files_are_made_only_in_the_folders_of_the_setting(writing: Settings) -> None:
+    """Also in one that is not there yet; never through a link out of it."""
+    docs = writing.roots[0]
+    (docs / "plants" / "out").symlink_to(docs)
+
+    async def work(client: Client[Any], edit: Edit) -> list[bool]:
+        names = ("notes/deep/a.md", "notes.md", "plants/b.md", "notes/../c.md", "plants/out/d.md")
+        made = {"operation": "create", "content": "# N"}
+        answers = [
+            await client.call_tool(TOOL, {"file": name, **made}, raise_on_error=False) for name in names
+        ]
+        return [envelope(answer)["success"] for answer in answers]
+
+    assert with_edits(replace(writing, write=("notes/", "plants")), work) == [True, False, True, False, False]
+    assert sorted(path.name for path in docs.rglob("?.md")) == ["a.md", "b.md"]
+
+
 def test_the_bundled_prompts_stay_as_they_are(writing: Settings) -> None:
     """Even where somebody gives their folder."""
     corpus = corpus_folder()

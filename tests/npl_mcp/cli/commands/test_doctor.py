@@ -101,3 +101,11 @@ def test_a_running_server_answers(run: Run, served: Path) -> None:
     """It is the one of the data folder."""
     done = run("--data-dir", str(served), "doctor", "--json")
     assert " answers, process " in findings(done)["server"]["text"]
+
+
+@pytest.mark.parametrize(
+    ("words", "places"), [(["--write"], "the roots"), (["--write", "notes/"], "the roots, in notes/")]
+)
+def test_the_flag_for_edits_takes_no_command_as_its_folder(words: list[str], places: str, run: Run) -> None:
+    found = findings(run("--root", ".", *words, "doctor", "--json"))
+    assert found["write"]["text"] == f"tools may change sections of files below {places}"
