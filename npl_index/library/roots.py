@@ -183,6 +183,9 @@ class Roots:
         located = self.locate(path)
         if located is None:
             raise outside(text)
+        if located[1].startswith(ADDRESSES):
+            problem = f"{text!r} is a file whose path looks like an address"
+            raise UnreadableDocumentError(problem, hint=f"rename it: {', '.join(ADDRESSES)} begin addresses")
         if suffixes != QUESTION_SUFFIXES:
             refuse_questions(path, text)
         if not has_suffix(path, suffixes):
@@ -302,7 +305,10 @@ class Roots:
     def _linked(self, entry: os.DirEntry[str], suffixes: tuple[str, ...]) -> Found | str | None:
         """Return the file or the real folder at the target of a link; ``None`` for an unusable target."""
         real = real_path(entry.path)
-        if real is None or os.path.isdir(real):
+        located = None if real is None else self.locate(real)
+        if real is None or located is None or located[1].startswith(ADDRESSES):
+            return None
+        if os.path.isdir(real):
             return real
         try:
             return self.regular(real, entry.name, suffixes)

@@ -558,6 +558,18 @@ def test_what_a_walk_skips_is_counted(tmp_path: Path) -> None:
     assert {one.path for one in library.find(DocumentRef("docs"))} == {"docs/a.qmd", "docs/b.Rmd"}
 
 
+@pytest.mark.parametrize("target", ["lib:t.md", "cr:Y/h.md"])
+def test_a_link_gives_no_document_the_address_of_another(tmp_path: Path, target: str) -> None:
+    write(tmp_path, {target: "text", "other.md": "text"})
+    link = tmp_path / "linked"
+    link.with_suffix(".md").symlink_to(tmp_path / target)
+    link.symlink_to((tmp_path / target).parent)
+    library = library_of(tmp_path)
+    assert [one.path for one in library.find(DocumentRef("*"))] == ["other.md"]
+    with pytest.raises(UnreadableDocumentError, match="looks like an address"):
+        library.find(DocumentRef("linked.md"))
+
+
 def test_the_number_of_items_is_limited(tmp_path: Path) -> None:
     """More items than the limit are an error for a pattern, and none for a name."""
     library = library_of(write(tmp_path, FOREST), limits=Limits(max_files=1))
