@@ -380,7 +380,7 @@ class Database:
             # Some errors, such as a full disk, have already rolled it back.
             if not engine.is_idle(raw):
                 with suppress(engine.operational):
-                    engine.roll_back(raw)
+                    raw.execute("ROLLBACK")
             raise
         finally:
             pool.put_back(raw)

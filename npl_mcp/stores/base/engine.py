@@ -254,10 +254,6 @@ class Engine(ABC):
     def commit(self, raw: Any, *, read_only: bool) -> None:
         """Commit a transaction durably: after the return, it survives a crash."""
 
-    def roll_back(self, raw: Any) -> None:
-        """Roll back a transaction."""
-        raw.execute("ROLLBACK")
-
     @abstractmethod
     def statement(self, sql: str, values: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
         """Return a statement and its parameters in the driver's form; ``IN :name`` takes a list."""

@@ -283,13 +283,6 @@ class PostgresEngine(engine.Engine):
             problem = "the database cannot be used: the connection was lost before it answered"
             raise DatabaseError(problem, hint="check whether the change was made, then try again") from error
 
-    def roll_back(self, raw: Any) -> None:
-        """Roll back a transaction; a server that owes an answer would not answer this, either."""
-        if raw.pgconn.transaction_status == driver().pq.TransactionStatus.ACTIVE:
-            raw.close()
-        else:
-            raw.execute("ROLLBACK")
-
     def statement(self, sql: str, values: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
         """Return a statement with parameters in the driver's form; a list is one parameter, an array."""
         lists = tuple(name for name, value in values.items() if value.__class__ in (list, tuple))

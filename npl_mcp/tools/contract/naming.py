@@ -47,8 +47,9 @@ def documents_named(app: App, text: str | None) -> tuple[NamedDocument, ...] | N
             files = app.documents.find(ref)
             if len(files) != 1 or len(found) == MAX_DOCUMENTS:
                 continue
-            left -= app.documents.stat(files[0]).size
-            found[name] = _counted(app, ref) if left >= 0 else NamedDocument(document_name(name), None)
+            size = app.documents.stat(files[0]).size
+            found[name] = NamedDocument(document_name(name), None) if size > left else _counted(app, ref)
+            left -= size if size <= left else 0
     return tuple({one.selector: one for one in found.values()}.values()) or None
 
 

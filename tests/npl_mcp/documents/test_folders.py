@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -62,7 +63,8 @@ def test_what_killed_writers_left_goes_and_what_others_write_stays(tmp_path: Pat
     )
     for file in (old, young, other):
         file.write_bytes(b"")
-    os.utime(old, (1, 1))
+    then = time.time() - 20
+    os.utime(old, (then, then))
     with SharedFolder(str(tmp_path), "").locked(NAME):
         assert set(tmp_path.iterdir()) == {young, other}
 

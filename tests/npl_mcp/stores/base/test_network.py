@@ -170,6 +170,19 @@ def test_a_network_that_stands_still_ends_a_call_and_nothing_is_done_later(
     assert app.stores.database.check() == []
 
 
+def test_a_turn_that_never_comes_ends_a_call(app: App, net: Network, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The wait for it ends with the call's time, however long a statement may take."""
+    monkeypatch.setattr(engine, "BUSY_MILLISECONDS", 500)
+    monkeypatch.setattr(postgres, "SILENCE_SECONDS", 20 * SOON)
+    assert say(app, "before")["success"]
+    net.plan(0, Fault.PAUSE, done=False)
+    future: Future[dict[str, Any]] = Future()
+    threading.Thread(target=lambda: future.set_result(say(app, "lost")), daemon=True).start()
+    assert future.result(SOON)["error_code"] == "DATABASE_ERROR"
+    net.resume()
+    assert said(app) == ["before"]
+
+
 @pytest.mark.usefixtures("impatient")
 def test_calls_while_the_network_stands_still_all_say_so(app: App, net: Network) -> None:
     """Those that read, those that write, and those that have to connect first."""

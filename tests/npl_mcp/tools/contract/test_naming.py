@@ -43,6 +43,17 @@ def test_who_takes_something_over_is_told_its_documents(den: Call) -> None:
     assert named(den("session_get", session_id="s")["data"]) == ["guide"]
 
 
+def test_no_large_document_is_read_while_writers_wait(den: Call, docs: Path) -> None:
+    """It is named without the number of its tokens."""
+    (docs / "large.md").write_text("# Large\n\n" + "Cut the roses above a bud.\n" * 20_000)
+    text = "Prune as large.md and guide.md say."
+    todo = den("chat_create_todo", room_id=1, persona="ann", description=text)["data"]["event_id"]
+    large, guide = den("chat_claim_todo", persona="bo", event_id=todo)["data"]["documents"]
+    assert large == {"selector": "large"}
+    assert guide["selector"] == "guide"
+    assert guide["tokens"] > 5
+
+
 def test_a_todo_is_a_question(den: Call) -> None:
     """Its description is asked; a todo that is not there is an error."""
     text = "When to turn the compost heap?"

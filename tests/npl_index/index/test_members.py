@@ -1,0 +1,42 @@
+"""Updates of the index by two threads."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from contextlib import closing
+
+from npl_index.index.database import IndexDatabase
+from npl_index.index.entries import IndexEntry
+from npl_index.index.members import Update
+from npl_index.library.catalog import Root
+from npl_index.library.documents import Fingerprint, Found
+
+FILES = 2_000
+
+
+def test_the_files_to_read_are_listed_while_another_thread_indexes() -> None:
+    """A call whose patience ends looks at an update that goes on."""
+    root = Root("/absent", "")
+    files = [Found(root, f"{number}.md", "") for number in range(FILES)]
+    states = [(file, Fingerprint(file.absolute, 1, 1)) for file in files]
+    usual = sys.getswitchinterval()
+    with closing(IndexDatabase(None)) as index:
+        update = Update(index, states, None, whole=True)
+        entries = [IndexEntry(*state, failure="unreadable") for state in states]
+
+        def write() -> None:
+            for entry in entries:
+                update.put([entry])
+
+        writer = threading.Thread(target=write)
+        sys.setswitchinterval(1e-6)
+        try:
+            writer.start()
+            while writer.is_alive():
+                assert len(update.asked) <= FILES
+        finally:
+            sys.setswitchinterval(usual)
+            writer.join()
+        assert len(update.result().unreadable) == FILES
+        assert update.asked == []
