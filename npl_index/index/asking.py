@@ -67,10 +67,10 @@ def candidates(
     for number, (term, pages) in enumerate(sorted(terms, key=itemgetter(1))):
         if number < MIN_TERMS or postings + pages <= MAX_POSTINGS:
             postings += pages
-            anywhere = _matching(reader, quoted(term))
+            anywhere = reader.matching(quoted(term))
             rarity = log(1 + len(worth) / max(1, len(anywhere)))
             worth[anywhere] += rarity
-            worth[_matching(reader, f"name : {quoted(term)}")] += NAMED_SHARE * rarity
+            worth[reader.matching(f"name : {quoted(term)}")] += NAMED_SHARE * rarity
     if among is not None:
         worth *= among
     best: list[int] = top_positions(worth, MAX_CANDIDATES).tolist()
@@ -79,15 +79,8 @@ def candidates(
 
 def holders(reader: ScopeReader, terms: Sequence[str]) -> list[int]:
     """Return the positions of the first documents with all of some terms."""
-    found: list[int] = _matching(reader, " AND ".join(map(quoted, terms))).tolist()
+    found: list[int] = reader.matching(" AND ".join(map(quoted, terms))).tolist()
     return sorted(found)[:MAX_HOLDERS]
-
-
-def _matching(reader: ScopeReader, expression: str) -> NDArray[Any]:
-    """Return the positions of the documents that match an expression of FTS5."""
-    # One text takes half the time of many rows.
-    ((numbers,),) = reader.rows("SELECT json_group_array(rowid) FROM word WHERE word MATCH ?", expression)
-    return reader.scope.find(np.array(json.loads(numbers), np.int64))
 
 
 def quoted(term: str) -> str:
@@ -106,9 +99,12 @@ class IndexVocabulary(Vocabulary):
         super().__init__()
         self._reader, self._scope = reader, reader.scope
         select = f"SELECT total(sections), total(pages), total(words), {DAMAGED_FILES} FROM file"
-        given = (self._scope.roots, self._scope.numbers)
         with reader.reading():
-            (sums,) = reader.rows(f"{select} WHERE {_IN_ROOTS} AND document {AMONG}", *given)
+            if self._is_whole():
+                (sums,) = reader.rows(f"{select} WHERE {_IN_ROOTS}", self._scope.roots)
+            else:
+                given = (self._scope.roots, self._scope.numbers)
+                (sums,) = reader.rows(f"{select} WHERE {_IN_ROOTS} AND document {AMONG}", *given)
             self.sections, self.pages, self.words, damaged = map(int, sums)
             if damaged:
                 raise DamagedIndexError("the checksum of a file is wrong")

@@ -96,7 +96,7 @@ class IndexDatabase:
             return
         with self._connection() as connection:
             connection.execute("BEGIN")
-            self._mine.connection = connection
+            self._mine.connection, self._mine.read = connection, {}
             try:
                 yield connection
             finally:
@@ -108,6 +108,14 @@ class IndexDatabase:
         with self.reading() as connection:
             found: list[Any] = connection.execute(statement, given).fetchall()
         return found
+
+    def rows_once(self, statement: str, *given: object) -> list[Any]:
+        """Return the rows of a statement that a transaction reads several times."""
+        with self.reading():
+            read: dict[Any, list[Any]] = self._mine.read
+            if (statement, given) not in read:
+                read[statement, given] = self.rows(statement, *given)
+            return read[statement, given]
 
     @contextmanager
     def writing(self) -> Iterator[Any]:

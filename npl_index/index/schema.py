@@ -45,7 +45,7 @@ CREATE TABLE name (
     kind INTEGER NOT NULL, label TEXT NOT NULL, fold TEXT NOT NULL, written TEXT NOT NULL,
     copy INTEGER NOT NULL, PRIMARY KEY (root, spelt, document, section)
 ) WITHOUT ROWID;
-CREATE INDEX name_document ON name (document);
+CREATE INDEX name_document ON name (document, section, copy);
 CREATE INDEX name_fold ON name (fold, kind);
 CREATE INDEX name_copy ON name (copy) WHERE copy != 0;
 CREATE INDEX name_written ON name (written) WHERE written > '';

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
+
+from cachetools import LRUCache, cachedmethod
 
 from npl_index.cached import cached_property
 from npl_index.errors import UnreadableDocumentError
 from npl_index.index.database import IndexDatabase, reading_errors
 from npl_index.index.writing import AMONG, ROOT_ROW, verified
-from npl_index.ranking.arrays import NDArray
+from npl_index.ranking.arrays import NDArray, np
+
+MAX_MATCHING = 1 << 20
+"""Maximum bytes of kept positions of documents, by word."""
 
 
 class DocumentChangedError(UnreadableDocumentError):
@@ -75,6 +82,9 @@ class ScopeReader:
     ) -> None:
         self.scope = scope
         self._database, self._path, self._changed = database, path, changed
+        # Questions repeat words, and a document never changes.
+        self._matching: LRUCache[str, NDArray[Any]] = LRUCache(MAX_MATCHING, lambda one: 200 + one.nbytes)
+        self._lock = threading.Lock()
 
     @contextmanager
     def reading(self) -> Iterator[None]:
@@ -99,9 +109,19 @@ class ScopeReader:
         with self.reading():
             return verified(self._database.rows(statement, *given))
 
+    @cachedmethod(attrgetter("_matching"), lock=attrgetter("_lock"))
+    def matching(self, expression: str) -> NDArray[Any]:
+        """Return the positions of the documents that match an expression of FTS5, in any order."""
+        # One text takes half the time of many rows.
+        select = "SELECT json_group_array(rowid) FROM word WHERE word MATCH ?"
+        ((numbers,),) = self.rows(select, expression)
+        return self.scope.find(np.array(json.loads(numbers), np.int64)).astype(np.uint32)
+
     def is_current(self) -> bool:
         """Return whether the roots still have the versions of the scope."""
-        rows = self.verified(f"SELECT {ROOT_ROW} FROM root WHERE id {AMONG} ORDER BY id", self.scope.roots)
+        select = f"SELECT {ROOT_ROW} FROM root WHERE id {AMONG} ORDER BY id"
+        with self.reading():
+            rows = verified(self._database.rows_once(select, self.scope.roots))
         return tuple((number, version) for number, version, *_ in rows) == self.scope.version
 
     def check(self) -> None:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from collections.abc import Collection as Collection_
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, fields
-from functools import cache
+from functools import cache, lru_cache
 from itertools import chain
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -61,6 +61,7 @@ _TERM_BYTES = 300
 _TREE = attrgetter("name", "front_matter", "dialect", "title", "doubtful_fences")
 _SECTION = attrgetter(*(one.name for one in fields(Section)[1:]))  # without the index
 _SPAN = attrgetter("start", "stop")
+_known_versions = lru_cache(maxsize=8)(versions_of)  # an edit changes no path
 
 
 @dataclass(frozen=True)
@@ -426,7 +427,7 @@ class Collection(ABC):
     @cached_property
     def versions(self) -> Versions:
         """The versions of the documents."""
-        return versions_of(self.paths)
+        return _known_versions(tuple(self.paths))
 
     def size_of(self, document: int, section: int) -> int:
         """Return the bytes of a section's own text; 0 for a bare heading."""
