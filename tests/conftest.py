@@ -1,4 +1,4 @@
-"""What tests of the server share."""
+"""Fixtures and helpers of the server's tests."""
 
 from __future__ import annotations
 

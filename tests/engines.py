@@ -62,7 +62,7 @@ def empty_address(folder: Path) -> str | None:
 
 
 def unused(folder: Path) -> None:
-    """Let a data folder be one that nobody used; a database on a server stays."""
+    """Make a data folder as good as new; a database on a server stays."""
     rmtree(folder, ignore_errors=True)
 
 
@@ -140,7 +140,7 @@ def tables(folder: Path) -> list[str]:
 
 @contextmanager
 def refusing(folder: Path) -> Iterator[None]:
-    """Break all connections to a database and let nobody in."""
+    """Break all connections to a database and refuse new ones."""
     address(folder)
     name, allow = name_of(folder), "ALTER DATABASE {} ALLOW_CONNECTIONS {}"
     _administrator().execute(allow.format(name, "false"))
@@ -152,7 +152,7 @@ def refusing(folder: Path) -> Iterator[None]:
 
 
 def keep(folder: Path) -> None:
-    """Keep a database that nobody uses as it is; on SQLite it lies in the folder, which can be copied."""
+    """Keep an unused database as it is; on SQLite it lies in the folder, which can be copied."""
     if SERVER is not None:
         _made(f"{name_of(folder)}_kept", name_of(folder))
 
@@ -165,7 +165,7 @@ def restore(folder: Path) -> None:
 
 
 def drop(names: set[str]) -> None:
-    """Remove databases, whoever is connected."""
+    """Remove databases, despite open connections."""
     for name in names:
         _administrator().execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
         made.discard(name)

@@ -24,7 +24,7 @@ def largest_file(size: int) -> Iterator[None]:
 
 @contextmanager
 def unprivileged(place: Path) -> Iterator[None]:
-    """If this is root, whom no permission binds, be somebody else, who owns a place, while it lasts."""
+    """Run as another user, who owns a place, if this is root: no permission binds root."""
     root = os.geteuid() == 0
     if root:
         give(place, NOBODY)

@@ -15,7 +15,7 @@ _CHUNK = 1 << 16
 
 
 class Fault(Enum):
-    """What happens to a connection at a chosen moment."""
+    """A fault of a connection at a chosen moment."""
 
     BREAK = "break"
     PAUSE = "pause"
@@ -45,7 +45,7 @@ class Network:
         return f"postgresql://{NOBODY}@127.0.0.1:{port}/{database}?sslmode=disable&gssencmode=disable"
 
     def pause(self) -> None:
-        """Let no byte move, and tell nobody."""
+        """Let no byte move, without any sign of it."""
         with self._changed:
             self._paused = True
 

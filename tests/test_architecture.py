@@ -208,7 +208,7 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
 
 
 def test_modules_imported_by_name_are_there() -> None:
-    """What the table names exists, and every module of tools is in it."""
+    """The named modules exist, and every module of tools is named."""
     declaring = {
         name for name in MODULES if name.startswith("npl_mcp.tools.") and "\nTOOLS = (" in text(name)
     }
@@ -234,7 +234,7 @@ def test_no_module_is_imported_by_name() -> None:
 
 
 def test_broad_handlers_stand_only_where_a_failure_becomes_a_reply() -> None:
-    """What is not expected is not caught."""
+    """Other code catches only expected errors."""
     broad = Counter(
         name
         for name in MODULES
@@ -271,7 +271,7 @@ def test_only_the_settings_read_the_environment() -> None:
 
 
 def test_files_and_functions_stay_small() -> None:
-    """A file that grows because nobody looked fails here."""
+    """A file that grows unnoticed fails here."""
     sizes = {name: path.read_text(encoding="utf-8").count("\n") for name, path in MODULES.items()}
     assert {name: size for name, size in sizes.items() if size > MAX_FILE_LINES} == {}
     long = {
@@ -317,7 +317,7 @@ HEAVY = ("fastmcp", "mcp", "mcp_types", "pydantic", "httpx2", "numpy", "tiktoken
     ["import npl_index", "import npl_mcp.tools.npl", "import npl_mcp.app.app", "import npl_mcp.__main__"],
 )
 def test_the_core_and_the_tools_import_nothing_heavy(statement: str) -> None:
-    """What the command line will need starts without the protocol's packages, numpy and vocabularies."""
+    """The command line's modules start without the protocol's packages, numpy and vocabularies."""
     code = f"{statement}\nimport sys\nprint(*[name for name in {HEAVY!r} if name in sys.modules])"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60

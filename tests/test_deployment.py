@@ -86,7 +86,7 @@ def test_the_balancer_asks_each_replica_whether_it_is_ready(compose: dict[str, A
 
 
 def test_variables_and_commands_are_those_of_the_programs() -> None:
-    """What is set has a meaning."""
+    """Every variable that is set has a meaning."""
     known = {one.variable for one in settings.SETTINGS.values()}
     used = set(re.findall(r"\bNPL_\w+", COMPOSE + DOCKERFILE))
     assert used <= known

@@ -1,4 +1,4 @@
-"""What is published is complete, has its form, and says the same everywhere. No network is needed."""
+"""Published files are complete, have their form, and agree with each other. No network is needed."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_the_versions_of_python_that_are_tried_begin_with_the_first_one_allowed(
 
 
 def test_the_pinned_packages_say_where_they_come_from_and_name_no_index() -> None:
-    """Whoever writes the list anew keeps its first line."""
+    """The first line of the list stays when it is written again."""
     lines = (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines()
     assert lines[0].startswith("# Every package `make` installs")
     assert lines[0] in (ROOT / "Makefile").read_text(encoding="utf-8")
@@ -105,7 +105,7 @@ def test_the_registry_entry_is_about_this_package() -> None:
 
 
 def test_a_bundle_starts_the_server_in_the_folder_that_was_chosen(tmp_path: Path) -> None:
-    """What its manifest names is inside, and the server takes the arguments."""
+    """It contains the files that its manifest names, and the server takes the arguments."""
     wheel = tmp_path / "any.whl"
     wheel.touch()
     with zipfile.ZipFile(bundling.write(wheel, tmp_path)) as archive:
@@ -173,7 +173,7 @@ def test_an_issue_form_can_be_shown(name: str) -> None:
 
 
 def test_the_source_archive_is_told_of_every_file_that_is_published() -> None:
-    """Whoever has it alone can test, build and publish again."""
+    """The archive alone suffices to test, build and publish."""
     always = ["pyproject.toml"]
     listed = [*always, *SDIST["include"]]
     left_out = [

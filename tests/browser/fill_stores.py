@@ -1,4 +1,4 @@
-"""What agents did together: a session with rooms, artifacts, reviews and a worklog."""
+"""Data of agents at work: a session with rooms, artifacts, reviews and a worklog."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ def test_the_budget_is_moved_in_place(scripted: Tab) -> None:
 
 
 def test_blocks_lead_to_their_cards(tab: Tab) -> None:
-    """What is taken is full, what is left out hollow, up to the line of the budget."""
+    """Taken blocks are filled and omitted ones hollow, up to the line of the budget."""
     page = tab.open(f"{QUESTION}&section={quote('cellar/barrels.md > ## Filling')}")
     taken, left = page.locator(".ruler rect.taken").first, page.locator(".ruler rect:not(.taken)").first
     fill = "one => getComputedStyle(one).fill"
@@ -153,7 +153,7 @@ def test_a_section_is_opened(tab: Tab) -> None:
 
 
 def test_two_requests_side_by_side(tab: Tab) -> None:
-    """What came in, what went out and what moved is listed apart, with the marks of both."""
+    """Added, removed and moved sections are listed apart, with the marks of both requests."""
     page = tab.open(QUESTION)
     tab.follow(page.get_by_role("link", name="Compare"))
     expect(page.locator(".sum").first).to_contain_text("Both requests get the same sections.")

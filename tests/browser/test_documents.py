@@ -91,7 +91,7 @@ def test_arrows_walk_the_outline(scripted: Tab) -> None:
 
 
 def test_a_table_is_sorted_and_filtered(tab: Tab) -> None:
-    """By form, or while somebody types; the address says what is shown."""
+    """By form or while a person types; the address has the state of the table."""
     page = tab.open("/documents/docs:guide")
     table = page.get_by_role("table")
     tab.follow(table.get_by_role("link", name="Tokens"))

@@ -32,7 +32,7 @@ def test_a_document_opens_at_its_section(tab: Tab) -> None:
 
 
 def test_nothing_is_said_where_nothing_fits(tab: Tab) -> None:
-    """What is nowhere is named, with near words that lead on."""
+    """Absent words are named, with links for similar words."""
     page = tab.open("/search?q=zzzxqv")
     expect(page.get_by_text("Nothing found.")).to_be_visible()
     expect(page.get_by_text("No section has zzzxqv")).to_be_visible()

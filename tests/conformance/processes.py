@@ -40,7 +40,7 @@ class Done:
 
     @property
     def words(self) -> str:
-        """What it said last and, because some tools explain themselves first, how it began."""
+        """The end of its output and, because some tools explain themselves first, the beginning."""
         lines = [line.strip()[:200] for line in (self.err.strip() or self.out.strip()).splitlines()]
         return " … ".join(dict.fromkeys((*lines[:2], *lines[-1:]))) or "it wrote nothing"
 

@@ -1,4 +1,4 @@
-"""What is done to the servers on the hostile day: one entry of :data:`ATTACKS` for each kind.
+"""Attacks on the servers on the hostile day: one entry of :data:`ATTACKS` for each kind.
 
 To add one, write a function that makes one round of it with a :class:`Line`, and append an :class:`Attack`.
 Each is repeated in a thread of its own until the day ends. What a tool answers is checked in one place: an

@@ -66,7 +66,7 @@ class Http:
     """A caller over HTTP; see :class:`~tests.hostile.attacks.Line`.
 
     :param port: of the server.
-    :param token: the caller's; ``None`` if nobody has one.
+    :param token: the caller's; ``None`` without tokens.
     """
 
     def __init__(self, port: int, token: str | None) -> None:
@@ -312,7 +312,7 @@ def ended(process: subprocess.Popen[bytes]) -> float:
 
 @dataclass
 class Outcome:
-    """What came of one server's day.
+    """The result of one server's day.
 
     :param name: of the server.
     :param quiet: its quiet client.

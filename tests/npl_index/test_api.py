@@ -76,7 +76,7 @@ def test_paths_may_be_relative_and_lead_out_of_the_working_folder(
 
 
 def test_a_changed_file_is_read_again(folder: Path) -> None:
-    """What is kept in memory never outlives the file's content."""
+    """The memory cache never outlives the file's content."""
     path = folder / "guide.md"
     assert load_tailored(path, "kettle").sections
     path.write_text("# Guide\n\nPots only.\n", encoding="utf-8")

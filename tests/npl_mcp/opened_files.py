@@ -1,4 +1,4 @@
-"""Which Markdown files a test opens."""
+"""The Markdown files that a test opens."""
 
 from __future__ import annotations
 

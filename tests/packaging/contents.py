@@ -1,4 +1,4 @@
-"""What has to be in the archives that are published."""
+"""The required contents of published archives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an installation does without the extras, and what it does with them."""
+"""An installation without the extras, and with them."""
 
 from __future__ import annotations
 

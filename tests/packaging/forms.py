@@ -148,7 +148,7 @@ class Marketplace(Form):
 
 
 class Skill(Form):
-    """What stands before the text of a ``SKILL.md``; until it is needed, only this is read."""
+    """The front matter of a ``SKILL.md``; until it is needed, only this is read."""
 
     name: Annotated[KebabCase, StringConstraints(max_length=64)]
     description: Annotated[str, StringConstraints(min_length=1, max_length=1024)]

@@ -1,4 +1,4 @@
-"""What the project file says of the package."""
+"""The package's description in the project file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which versions of Python the package is for, and where they are on this machine."""
+"""The versions of Python that the package supports, and their places on this machine."""
 
 from __future__ import annotations
 

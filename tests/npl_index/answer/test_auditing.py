@@ -34,7 +34,7 @@ def audited(documents: DocumentSet, form: str = "json", section: str | None = No
 @pytest.mark.parametrize("form", list(FORMS))
 @pytest.mark.parametrize("budget", [None, 120, 200, 300, 500, 900, 3000])
 def test_states_are_those_of_the_answer(documents: DocumentSet, form: str, budget: int | None) -> None:
-    """What is taken, and how much of it, is what the answer holds; the text is the answer's."""
+    """The states agree with the text of the answer, and the audit has the same text."""
     given = {"context": "oil the pump", "token_budget": budget}
     found = audited(documents, form, **given)
     answer = write(TailorRequest.parse(**given), documents, FORMS[form])  # type: ignore[arg-type]

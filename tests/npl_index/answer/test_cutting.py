@@ -1,4 +1,4 @@
-"""What is kept of a section that does not fit."""
+"""Cutting of sections that do not fit."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_a_match_near_the_beginning_keeps_the_beginning() -> None:
 
 
 def test_a_fence_that_holds_no_match_is_not_cut_for_one_elsewhere() -> None:
-    """What fits around the match is kept, and a fence that does not fit ends it."""
+    """The piece ends before a fence that does not fit."""
     fence = "```\n" + "line\n" * 300 + "```\n\n"
     on = document_set({"long.md": f"# T\n\n{fence}First.\n\nAbout frogs.\n\n{fence}Last.\n"})
     assert kept(on, 50, "frogs") == "# T\n\nFirst.\n\nAbout frogs.\n"
@@ -173,7 +173,7 @@ def test_the_answer_says_what_was_kept_and_what_stands_around_it() -> None:
     st.booleans(),
 )
 def test_pieces_are_the_whole(blocks: list[str], room: int, question: str, exact: bool) -> None:
-    """What is kept fits, and with what stands before and behind it nothing is lost or there twice."""
+    """A piece fits; together with the text before and after it, it is the section, once."""
     counter = exact_counter() if exact else estimator()
     on = wanting(document_set({"x.md": "# T\n\n" + "".join(blocks)}, counter), question)
     part = on.part((0, 1))

@@ -77,7 +77,7 @@ RUNS = st.lists(st.tuples(PARTS, JOINTS), min_size=1, max_size=6).map(lambda run
 
 @given(RUNS, RUNS)
 def test_a_word_that_is_called_absent_stands_nowhere(text: str, question: str) -> None:
-    """Whatever the joints around it are."""
+    """The characters next to a word do not matter."""
     for word in absent(text, question):
         assert not re.search(pattern(word), text, re.IGNORECASE), word
 

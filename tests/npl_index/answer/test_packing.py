@@ -89,7 +89,7 @@ def test_sections_that_do_not_fit_together_are_tried_one_by_one(form: Form) -> N
     form=st.sampled_from(FORMS),
 )
 def test_nothing_is_lost(words: list[int], token_budget: int | None, form: Form) -> None:
-    """What is kept, left out and remains of what was cut is together what is wanted."""
+    """Kept, omitted and remaining parts together are the wanted text."""
     on = sections(*words)
     found = packed(on, token_budget, form)
     assert {*numbers(found.kept), *numbers(found.dropped)} == set(range(1, len(words) + 1))

@@ -74,7 +74,7 @@ def sets(corpus: Mapping[str, str]) -> list[DocumentSet]:
     form=st.sampled_from([Json(), Json('{"success":true,"data":', "}"), Markdown()]),
 )
 def test_no_answer_is_over_its_budget(sets: list[DocumentSet], seed: int, budget: int, form: Form) -> None:
-    """Whatever is asked of whatever documents, in whatever form: the text as it is sent is within the budget.
+    """For any request, documents and form: the text as it is sent is within the budget.
 
     Where even that is too much, it is the smallest there is: no content, and what to ask for.
     """
@@ -227,7 +227,7 @@ def asked(request: pytest.FixtureRequest, places: list[DocumentSet]) -> Asked:
 
 
 def test_what_was_left_out_is_named(asked: Asked) -> None:
-    """Whatever the budget, from 72 tokens on, and the answer is within it."""
+    """At every budget from 72 tokens on, within the budget."""
     for on, found in asked.answers:
         for budget, written in found:
             assert size_of(written, on) <= budget
@@ -348,7 +348,7 @@ def test_a_long_text_is_counted_once(text: str) -> None:
 
 
 def test_later_answers_wait_for_no_counts() -> None:
-    """What a text costs inside JSON is counted with the first call about a file, for all of its sections."""
+    """The first call about a file counts the tokens of all its sections inside JSON."""
     meter = Meter()
     text = "".join(f"## Bed {bed}\n\n{'The tulips need water. ' * 100}\n\n" for bed in range(5))
     on = document_set({"garden.md": text}, meter)
@@ -373,7 +373,7 @@ def test_a_piece_is_counted_once() -> None:
 
 
 def test_counting_cutting_and_selecting_look_at_the_clock() -> None:
-    """Whatever part of an answer takes long ends with the limit."""
+    """Each slow part of an answer ends at the time limit."""
     over = Deadline("long.md", -1.0)
     on = document_set({"long.md": "# Long\n\n" + "- item of the list\n" * 1_000})
     tree = on.tree(0)
@@ -434,7 +434,7 @@ def test_a_selector_that_finds_nothing_is_reported_beside_those_that_do() -> Non
     ],
 )
 def test_a_request_is_checked_once_at_the_edge(arguments: dict[str, object], error: type[Exception]) -> None:
-    """What cannot be used is refused before anything is read."""
+    """An invalid request is refused before anything is read."""
     with pytest.raises(error):
         TailorRequest.parse(**arguments)  # type: ignore[arg-type]
 

@@ -94,7 +94,7 @@ def test_where_it_comes_from(case: dict[str, Any], tmp_path: Path) -> None:
 
 
 def test_the_bundled_corpus_comes_last(tmp_path: Path) -> None:
-    """What no place on the machine has is taken from the bundled corpus; what one has, is not."""
+    """It serves only items that no place on the machine has."""
     files = {
         "npl/a.md": "",
         "npl/b.md": "",
@@ -159,7 +159,7 @@ def test_a_digest_tells_texts_apart(tmp_path: Path) -> None:
     ],
 )
 def test_items_that_cannot_be_loaded(tmp_path: Path, items: str, error: type[Exception]) -> None:
-    """What leads out of the roots, is no readable text, or is no name, is an error of its own kind."""
+    """A path out of the roots, an unreadable text and an invalid name are different errors."""
     library = library_at(tmp_path, {".npl/npl/folder.md/x.md": ""})
     write(tmp_path, {"secret.md": "secret", "evil/s.md": "secret"})
     folder = tmp_path / "work" / ".npl" / "npl"
@@ -244,7 +244,7 @@ def test_an_agent_with_its_definition(tmp_path: Path) -> None:
 
 
 def test_a_definition_without_its_parts(tmp_path: Path) -> None:
-    """What a definition needs and no place has is reported; the agent is returned all the same."""
+    """Missing parts are reported; the agent is returned all the same."""
     loaded = load_agent(
         library_at(tmp_path, {".claude/agents/scout.md": "text"}), "scout", with_definition=True
     )
@@ -326,7 +326,7 @@ MASKS = [(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "<time>"), (r"\d{4}-\d\d-\d\d", "<
 
 
 def printed(library: Library, arguments: list[str]) -> str:
-    """What a command line of the predecessor prints, made with this library."""
+    """Return the output of a command line of the predecessor, made with this library."""
     command, *rest = [argument for argument in arguments if argument != "--quiet"]
     if command == "agent":
         return load_agent(library, rest[0]).content

@@ -167,7 +167,7 @@ def test_a_failure_that_is_kept_holds_nothing_of_the_document(request: pytest.Fi
     """An error holds its frames, which may hold a hundred megabytes; the collector comes late."""
 
     class State:
-        """What a parser knows."""
+        """The state of a parser."""
 
     states = []
 

@@ -162,7 +162,7 @@ NAMES = st.sampled_from(
 @given(st.lists(st.one_of(ALPHABET, NAMES), max_size=8).map("".join), st.booleans())
 @example("\\..", False)
 def test_nothing_outside_is_ever_found(hostile: Library, text: str, absolute: bool) -> None:
-    """Whatever is asked for, the answer is files of the root or an expected error."""
+    """Every request gets files of the root or an expected error."""
     root = Path(next(iter(hostile.roots)).path)
     try:
         found = hostile.find(DocumentRef(f"{root}/{text}" if absolute else text))
@@ -657,7 +657,7 @@ def test_without_a_core_reference(tmp_path: Path) -> None:
 
 
 def test_a_found_file_knows_its_place(tmp_path: Path) -> None:
-    """What is found holds root, path and name, and no more."""
+    """It has a root, a path and a name, and nothing else."""
     (found,) = library_of(write(tmp_path / "r", {"a/b.c.md": ""})).find(DocumentRef("a/b.c.md"))
     assert found == Found(Root(str((tmp_path / "r").resolve()), "r"), "a/b.c.md", "r")
     assert found.name == "b.c"

@@ -71,7 +71,7 @@ def test_no_segment_may_be_a_link(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("either")
 def test_the_root_itself_may_be_a_link(tmp_path: Path) -> None:
-    """What the user names is followed; only what lies below it is not."""
+    """Links below it are not followed."""
     (tmp_path / "real").mkdir()
     (tmp_path / "linked").symlink_to("real")
     with Folder.opened(tmp_path / "linked", "a/b", make=True) as opened:
@@ -184,7 +184,7 @@ def test_replacing_a_link_leaves_its_target_alone(tmp_path: Path, folder: Folder
 
 
 def test_a_failed_replacement_leaves_everything_as_it_was(tmp_path: Path, folder: Folder) -> None:
-    """Whatever goes wrong while the new content is made."""
+    """At any error while the new content is written."""
 
     def pieces() -> Iterator[bytes]:
         yield b"first"
@@ -339,7 +339,7 @@ def _can_lock(key: str) -> bool:
 
 
 def test_readers_share_a_lock(tmp_path: Path) -> None:
-    """A shared lock is refused only while somebody holds it alone."""
+    """A shared lock is refused only while another process holds an exclusive one."""
     one, other = (os.open(tmp_path, os.O_RDONLY) for _ in range(2))
     assert lock(one, 0, shared=True)
     assert lock(other, 0, shared=True)

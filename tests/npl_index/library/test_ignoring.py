@@ -1,4 +1,4 @@
-"""What ``.gitignore`` files and ``exclude`` leave out of folders."""
+"""Files that ``.gitignore`` files and ``exclude`` leave out of folders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""There is one way to open a file; whoever opens one otherwise stands here, with the reason."""
+"""Files are opened by one function; the exceptions are listed here, with reasons."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def test_fields(text: str, fields: dict[str, object]) -> None:
     )
 )
 def test_nothing_raises(parts: list[str]) -> None:
-    """Whatever stands between two lines of dashes, reading it is no error."""
+    """Any text between two lines of dashes is read without an error."""
     text = "---\n" + "".join(parts) + "\n---\n"
     assert isinstance(front_matter(text), dict)
 
@@ -101,7 +101,7 @@ def test_a_value_is_read_as_it_was_written(value: str) -> None:
 def test_one_field_is_set_and_no_other_byte_changes(
     kept: list[str], value: str, name: str, dos: bool
 ) -> None:
-    """Whatever stands before and behind it."""
+    """With any text before and after it."""
     source = "\n".join(["---", "code: TST-001", *kept, "---", "", "# T", ""])
     text = source.replace("\n", "\r\n" if dos else "\n")
     front, body = divide(text)

@@ -57,7 +57,7 @@ def test_a_fence_ends_where_its_author_closed_it(text: str, expected: list[str],
 def test_other_documents_are_read_as_commonmark_reads_them(
     text: str, expected: list[str], doubtful: list[int]
 ) -> None:
-    """What looks wrong is named all the same."""
+    """Suspicious fences are still reported."""
     tree = read(text)
     assert (names(tree), tree.dialect) == (expected, "commonmark")
     assert [line + 1 for line in tree.doubtful_fences] == doubtful

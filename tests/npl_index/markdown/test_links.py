@@ -1,4 +1,4 @@
-"""Which links a document has, and what can be linked to in it."""
+"""Links of a document, and the targets of links in it."""
 
 from __future__ import annotations
 

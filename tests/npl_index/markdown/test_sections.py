@@ -340,7 +340,7 @@ def test_a_fence_behind_any_marker_ends_where_its_author_closed_it(opening: str,
     ],
 )
 def test_other_fences_stay_as_they_are(text: str) -> None:
-    """What its container closes, and what only looks like the beginning of a fence."""
+    """Fences that their container closes, and lines that only look like fences."""
     assert headings(text.encode()) == ["A"]
 
 
@@ -374,7 +374,7 @@ def test_limits_are_errors_with_the_document_named() -> None:
 
 @given(st.binary(max_size=200) | st.text(alphabet="#->*`~|: \t\n=[]()<!&_1.", max_size=200).map(str.encode))
 def test_no_input_raises_anything_else(data: bytes) -> None:
-    """Whatever the bytes, there is a tree or one of the library's errors."""
+    """Any bytes give a tree or one of the library's errors."""
     with suppress(UnreadableDocumentError):
         assert parse_sections(data, "x").sections[0].whole_bytes.stop <= len(data)
 

@@ -1,4 +1,4 @@
-"""What stands at a section's end and serves others stays there; tables and lists are continued."""
+"""Text at a section's end that serves other sections stays there; tables and lists are continued."""
 
 from __future__ import annotations
 

@@ -145,7 +145,7 @@ keys = st.sampled_from(
 
 @given(st.dictionaries(keys, json_values, max_size=3))
 def test_any_object_is_a_filter_or_refused(conditions: dict[str, object]) -> None:
-    """Whatever JSON a caller sends, the answer is a filter or an error of ours."""
+    """Any JSON is a filter or one of our errors."""
     try:
         parsed = TraitFilter.parse(conditions)
     except InvalidRequestError as error:

@@ -169,5 +169,5 @@ def test_ten_megabytes_without_a_blank(unit: str) -> None:
 
 
 def test_commonness_is_a_share() -> None:
-    """What is known about English lies between never and always, and a made-up word is rare."""
+    """Commonness of English words lies between never and always; an invented word is rare."""
     assert 0 < commonness("zyzzyva") < commonness("file") < 1

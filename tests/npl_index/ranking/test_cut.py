@@ -1,4 +1,4 @@
-"""Which of the ranked sections are returned."""
+"""The cut: the ranked sections that are returned."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def asked(context: str, *topics: str) -> Query:
 
 
 def test_the_cut_keeps_the_best() -> None:
-    """What is returned are the first hits, few of them, and with a budget at least as many."""
+    """It returns the first hits, few of them, and with a budget at least as many."""
     hits, query = ask("agent definition of a table list"), asked("agent definition of a table list")
     few, more = cut(hits, ONE, query), cut(hits, ONE, query, generous=True)
     assert few == hits[: len(few)]
@@ -51,7 +51,7 @@ def test_cutting_nothing() -> None:
 
 
 def test_a_short_question_brings_its_section() -> None:
-    """What one section answers brings that section, however large the budget is."""
+    """If one section answers, it comes alone, at any budget."""
     filler = "".join(f"## Part {n}\n\nSomething else about the garden, number {n}.\n\n" for n in range(40))
     among = collection(f"# Garden\n\n{filler}## Watering\n\nWater the roses in the garden each evening.\n")
     question = "how often to water the roses"
@@ -70,7 +70,7 @@ def test_a_task_with_many_aspects_brings_the_sections_of_all() -> None:
 
 
 def test_nothing_better_is_passed_over() -> None:
-    """What is handed over is the beginning of the ranking, leaving out headings without text."""
+    """The result is the beginning of the ranking, without headings that have no text."""
     question = "tables and lists with a definition, an agent, formatting and the environment"
     hits = [hit for hit in ask(question) if ONE.size_of(hit.document, hit.section)]
     for generous in (False, True):
@@ -88,7 +88,7 @@ def test_a_body_of_stop_words_is_text() -> None:
 
 
 def test_half_of_a_question_is_not_its_answer() -> None:
-    """What covers the other half comes too; once all is covered, only what is nearly as good does."""
+    """The section with the other half comes too; once all is covered, only sections nearly as good do."""
     roses, tulips, filler = (
         "## Roses\n\nPrune roses in spring.\n\n",
         "## Tulips\n\nPlant tulips in autumn.\n\n",

@@ -84,7 +84,7 @@ def test_everything_in_a_document_can_be_found(question: str, section: str) -> N
 
 
 def test_front_matter_is_no_text() -> None:
-    """What stands in the front matter is not returned, so it is not found, unless it names the page."""
+    """It is not returned, so it is not found, except for names of the page."""
     assert answer(indexed("---\nlayout: zebra\n---\n# A\n\ntext\n").collection, "zebra") == []
     assert answer(indexed("---\ntitle: zebra\n---\n# A\n\ntext\n").collection, "zebra") == ["demo", "A"]
 
@@ -192,7 +192,7 @@ def restored(packed: bytes, text: str = TEXT) -> ParsedDocument:
 
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
 def test_dump_and_restore(text: str) -> None:
-    """What is written down comes back as it was."""
+    """A stored index is restored unchanged."""
     original = indexed(text)
     found = restored(dump_sections(original), text)
     assert tuple(found.tree.sections) == tuple(original.tree.sections)

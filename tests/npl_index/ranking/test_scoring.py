@@ -206,7 +206,7 @@ def test_the_best_total_is_the_weighted_sum() -> None:
 
 
 def test_weights_change_the_order() -> None:
-    """Who trusts headings only, or texts only, gets another first section."""
+    """With the weight on headings or on texts alone, another section comes first."""
     among = collection("# T\n\n## Cache\n\nnothing here\n\n## Other\n\ncache cache cache of a cache\n")
     by_name = ask("cache", among=among, weights=Weights(name=1, content=0.01, topic=0))
     by_text = ask("cache", among=among, weights=Weights(name=0.01, content=1, topic=0))
@@ -483,7 +483,7 @@ IDENTIFIERS = {
 
 @pytest.mark.parametrize(("context", "others", "right", "expected"), IDENTIFIERS.values(), ids=IDENTIFIERS)
 def test_an_exact_identifier_comes_first(context: str, others: list[str], right: str, expected: str) -> None:
-    """Who writes an identifier means it, and neither its parts nor others that look like it."""
+    """Before its parts and before identifiers that look like it."""
     among = collection(*others, right)
     assert names(ask(context, among=among), among)[0] == expected
 

@@ -1,4 +1,4 @@
-"""Which words of a question the sections hold, and whether that speaks for an answer."""
+"""Words of a question in the sections, and the verdict on an answer."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test_the_best_section_holds_too_little() -> None:
 
 
 def test_more_sections_need_more_evidence() -> None:
-    """What one page holds by chance is less than what many do."""
+    """One page has fewer words by chance than many pages."""
     question = "which delay between groups of lamps fits a clock"
     notes = "".join(f"## Note {number}\n\nText.\n\n" for number in range(500))
     assert told(question).state == "held"
@@ -160,13 +160,13 @@ def test_sections_answer_a_long_task_together(planted: int, state: str) -> None:
 
 
 def test_words_of_a_topic_belong_to_the_question() -> None:
-    """Who names a heading is told that it is there, or that it is not."""
+    """The verdict says whether a named heading is there."""
     assert told("", "Cache directory").state == "held"
     assert told("", "Kafka rebalancing") == Verdict(("Kafka", "rebalancing"), (), "absent")
 
 
 def test_a_word_counts_wherever_it_stands() -> None:
-    """What an edit takes away is absent afterwards; what it adds is held."""
+    """A word that an edit removes is absent afterwards; an added one is not."""
     assert told("Kafka", among=collection(CACHE)).state == "absent"
     assert told("Kafka", among=collection(CACHE, "# Queue\n\nKafka.\n")).state == "held"
     assert told("middleware", among=collection(CACHE)).absent == ("middleware",)

@@ -164,5 +164,5 @@ def test_a_name_shows_what_nobody_can_see(name: str, spelt: str) -> None:
 
 
 def test_only_what_nobody_can_see_is_written_by_its_number() -> None:
-    """What people write in quotes stays."""
+    """Visible characters in quotes stay."""
     assert compile_selector(r'"C:\x41\u0041"').document == r"C:\x41\u0041"

@@ -272,7 +272,7 @@ def test_several_documents(selector: str, expected: list[tuple[int, int]]) -> No
 
 
 def test_near_selectors_name_the_document_where_several_are_searched() -> None:
-    """What an error proposes finds its section among all documents that were searched."""
+    """A suggested selector finds its section among all searched documents."""
     with pytest.raises(SectionNotFoundError) as error:
         select(TWO, compile_selector("## Usages"), names=PATHS)
     assert error.value.near == ("docs/two/readme.md > ## Usage",)
@@ -381,7 +381,7 @@ def test_the_beginning_of_several_names() -> None:
 
 
 def test_depth_of_many_matches_hands_over_each_section_once() -> None:
-    """Whatever matches overlap, no section is in two answers or twice in one."""
+    """Overlapping matches give no section twice."""
     tree = build("guide", [(level, "A") for level in (1, 2, 3, 4, 3, 2, 3, 4, 5, 6)])
     for depth in range(5):
         chosen = select([tree], compile_selector(f"// * [depth={depth}]"))

@@ -56,7 +56,7 @@ def test_equal(left: str, right: str) -> None:
     "text", ["", "v", "latest", "1.", ".1", "1..2", "1.x", "1.0-", "1.0-a..b", "1 2", "٣.١", "1" * 5_000]
 )
 def test_no_version(text: str) -> None:
-    """What is no version has no key, whatever its length."""
+    """Other texts have no key, at any length."""
     assert version_key(text) is None
 
 

@@ -1,4 +1,4 @@
-"""What every counter promises, exact or estimated."""
+"""Promises of every counter, exact or estimated."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_endless_repetition_is_counted(counter: TokenCounter, text: str) -> None
 
 
 def test_special_tokens_are_text() -> None:
-    """What looks like a special token is counted as the characters it is."""
+    """Text that looks like a special token is counted by its characters."""
     for counter in EVERY:
         assert counter.count("<|endoftext|>") > 3
 

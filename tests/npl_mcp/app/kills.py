@@ -71,7 +71,7 @@ class Steps:
 
 
 def publish(settings: Settings) -> None:
-    """Index a folder that nobody knows."""
+    """Index a new folder."""
     app = App(settings)
     told(app)
     app.close()

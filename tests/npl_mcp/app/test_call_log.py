@@ -1,4 +1,4 @@
-"""The log of calls stands in nobody's way, whatever becomes of the database."""
+"""The log of calls delays no call, at any state of the database."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_what_is_left_is_written_when_the_server_ends(logged: Settings) -> None:
 
 
 def test_no_call_waits_for_the_database(logged: Settings) -> None:
-    """Somebody else writes all the time; calls are answered meanwhile."""
+    """Calls are answered while another process writes all the time."""
     stores = Stores(logged.data_folder, logged.database_url)
     stores.database.open()
     with stores.database.write():

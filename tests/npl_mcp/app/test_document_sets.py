@@ -82,7 +82,7 @@ CHANGES = [edit, remove, rename, add, everything]
 def test_what_changed_is_seen_by_the_next_call_and_the_next_start(
     kept: Settings, change: Callable[[Path], None]
 ) -> None:
-    """Only what changed is indexed, and answers are those of a folder that was read anew."""
+    """Only changed files are indexed; answers equal those of a new index."""
     app = App(kept)
     told(app)
     change(kept.roots[0])
@@ -187,7 +187,7 @@ DAMAGES.append(another_version)
 @pytest.mark.thorough
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
 def test_damage_costs_time_only(kept: Settings, damage: Callable[[Settings], None]) -> None:
-    """Whatever happened to the files, answers are right, and the next start is served from them again."""
+    """After any damage, answers are right, and the next start uses the repaired files."""
     app = App(kept)
     told(app)
     edit(kept.roots[0])

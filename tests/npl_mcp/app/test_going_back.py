@@ -164,7 +164,7 @@ def test_each_selector_of_each_answer_goes_back(places: Settings, case: str) -> 
 
 @pytest.mark.parametrize("case", [case for case in ASKED if case != "a list"])
 def test_the_file_an_answer_names_goes_back(places: Settings, case: str) -> None:
-    """What rows call a file leads to it alone."""
+    """The name of a file in rows leads to that file alone."""
     with closing(App(places)) as app:
         answer = load(app, context="build the example", **ASKED[case])
         for row in answer["sections"]:
@@ -229,7 +229,7 @@ def test_an_agent_goes_on_with_what_an_answer_named(places: Settings, case: str,
 
 
 def test_what_is_had_of_other_documents_is_no_error(places: Settings) -> None:
-    """What is nowhere is one."""
+    """A selector without any section is one."""
     with closing(App(places)) as app:
         for had in (["guide/build > ## App Mode"], ["artifact:1 > ## Risks", "TST-002"], ["## Building"]):
             answer = load(app, selectors=["plants/beans > ## Sowing"], exclude=had)

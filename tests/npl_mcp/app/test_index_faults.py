@@ -142,7 +142,7 @@ KILLS = {"publish": {0, kills.FILES}, "append": {0, 1}}
 
 @pytest.mark.parametrize("action", KILLS)
 def test_a_kill_at_any_step_leaves_one_state_or_the_other(tmp_path: Path, action: str) -> None:
-    """The next start says what a folder read anew says, and the one after that indexes nothing."""
+    """The next start answers like a new index, and the start after that indexes nothing."""
     command = [
         sys.executable,
         "-m",
@@ -233,7 +233,7 @@ def test_files_that_change_while_they_are_indexed(kept: Settings) -> None:
 
 @pytest.mark.parametrize("kind", ["file", "folder"])
 def test_permissions_that_come_and_go(kept: Settings, place: Path, kind: str) -> None:
-    """What cannot be read is left out, and is there again when it can be."""
+    """Unreadable files are left out, and come back when they are readable."""
     root = kept.roots[0]
     closed = root / "part1" / "page001.md" if kind == "file" else root / "part1"
     app = App(kept)

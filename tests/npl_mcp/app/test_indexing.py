@@ -100,7 +100,7 @@ def first_children(process: int) -> list[int]:
 
 @pytest.mark.thorough
 def test_a_worker_that_dies_breaks_no_call(large: Settings) -> None:
-    """What it had to index is indexed in this process."""
+    """The parent process indexes its files."""
 
     def shoot() -> None:
         for worker in first_children(os.getpid()):

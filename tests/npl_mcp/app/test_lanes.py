@@ -84,7 +84,7 @@ def test_a_quiet_caller_goes_before_a_hundred_calls_of_another(name: str) -> Non
 
 
 def test_callers_take_turns() -> None:
-    """Whoever came first, and however many calls each of them has."""
+    """In any order of arrival, with any number of calls each."""
 
     async def run() -> None:
         one, gates = WorkerLane(1), Gates()

@@ -1,4 +1,4 @@
-"""What an answer in Markdown calls a section goes back as it is printed, whatever headings and files say."""
+"""Selectors in Markdown answers work as printed, for all headings and file names."""
 
 from __future__ import annotations
 

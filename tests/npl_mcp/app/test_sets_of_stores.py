@@ -142,7 +142,7 @@ def test_a_set_is_kept_across_starts(filled: Any) -> None:
 
 
 def test_projects_do_not_take_the_place_of_each_other(settings: Settings, tmp_path: Path) -> None:
-    """Their change requests are different sets, whoever asks in turn."""
+    """Their change requests are different sets, in any order of calls."""
     app = one(settings, tmp_path / "one", Requests, texts(FEW))
     other = one(settings, tmp_path / "other", Requests, texts(FEW, " Mind the ladle."))
     other.close()

@@ -58,7 +58,7 @@ def test_an_artifact_is_tailored_like_the_file(call: Call, guide: str, request_:
 
 
 def test_an_answer_names_the_revision_and_its_selectors_work_again(call: Call, guide: str) -> None:
-    """What an answer says can be sent back as it is."""
+    """Selectors of an answer can be sent back unchanged."""
     data = call("npl_load_tailored", file=guide, context="pruning")["data"]
     assert data["file"] == f"{guide}@0"
     again = call("npl_load_tailored", file=data["file"], selectors=[data["sections"][0]["selector"]])

@@ -1,4 +1,4 @@
-"""Which counter counts tokens: the exact one wherever the vocabulary lies, and one for a whole answer."""
+"""The choice of the token counter: the exact one if a vocabulary is present, and one for a whole answer."""
 
 from __future__ import annotations
 

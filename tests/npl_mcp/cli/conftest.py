@@ -1,4 +1,4 @@
-"""What tests of the command lines share."""
+"""Fixtures of the command lines' tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever prints rows prints them as JSON, too."""
+"""Every command that prints rows also prints them as JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What clients are told to write: each form is held against what the client's publisher asks for."""
+"""Entries for clients, compared with the documentation of each client's publisher."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_each_client_has_a_form_and_each_form_a_source() -> None:
 
 
 def test_commands_give_every_word_back() -> None:
-    """Whatever is in a path."""
+    """For any path."""
     adding = {one.name: one.adding(COMMAND) for one in CLIENTS if one.add}
     program, *arguments = COMMAND
     assert {name: shlex.split(text) for name, text in adding.items() if text} == {
@@ -101,7 +101,7 @@ def decoded(link: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("client", [one for one in CLIENTS if one.link], ids=lambda client: str(client.name))
 def test_a_link_says_what_the_file_says(client: Client) -> None:
-    """Whatever is in a path; the link has no sign that ends it in Markdown."""
+    """For any path; no character of the link ends it in Markdown."""
     assert client.link is not None
     for entry in entries_of(client):
         link = client.link(entry)

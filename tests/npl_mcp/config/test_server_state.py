@@ -43,14 +43,14 @@ def test_what_a_server_writes_is_read(tmp_path: Path) -> None:
     ],
 )
 def test_a_damaged_file_counts_as_none(body: object, tmp_path: Path) -> None:
-    """Whatever is wrong with it."""
+    """For any damage."""
     write(tmp_path, body)
     assert read_state(tmp_path) is None
 
 
 @pytest.mark.skipif(os.name == "nt", reason="modes are of POSIX")
 def test_a_file_that_others_can_write_is_not_trusted(tmp_path: Path) -> None:
-    """It could send the user's calls to somebody else's server."""
+    """It could send the user's calls to another user's server."""
     file = write(tmp_path, STATE)
     file.chmod(0o666)
     assert read_state(tmp_path, only_own=True) is None

@@ -1,4 +1,4 @@
-"""What the environment and the command line can say."""
+"""Settings of the environment and the command line."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_a_server_started_in_the_home_folder_or_above_does_not_serve_it(
 
 
 def test_the_command_line_beats_the_environment() -> None:
-    """What is typed counts more than what is set."""
+    """A flag wins over a variable."""
     found = Settings.from_env(
         {"NPL_CACHE_MODE": "sqlite", "NPL_VOCABULARY": "cl100k_base"}, cache_mode="memory"
     )

@@ -1,4 +1,4 @@
-"""What ``npl.toml`` of a project and of the user may say, and what beats what."""
+"""Settings of a project's and the user's ``npl.toml``, and their order."""
 
 from __future__ import annotations
 
@@ -335,7 +335,7 @@ def test_folders_of_a_project_begin_at_its_file(place: Place) -> None:
 
 
 def test_folders_of_a_project_are_not_the_users(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files in them may not be changed, whoever allows that, unless the user gives them."""
+    """No setting allows changes of files in them, unless the user names them."""
     docs = place.project / "docs"
     place.write('root = "docs"\n', f'write = true\nroot = "{docs}"\n')
     found = started()
@@ -349,7 +349,7 @@ def test_folders_of_a_project_are_not_the_users(place: Place, monkeypatch: pytes
 
 
 def test_the_users_folder_is_no_project(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who works on that file is not told that a project may not say so."""
+    """A server in that folder does not warn that a project may not set this."""
     place.write(user='token = "word"\n')
     monkeypatch.chdir(place.user)
     assert Settings.from_env().listening.token == "word"

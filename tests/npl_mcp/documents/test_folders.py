@@ -79,7 +79,7 @@ def test_what_could_not_be_read_again_is_not_written(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("how", ["wb", "r+b", "ab"])
 def test_a_file_that_a_program_has_open_for_writing_is_left_to_it(tmp_path: Path, how: str) -> None:
-    """Whatever it has written so far; what it writes last is in the file, and the next change as well."""
+    """Its last text is in the file, and so is the next change."""
     file = tmp_path / NAME
     file.write_bytes(b"old")
     with file.open(how) as opened:

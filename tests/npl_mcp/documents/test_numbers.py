@@ -27,7 +27,7 @@ def new(changes: ChangeRequests) -> str:
 
 @pytest.mark.parametrize("restart", [False, True], ids=["running", "restarted"])
 def test_a_deleted_number_is_not_given_again(tmp_path: Path, restart: bool) -> None:
-    """Neither by the same server nor by the next, whoever made and whoever removed the file."""
+    """By this server or the next, for files of any author."""
     file = make_project(tmp_path)
     changes = started(tmp_path)
 
@@ -45,7 +45,7 @@ def test_a_deleted_number_is_not_given_again(tmp_path: Path, restart: bool) -> N
 
 
 def test_a_file_that_was_only_listed_counts_while_the_server_runs(tmp_path: Path) -> None:
-    """Its key may stand in somebody's notes."""
+    """Notes elsewhere may have its key."""
     file = make_project(tmp_path)
     other = file.with_name("TST-009-x.md")
     other.write_text(SECOND.replace("TST-002", "TST-009"), encoding="utf-8")

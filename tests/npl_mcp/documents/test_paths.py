@@ -1,4 +1,4 @@
-"""Which section a text means, and how titles are written."""
+"""The section that a text names, and the spelling of titles."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def test_a_project_is_found_from_inside_from_above_and_by_name(tmp_path: Path) -
 
 
 def test_a_project_above_a_root_is_not_found(tmp_path: Path) -> None:
-    """What a caller may see ends at the root it works in."""
+    """The root bounds the caller's view."""
     make_project(tmp_path)
     (tmp_path / "inner" / "deep").mkdir(parents=True)
     assert codes(tmp_path / "inner" / "deep") == ["TST"]
@@ -204,7 +204,7 @@ def test_a_file_changed_within_one_tick_is_seen(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["x", "TST", "TST-", "-5", "TST-123456", "T-1", "TST-1/..", "TST 1"])
 def test_what_is_no_key_is_refused(text: str) -> None:
-    """Whatever stands around a number."""
+    """With any text around a number."""
     with pytest.raises(InvalidRequestError):
         ChangeKey.parse(text)
 
@@ -232,7 +232,7 @@ def test_what_is_no_key_is_refused(text: str) -> None:
 def test_a_configuration_that_cannot_be_used_is_named(
     tmp_path: Path, config: bytes, parts: list[str]
 ) -> None:
-    """Whoever needs the project learns it, and no other project takes its place."""
+    """In answers about that project; no other project replaces it."""
     make_project(tmp_path / "good", code="GOOD")
     make_project(tmp_path / "bad")
     (tmp_path / "bad" / ".mdt-config.toml").write_bytes(config)

@@ -46,7 +46,7 @@ class Running:
 
 @dataclass
 class Answer:
-    """What came back over a raw connection."""
+    """An answer over a raw connection."""
 
     status: int
     headers: dict[str, str]

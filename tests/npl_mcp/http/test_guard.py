@@ -1,4 +1,4 @@
-"""Who may call the HTTP server: every way a page, a stranger or a broken client may try."""
+"""Access to the HTTP server, as a web page, a stranger and a broken client try it."""
 
 from __future__ import annotations
 
@@ -135,14 +135,14 @@ def test_without_the_token_nothing_is_answered(server: Running, authorization: s
 
 
 def test_health_needs_no_token_and_tells_no_secret(server: Running) -> None:
-    """Whoever watches over servers learns that it lives, its name and its version."""
+    """Its answer has the name and the version."""
     answer = request(server, "GET", "/healthz")
     assert answer.status == 200
     assert answer.data.keys() == {"ok", "name", "version"}
 
 
 def test_the_token_of_the_state_file_is_let_in(server: Running) -> None:
-    """Who can read the state file is the user who runs the server."""
+    """Only the user who runs the server can read the state file."""
     assert index(server, Authorization=f"Bearer {server.state.token}") == 200
 
 
@@ -192,7 +192,7 @@ def test_the_callers_folder_over_mcp(server: Running, tmp_path: Path) -> None:
 
 
 def test_a_folder_below_a_root_is_anyones(server: Running) -> None:
-    """What is shown to all may be the place to look from."""
+    """Any caller may name a folder that all may see."""
     docs = server.folder / "docs"
     assert call(server, "npl_section_index", BODY, **bearer(), NPL_Cwd=str(docs)).status == 200
 
@@ -214,7 +214,7 @@ def test_long_bodies_are_refused_before_they_are_read(server: Running) -> None:
 
 @pytest.mark.thorough
 def test_half_sent_bodies_are_refused(server: Running) -> None:
-    """Who sends half of a body is refused in time; others are served meanwhile, whoever sends nothing."""
+    """Half a body is refused in time; other callers are served meanwhile."""
     head = f"POST /mcp HTTP/1.1\r\nHost: localhost:{server.port}\r\nAuthorization: Bearer {TOKEN}\r\n"
     half = [
         b"",

@@ -171,7 +171,7 @@ def test_old_names_are_accepted_on_the_plain_route(server: Running) -> None:
     ],
 )
 def test_other_paths_and_methods(server: Running, method: str, path: str, status: int) -> None:
-    """What is not there is 404, and what is not meant is 405."""
+    """Unknown paths are 404, other methods 405."""
     headers = {"MCP-Protocol-Version": MODERN} if path == "/mcp" else {}
     body = {} if method == "POST" else None
     assert request(server, method, path, body, {**JSON, **headers}).status == status
@@ -202,7 +202,7 @@ MALFORMED = (
 @pytest.mark.parametrize("era", ["old", "new"])
 @pytest.mark.parametrize("body", MALFORMED, ids=lambda body: body[:60].decode("latin-1"))
 def test_malformed_messages_are_refused(server: Running, body: bytes, era: str) -> None:
-    """Whatever is not a message gets an error, no traceback, and the next call is answered."""
+    """Each gets an error without a traceback, and the next call is answered."""
     version = {"MCP-Protocol-Version": MODERN, "Mcp-Method": "tools/call"} if era == "new" else {}
     answer = request(server, "POST", "/mcp", body, {**JSON, "Accept": BOTH, **version})
     assert 400 <= answer.status < 500 or "error" in answer.data
@@ -234,7 +234,7 @@ def test_a_session_of_the_older_protocol(server: Running) -> None:
 
 @pytest.mark.thorough
 def test_sessions_that_are_idle_make_room_for_new_ones(tmp_path: Path) -> None:
-    """Handshakes beyond the limit lock nobody out; a session in use stays, and so does an open stream's."""
+    """A handshake beyond the limit succeeds; sessions in use and with open streams stay."""
     with serving(tmp_path) as server:
         used, streamed, left = (old(server, hello()).headers["mcp-session-id"] for _ in range(3))
         with connected(server) as line:

@@ -1,4 +1,4 @@
-"""Who a caller is, and what it sees: every route with a token that may and one that may not."""
+"""Callers and their views: every route with a token that may see it and one that may not."""
 
 from __future__ import annotations
 
@@ -338,7 +338,7 @@ def figures(site: Site, who: str) -> bytes:
 
 @pytest.mark.parametrize("route", ROUTES)
 def test_each_route_shows_what_a_caller_may_see(site: Site, route: str) -> None:
-    """Who may see all sees it there, and who may not does not."""
+    """All to an unlimited caller, nothing to a limited one."""
     blind, shows = ROUTES[route]
     assert shows(site, "alice"), route
     assert not shows(site, blind), route
@@ -486,7 +486,7 @@ ACTS: dict[str, tuple[str, dict[str, Any], str]] = {
 
 @pytest.mark.parametrize("act", ACTS)
 def test_who_acts_is_who_the_token_says(site: Site, act: str) -> None:
-    """The argument may be left out or say the same; another name is refused, whoever's it is."""
+    """The argument may be absent or equal; every other name is refused."""
     tool, arguments, parameter = ACTS[act]
     for given in ({}, {parameter: "alice"}, {parameter: " alice "}, {parameter: None}):
         data = site.data("alice", tool, **arguments, **given)
@@ -525,7 +525,7 @@ def test_nobody_completes_the_review_of_somebody_else(site: Site) -> None:
 
 
 def test_a_filter_by_persona_claims_nothing(site: Site) -> None:
-    """Who looks for the rooms of somebody acts for nobody."""
+    """A list of another persona's rooms acts for no one."""
     assert site.data("docs", "chat_list_rooms", persona="bob")["total"] == 1
     assert site.data("docs", "chat_list_rooms")["total"] == 1
 
@@ -574,7 +574,7 @@ ENTRIES = [("POST", "/mcp"), ("POST", "/mcp/tools/session_list"), ("GET", "/metr
 
 @pytest.mark.parametrize(("method", "path"), ENTRIES)
 def test_without_a_valid_token_nothing_is_answered(site: Site, method: str, path: str) -> None:
-    """Nobody's token, none at all, and one whose letters differ in case."""
+    """An unknown token, no token, and one in another case."""
     wrong = ("", "npl_nobody", site.tokens["alice"].swapcase(), site.tokens["alice"] + "x")
     for token in wrong:
         headers = {**JSON, "Authorization": f"Bearer {token}"} if token else JSON
@@ -583,7 +583,7 @@ def test_without_a_valid_token_nothing_is_answered(site: Site, method: str, path
 
 
 def test_the_user_who_runs_the_server_needs_no_token_of_its_own(site: Site) -> None:
-    """The token of the state file proves that; whoever it says acts, acts."""
+    """The token of the state file suffices; the named persona acts."""
     own = {"Authorization": f"Bearer {site.server.state.token}"}
     message = {"room_id": 1, "persona": "bob", "message": "hi"}
     assert call(site.server, "chat_send_message", message, **own).status == 200
@@ -647,7 +647,7 @@ def test_what_one_named_shows_in_no_answer_to_another(site: Site) -> None:
 
 
 def test_nobody_reads_the_notifications_of_others(site: Site) -> None:
-    """One of somebody else is not there to be marked, and stays unread."""
+    """Those of another caller cannot be marked, and stay unread."""
     site.data("alice", "chat_send_message", room_id=1, message="for @bob")
     first = site.data("bob", "chat_get_notifications")["items"][0]["id"]
     assert site.code("alice", "chat_mark_read", notification_id=first) == "NOT_FOUND"

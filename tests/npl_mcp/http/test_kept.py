@@ -61,7 +61,7 @@ def test_who_comes_meanwhile_gets_the_same(fails: bool) -> None:
 
 
 def test_an_old_one_is_asked_for_again() -> None:
-    """What is kept for no time is asked for each time."""
+    """With a lifetime of zero, each call asks for it."""
     slow = Slow()
     slow.may_answer.set()
     kept = Kept(slow, 0)

@@ -142,7 +142,7 @@ def told(site: Site, what: str, line: socket.socket) -> bytes:
 
 @pytest.mark.parametrize("what", LASTING)
 def test_what_lasts_ends_when_its_token_is_revoked(site: Site, what: str) -> None:
-    """Who had begun to wait is told nothing of what comes after."""
+    """A waiting caller gets no later news."""
     name = f"revoked {what}".replace(" ", "-")
     token = site.database.writing(add_token, name)
     line = site.begin(what, token)

@@ -1,4 +1,4 @@
-"""What those who run several servers on one database rely on."""
+"""Promises to operators of several servers on one database."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Three servers on one PostgreSQL database: the same answers, whichever is asked, and whoever wrote."""
+"""Three servers on one PostgreSQL database: equal answers of all servers to all callers."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def same(servers: list[Running], tool: str, arguments: dict[str, Any]) -> str:
 
 
 def test_every_server_gives_the_same_answers(servers: list[Running], team: Balancer) -> None:
-    """Whatever is read, and whoever wrote it; no tool that reads a store is left out."""
+    """Every tool that reads a store is tried, for rows of every author."""
     reading = {spec.name for spec in listed_tools(PRESETS["coordination"]) if spec.read_only}
     assert reading <= {tool for tool, _ in READS}
     for tool, arguments in READS:
@@ -152,7 +152,7 @@ def newest(team: Balancer, room: int) -> int:
 
 
 def test_a_server_takes_six_connections_at_most(servers: list[Running], team: Balancer, place: Path) -> None:
-    """One to write, four to read, and one to hear of what others commit while somebody waits."""
+    """One to write, four to read, and one for commits of other servers while a call waits."""
     quiet = team.do("chat_create_room", name="quiet", members=["ann"])["room_id"]
     wait = {"room_id": quiet, "since": newest(team, quiet), "wait": 1}
 
@@ -175,7 +175,7 @@ STATEMENT = "SELECT pid FROM pg_stat_activity WHERE application_name = 'npl' AND
 
 
 def command(place: Path, *words: str, **variables: str) -> str:
-    """Run ``npl-mcp`` on the database of the servers, as somebody on another machine."""
+    """Run ``npl-mcp`` on the servers' database, as on another machine."""
     env = environment(place, NPL_DATABASE_URL=engines.empty_address(place) or "", **variables)
     line = [sys.executable, "-m", "npl_mcp", *words]
     return subprocess.run(line, cwd=place, env=env, capture_output=True, text=True, check=True).stdout
@@ -269,7 +269,7 @@ def test_a_client_without_a_session_that_goes_waits_no_longer(servers: list[Runn
 
 
 def test_a_token_counts_on_every_server(tmp_path: Path) -> None:
-    """Whoever gets or loses one, all servers know within the stated time, and answer in that name."""
+    """All servers know a new or revoked token within the stated time, and its name."""
     address = engines.address(tmp_path) or ""
     with replicas(tmp_path, address, number=2) as servers:
         assert [call(one, "session_list", {}).status for one in servers] == [200] * 2
@@ -312,7 +312,7 @@ def ready(servers: list[Running]) -> list[int]:
 
 
 def test_a_restart_of_the_database_costs_calls_and_nothing_else(tmp_path: Path, postgres: Server) -> None:
-    """Who calls or waits meanwhile is told to try again; afterwards the same servers go on, waiting too."""
+    """Calls meanwhile fail with the advice to retry; afterwards the same servers go on, waiting calls too."""
     with (
         replicas(tmp_path, database(postgres, "restarted")) as servers,
         ThreadPoolExecutor(len(servers)) as pool,

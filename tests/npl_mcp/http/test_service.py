@@ -282,7 +282,7 @@ def test_what_cannot_be_used_is_refused(tmp_path: Path, flags: tuple[str, ...]) 
 
 
 def test_the_snippets_name_the_real_address(tmp_path: Path) -> None:
-    """What config prints can be pasted; the token is there only when asked for."""
+    """The printed entries work as they are; they have the token only on request."""
     with serving(tmp_path, NPL_MCP_TOKEN=TOKEN) as server:
         plain = run(tmp_path, "--config", NPL_MCP_TOKEN=TOKEN)
         shown = run(tmp_path, "config", "--show-token", NPL_MCP_TOKEN=TOKEN)
@@ -327,7 +327,7 @@ def test_a_data_folder_that_cannot_be_written_is_a_sentence(tmp_path: Path, step
 @pytest.mark.thorough
 @pytest.mark.parametrize("gone", ["another in its place", "the lock"])
 def test_a_server_without_its_data_folder_ends(tmp_path: Path, gone: str) -> None:
-    """Otherwise nobody could find it, and a second one would start beside it."""
+    """Otherwise no command could find it, and a second one would start next to it."""
     data = tmp_path / "data"
     with serving(tmp_path) as server:
         if gone == "the lock":

@@ -66,7 +66,7 @@ def app(settings: Settings) -> Iterator[App]:
 
 
 def test_a_file_is_read_with_the_place_of_each_problem() -> None:
-    """What can be read is a question; the rest has a line and a column."""
+    """Readable questions are kept; each problem has a line and a column."""
     text = """## Good?
 
 <!-- from support -->

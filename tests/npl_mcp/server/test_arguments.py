@@ -96,7 +96,7 @@ MEANT = {
 
 @pytest.mark.parametrize(("tool", "name"), MEANT)
 def test_a_wrong_name_leads_to_the_right_one(call: Call, tool: str, name: str) -> None:
-    """To one that only looks like it, nobody is led."""
+    """A name that only looks similar is not suggested."""
     assert f"'{name}' is not a parameter; {MEANT[tool, name]}" in call(tool, **{name: 1})["error"]
 
 
@@ -132,7 +132,7 @@ LONG_NAMES: dict[str, tuple[str, dict[str, Any]]] = {
 
 @pytest.mark.parametrize("case", LONG_NAMES)
 def test_no_tool_answers_a_mistake_with_more(call: Call, case: str) -> None:
-    """Whatever part of the arguments an error quotes."""
+    """For every part of the arguments that an error quotes."""
     tool, arguments = LONG_NAMES[case]
     answer = call(tool, **arguments)
     assert answer["success"] is False

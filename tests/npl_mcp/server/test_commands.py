@@ -81,7 +81,7 @@ def plan(call: Call) -> int:
 
 
 def test_a_backup_is_a_data_folder(run: Run, settings: Settings, plan: int, tmp_path: Path) -> None:
-    """What was kept is read from the copy as from the original."""
+    """The copy reads like the original."""
     done = run("backup", str(tmp_path / "copy"))
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == f"database and 2 revisions copied to {tmp_path / 'copy'}\n"
@@ -189,7 +189,7 @@ def test_what_is_not_kept_is_said(run: Run, settings: Settings, docs: Path) -> N
 
 
 def test_the_cache_is_shown_checked_and_removed(run: Run, settings: Settings, many: Path) -> None:
-    """What is kept of which folder; damage is found; after removing there is nothing, and no error."""
+    """Its folders are listed and damage is found; after removal it is empty, without an error."""
     assert run("cache").stdout.startswith("0 folders, 0.0 MB in ")
     run("index", "many")
     shown = run("cache").stdout.splitlines()
@@ -218,9 +218,7 @@ def test_the_cache_is_shown_checked_and_removed(run: Run, settings: Settings, ma
 
 @pytest.mark.parametrize("named", [True, False])
 def test_at_a_terminal_it_says_how_to_connect_it(settings: Settings, docs: Path, named: bool) -> None:
-    """Whoever typed the name learns what it is, for this folder where none is named; it serves all the same,
-    and ends with the input.
-    """
+    """It explains itself for this folder if none is named, still serves, and ends with the input."""
     root, cwd = (["--root", docs.name], docs.parent) if named else ([], docs)
     ours, theirs = pty.openpty()
     with subprocess.Popen(

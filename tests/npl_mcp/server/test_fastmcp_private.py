@@ -116,7 +116,7 @@ def repeated(answer: bytes) -> int:
 
 
 def test_errors_over_standard_streams_repeat_little(tmp_path: Path) -> None:
-    """Whatever is wrong with a message, its error has at most 200 characters of it."""
+    """An error has at most 200 characters of the message that caused it."""
     with spoken_to(tmp_path) as (_, send, receive):
         for case in REPEATING:
             send(message_of(case))

@@ -1,4 +1,4 @@
-"""What an agent calls first that has seen nothing of a server but its list of tools.
+"""First calls of an agent that has seen only the list of tools.
 
 ``intents.json`` was written by somebody who saw the list alone: for each tool what a user would say, and what
 must be true afterwards. ``calls.json`` is what an agent called that saw the list and the sentences of users.
@@ -73,7 +73,7 @@ class World:
 
     @cached_property
     def schemas(self) -> dict[str, Draft202012Validator]:
-        """What the list says of each tool's arguments, and nothing beyond it is taken."""
+        """Return the list's schema of each tool's arguments, which allows no others."""
 
         async def run() -> list[Any]:
             async with Client(create_server(self._settings)) as client:

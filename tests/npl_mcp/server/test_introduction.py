@@ -1,4 +1,4 @@
-"""What a server says of itself."""
+"""The instructions and the description of a server."""
 
 from __future__ import annotations
 

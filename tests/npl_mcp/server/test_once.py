@@ -134,7 +134,7 @@ def test_calls_about_a_folder_that_is_not_indexed_run_once(large: Settings) -> N
 
 @pytest.mark.parametrize("tool", NEWS)
 def test_a_call_that_waits_for_news_runs_once(settings: Settings, tool: str) -> None:
-    """What it reads for meanwhile is in vain once before: the function is not called again for that."""
+    """Its function is not called again while it waits."""
     counted = Counted(settings)
     given = {**arguments(tool), **({"since": 2} if tool == "chat_get_feed" else {})}
     answers = []
@@ -179,7 +179,7 @@ def test_what_a_tool_does_before_it_gathers_is_done_once(large: Settings) -> Non
 
 
 def test_a_cancelled_call_goes_no_further_and_waits_no_longer(settings: Settings) -> None:
-    """What it began to wait for is forgotten."""
+    """It leaves no waiting entry."""
     counted = Counted(settings)
 
     async def script(client: Client[Any]) -> None:

@@ -1,4 +1,4 @@
-"""What the tool list claims, and the two forms of an answer."""
+"""Claims of the tool list, and the two forms of an answer."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_every_tool_has_a_title(settings: Settings) -> None:
 
 
 def test_no_tool_takes_what_the_list_does_not_show(settings: Settings) -> None:
-    """An argument nobody knows is refused by name, whatever else is wrong."""
+    """An unknown argument is refused by name, before other mistakes."""
     requests = [(spec.name, {"nonsense": 1}) for spec in listed_tools()]
     for answer in calls(settings, requests):
         assert answer["error_code"] == "INVALID_PARAMETER"
@@ -230,10 +230,10 @@ def test_the_two_writers_of_json_agree(text: str) -> None:
 
 
 def test_a_call_that_fails_holds_no_memory(settings: Settings, request: pytest.FixtureRequest) -> None:
-    """What its frames held is free once it is answered: the collector may come a gigabyte later."""
+    """Its frames are free once it is answered: the collector may run a gigabyte later."""
 
     class State:
-        """What a parser knows."""
+        """The state of a parser."""
 
     states = []
 

@@ -1,4 +1,4 @@
-"""What a client is told of the documents that are served: in the greeting, and by a map."""
+"""Descriptions of the served documents: in the greeting and in a map."""
 
 from __future__ import annotations
 

@@ -188,13 +188,13 @@ def test_every_tool_can_still_be_called_by_name(settings: Settings) -> None:
 
 
 def test_without_the_small_list_there_are_no_such_tools(settings: Settings) -> None:
-    """Nothing hands a call on where nobody asked for it."""
+    """No tool calls others without the setting."""
     answers = calls(settings, [("call_tool", {"name": "session_list"}), ("search_tools", {"query": "a"})])
     assert [answer["error_code"] for answer in answers] == ["NOT_FOUND", "NOT_FOUND"]
 
 
 def test_exact_names_are_found_and_called(settings: Settings) -> None:
-    """What is found can be called as it is written."""
+    """Names in the result can be called as written."""
     told = small(settings, exact_names=True)
     data = calls(told, [("search_tools", {"query": "create session"})])[0]["data"]
     names = [tool["name"] for tool in data["tools"]]

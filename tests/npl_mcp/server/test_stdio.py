@@ -498,7 +498,7 @@ BEFORE_THE_END = {
     ],
 )
 def test_a_client_that_goes_away_leaves_no_traceback(tmp_path: Path, sent: str, keeps: str) -> None:
-    """Whatever it was about to be told; the process ends, also if another program holds standard input."""
+    """The process ends, even if another program holds standard input."""
     content = base64.b64encode(bytes(2 * 1024 * 1024)).decode()
     whole = {"name": "a", "artifact_type": "data", "filename": "a", "file_content_base64": content}
     create = {**GET, "id": 1, "params": {"name": "artifact_create", "arguments": whole}}

@@ -23,11 +23,11 @@ from tests.replicas import Balancer, replicas
 
 @dataclass(slots=True)
 class Claims:
-    """What came of it.
+    """The result of claiming.
 
-    :param todos: how many there were.
-    :param claimed: how often each was claimed.
-    :param by_claimer: how many each claimer has claimed.
+    :param todos: number of todos.
+    :param claimed: number of claims of each.
+    :param by_claimer: number of todos that each claimer has claimed.
     :param seconds: from the first claim to the last answer.
     """
 
@@ -38,7 +38,7 @@ class Claims:
 
     @property
     def problems(self) -> list[str]:
-        """Return which todos were claimed twice, and how many by nobody."""
+        """Return the todos that were claimed twice, and the number of unclaimed ones."""
         twice = [f"todo {todo} {times} times" for todo, times in self.claimed.items() if times > 1]
         lost = self.todos - len(self.claimed)
         return [*twice, *([f"{lost} by nobody"] if lost else [])]

@@ -68,7 +68,7 @@ def _line(said: Acknowledged) -> bytes:
 
 @dataclass(slots=True)
 class Outcome:
-    """What came of killing writers.
+    """The result of killing writers.
 
     :param kills: processes that were killed.
     :param acknowledged: calls that had returned.

@@ -1,4 +1,4 @@
-"""What must hold after a team's day: the tools show each answered write once, and no other one.
+"""Checks after a team's day: the tools show each answered write once, and no other.
 
 See :mod:`tests.npl_mcp.stores.team_day`.
 """
@@ -41,7 +41,7 @@ class Lease(NamedTuple):
 
 @dataclass
 class Found:
-    """What the tools show.
+    """The answers of the tools.
 
     :param effects: number of times that each write is there.
     :param events: events of each room.

@@ -85,7 +85,7 @@ def test_names_that_do_not_serve_everywhere_are_refused(database: Database, name
 
 
 def test_a_server_stays_closed_when_its_last_token_is_revoked(database: Database) -> None:
-    """Nobody has one then, which is not the same as that none is needed."""
+    """No valid token is not the same as no required token."""
     database.writing(add_token, "alice")
     database.writing(revoke_token, "alice")
     database.writing(revoke_token, "alice")

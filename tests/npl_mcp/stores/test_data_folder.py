@@ -85,7 +85,7 @@ def test_everything_in_an_older_data_folder_is_read(place: Path) -> None:
 
 
 def test_an_older_data_folder_can_be_written(place: Path) -> None:
-    """What is added comes after what was there."""
+    """New rows come after the old ones."""
     with opened(place) as app:
         made = ask(
             app,
@@ -147,7 +147,7 @@ def test_a_newer_data_folder_is_refused_and_not_touched(place: Path) -> None:
 
 @pytest.mark.parametrize("version", ["0000", "0001x", "zz", "", "9" * 500])
 def test_a_data_folder_of_an_unknown_version_is_refused_and_not_touched(place: Path, version: str) -> None:
-    """Neither older nor newer: nobody can say what is in it."""
+    """Neither older nor newer: its content is unknown."""
     with closing(sqlite3.connect(place / "data" / "npl.db")) as connection, connection:
         connection.execute("UPDATE alembic_version SET version_num = ?", [version])
     before = contents(place)

@@ -1,4 +1,4 @@
-"""What was acknowledged stays, whatever ends the process; several servers share one data folder."""
+"""Acknowledged writes survive every end of a process; several servers share one data folder."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ KILLS = {"sqlite": 6, "postgres": 3}[engines.ENGINE]
 
 @pytest.fixture(scope="module")
 def outcome(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
-    """What is left after a few were killed; ``python -m tests.npl_mcp.stores.killing`` kills many."""
+    """Return the state after a few kills; ``python -m tests.npl_mcp.stores.killing`` kills many."""
     return kill_writers(tmp_path_factory.mktemp("killed"), KILLS)
 
 
@@ -120,7 +120,7 @@ HARMS: dict[str, tuple[str, Callable[[Path], object]]] = {
 
 @pytest.fixture(scope="module")
 def worked(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, list[Acknowledged]]:
-    """A data folder after some work, nobody killed; a copy of it, and what was acknowledged."""
+    """Make a data folder by some work without kills; return a copy of it, and the acknowledged writes."""
     place = tmp_path_factory.mktemp("sound")
     (place / "project").mkdir()
     app = App(settings_in(place))
@@ -177,7 +177,7 @@ TURNS = 8
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What each of two servers on one data folder sees after both wrote at once."""
+    """Return the view of each of two servers on one data folder after both wrote at once."""
     place = tmp_path_factory.mktemp("shared")
     (place / "project").mkdir()
     seen: dict[str, Any] = {}

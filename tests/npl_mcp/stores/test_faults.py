@@ -231,7 +231,7 @@ def test_the_next_call_works_when_the_cause_is_gone(
 def test_readers_go_on_while_another_program_holds_the_write_lock(
     app: App, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A long write elsewhere delays nobody who only reads."""
+    """A long write elsewhere delays no reader."""
     with locked(app, place, monkeypatch):
         answers = [
             ask(app, "artifact_get", artifact_id=1),
@@ -296,7 +296,7 @@ GONE: dict[str, Callable[[Path], object]] = {
 @pytest.mark.engine("sqlite")
 @pytest.mark.parametrize("case", GONE)
 def test_nothing_is_written_to_a_database_that_is_no_longer_there(app: App, place: Path, case: str) -> None:
-    """What is acknowledged after the data folder went is in the new one."""
+    """Writes acknowledged after the data folder was removed are in the new one."""
     GONE[case](place / "data")
     assert ask(app, "session_create", session_id="new")["success"]
     rows, _ = state(place)
@@ -375,7 +375,7 @@ def test_a_failed_call_takes_no_lock_from_others(app: App, place: Path) -> None:
 
 @pytest.mark.engine("sqlite")
 def test_a_new_database_that_another_process_prepares_is_waited_for(place: Path) -> None:
-    """Switching to a log fails at once while somebody else is about to write, and is tried again."""
+    """Switching to a log fails at once while another process is about to write, and is tried again."""
     (place / "data").mkdir()
     command = [sys.executable, "-c", LOCKING, str(place / "data" / "npl.db")]
     made = App(settings_in(place))

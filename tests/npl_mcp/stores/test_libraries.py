@@ -115,7 +115,7 @@ def test_the_newest_state_is_written_byte_for_byte(run: Run) -> None:
 
 
 def test_nothing_is_replaced_and_no_link_is_followed(run: Run) -> None:
-    """What was not written is named, the other files are there."""
+    """Unwritten files are named, the others are there."""
     for name in ("out/docs", "elsewhere"):
         Path(name).mkdir(parents=True)
     Path("out/docs/guide.md").write_bytes(b"# Mine\n")

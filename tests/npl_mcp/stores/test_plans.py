@@ -97,7 +97,7 @@ def app(tmp_path: Path) -> Iterator[App]:
 
 
 def test_no_tool_looks_at_all_rows(app: App) -> None:
-    """Whatever it is asked for: every statement of every tool of the stores finds its rows by an index."""
+    """Every statement of every tool of the stores finds its rows by an index."""
     reading = {spec.name for spec in listed_tools(PRESETS["coordination"]) if spec.read_only}
     assert reading <= {tool for tool, _ in READS}
     database = app.stores.database

@@ -195,7 +195,7 @@ class Everything(RuleBasedStateMachine):
 
     @rule(spot=SPOTS)
     def do_it_again(self, spot: int) -> None:
-        """What was asked before: names are taken by now, reactions and read marks are there."""
+        """Repeat an earlier call: its name is taken, its reaction or read mark is there."""
         tool, arguments = self.calls[-1 - spot % min(len(self.calls), 20)]
         self.check(tool, **arguments)
 
@@ -540,5 +540,5 @@ def template(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_all_domains_do_what_a_simple_model_does(template: Path) -> None:
-    """Whatever is called in whatever order, answers, refusals and lists are those of the model."""
+    """In any order of calls, answers, refusals and lists equal those of the model."""
     run_state_machine_as_test(partial(Everything, template), settings=PROFILE)

@@ -126,7 +126,7 @@ def test_one_sound_file_of_a_content_is_enough(data: Path) -> None:
 
 @pytest.mark.parametrize("column", ["filename", "digest"])
 def test_a_damaged_row_keeps_no_data_folder_from_being_opened(data: Path, column: str) -> None:
-    """What it holds is no text; the check names it, and the other revisions are there."""
+    """Its content is no text; the check names it, and the other revisions are there."""
     engines.execute(data, f"UPDATE revision SET {column} = CAST(x'7b22ff' AS TEXT) WHERE revision_num = 1")
     opened = Stores(data)
     opened.start()

@@ -1,4 +1,4 @@
-"""Who writes until somebody kills what it writes to, and what must hold in the data folder afterwards."""
+"""A process that writes until its server is killed, and checks of the data folder afterwards."""
 
 from __future__ import annotations
 

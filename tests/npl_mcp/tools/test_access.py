@@ -1,4 +1,4 @@
-"""What is declared of who acts and of other domains: complete for all tools there are."""
+"""Every tool declares its actor and its references to other domains."""
 
 from __future__ import annotations
 

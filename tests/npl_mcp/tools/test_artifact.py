@@ -1,4 +1,4 @@
-"""What the artifact tools promise, seen by an MCP client."""
+"""Promises of the artifact tools, seen by an MCP client."""
 
 from __future__ import annotations
 
@@ -208,7 +208,7 @@ WRONG_FILENAMES = (*PATHS, *UNSPEAKABLE, *NOT_ON_WINDOWS, *LONG)
 
 
 def test_filenames_cannot_leave_the_store(settings: Settings) -> None:
-    """What no file should be called is refused and makes no file anywhere."""
+    """An invalid filename is refused and makes no file anywhere."""
     before = set(settings.cwd.parent.rglob("*"))
     tool, arguments = create()
     answers = calls(settings, [(tool, arguments | {"filename": name}) for name in WRONG_FILENAMES])
@@ -242,7 +242,7 @@ def test_names_never_become_paths(settings: Settings) -> None:
 @pytest.mark.engine("sqlite")
 @pytest.mark.parametrize("harm", ["gone", "changed", "longer", "link", "no description"])
 def test_a_file_that_is_not_what_was_stored_is_made_again(settings: Settings, harm: str) -> None:
-    """What it was changed to is not given, and what it leads to is not changed."""
+    """Its changed text is not returned, and the target of a link is not changed."""
     made = calls(settings, [create(), revise()])
     file = copy_of(settings, made[1]["data"])
     meta = file.with_name("revision-1.meta.md")

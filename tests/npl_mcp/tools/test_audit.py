@@ -1,4 +1,4 @@
-"""What people look at beside an answer."""
+"""The audit of an answer, for people."""
 
 from __future__ import annotations
 

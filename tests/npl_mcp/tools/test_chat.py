@@ -1,4 +1,4 @@
-"""What the chat tools promise, seen by an MCP client."""
+"""Promises of the chat tools, seen by an MCP client."""
 
 from __future__ import annotations
 
@@ -200,7 +200,7 @@ def test_what_cannot_be_is_refused_and_changes_nothing(settings: Settings, desk:
 
 @pytest.mark.parametrize(("text", "names"), cases("mentions"))
 def test_mentions_name_members(text: str, names: list[str]) -> None:
-    """The longest name after the sign, in order of first appearance; no addresses, nobody outside."""
+    """The longest name after the sign, in order of first appearance; no addresses and no outsiders."""
     members = [
         "alice",
         "bob",
@@ -327,7 +327,7 @@ def test_a_poller_sees_every_event_once(desk: Desk) -> None:
 
 
 def test_nothing_is_waited_for_by_an_unknown_persona(desk: Desk) -> None:
-    """Nobody could notify it; near names are told."""
+    """It could get no notification; similar names are suggested."""
     desk.room()
     code, text = desk.refused("get_notifications", persona="allice", wait=60)
     assert code == "NOT_FOUND"

@@ -50,7 +50,7 @@ MENTIONS: dict[str, tuple[list[str], list[str]]] = {
 
 @pytest.mark.parametrize("text", MENTIONS)
 def test_everybody_is_mentioned_and_nobody_is_named(den: Call, text: str) -> None:
-    """A name that nobody has is in the answer, so that the sender can mend it."""
+    """An unknown name is in the answer, so that the sender can correct it."""
     mentions, unknown = MENTIONS[text]
     sent = say(den, text)
     assert (sent["mentions"], sent.get("unknown_mentions", [])) == (mentions, unknown)

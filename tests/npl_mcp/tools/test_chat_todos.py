@@ -240,7 +240,7 @@ def test_who_ends_late_what_nobody_took_over_did_it(den: Call, settings: Setting
 
 
 def test_a_todo_is_done_by_one(den: Call, settings: Settings) -> None:
-    """Who comes after the claim, and after another finished the work, is told so; its doer may repeat it."""
+    """Another agent is told of the claim and of the finished work; its doer may repeat it."""
     one = todo(den)
     claim(den, event_id=one)
     end_leases(settings)

@@ -415,7 +415,7 @@ def test_an_edit_says_which_subsections_are_gone(workspace: Workspace) -> None:
 
 
 def test_a_renamed_section_is_answered_with_its_new_path(workspace: Workspace) -> None:
-    """Which the next call takes."""
+    """The next call takes that path."""
     answer = workspace.edit("replace", "Rationale", "## 2. Reasons")
     assert answer["section"] == "# Second / ## 2. Reasons"
     assert workspace.section(answer["section"]) == "why\n\n### Sub A\n\ndup"
@@ -563,7 +563,7 @@ def test_a_title_is_kept_whatever_its_file_is_called(workspace: Workspace, title
 
 @pytest.mark.parametrize("name", ["TST-050.md", "tst-050-x.md", "TST-050-.md"])
 def test_a_number_that_any_file_has_is_not_given_again(workspace: Workspace, name: str) -> None:
-    """Whatever the file holds, and with or without a slug."""
+    """With any content, with or without a slug."""
     (workspace.tickets / name).write_text("", encoding="utf-8")
     assert workspace.ask("create_cr", type="Bug Fix", data={"title": "x"})["key"] == "TST-051"
 

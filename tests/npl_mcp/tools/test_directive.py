@@ -52,7 +52,7 @@ def write(folder: Path, files: dict[str, str]) -> None:
 
 @pytest.fixture
 def work(settings: Settings) -> Path:
-    """A project with a ``directive/`` folder, and a folder beside it that nobody may see."""
+    """Make a project with a ``directive/`` folder, and a hidden folder next to it."""
     write(settings.cwd, {**FILES, "directive-private/secret.txt": "LEAK"})
     return settings.cwd
 
@@ -297,7 +297,7 @@ def test_a_new_folder_works_at_once(settings: Settings, call: Call) -> None:
 
 
 def test_nothing_is_overwritten(tmp_path: Path) -> None:
-    """What is there stays, a link and the older layout too; what is missing is added."""
+    """Existing files, links and the older layout stay; missing files are added."""
     (tmp_path / "elsewhere.md").write_text("elsewhere")
     write(
         tmp_path, {"directive/reference/agent_context.md": "MINE", "directive/templates/tdr_template.md": "T"}

@@ -180,7 +180,7 @@ EDITS = {
 
 @pytest.mark.parametrize("change", EDITS)
 def test_the_digest_of_an_answer_is_that_of_the_section(writing: Settings, change: str) -> None:
-    """What becomes of another section refuses no edit; both forms say the digest of each selector."""
+    """An edit of another section refuses no edit; both forms have the digest of each selector."""
     file = writing.roots[0] / "note.md"
     old, new, whole, own = EDITS[change]
 
@@ -606,7 +606,7 @@ def test_files_are_made_only_in_the_folders_of_the_setting(writing: Settings) ->
 
 
 def test_the_bundled_prompts_stay_as_they_are(writing: Settings) -> None:
-    """Even where somebody gives their folder."""
+    """Even if their folder is a root."""
     corpus = corpus_folder()
     file = next(path for path in sorted(corpus.rglob("*.md")) if path.read_text().startswith("# "))
 

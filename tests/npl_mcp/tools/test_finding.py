@@ -1,4 +1,4 @@
-"""What a question brings: the right section, and little else. Seen by an MCP client."""
+"""Results of questions: the right section, and little else. Seen by an MCP client."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_an_identifier_among_near_variants(call: Call) -> None:
 )
 @pytest.mark.usefixtures("kettle")
 def test_small_questions_have_small_answers(call: Call, question: str, text: str) -> None:
-    """What a search for a few words would find is in 300 tokens, over all files."""
+    """The answer to a few words over all files has 300 tokens at most."""
     answer = call("npl_load_tailored", context=question, file="kettle", token_budget=300)
     assert text in answer["data"]["content"]
     assert answer["data"]["total_tokens"] <= 300

@@ -1,4 +1,4 @@
-"""Whatever a caller sends to any parameter ends in an answer, or in a clear error that changed nothing."""
+"""Any value of any parameter ends in an answer, or in a clear error that changed nothing."""
 
 from __future__ import annotations
 
@@ -213,7 +213,7 @@ def no_bug_is_logged(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
 
 
 def test_every_listed_tool_is_tried(desk: Desk) -> None:
-    """What a client sees listed is what the tests below go through."""
+    """The tests below go through the list that a client sees."""
     assert list(desk.schemas) == NAMES
 
 

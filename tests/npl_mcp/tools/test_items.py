@@ -55,7 +55,7 @@ def test_several_kinds_in_one_answer(files: Files) -> None:
 
 
 def test_one_bad_file_does_not_keep_the_others_back(settings: Settings) -> None:
-    """What cannot be read is a problem of its own."""
+    """An unreadable file is one reported problem."""
     put(settings, ".npl/npl/good.md", b"# Good\n")
     put(settings, ".npl/npl/bad.md", b"\xff\xfe")
     reply = items_load(Files(settings), [{"kind": "c", "items": "bad,good,../x"}])
@@ -168,7 +168,7 @@ def both(settings: Settings, wanted: str) -> list[str]:
 
 
 def test_a_folder_made_while_a_server_runs_counts(settings: Settings) -> None:
-    """What the user has is looked up for each call."""
+    """The user's folders are looked up for each call."""
     files = Files(settings)
     group = {"kind": "component", "items": "*"}
     assert len(items_load(files, [group]).items) > 5

@@ -60,7 +60,7 @@ def test_what_an_outline_shows_of_a_heading_is_bounded(settings: Settings, docs:
 def test_a_long_heading_is_selected_by_what_is_given_out_and_found_by_all_its_words(
     settings: Settings, docs: Path
 ) -> None:
-    """What is cut off counts as text."""
+    """The part cut off counts as text."""
     (docs / "x.md").write_text("# Top\n\n## " + "pump " * 600 + "zyzzyva\n\nText.\n\n## Other\n\nText.\n")
     app = App(settings)
     (node,) = (one for one in npl_section_index(app, file="x.md").sections[0].children if "pump" in one.name)

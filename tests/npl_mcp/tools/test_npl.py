@@ -1,4 +1,4 @@
-"""What the npl tools promise, seen by an MCP client."""
+"""Promises of the npl tools, seen by an MCP client."""
 
 from __future__ import annotations
 
@@ -284,7 +284,7 @@ def test_project_files_beat_the_bundled_ones(settings: Settings) -> None:
 
 
 def test_every_selector_given_out_selects_its_section_again(call: Call, docs: Path) -> None:
-    """What the index prints can be pasted into the next call."""
+    """Selectors of the index can be pasted into the next call."""
     tree = parse_sections((docs / "guide.md").read_bytes(), "guide")
     found = nodes(call("npl_section_index", file="guide.md")["data"]["sections"])
     for node in found:
@@ -439,7 +439,7 @@ def test_what_is_excluded_exists(call: Call) -> None:
 
 
 def test_anchors_of_headings_cost_nothing(call: Call, docs: Path) -> None:
-    """What generators of pages read stands in the text alone; the heading as written selects, too."""
+    """Marks for page generators are in the text alone; the heading as written selects, too."""
     text = "# Build\n\n## Library Mode { #library-mode }\n\nBundle a library.\n\n## Modes {#m .x}\n\nOther.\n"
     (docs / "build.md").write_text(text, encoding="utf-8")
     data = call("npl_load_tailored", context="bundle a library", file="build.md")["data"]
@@ -452,7 +452,7 @@ def test_anchors_of_headings_cost_nothing(call: Call, docs: Path) -> None:
 
 
 def test_a_reason_names_words_of_the_task_that_are_new(call: Call) -> None:
-    """What the answer has already is no reason to read on."""
+    """A word that the answer has is no reason to read on."""
     data = call(
         "npl_load_tailored",
         context="sharpen shears, turn the heap every month, green and brown material",

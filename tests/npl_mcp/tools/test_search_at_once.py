@@ -138,7 +138,7 @@ def test_searches_hold_up_no_other_call(
 def test_a_search_ends_with_its_caller(
     way: str, stored: Settings, gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What it would have looked through next, it does not, and its place is free."""
+    """It reads nothing more, and its place is free."""
     looked: list[str] = []
     monkeypatch.setattr(searching, "matching", at_messages(gate, looked))
     asked = {"query": "capstan", "kinds": "message,worklog"}

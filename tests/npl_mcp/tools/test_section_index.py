@@ -165,7 +165,7 @@ def test_a_folder_costs_little(settings: Settings, docs: Path) -> None:
 
 
 def test_names_of_files_cannot_pose_as_marks(settings: Settings, docs: Path) -> None:
-    """What is no plain path is in quotes, on one line."""
+    """A name that is no plain path is in quotes, on one line."""
     for name in ("+3 x.md", "12-30 4 c ## x.md", "c .md"):
         (docs / "plants" / name).write_text("# T\n")
     _, *lines = text(settings, file="plants").splitlines()
@@ -344,7 +344,7 @@ def test_a_title_counts_as_the_document(settings: Settings, call: Call) -> None:
 
 
 def test_own_says_only_what_differs(call: Call) -> None:
-    """What a section holds itself is said where it is not what it holds as a whole."""
+    """Own traits are shown where they differ from those of the whole section."""
     title = call("npl_section_index", file="guide.md")["data"]["sections"][0]
     watering, pruning = title["children"][:2]
     assert set(title["own"]) == {"has_examples", "has_code", "has_tables", "word_count", "token_count"}

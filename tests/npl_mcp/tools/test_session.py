@@ -1,4 +1,4 @@
-"""What the session tools promise, seen by an MCP client."""
+"""Promises of the session tools, seen by an MCP client."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ QUESTIONS = [
 def test_the_name_of_a_page_finds_its_first_text(
     question: str, file: str, title: str, text: str, alone: bool, site: Path, call: Call
 ) -> None:
-    """Whoever asks what something is gets the beginning of the page that is called so, not its chapters."""
+    """A question about a name gets the beginning of the page with that name, not its chapters."""
     del site
     where = f"site/{file}.md" if alone else "site/"
     data = call("npl_load_tailored", context=question, file=where, explain=True)["data"]
@@ -151,7 +151,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize(("front", "title"), HOSTILE.values(), ids=HOSTILE)
 def test_a_title_is_one_line_of_bounded_length(front: str, title: str, docs: Path, call: Call) -> None:
-    """Whatever front matter holds, the text before the first heading has a title."""
+    """With any front matter, the text before the first heading has a title."""
     (docs / "odd.md").write_text(
         f"---\n{front}\n---\n\nUnusual words.\n\n## Next\n\nMore.\n", encoding="utf-8"
     )

@@ -1,4 +1,4 @@
-"""What the tools for git repositories promise, seen by an MCP client, with real repositories."""
+"""Promises of the tools for git repositories, seen by an MCP client, with real repositories."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ TREE = """\
 
 
 def git(folder: Path, *arguments: str) -> None:
-    """Run git as nobody in particular, with no configuration but the repository's."""
+    """Run git as a user without a name, with the repository's configuration alone."""
     subprocess.run(
         ["git", "-c", "user.name=A", "-c", "user.email=a@example.org", *arguments],
         cwd=folder,
@@ -174,7 +174,7 @@ def test_a_dump_says_what_it_leaves_out(here: Call, repository: Path, tmp_path: 
 
 
 def test_a_dump_is_bounded(here: Call, repository: Path) -> None:
-    """What does not fit into one answer is left out and named; smaller files still come."""
+    """Files without room are left out and named; smaller files still come."""
     (repository / "docs" / "a.txt").write_text("a" * (utility.MAX_ANSWER_BYTES - 100), encoding="utf-8")
     (repository / "docs" / "b.txt").write_text("b" * 200, encoding="utf-8")
     data = here("dump_files", path="docs")["data"]
@@ -245,7 +245,7 @@ def test_only_what_lies_under_a_root_is_served(
 
 @pytest.mark.parametrize("tool", ["git_tree", "git_tree_depth", "dump_files"])
 def test_a_missing_path_gets_near_names(here: Call, repository: Path, tool: str) -> None:
-    """What lies beside the first segment that is not there and looks like it."""
+    """Names next to the first missing segment that look like it."""
     for path, near in (("src/deap", "src/deep"), ("scr/deep/er", "src"), (str(repository / "dosc"), "docs")):
         answer = here(tool, path=path)
         assert answer["error_code"] == "NOT_FOUND"
@@ -426,7 +426,7 @@ def test_git_takes_no_memory_without_end(settings: Settings, repository: Path) -
 
 
 def has_ended(pipe: int) -> bool:
-    """Return whether nobody is left who could write into a pipe."""
+    """Return whether no process is left that could write into a pipe."""
     try:
         return os.read(pipe, 1) == b""
     except BlockingIOError:
@@ -436,7 +436,7 @@ def has_ended(pipe: int) -> bool:
 def test_no_path_that_leaves_the_folder_is_taken(
     settings: Settings, repository: Path, program: Program, docs: Path
 ) -> None:
-    """Whatever the program in git's place prints."""
+    """For any output of a program named git."""
     program(f"printf '../README.md\\0{docs}/guide.md\\0deep/../../README.md\\0main.py\\0'")
     tree, dump = calls(settings, [("git_tree", {"path": "src"}), ("dump_files", {"path": "src"})])
     assert tree["data"]["content"] == "src\n└── main.py"
@@ -502,7 +502,7 @@ DEEP = {
 @pytest.mark.thorough
 @pytest.mark.parametrize("case", DEEP)
 def test_no_path_is_too_deep_for_an_answer(here: Call, repository: Path, case: str) -> None:
-    """Whatever a path has too much of, the answer is an error about the path."""
+    """The answer is an error about the path."""
     (repository / "one").symlink_to("two")
     (repository / "two").symlink_to("one")
     for tool in ("git_tree", "git_tree_depth", "dump_files"):

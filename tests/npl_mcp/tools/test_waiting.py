@@ -139,7 +139,7 @@ def test_a_call_waits_until_there_is_something_new(settings: Settings, case: str
 
 @pytest.mark.parametrize("case", ["feed", "current worklog"])
 def test_what_another_process_commits_wakes_a_call(settings: Settings, case: str) -> None:
-    """Whoever writes to the same data folder."""
+    """For any other process on the same data folder."""
     (tool, arguments), news, _ = NEWS[case]
 
     async def script(desk: Desk) -> None:
@@ -180,7 +180,7 @@ def test_what_nobody_can_wait_for_is_refused(settings: Settings, case: str, wait
 
 
 def test_a_cancelled_call_waits_no_longer_and_moves_no_cursor(settings: Settings) -> None:
-    """What comes later is there for the next call."""
+    """The next call gets the later entries."""
 
     async def script(desk: Desk) -> None:
         async with anyio.create_task_group() as group:

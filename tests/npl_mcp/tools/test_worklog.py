@@ -1,4 +1,4 @@
-"""What the worklog tools promise, seen by an MCP client."""
+"""Promises of the worklog tools, seen by an MCP client."""
 
 from __future__ import annotations
 
@@ -233,7 +233,7 @@ def test_a_wrong_id_gets_near_names(settings: Settings) -> None:
 
 
 def test_a_worklog_makes_no_folder(settings: Settings) -> None:
-    """What agents do with a worklog leaves the project as it is."""
+    """Calls about a worklog leave the project as it is."""
     read = ("worklog_read", {"agent_id": "b-1"})
     assert calls(settings, [read])[0]["error_code"] == "SESSION_NOT_FOUND"
     data(settings, INIT, LOG, read, ("worklog_close", {"archive": True}))

@@ -37,7 +37,7 @@ class Shown:
 
     @property
     def text(self) -> str:
-        """What people read, on one line."""
+        """The text of a page, on one line."""
         main = self.tree.find(".//main")
         assert main is not None
         return " ".join("".join(main.itertext()).split())
@@ -59,7 +59,7 @@ class Shown:
 
 @dataclass
 class Visitor:
-    """Somebody with a browser.
+    """A person with a browser.
 
     :param token: signed in with it.
     """

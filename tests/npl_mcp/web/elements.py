@@ -1,4 +1,4 @@
-"""What pages are made of, so that tests see what did not come from our templates."""
+"""Elements of pages, to detect those that did not come from our templates."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def strange(tree: Element) -> Iterator[str]:
 
 
 def _leads_well(tag: str, name: str, value: str) -> bool:
-    """Return whether an address is one of ours, or a link that somebody may follow."""
+    """Return whether an address is one of ours, or a link that a person may follow."""
     if value.startswith(("/", "#")) and not value.startswith(("//", "/\\")):
         return True
     scheme = urlsplit(value).scheme

@@ -1,4 +1,4 @@
-"""Texts that try to become more than text, put wherever somebody can write one."""
+"""Texts that try to become more than text, for every field that takes text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests for pages as a browser sends them, in somebody's name."""
+"""Requests for pages as a browser sends them, for one caller."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Pages:
         return as_cookie(self.tokens[who])
 
     def cookies(self, who: str) -> str:
-        """Return what somebody's browser sends."""
+        """Return the cookies of a caller's browser."""
         return f"{SESSION_COOKIE}={_SESSION}; {TOKEN_COOKIE}={self._kept(who)}"
 
 
@@ -74,7 +74,7 @@ class Pages:
 def visited(folder: Path, *flags: str) -> Iterator[Pages]:
     """Run a server of a project with one change request, for ann and ben, a reader, and blind ones.
 
-    Somebody is blind for each domain, and called after it.
+    One persona is blind for each domain, and has its name.
     """
     who = {
         "ann": (Sight(), False),

@@ -60,7 +60,7 @@ def test_the_page_says_what_an_agent_gets(
 
 
 def test_the_same_request_elsewhere(server: Running) -> None:
-    """What is copied is the same call, whatever stands in it."""
+    """The copied call is the same, for any text in it."""
     context = "it's `plums` -- $HOME"
     copies = page(server, "/ask.json", {"context": context, "nolimit": "1"}).data["data"]["copies"]
     arguments = {"context": context, "token_budget": 0, "format": "markdown"}
@@ -202,7 +202,7 @@ def test_ticks_are_kept(server: Running) -> None:
 
 
 def test_who_sees_less_is_shown_less(tmp_path: Path) -> None:
-    """What somebody may not see is neither shown nor counted."""
+    """Hidden documents are neither shown nor counted."""
     for name in ("open", "shut"):
         (tmp_path / name).mkdir()
         (tmp_path / name / f"{name}.md").write_text(f"# {name}\n\nPlums of {name}.\n", encoding="utf-8")

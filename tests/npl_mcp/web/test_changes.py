@@ -1,4 +1,4 @@
-"""Change requests: board and table say the same, and nothing is overwritten that somebody has not seen."""
+"""Change requests: board and table agree, and no unseen change is overwritten."""
 
 from __future__ import annotations
 

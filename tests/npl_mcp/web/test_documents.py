@@ -64,7 +64,7 @@ def test_roots_are_those_of_the_caller(site: Site) -> None:
 
 
 def test_links_lead_only_to_what_the_caller_sees(site: Site) -> None:
-    """What is hidden is as if it were not there."""
+    """Hidden documents look absent."""
     path = "/documents/health.json?file=docs.md&check=broken"
     assert [site.data(who, path)["total"] for who in ("all", "docs")] == [0, 1]
 

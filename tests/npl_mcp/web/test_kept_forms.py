@@ -1,4 +1,4 @@
-"""What a person typed stays theirs: line breaks as typed, and nothing lost where a cookie is gone."""
+"""A person's input stays unchanged: line breaks as typed, and nothing lost without a cookie."""
 
 from __future__ import annotations
 

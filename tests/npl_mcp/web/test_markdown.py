@@ -33,7 +33,7 @@ ATTRIBUTES = {"href", "rel", "title", "class", "start", "tabindex", "role", "ari
 
 
 class Read(HTMLParser):
-    """What a browser would find."""
+    """The elements that a browser would find."""
 
     def __init__(self, html: str) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What pages are told while they are open: to whom, from where on, and that what changed comes again."""
+"""News for open pages: recipients, start, and repeated changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages are written beside the event loop, so that a long one holds up nobody."""
+"""Pages are written outside the event loop, so that a long one delays no other."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ async def opened(site: Site, address: str) -> int:
 
 
 class Long(Mapping[str, int]):
-    """What takes as long to be written as another page takes to be answered."""
+    """A value that takes as long to write as another page takes to answer."""
 
     def __init__(self) -> None:
         self.began, self.go_on = threading.Event(), threading.Event()

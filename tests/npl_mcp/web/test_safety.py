@@ -1,4 +1,4 @@
-"""What holds for every page there is, and for every one that comes: who may ask, and what an answer says."""
+"""Promises of every page, present and future: permissions, and headers of answers."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def test_every_value_and_its_source_are_shown(work: Path, capsys: pytest.Capture
 def test_options_of_the_program_may_stand_behind_a_command(
     work: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What is given behind it counts; what is given before it holds where nothing is."""
+    """An option after the command wins over the same option before it."""
     options = ["--format", "markdown", "--cache", "memory", "--root", "docs", "--write"]
     behind = ["--format", "json", "--root", str(work)]
     shown: list[dict[str, object]] = []
@@ -82,7 +82,7 @@ def test_people_get_a_line_for_each(work: Path, capsys: pytest.CaptureFixture[st
 def test_a_file_that_cannot_be_used_stops_every_command(
     work: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Nobody reads a warning of a server; an error is seen."""
+    """An error is seen; a server's warning is not."""
     (work / "npl.toml").write_text('host = "0.0.0.0"\n')
     assert main(["config", "show"]) == 2
     said = capsys.readouterr().err

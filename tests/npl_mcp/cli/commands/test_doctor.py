@@ -77,7 +77,7 @@ def test_tools_may_not_write_without_a_root(run: Run) -> None:
 
 
 def test_settings_that_cannot_be_read_are_a_finding(run: Run) -> None:
-    """What keeps a server from starting does not keep the doctor from saying so."""
+    """The doctor names the reason why a server does not start."""
     done = run("doctor", "--json", NPL_CACHE_BYTES="many")
     assert done.returncode == 1
     assert "NPL_CACHE_BYTES='many'" in findings(done)["settings"]["text"]

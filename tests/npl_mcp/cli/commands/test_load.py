@@ -228,7 +228,7 @@ def test_tailored_text_pipes(run: Run) -> None:
 def test_a_setting_bounds_what_has_no_budget(
     run: Run, setting: str, more: tuple[str, ...], names: bool
 ) -> None:
-    """What does not fit is named on standard error."""
+    """Sections without room are named on standard error."""
     beds = "".join(f"## Bed {n}\n\n" + f"Tulips of bed {n} want water. " * 9 + "\n\n" for n in range(9))
     words = ("tailored", "water", "for", "tulips", "--file", "beds.md", *more)
     done = run(*words, work={"beds.md": beds}, home={}, env={"NPL_TOKEN_BUDGET": setting})
@@ -358,7 +358,7 @@ def test_an_interrupt_is_silent(tmp_path: Path) -> None:
 
 
 def test_loading_whole_items_imports_nothing_slow(tmp_path: Path) -> None:
-    """What a command does not need it does not wait for."""
+    """A command imports only the modules that it needs."""
     code = (
         "import sys; from npl_mcp.cli.commands.load import main; main(['c', 'syntax']);"
         f"print(*[name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr)"

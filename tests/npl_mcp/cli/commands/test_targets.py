@@ -69,7 +69,7 @@ FOUND = {
 
 @pytest.mark.parametrize("case", FOUND)
 def test_the_best_section_comes_from_the_place_that_is_meant(run: Run, case: str) -> None:
-    """Whatever the shell may read can be searched; a path is a path and no word of the task."""
+    """Every path that the shell may read can be searched; a path is no word of the task."""
     words, file = FOUND[case]
     code, out, _ = run("search", *words, "--limit", "1")
     assert code == 0
@@ -185,7 +185,7 @@ def test_an_index_lists_files_and_their_sections(run: Run) -> None:
     ],
 )
 def test_errors_name_the_options(run: Run, words: tuple[str, ...], problem: str) -> None:
-    """Not the parameters of the tools behind them; what is somebody's text stays as it is."""
+    """They name no parameters of tools; texts of the user stay unchanged."""
     code, out, err = run(*words)
     assert (code, out) == (2, "")
     assert problem in err

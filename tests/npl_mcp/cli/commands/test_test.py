@@ -208,7 +208,7 @@ def test_reports_for_programs(run: Run) -> None:
 
 
 def test_problems_are_reported_within_bounds(run: Run) -> None:
-    """Whatever question files hold: a line for each of the first problems, and a number for the others."""
+    """One line for each of the first problems, and the number of the others."""
     for name in ("a", "b"):
         Path(f"{name}.questions.md").write_text("## Why?\n\n" + "- [[\n" * 3_000, encoding="utf-8")
     Path("c.questions.md").write_text("x" * 300_000, encoding="utf-8")

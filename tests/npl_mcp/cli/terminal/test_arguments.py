@@ -1,4 +1,4 @@
-"""What the command lines share: one declaration for a flag, a call and a message."""
+"""Parts of all command lines: one declaration for a flag, a call and a message."""
 
 from __future__ import annotations
 

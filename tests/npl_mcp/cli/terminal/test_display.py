@@ -20,7 +20,7 @@ SHOWN = "# Bell\n\\x1b[31mred\\x07\tand\\u202eback\n"
 
 
 def test_control_characters_are_escaped() -> None:
-    """What could steer a terminal is shown; line feeds and tabs stay."""
+    """Characters that could control a terminal are shown; line feeds and tabs stay."""
     assert escaped(BELL, lines=True) == SHOWN
 
 
@@ -32,7 +32,7 @@ SEEN = "café Ελλάδα नमस्ते می\u200cخواهم 中文 👩\u
 
 @pytest.mark.parametrize("character", UNSEEN, ids=lambda one: f"U+{ord(one):04X}")
 def test_what_nobody_can_see_is_escaped(character: str) -> None:
-    """Whatever it does to the text around it: hide, turn round, begin a line, carry a message."""
+    """Characters that hide, reverse or break the text around them."""
     for lines in (True, False):
         shown = escaped(f"a{character}b", lines=lines)
         assert shown.isascii()
@@ -97,7 +97,7 @@ def test_every_error_code_has_an_exit_code(code: ErrorCode) -> None:
 
 
 def test_progress_shows_on_a_terminal_only(tmp_path: Path) -> None:
-    """A line that says for how long and how far, wiped away at the end; nothing where nobody looks."""
+    """A line with time and share, removed at the end; no line without a terminal."""
     code = (
         "import sys, time\nfrom npl_mcp.cli.terminal.display import DELAY_SECONDS, progress\n"
         "from npl_mcp.app.progress import PROGRESS\n"

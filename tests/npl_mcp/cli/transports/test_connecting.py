@@ -56,7 +56,7 @@ def test_tools_in_this_process_reply_as_the_server_does(
 
 
 def test_every_tool_is_found_by_its_name() -> None:
-    """Whatever module it is declared in."""
+    """In every module."""
     assert [tool_named(spec.name) for spec in (*listed_tools(), *unlisted_tools())] == [
         *listed_tools(),
         *unlisted_tools(),
@@ -174,7 +174,7 @@ def test_whoever_has_the_port_of_a_server_that_is_gone_learns_nothing(
 
 
 def test_a_server_is_asked_with_token_and_folder(data: Path, stage: Callable[[Play], Stage]) -> None:
-    """What the state file says is enough; arguments that are not given are left out."""
+    """The state file suffices; absent arguments are left out."""
     requests: list[bytes] = []
 
     def play(line: socket.socket) -> None:

@@ -118,7 +118,7 @@ def test_answers(data: bytes, status: int, body: bytes, step: int, stage: Callab
     ids=lambda part: part[:50].decode("latin-1") if isinstance(part, bytes) else None,
 )
 def test_garbage(data: bytes, problem: str, stage: Callable[[Play], Stage]) -> None:
-    """What is no answer is told apart from one, at once."""
+    """Other bytes than an answer are detected at once."""
     with pytest.raises(TransportError, match=problem):
         asked(stage(playing(data)).where)
 
@@ -143,7 +143,7 @@ def test_an_endless_answer_is_cut_off(
 
 
 def test_nobody_there() -> None:
-    """A port where nobody listens, a socket that is gone, a name that can be none."""
+    """A port without a listener, a removed socket, an impossible name."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     for where in (
@@ -173,7 +173,7 @@ def test_a_server_without_the_tls_it_is_asked_for(stage: Callable[[Play], Stage]
 
 
 def test_a_full_queue_is_a_server_that_hangs(tmp_path: Path) -> None:
-    """Nobody takes the connection: a quarter of a second, and nothing was sent."""
+    """Without an accepted connection, a quarter of a second passes, and nothing was sent."""
     path = str(tmp_path / "s")
     with socket.socket(socket.AF_UNIX) as listening, socket.socket(socket.AF_UNIX) as first:
         listening.bind(path)
@@ -239,7 +239,7 @@ def version(change: int) -> str:
     ],
 )
 def test_a_stranger_gets_no_call(greeting: bytes, problem: str, stage: Callable[[Play], Stage]) -> None:
-    """Whoever does not prove to be ours and of our version is not sent anything that could be carried out."""
+    """A server that is not ours or has another version gets no call."""
     requests: list[bytes] = []
 
     def play(line: socket.socket) -> None:
@@ -257,7 +257,7 @@ def test_a_stranger_gets_no_call(greeting: bytes, problem: str, stage: Callable[
 
 
 def test_a_later_version_with_the_same_tools_is_asked(stage: Callable[[Play], Stage]) -> None:
-    """What counts is the version up to its second number."""
+    """The version counts up to its second number."""
     major, minor, _ = __version__.split(".")
     greeting = json.dumps({"name": "npl", "version": f"{major}.{minor}.999"}).encode()
     theatre = stage(playing(message(greeting), message(DONE)))
@@ -374,7 +374,7 @@ def test_a_tool_may_take_longer_than_a_greeting(stage: Callable[[Play], Stage]) 
 
 
 def test_a_closed_connection_is_not_opened_again(tmp_path: Path) -> None:
-    """A server that closes after the greeting gets no call: somebody else could take it."""
+    """A server that closes after the greeting gets no call: another process could take the port."""
     greetings = []
     path = str(tmp_path / "npl.sock")
 
@@ -399,7 +399,7 @@ def test_a_closed_connection_is_not_opened_again(tmp_path: Path) -> None:
 def test_loopback_is_reached_without_a_proxy(
     stage: Callable[[Play], Stage], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever the environment says about proxies."""
+    """Despite proxies in the environment."""
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
     monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:9")
     assert call(stage(playing(message(HEALTHY), message(DONE))).where)["success"]

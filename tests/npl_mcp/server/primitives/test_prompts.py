@@ -126,7 +126,7 @@ def test_an_argument_that_is_not_required_may_be_left_out(settings: Settings, do
     ("name", "problem"), [("bed", "'bed' needs place"), ("nosuch", "nosuch"), ("broken", "Unknown prompt")]
 )
 def test_what_cannot_be_had(settings: Settings, docs: Path, name: str, problem: str) -> None:
-    """What is missing is named; a file that cannot be read is no prompt and hides no other."""
+    """A missing prompt is named; an unreadable file is no prompt and hides no other."""
     write(docs / "prompts", "bed.md", BED)
     (docs / "prompts" / "broken.md").write_bytes(b"caf\xe9")
     write(docs / "prompts", "odd.md", '---\ndescription: "\\ud800"\n---\nText.\n')

@@ -1,4 +1,4 @@
-"""Rows and contents of artifacts stay together, whoever fails or is killed."""
+"""Rows and contents of artifacts stay together after failures and kills."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_several_processes_number_their_revisions_one_after_the_other(stores: St
 @pytest.mark.engine("sqlite")
 @pytest.mark.parametrize("seed", range(3))
 def test_killed_writers_leave_rows_and_contents_together(stores: Stores, tmp_path: Path, seed: int) -> None:
-    """What was acknowledged is there, and what was half done is not."""
+    """Acknowledged revisions are there, half-written ones are not."""
     chance = random.Random(seed)
     with ExitStack() as stack:
         writers = [

@@ -244,7 +244,7 @@ def test_a_folder_in_the_way_is_reported_and_the_next_call_works(tmp_path: Path)
 
 @pytest.mark.engine("sqlite")
 def test_a_copy_made_while_others_write_is_complete(database: Database, tmp_path: Path) -> None:
-    """What was committed before the copy began is in it, and the copy is a sound database."""
+    """It has everything committed before it began, and is a sound database."""
     add(database, "before")
     going = threading.Event()
 

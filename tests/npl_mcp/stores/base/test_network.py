@@ -87,7 +87,7 @@ UNKNOWN = "check whether the change was made"
 def test_a_write_whose_connection_breaks_is_done_once_or_says_what_to_do(
     app: App, net: Network, place: Path, tool: str, done: bool
 ) -> None:
-    """What is acknowledged is there once, what failed is not; only who lost the last answer must look."""
+    """Acknowledged writes are there once, failed ones are not; a caller checks only after a lost answer."""
     table, arguments = WRITES[tool]
     unknown = 0
     for requests in count():
@@ -151,7 +151,7 @@ MOMENTS = {"as it begins": 0, "in its midst": 3, "as it commits": -1}
 def test_a_network_that_stands_still_ends_a_call_and_nothing_is_done_later(
     impatient: None, app: App, other: App, net: Network, moment: str, done: bool
 ) -> None:
-    """Who is told that it was not done, or not whether, sees what holds; others wait for a moment only."""
+    """A call that reports failure or uncertainty is right; other calls wait only a moment."""
     assert say(app, "before")["success"]
     net.plan(1_000, Fault.PAUSE, done=done)
     assert say(app, "counted")["success"]
@@ -261,7 +261,7 @@ def loaded(app: App) -> str:
 
 @pytest.mark.usefixtures("impatient")
 def test_a_replica_ends_while_the_network_stands_still(app: App, net: Network) -> None:
-    """Those who wait are told, and closing holds up nobody."""
+    """Waiting callers are told, and closing delays no one."""
     last = say(app, "before")["data"]["event_id"]
     future = waiting(app, last)
     net.pause()
@@ -273,7 +273,7 @@ def test_a_replica_ends_while_the_network_stands_still(app: App, net: Network) -
 
 
 def test_a_server_is_asked_to_end_while_the_network_stands_still(net: Network, place: Path) -> None:
-    """It ends by itself, whoever waits or is in the midst of a call."""
+    """It ends by itself, despite waiting and running calls."""
     with (
         replica(place, net.address(engines.name_of(place / "data")), 0) as server,
         ThreadPoolExecutor() as pool,

@@ -58,7 +58,7 @@ def test_what_works_without_a_pooler_works_with_one(address: str, tmp_path: Path
 
 
 def test_who_waits_is_woken_by_others(address: str, tmp_path: Path) -> None:
-    """Though nobody can listen behind it; also the second time, when all connections are there."""
+    """Although no connection can listen behind it; also the second time, when all connections are open."""
     settings = replace(settings_in(tmp_path), database_url=address)
     one, other = App(settings), App(replace(settings, data_dir=tmp_path / "other"))
     fill(one)

@@ -1,4 +1,4 @@
-"""What PostgreSQL has alone: broken connections, dying servers, schemas of others, a clock set back."""
+"""Cases of PostgreSQL alone: broken connections, dying servers, schemas of others, a clock set back."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def messages(app: App) -> list[str]:
 
 
 def test_a_server_that_is_killed_costs_calls_and_nothing_else(app: App, server: Server) -> None:
-    """What was acknowledged is there; calls meanwhile say to try again; then the same process goes on."""
+    """Acknowledged writes are there; calls meanwhile say to retry; then the same process goes on."""
     kept: list[str] = []
     stop = threading.Event()
 
@@ -100,7 +100,7 @@ def test_a_server_that_is_killed_costs_calls_and_nothing_else(app: App, server: 
 
 
 def until_it_is_back(app: App, server: Server) -> None:
-    """Wait for a server that begins anew by itself, or ends and is started again."""
+    """Wait for a server that restarts by itself, or ends and is started again."""
 
     def is_back() -> bool:
         if ask(app, "session_list")["success"]:

@@ -154,7 +154,7 @@ def test_a_session_can_be_written_to_any_folder(store: Worklogs, project: Path, 
     "agent", ["../../x", "..", "/etc/passwd", "a/b", "ü" * 200, "x" * 200, ".", "a\\b", "~"]
 )
 def test_no_agent_can_choose_where_its_cursor_goes(store: Worklogs, project: Path, agent: str) -> None:
-    """Whatever its id is, the cursor is one file in the session's own folder."""
+    """For any id, the cursor is one file in the session's own folder."""
     store.init(str(project), "s1")
     log(store, project, "one")
     store.read(str(project), agent)
@@ -308,7 +308,7 @@ def test_a_folder_is_taken_in_once_by_many(project: Path, tmp_path: Path) -> Non
 
 
 def test_what_is_no_session_is_left_alone(store: Worklogs, project: Path, tmp_path: Path) -> None:
-    """Empty folders, hidden ones, links, and folders with names nobody can type are not taken in."""
+    """Empty and hidden folders, links, and folders with invisible characters are not imported."""
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "worklog.jsonl").write_text(written(1, "secret") + "\n")
@@ -342,7 +342,7 @@ def test_what_is_no_session_is_left_alone(store: Worklogs, project: Path, tmp_pa
     ],
 )
 def test_a_line_that_is_no_entry_is_skipped(raw: bytes) -> None:
-    """Whatever a file holds, reading it never fails."""
+    """Reading a file never fails."""
     assert parse_line(raw) is None
 
 
@@ -379,7 +379,7 @@ def test_folders_may_be_links_inside_the_project(store: Worklogs, project: Path,
 
 
 def test_exports_below_npl_are_private(store: Worklogs, project: Path) -> None:
-    """Whatever the umask; only ``.npl`` itself, which can hold prompts for others, follows it."""
+    """Despite the umask; only ``.npl`` itself, which may hold prompts for others, follows it."""
     before = os.umask(0)
     try:
         store.init(str(project), "s1", "look")
@@ -406,7 +406,7 @@ def old_log(project: Path, *lines: str) -> Path:
 
 
 def test_a_folder_that_may_only_be_read_is_imported(database: Database, project: Path) -> None:
-    """What a link leads to outside is not, and nothing is written there."""
+    """Nothing is written there, and targets of links outside it are not imported."""
     folder = old_log(project, written(1, "x"))
     for path in (folder, folder.parent, folder.parent.parent):
         path.chmod(0o555)

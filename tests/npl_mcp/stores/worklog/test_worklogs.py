@@ -29,7 +29,7 @@ def seqs(store: Worklogs, project: str, agent: str, **options: Any) -> list[int]
 
 
 def test_two_readers_of_one_agent_share_the_entries(store: Worklogs, project: str) -> None:
-    """What one read took, no other read at the same time gets too."""
+    """Simultaneous readers get no entry twice."""
     store.init(project, "s1")
     for number in range(60):
         store.log(project, "a", "found", str(number))

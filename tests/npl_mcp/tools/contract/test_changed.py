@@ -43,7 +43,7 @@ NEXT: dict[str, tuple[str, dict[str, Any]]] = {
 def test_the_next_answer_tells_a_change_once(
     settings: Settings, docs: Path, connect: Connect, case: str, form: str
 ) -> None:
-    """Whatever is asked; the text is as it is now."""
+    """At any next call; its text is the current one."""
     tool, arguments = NEXT[case]
 
     async def ask(client: Any) -> list[str]:
@@ -65,7 +65,7 @@ def test_the_next_answer_tells_a_change_once(
 def test_other_callers_and_other_sections_are_not_told(
     settings: Settings, docs: Path, connect: Connect
 ) -> None:
-    """Who has not read the section, and who has read another one of the file."""
+    """A caller that has not read the section, and one that has read another section of the file."""
     holder, other, stranger = (connect(settings) for _ in range(3))
     holder("npl_load_tailored", **READ)
     other("npl_load_tailored", selectors=["guide > ## Compost"])
@@ -120,7 +120,7 @@ def test_a_section_grows_to_any_length(docs: Path, call: Call) -> None:
 
 
 def test_a_piece_stands_for_its_section(docs: Path, call: Call) -> None:
-    """What is inserted above it moves its lines; they are not changed."""
+    """Text inserted above it moves its lines; the piece has not changed."""
     words = "\n\n".join(f"The siphon lifts water over edge {number}." for number in range(200))
     (docs / "siphons.md").write_text(f"# Siphons\n\n## Edges\n\n{words}\n\n### More\n", encoding="utf-8")
     question = {"file": "siphons.md", "context": "siphon edge 40", "token_budget": 300}

@@ -254,7 +254,7 @@ VALUES = st.recursive(
 
 @given(st.dictionaries(TEXTS, VALUES, min_size=1, max_size=4))
 def test_any_answer_reads_back(fields: dict[str, Any]) -> None:
-    """Whatever names and values it has."""
+    """With any names and values."""
     assert reads_back(fields)
 
 
