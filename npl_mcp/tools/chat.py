@@ -36,24 +36,6 @@ class ClaimReply(todos.Claim):
     documents: tuple[NamedDocument, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Sent(messages.Message):
-    """A message that was sent.
-
-    :param event_id: id of its event.
-    :param room_id: the room.
-    :param persona: persona that sent it.
-    :param message: text of the message.
-    :param mentions: mentioned members, in order of first appearance.
-    :param notifications: sent to each of them except the sender; for a handoff to its recipient, for an
-        acknowledgement to the sender of the handoff.
-    :param unknown_mentions: mentioned names that are not members.
-    :param documents: the documents that an acknowledged handoff names, at most five.
-    """
-
-    documents: tuple[NamedDocument, ...] | None = None
-
-
 Blockers = Annotated[list[int] | None, Check(checks.row_ids, todos.MAX_BLOCKERS)]
 
 
@@ -105,11 +87,7 @@ def chat_send_message(
     persona: Name,
     message: Text,
     reply_to_id: RowId | None = None,
-    kind: Annotated[
-        str | None, "handoff, or ack of the one replied to", Check(checks.choice, messages.KINDS)
-    ] = None,
-    to: Annotated[Name | None, "Handoff recipient"] = None,
-) -> Sent:
+) -> messages.Message:
     """Send a message; @name notifies a member, @all everyone.
 
     :param reply_to_id: id of the event that the message answers.
@@ -117,12 +95,9 @@ def chat_send_message(
     :raises RoomNotFoundError: there is no such room.
     :raises NotAllowedError: the persona is not a member of it.
     :raises RecordNotFoundError: the answered event is not in the room.
-    :raises ClosedError: the room or its session is archived, or the handoff was acknowledged.
+    :raises ClosedError: the room or its session is archived.
     """
-    with app.database.write() as tx:
-        sent = messages.send(tx, room_id, persona, message, reply_to_id, kind or "message", to)
-        handed = feed.some(tx, room_id, [reply_to_id]) if kind == "ack" and reply_to_id else ()
-    return filled(Sent, sent, documents=documents_named(app, handed[0].data["message"]) if handed else None)
+    return app.database.writing(messages.send, room_id, persona, message, reply_to_id)
 
 
 def chat_react(

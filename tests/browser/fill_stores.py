@@ -80,7 +80,7 @@ def _rooms(site: Calls) -> None:
     site.call(
         "chat_create_todo", room_id=room, persona="ann", description="Tell the pilots", blocked_by=[crane]
     )
-    say("ben", "I leave at noon; please finish it.", kind="handoff", to="cleo", reply_to_id=crane)
+    say("ben", "I leave at noon; please finish it, @cleo.", reply_to_id=crane)
 
 
 def _artifacts(site: Calls) -> None:

@@ -30,12 +30,12 @@ class Event:
 
     :param id: id of the event; ids grow with time, and serve as cursors of a feed.
     :param room_id: id of the room.
-    :param event_type: persona_join, persona_leave, message, handoff, handoff_ack, emoji_reaction,
-        artifact_share, todo_create, todo_update, room_archive or room_reopen.
+    :param event_type: persona_join, persona_leave, message, emoji_reaction, artifact_share, todo_create,
+        todo_update, room_archive or room_reopen; of earlier versions also handoff and handoff_ack.
     :param persona: persona that acted.
     :param timestamp: time of the event, never earlier than that of the previous event.
     :param data: details by type; for a todo_create also the todo's current status, assigned_to and
-        lease_until, for a handoff the event of its acknowledgement.
+        lease_until.
     :param reply_to_id: id of the event that this one answers, reacts to or changes.
     :param reactions: personas that reacted, by emoji, in the order of their reactions.
     """
@@ -209,10 +209,10 @@ def _reactions(
     return grouped
 
 
-PRESENT = "todo.status, todo.assigned_to, todo.lease_until, handoff.ack_event_id"
+PRESENT = "todo.status, todo.assigned_to, todo.lease_until"
 """The columns for the current state in an event's data; see :func:`present_data`."""
 
-PRESENT_FROM = "LEFT JOIN todo ON todo.event_id = event.id LEFT JOIN handoff ON handoff.event_id = event.id"
+PRESENT_FROM = "LEFT JOIN todo ON todo.event_id = event.id"
 
 
 def data_of(row: Row) -> dict[str, Any]:
@@ -242,6 +242,4 @@ def present_data(row: Row, moment: str) -> dict[str, Any]:
         data["assigned_to"] = None if over and row["status"] == "in_progress" else row["assigned_to"]
         if row["lease_until"] is not None and not over:
             data |= {"status": "in_progress", "lease_until": row["lease_until"]}
-    if row["ack_event_id"] is not None:
-        data["ack_event_id"] = row["ack_event_id"]
     return data

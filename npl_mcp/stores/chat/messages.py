@@ -1,9 +1,6 @@
-"""Messages, handoffs, reactions and shared artifacts; the functions run in the caller's transaction.
+"""Messages, reactions and shared artifacts; the functions run in the caller's transaction.
 
 A message mentions members: ``@name``, or ``@all``; a name in code mentions no one.
-
-By a handoff, a member passes work to another member, who acknowledges its receipt. A handoff that answers a
-todo passes on that todo: the acknowledgement assigns the todo to the recipient.
 """
 
 from __future__ import annotations
@@ -13,19 +10,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from npl_index.errors import InvalidRequestError
 from npl_index.markdown.front_matter import with_line_feeds
 from npl_index.markdown.prose import without_code
 from npl_mcp.stores import session
 from npl_mcp.stores.artifact.artifacts import require_revision
-from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.database import Transaction
-from npl_mcp.stores.base.errors import ClosedError, NotAllowedError, RecordNotFoundError
-from npl_mcp.stores.chat import inbox, rooms, todos
+from npl_mcp.stores.base.errors import RecordNotFoundError
+from npl_mcp.stores.chat import inbox, rooms
 from npl_mcp.stores.chat.inbox import Delivered
-from npl_mcp.stores.chat.rooms import InRoom, Posted
-
-KINDS = ("message", "handoff", "ack")
+from npl_mcp.stores.chat.rooms import InRoom
 
 EMOJI = 32
 """Maximum characters of a reaction."""
@@ -77,8 +70,7 @@ class Message(InRoom):
     :param persona: author.
     :param message: text of the message.
     :param mentions: mentioned members, in order of first appearance.
-    :param notifications: notifications to mentioned members; for a handoff to its recipient, for an
-        acknowledgement to the sender of the handoff.
+    :param notifications: notifications to mentioned members.
     :param unknown_mentions: mentioned names of non-members.
     """
 
@@ -121,87 +113,22 @@ class Share(InRoom):
     notifications: tuple[Delivered, ...]
 
 
-def send(
-    tx: Transaction, room_id: int, persona: str, message: str, answered: int | None, kind: str, to: str | None
-) -> Message:
+def send(tx: Transaction, room_id: int, persona: str, message: str, answered: int | None = None) -> Message:
     """Post to a room, and notify the mentioned members.
 
     :param answered: the answered event, of the same room.
-    :param kind: the kind of message, from :data:`KINDS`.
-    :param to: the recipient of a handoff.
     :raises RecordNotFoundError: the answered event is not in the room.
     """
-    _check(kind, persona, to, answered)
-    if answered is not None or to is not None:  # report a missing membership before all other errors
-        rooms.require_member(tx, room_id, persona)
-    if answered is not None and (there := rooms.room_of(tx, answered)) != room_id:
-        problem = f"event {answered} is in room {there}, not in room {room_id}"
-        raise RecordNotFoundError(problem, hint="answer in the room of the event")
-    found = mentioned(message, rooms.members(tx, room_id)) if "@" in message else Mentions()
-    data = {"message": message, "mentions": found.members}
-    sent: tuple[Delivered, ...] = ()
-    if to is not None:
-        rooms.require_member(tx, room_id, to)
-        event = rooms.post(tx, room_id, persona, "handoff", data | {"to": to}, answered)
-        tx.insert("handoff", "event_id", event_id=event.id, persona=to)
-        sent = inbox.deliver(tx, event, "handoff", [to])
-    elif kind == "ack" and answered is not None:
-        _require_open(tx, answered, persona)
-        event = rooms.post(tx, room_id, persona, "handoff_ack", data, answered)
-        sent = _take(tx, event, persona, answered)
-    else:
-        event = rooms.post(tx, room_id, persona, "message", data, answered)
-    # At most one notification per event and persona.
-    told = {persona, *(one.persona for one in sent)}
-    sent += inbox.deliver(tx, event, "mention", [name for name in found.members if name not in told])
-    return Message(event.id, room_id, persona, message, found.members, sent, found.unknown or None)
-
-
-def _check(kind: str, persona: str, to: str | None, answered: int | None) -> None:
-    """Check the required arguments of a kind of message.
-
-    :param to: the recipient of a handoff.
-    :param answered: the answered event.
-    :raises InvalidRequestError: an argument is missing or superfluous.
-    """
-    if kind == "handoff" and to is None:
-        raise checks.missing("to", "is missing", "name the member it is handed to")
-    if kind != "handoff" and to is not None:
-        problem = f"a message of the kind {kind} is to everybody"
-        raise InvalidRequestError(problem, parameter="to", hint='give it with kind="handoff"')
-    if to == persona:
-        problem = "a handoff needs another member"
-        raise InvalidRequestError(problem, parameter="to", hint="name another member")
-    if kind == "ack" and answered is None:
-        raise checks.missing("reply_to_id", "is missing", "give the event_id of the handoff")
-
-
-def _require_open(tx: Transaction, event_id: int, persona: str) -> None:
-    """Refuse the acknowledgement of any event except an open handoff to the persona.
-
-    :raises InvalidRequestError: the event is not a handoff.
-    :raises NotAllowedError: the handoff has another recipient.
-    :raises ClosedError: the handoff is already acknowledged.
-    """
-    row = tx.one("SELECT persona, ack_event_id FROM handoff WHERE event_id = :event", event=event_id)
-    if row is None:
-        problem = f"event {event_id} is not a handoff"
-        raise InvalidRequestError(problem, parameter="reply_to_id", hint="give the event_id of a handoff")
-    if row["persona"] != persona:
-        raise NotAllowedError(f"handoff {event_id} is to {row['persona']!r}")
-    if row["ack_event_id"] is not None:
-        raise ClosedError(f"handoff {event_id} was acknowledged by event {row['ack_event_id']}")
-
-
-def _take(tx: Transaction, event: Posted, persona: str, handoff_id: int) -> tuple[Delivered, ...]:
-    """Record the acknowledgement of a handoff, notify its sender, and reassign the answered todo."""
-    tx.run("UPDATE handoff SET ack_event_id = :ack WHERE event_id = :event", ack=event.id, event=handoff_id)
-    given = tx.one("SELECT persona, reply_to_id FROM event WHERE id = :event", event=handoff_id)
-    assert given is not None
-    sent = inbox.deliver(tx, event, "handoff_ack", [given["persona"]])
-    if given["reply_to_id"] is not None:
-        todos.hand_over(tx, given["reply_to_id"], given["persona"], persona)
-    return sent
+    if answered is not None:
+        rooms.require_member(tx, room_id, persona)  # reported before all other errors
+        if (there := rooms.room_of(tx, answered)) != room_id:
+            problem = f"event {answered} is in room {there}, not in room {room_id}"
+            raise RecordNotFoundError(problem, hint="answer in the room of the event")
+    named = mentioned(message, rooms.members(tx, room_id)) if "@" in message else Mentions()
+    data = {"message": message, "mentions": named.members}
+    event = rooms.post(tx, room_id, persona, "message", data, answered)
+    sent = inbox.deliver(tx, event, "mention", [name for name in named.members if name != persona])
+    return Message(event.id, room_id, persona, message, named.members, sent, named.unknown or None)
 
 
 def react(tx: Transaction, event_id: int, persona: str, emoji: str) -> Reaction:

@@ -249,17 +249,6 @@ def notify_expired_claims(database: Database, persona: str) -> None:
             inbox.deliver(tx, event, "lease_end", [persona])
 
 
-def hand_over(tx: Transaction, event_id: int, giver: str, taker: str) -> None:
-    """Reassign an open todo of the giver, or a free one.
-
-    :param event_id: an event; an event other than a todo has no effect.
-    """
-    before = tx.one(f"{_SELECT} {_FROM} WHERE event.id = :event", event=event_id, moment=tx.now)
-    if before is not None and before["assigned_to"] in (None, giver) and before["status"] in STATUSES[:2]:
-        # The acknowledgement already notifies the giver.
-        _change(tx, {**before, "holder": None}, taker, before["status"], taker, None)
-
-
 def read(
     tx: Transaction, room_id: int | None, which: str, persona: str | None, page: Slice
 ) -> Page[ListedTodo]:

@@ -1,4 +1,4 @@
-"""Rooms: their events, live, and forms to answer, claim, hand over and acknowledge."""
+"""Rooms: their events, live, and forms to answer and to claim."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _QUOTED = 120
 
 _NUMBER = re.compile("[0-9]{1,15}")
 
-_CHANGING = ("emoji_reaction", "todo_update", "handoff_ack")
+_CHANGING = ("emoji_reaction", "todo_update")
 """Events that change the appearance of another event."""
 
 
@@ -152,15 +152,12 @@ async def _member(visit: Visit) -> dict[str, Any]:
 
 
 async def send(visit: Visit) -> str:
-    """Send a message, hand over work, or acknowledge a handoff."""
-    form, accepted = visit.form, visit.form.get("accept")
+    """Send a message."""
     sent = await visit.call(
         "chat_send_message",
         **await _member(visit),
-        message=form.get("message") or ("Accepted." if accepted else ""),
-        reply_to_id=accepted or form.get("reply_to_id") or None,
-        kind="ack" if accepted else "handoff" if form.get("to") else None,
-        to=form.get("to") or None,
+        message=visit.form.get("message") or "",
+        reply_to_id=visit.form.get("reply_to_id") or None,
     )
     return _back(visit, sent["event_id"])
 

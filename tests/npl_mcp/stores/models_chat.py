@@ -42,7 +42,6 @@ class Rooms(Artifacts):
         super().__init__()
         self.event_rooms: list[int] = []
         self.todos: dict[int, Todo] = {}
-        self.handoffs: dict[int, Answer] = {}
         self.notifications: list[Answer] = []
 
     def chat_create_room(
@@ -118,47 +117,16 @@ class Rooms(Artifacts):
         return paged(shown, *part)
 
     def chat_send_message(
-        self,
-        room_id: int,
-        persona: str,
-        message: str,
-        reply_to_id: int | None = None,
-        kind: str = "message",
-        to: str | None = None,
+        self, room_id: int, persona: str, message: str, reply_to_id: int | None = None
     ) -> Answer:
-        if (kind == "handoff" and to is None) or (kind == "ack" and reply_to_id is None and to is None):
-            raise Refused("MISSING_REQUIRED")
-        if to == persona or (kind != "handoff" and to is not None):
-            raise Refused("INVALID_PARAMETER")
         room = self._member(room_id, persona)
         if reply_to_id is not None and self._room_of(reply_to_id) != room_id:
             raise Refused("NOT_FOUND")
-        handed = self.handoffs.get(reply_to_id or 0)
-        if kind == "ack" and handed is None:
-            raise Refused("INVALID_PARAMETER")
-        if to is not None:
-            self._member(room_id, to)
-        if kind == "ack" and handed is not None and handed["to"] != persona:
-            raise Refused("PERMISSION_DENIED")
-        if kind == "ack" and handed is not None and "ack_event_id" in handed:
-            raise Refused("OPERATION_FAILED")
         mentions, unknown = self._mentions(room, message)
-        data = given(message=message, mentions=mentions, to=to)
-        event = self._post(room_id, persona, f"handoff_{kind}" if kind == "ack" else kind, data, reply_to_id)
-        told = []
-        if kind == "handoff":
-            self.handoffs[event] = data
-            told = self._tell(event, "handoff", [to or ""])
-        if kind == "ack" and handed is not None:
-            handed["ack_event_id"] = event
-            giver = self._event(reply_to_id or 0)
-            told = self._tell(event, "handoff_ack", [giver["persona"]])
-            todo = self.todos.get(giver.get("reply_to_id", 0))
-            if todo is not None and todo.is_open and todo.assigned_to in (None, giver["persona"]):
-                todo.assigned_to = None
-                self._change(giver["reply_to_id"], persona, todo.status, persona, leased=False)
-        done = [persona, *(note["persona"] for note in told)]
-        told += self._tell(event, "mention", [name for name in mentions if name not in done])
+        event = self._post(
+            room_id, persona, "message", given(message=message, mentions=mentions), reply_to_id
+        )
+        told = self._tell(event, "mention", [name for name in mentions if name != persona])
         return given(
             event_id=event,
             room_id=room_id,

@@ -28,7 +28,6 @@ GROWING = (
     "notification",
     "reaction",
     "todo",
-    "handoff",
     "revision",
     "review_comment",
     "worklog_entry",

@@ -261,36 +261,6 @@ class Everything(RuleBasedStateMachine):
     def update_room(self, room: int, persona: str, action: str) -> None:
         self.call("chat_update_room", room_id=room, persona=persona, action=action)
 
-    @rule(room=SMALL, persona=PEOPLE, to=maybe(PEOPLE), spot=maybe(SPOTS))
-    def hand_over(self, room: int, persona: str, to: str | None, spot: int | None) -> None:
-        todos = list(self.model.todos)
-        target = None if spot is None else todos[spot % len(todos)] if todos else self.event(spot)
-        self.call(
-            "chat_send_message",
-            room_id=room,
-            persona=persona,
-            message="yours",
-            reply_to_id=target,
-            kind="handoff",
-            to=to,
-        )
-
-    @rule(room=SMALL, persona=PEOPLE, spot=maybe(SPOTS), right=st.integers(0, 3))
-    def acknowledge(self, room: int, persona: str, spot: int | None, right: int) -> None:
-        handoffs = list(self.model.handoffs)
-        target = None if spot is None else self.event(spot)
-        if spot is not None and handoffs and right:
-            target = handoffs[spot % len(handoffs)]
-            room, persona = self.model.event_rooms[target - 1], self.model.handoffs[target]["to"]
-        self.call(
-            "chat_send_message",
-            room_id=room,
-            persona=persona,
-            message="mine",
-            reply_to_id=target,
-            kind="ack",
-        )
-
     @rule(
         name=NAMES,
         members=st.lists(PEOPLE, max_size=4),

@@ -1,4 +1,4 @@
-"""Joining, leaving and archiving rooms; whom messages reach; handoffs. Seen by an MCP client."""
+"""Joining, leaving and archiving rooms; whom messages reach. Seen by an MCP client."""
 
 from __future__ import annotations
 

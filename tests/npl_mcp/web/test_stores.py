@@ -82,16 +82,15 @@ def test_a_room_is_read_by_pages(pages: Pages) -> None:
 
 def test_a_thread_is_the_same_from_each_of_its_events(pages: Pages) -> None:
     todo = pages.call("ann", "chat_create_todo", room_id=1, description="tar the rope")["event_id"]
-    given = {"kind": "handoff", "to": "ben", "reply_to_id": todo}
-    handoff = pages.call("ann", "chat_send_message", room_id=1, message="yours", **given)["event_id"]
-    answer = pages.send("ben", "/rooms/1/messages", message="mine", accept=handoff)
-    assert answer.status == 303
+    asked = pages.call("ann", "chat_send_message", room_id=1, message="yours?", reply_to_id=todo)["event_id"]
+    assert pages.send("ben", "/rooms/1/messages", message="mine", reply_to_id=asked).status == 303
+    pages.call("ben", "chat_update_todo", event_id=todo, status="pending", assigned_to="ben")
     threads = [
         [event["id"] for event in pages.data("ann", f"/rooms/1/events/{one}")["items"]]
-        for one in (todo, handoff)
+        for one in (todo, asked)
     ]
     assert threads[0] == threads[1]
-    assert threads[0][:2] == [todo, handoff]
+    assert threads[0][:2] == [todo, asked]
     assert pages.data("ann", f"/rooms/1/events/{todo}")["event"]["data"]["assigned_to"] == "ben"
     other = pages.call("ann", "chat_create_room", name="other", members=["ann"])["room_id"]
     assert pages.get("ann", f"/rooms/{other}/events/{todo}").status == 404

@@ -1,4 +1,4 @@
-"""Documents that todos, handoffs and sessions name, and questions that stand in todos and change requests."""
+"""Documents that todos and sessions name, and questions that stand in todos and change requests."""
 
 from __future__ import annotations
 
@@ -34,11 +34,6 @@ def test_who_takes_something_over_is_told_its_documents(den: Call) -> None:
     assert named(claim) == NAMED
     loaded = den("npl_load_tailored", selectors=[claim["documents"][1]["selector"]])
     assert "Cut above an outward bud." in loaded["data"]["content"]
-    handoff = {"room_id": 1, "persona": "ann", "message": TEXT, "kind": "handoff", "to": "bo"}
-    sent = den("chat_send_message", **handoff)["data"]
-    assert "documents" not in sent
-    ack = {"room_id": 1, "persona": "bo", "message": "yes", "kind": "ack", "reply_to_id": sent["event_id"]}
-    assert named(den("chat_send_message", **ack)["data"]) == NAMED
     den("session_create", session_id="s", title="Prune as guide.md says")
     assert named(den("session_get", session_id="s")["data"]) == ["guide"]
 
