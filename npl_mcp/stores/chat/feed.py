@@ -178,14 +178,15 @@ def _events(tx: Transaction, where: str, order: str = "event.id", **values: Any)
     """
     rows = tx.some(
         "SELECT event.id, event.room_id, event.event_type, event.persona, event.timestamp, event.data,"
-        f" event.reply_to_id, {PRESENT} FROM event {PRESENT_FROM} WHERE {where} ORDER BY {order}",
+        f" event.reply_to_id, {TODO_STATE} FROM event {WITH_TODO} WHERE {where} ORDER BY {order}",
+        moment=tx.now,
         **values,
     )
     if order.endswith("DESC"):
         rows.reverse()
-    reactions, moment = _reactions(tx, where, values), tx.now
+    reactions = _reactions(tx, where, values)
     return tuple(
-        filled(Event, row, data=present_data(row, moment), reactions=reactions.get(row["id"])) for row in rows
+        filled(Event, row, data=present_data(row), reactions=reactions.get(row["id"])) for row in rows
     )
 
 
@@ -209,10 +210,21 @@ def _reactions(
     return grouped
 
 
-PRESENT = "todo.status, todo.assigned_to, todo.lease_until"
-"""The columns for the current state in an event's data; see :func:`present_data`."""
+EXPIRED = "coalesce(todo.lease_until <= :moment, FALSE)"
+"""Whether the claim of a todo has expired."""
 
-PRESENT_FROM = "LEFT JOIN todo ON todo.event_id = event.id"
+RELEASED = f"({EXPIRED} AND todo.status = 'in_progress')"
+"""Whether a todo has no assignee, since its claim has expired."""
+
+TODO_STATE = (
+    f"CASE WHEN {EXPIRED} THEN 'pending' WHEN todo.lease_until IS NULL THEN todo.status"
+    " ELSE 'in_progress' END AS status,"
+    f" CASE WHEN {RELEASED} THEN NULL ELSE todo.assigned_to END AS assigned_to,"
+    f" CASE WHEN {EXPIRED} THEN NULL ELSE todo.lease_until END AS lease_until"
+)
+"""The columns of a todo's state at ``:moment``."""
+
+WITH_TODO = "LEFT JOIN todo ON todo.event_id = event.id"
 
 
 def data_of(row: Row) -> dict[str, Any]:
@@ -228,18 +240,15 @@ def data_of(row: Row) -> dict[str, Any]:
     return data
 
 
-def present_data(row: Row, moment: str) -> dict[str, Any]:
+def present_data(row: Row) -> dict[str, Any]:
     """Return an event's data; that of a todo has its current state, not its initial one.
 
-    :param row: the row for :func:`data_of`, with :data:`PRESENT`.
-    :param moment: the present time; an expired claim does not count.
+    :param row: the row for :func:`data_of`, with :data:`TODO_STATE`.
     :raises DatabaseError: the data is not readable.
     """
     data = data_of(row)
     if row["status"] is not None:
-        over = row["lease_until"] is not None and row["lease_until"] <= moment
-        data["status"] = "pending" if over else row["status"]
-        data["assigned_to"] = None if over and row["status"] == "in_progress" else row["assigned_to"]
-        if row["lease_until"] is not None and not over:
-            data |= {"status": "in_progress", "lease_until": row["lease_until"]}
+        data |= {"status": row["status"], "assigned_to": row["assigned_to"]}
+    if row["lease_until"] is not None:
+        data["lease_until"] = row["lease_until"]
     return data

@@ -122,15 +122,15 @@ def read(
     sql = (
         "SELECT notification.id, notification.event_id, notification.notification_type,"
         " notification.created_at, notification.read_at, event.room_id, event.event_type,"
-        f" event.persona AS event_persona, event.timestamp, event.data, {feed.PRESENT}"
+        f" event.persona AS event_persona, event.timestamp, event.data, {feed.TODO_STATE}"
         f" FROM (SELECT id FROM notification WHERE {which} ORDER BY id {order} LIMIT :limit OFFSET :offset)"
         " AS page JOIN notification ON notification.id = page.id"
         " JOIN event ON event.id = notification.event_id"
-        f" {feed.PRESENT_FROM}"
+        f" {feed.WITH_TODO}"
         f" ORDER BY page.id {order}"
     )
-    rows = tx.some(sql, limit=page.limit, offset=page.offset, **values)
-    items = tuple(filled(Notification, row, event_data=feed.present_data(row, tx.now)) for row in rows)
+    rows = tx.some(sql, limit=page.limit, offset=page.offset, moment=tx.now, **values)
+    items = tuple(filled(Notification, row, event_data=feed.present_data(row)) for row in rows)
     cursor = max((item.id for item in items), default=since or 0)
     return page.page(items, total, cursor)
 

@@ -19,6 +19,7 @@ from npl_mcp.stores.base.errors import ConflictError
 from npl_mcp.stores.base.paging import Page, Slice, later, moment_of
 from npl_mcp.stores.base.values import conditions, filled
 from npl_mcp.stores.chat import feed, inbox, rooms
+from npl_mcp.stores.chat.feed import EXPIRED, RELEASED, TODO_STATE
 from npl_mcp.stores.chat.inbox import Delivered
 from npl_mcp.stores.chat.rooms import InRoom, Posted
 
@@ -278,10 +279,7 @@ def _where(room_id: int | None, which: str) -> str:
     return f"{_CONDITIONS[which]} AND {room} {'= :room' if room_id is not None else _IN_ROOMS_OF}"
 
 
-_OVER = "coalesce(todo.lease_until <= :moment, FALSE)"
-_RELEASED = f"({_OVER} AND todo.status = 'in_progress')"
-
-_MINE = f"(todo.assigned_to = :persona AND NOT {_RELEASED})"
+_MINE = f"(todo.assigned_to = :persona AND NOT {RELEASED})"
 
 _IN_ROOMS_OF = (
     "IN (SELECT member.room_id FROM member JOIN room ON room.id = member.room_id"
@@ -293,11 +291,8 @@ _FROM = "FROM event JOIN todo ON todo.event_id = event.id"
 _SELECT = (
     "SELECT event.id AS event_id, event.room_id, event.persona AS creator, event.data,"
     " todo.assigned_to AS holder, todo.changed_by,"
-    f" CASE WHEN {_OVER} THEN 'pending' WHEN todo.lease_until IS NULL THEN todo.status"
-    " ELSE 'in_progress' END AS status,"
-    f" CASE WHEN {_RELEASED} THEN NULL ELSE todo.assigned_to END AS assigned_to,"
     " CASE WHEN todo.lease_until IS NULL OR todo.status = 'pending' THEN todo.assigned_to END AS assignee,"
-    f" CASE WHEN {_OVER} THEN NULL ELSE todo.lease_until END AS lease_until"
+    f" {TODO_STATE}"
 )
 
 _BLOCKED = (
@@ -306,9 +301,9 @@ _BLOCKED = (
 )
 
 _CONDITIONS = {
-    "ready": f"(todo.status = 'pending' AND todo.lease_until IS NULL OR {_OVER})"
+    "ready": f"(todo.status = 'pending' AND todo.lease_until IS NULL OR {EXPIRED})"
     f" AND todo.status IN {_OPEN} AND NOT {_BLOCKED}"
-    f" AND ({_MINE} OR todo.assigned_to IS NULL OR {_RELEASED})",
+    f" AND ({_MINE} OR todo.assigned_to IS NULL OR {RELEASED})",
     "held": f"todo.lease_until > :moment AND todo.status IN {_OPEN} AND NOT {_BLOCKED} AND {_MINE}",
     "open": f"todo.status IN {_OPEN}",
     "mine": f"todo.status IN {_OPEN} AND {_MINE}",

@@ -110,6 +110,7 @@ class Rooms(Artifacts):
                 session_id=room.session,
                 event_count=len(room.events),
                 members=room.members,
+                archived_at=WHEN if archived else None,
             )
             for number, room in reversed(list(enumerate(self.rooms, 1)))
             if room.archived is archived and (persona is None or persona in room.members)
