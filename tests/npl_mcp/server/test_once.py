@@ -28,7 +28,7 @@ from tests.conftest import envelope
 from tests.npl_mcp.tools.test_waiting import LOG, LONG, ROOM
 
 FILES = 70
-SPECS = {spec.name: spec for spec in (*listed_tools(), *unlisted_tools()) if spec.app is None}
+SPECS = {spec.name: spec for spec in (*listed_tools(), *unlisted_tools())}
 PARAMETERS = {name: inspect.signature(spec.function).parameters for name, spec in SPECS.items()}
 
 NEWS = [name for name, known in PARAMETERS.items() if "wait" in known]
