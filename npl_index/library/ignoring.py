@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import fnmatch
 import re
+import threading
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from typing import NamedTuple
+
+from cachetools import LRUCache, cached
 
 from npl_index.errors import InvalidRequestError
 from npl_index.library.files import Folder
@@ -18,6 +21,9 @@ BY_FILE, BY_SETTING = "ignored by .gitignore; --no-gitignore", "left out by --ex
 
 MAX_BYTES, MAX_RULES = 64 * 1024, 1_000
 """Size of a file of rules, and number of its rules; a larger file names nothing."""
+
+_MAX_KEPT = 20_000
+"""Cached rules, each of about a kilobyte."""
 
 _TRAILING = re.compile(r"(?<!\\) +\Z")
 _ESCAPED = re.compile(r"\\(.)")
@@ -68,7 +74,7 @@ class Rules:
         return "" if self.next is None else self.next.label_of(path, is_folder)
 
 
-@lru_cache(1_024)
+@cached(LRUCache(_MAX_KEPT, lambda rules: 1 if rules is None else len(rules.rules)), lock=threading.Lock())
 def rules_of(folder: str, text: str, label: str, above: Rules | None) -> Rules | None:
     """Return the rules of a text in the form of ``.gitignore``; the same object for the same arguments."""
     lines = [_TRAILING.sub("", line.removesuffix("\r")) for line in text.split("\n")]

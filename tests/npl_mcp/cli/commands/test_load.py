@@ -160,6 +160,15 @@ sow --deep
 ```
 """
 NORTH = "## North\n\n| crop | month |\n|:--|:--|\n| peas | May |\n"
+
+
+def test_an_index_of_many_items_lists_them_all(run: Run) -> None:
+    """None of them is folded into its folder."""
+    work = {f".npl/npl/d{number % 3}/a{number}.md": f"# T{number}\n" for number in range(150)}
+    done = run("c", "**", "--index", work=work, home={})
+    assert (done.code, done.out.count("+-- .npl/npl/d")) == (0, 150)
+
+
 BEDS = {".npl/npl/beds.md": DOCUMENT}
 
 
