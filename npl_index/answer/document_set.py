@@ -184,7 +184,7 @@ class DocumentSet:
         return self.files[document] if self.files else self.collection.documents[document].document.path
 
     def note(self, part: SectionPart) -> str | None:
-        """Return what a reader should know about a ranked section: its document's standing, and copies."""
+        """Return the remark about a ranked section: its document's standing, and copies."""
         standing = self.behind.get(part.document) or self.status(part.document)
         copies = [] if part.chosen else self.copies.get(part.place, ())
         files = len({document for document, _ in copies} - {part.document})

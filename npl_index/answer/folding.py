@@ -25,7 +25,7 @@ class Shown(NamedTuple):
     """The shown part of an outline.
 
     :param nodes: the shown nodes.
-    :param note: number of the others, and what shows them; ``None`` if nothing is folded.
+    :param note: number of the others, and how to show them; ``None`` if nothing is folded.
     :param remarks: whether there is room for remarks.
     """
 
@@ -135,7 +135,7 @@ class _Row:
         self.shown: list[_Row] | None = None
 
     def result(self) -> tuple[Node, ...]:
-        """Return the node with its children folded or shown; for an unfolded folder, what is in it."""
+        """Return the node with its children folded or shown; for an unfolded folder, its content."""
         if self.shown is None:
             return (self.folded,)
         below: Any = tuple(chain.from_iterable(row.result() for row in self.shown))

@@ -1,4 +1,4 @@
-"""The tokens of one answer: its budget, and what each part costs as sent."""
+"""The tokens of one answer: its budget, and the cost of each part as sent."""
 
 from __future__ import annotations
 

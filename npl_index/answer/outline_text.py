@@ -45,7 +45,7 @@ class OutlineText:
     :param paths: names of the documents of a set.
     :param tokens: tokens of these documents.
     :param remarks: lines at the end of the text.
-    :param numbered: what the numbers of a set's lines count.
+    :param numbered: the things that the numbers of a set's lines count.
     """
 
     document: OutlineNode | None = None

@@ -271,7 +271,7 @@ def find(request: TailorRequest, documents: DocumentSet, weights: Weights) -> Fi
                 others = cut(ranking, documents.collection, generous=True)
                 extra = [hit for hit in others if hit not in relevant]
         front = [hit for hit in relevant if hit.document not in ranking.behind]
-        if front:  # what stands behind is only named
+        if front:  # sections that stand behind others are only named
             relevant, extra = front, [hit for hit in extra if hit.document not in ranking.behind]
     selected, hits = [one for one, _ in selections], [*relevant, *extra]
     units, excluded_tokens = choose(documents, selected, hits, request.depth, known)

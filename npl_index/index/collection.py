@@ -44,7 +44,7 @@ _MAX_SUMMARIES = 1_000
 
 
 class IndexRow(NamedTuple):
-    """What the ranking needs of a document.
+    """The data of a document for the ranking.
 
     :param sections: its sections, with terms by their numbers in the index.
     """
@@ -246,7 +246,7 @@ class IndexedCollection(Collection):
         return dict(self._reader.rows(select, self.scope.numbers))
 
     def standings(self, documents: Sequence[int]) -> list[Standing]:
-        """Return what some documents say about themselves."""
+        """Return the standings of some documents."""
         numbers = self.scope.documents[list(documents)].tolist()
         rows = self._rows(numbers)
         return [rows[number].standing for number in numbers if number in rows]

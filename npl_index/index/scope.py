@@ -1,4 +1,4 @@
-"""The requested documents in the index, and reading of what the index has about them."""
+"""The requested documents in the index, and reading of their rows."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ class Library:
     :param searched: the default roots of a request without a name; without them the core reference is used.
     :param or_reference: use the core reference also if these roots hold no Markdown.
     :param listings: cached listings of folders, so that unchanged files keep their objects.
-    :param ignoring: what folders and patterns leave out below the roots.
+    :param ignoring: entries that folders and patterns leave out below the roots.
     """
 
     def __init__(

@@ -51,7 +51,7 @@ class Rules:
     :param folder: real path of the folder below which they apply.
     :param rules: the rules, the last line first.
     :param names: expression for the names of all entries that they may name.
-    :param label: what the named entries are, for people.
+    :param label: description of the named entries, for people.
     :param next: the rules of the folders above.
     """
 
@@ -62,7 +62,7 @@ class Rules:
     next: Rules | None
 
     def label_of(self, path: str, is_folder: bool) -> str:
-        """Return what an entry is if it is ignored, else ``""``.
+        """Return the description of an ignored entry, else ``""``.
 
         :param path: real path of the entry, whose folder is not ignored.
         """
@@ -87,7 +87,7 @@ def rules_of(folder: str, text: str, label: str, above: Rules | None) -> Rules |
 
 @dataclass(frozen=True, slots=True)
 class Ignoring:
-    """What walks leave out below roots of documents.
+    """Entries that walks leave out below roots of documents.
 
     :param gitignore: whether ``.gitignore`` files count.
     :param exclude: lines in the form of ``.gitignore`` that apply below each root.

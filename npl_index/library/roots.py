@@ -90,7 +90,7 @@ class Roots:
 
     :param roots: a file belongs to the first root that contains it.
     :param limits: bounds on one walk.
-    :param ignoring: what walks leave out.
+    :param ignoring: entries that walks leave out.
     """
 
     def __init__(self, roots: Iterable[Root], limits: Limits, ignoring: Ignoring = NOTHING) -> None:
@@ -297,7 +297,7 @@ class Roots:
         return entries, rules
 
     def _label(self, entry: os.DirEntry[str], rules: Rules | None) -> str:
-        """Return what an ignored entry is, for people; ``""`` for other entries, and in roots of NPL."""
+        """Return the description of an ignored entry; ``""`` for other entries, and in roots of NPL."""
         if rules is None or f"{entry.path}/".startswith(self.npl_prefixes):
             return ""
         return rules.label_of(entry.path, entry.is_dir(follow_symlinks=False))

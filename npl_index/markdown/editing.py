@@ -231,7 +231,7 @@ def _without_own(
     body: _Body,
     text: str,
 ) -> tuple[bytes, _Body, str]:
-    """Drop what a new text repeats of the end that serves others, and definitions that nothing else uses.
+    """Drop parts of a new text that repeat the end that serves others, and definitions without further use.
 
     :param text: the new text.
     :returns: the file's bytes, the body in them, and the text without the repetition.

@@ -416,7 +416,7 @@ class Collection(ABC):
         return dict(Counter(chain.from_iterable({name for name, _ in field_values(one)} for one in fronts)))
 
     def standings(self, documents: Sequence[int]) -> list[Standing]:
-        """Return what some documents say about themselves."""
+        """Return the standings of some documents."""
         trees = [self.documents[document].tree for document in documents]
         return [Standing(language_of(one.source), status_in(one.front_matter)) for one in trees]
 

@@ -79,7 +79,7 @@ def kind_of(char: str) -> str:
 
 
 def shown_mark(mark: re.Match[str]) -> str:
-    """Return what a page shows for markup."""
+    """Return the text that a page shows for markup."""
     if mark[0][0] == "&":
         return re.sub(f"[{HIDDEN}]", "", unescape(mark[0]))
     return mark[0][1:] if mark[0][0] == "\\" else ""

@@ -1,5 +1,5 @@
-"""What a document says about its standing: language, status, version and history; and which documents stand
-behind others for a question.
+"""The standing of a document by its own words: language, status, version and history; and the documents that
+stand behind others for a question.
 
 A language is recognized by its letters (Arabic, Bengali, Chinese, Greek, Hebrew, Hindi, Japanese, Korean,
 Russian, Thai), or by the commonest words of languages in Latin letters (``data/languages.txt``). A version is
@@ -65,7 +65,7 @@ _ASKED_CHANGE = re.compile(
 
 
 class Standing(NamedTuple):
-    """What a document says about itself.
+    """The standing of a document, by its own words.
 
     :param language: code of its language; empty if it is not recognized.
     :param status: its status if it is retired; empty otherwise.
@@ -129,7 +129,7 @@ class Versions(NamedTuple):
 
     :param older: documents with a newer counterpart.
     :param versions: name of the version of each versioned document.
-    :param history: documents that tell what changed.
+    :param history: documents about changes.
     """
 
     older: frozenset[int]

@@ -29,7 +29,7 @@ REMOVED: Mapping[str, str] = {
     "lib": "'npl-mcp library export DIR' writes the libraries as files",
     "skill": "give the path of the SKILL.md",
 }
-"""What to do instead, by removed scheme; stored texts still have such names."""
+"""The replacement, by removed scheme; stored texts still have such names."""
 
 
 def refuse_removed(name: str | None) -> None:

@@ -248,7 +248,7 @@ class Settings:
 
     @property
     def ignoring(self) -> Ignoring:
-        """What folders leave out below the roots."""
+        """The entries that folders leave out below the roots."""
         return Ignoring(not self.no_gitignore, self.exclude)
 
     @property

@@ -288,7 +288,7 @@ def _duration(seconds: int) -> str:
 
 @COMMANDS.add("config", switch("--show-token", help="print the token"))
 def _config(given: argparse.Namespace, display: Display) -> int:
-    """Print what clients need to connect."""
+    """Print the entries for clients."""
     settings, show_token = given.settings, getattr(given, "show_token", False)
     state = running_server(settings.data_folder)
     listening = settings.listening

@@ -55,7 +55,7 @@ class Outcome:
 
     @property
     def passed(self) -> bool:
-        """Whether a right section is held, and all selectors of the question are valid."""
+        """Whether the answer has a right section, and all selectors of the question are valid."""
         return self.held and not self.wrong
 
 

@@ -40,7 +40,7 @@ def sdk_server(server: FastMCP[Any]) -> Server[Any]:
 
 
 def adapt(server: FastMCP[Any]) -> None:
-    """Change what the SDK does by default."""
+    """Change defaults of the SDK."""
     inside = server._mcp_server
     if inside.get_tool_input_schema is None:
         # FastMCP 4.1, the last for Python 3.10, sets no such function: the SDK would list all tools before

@@ -87,7 +87,7 @@ _HOLDERS = {
         SELECT DISTINCT path || ' of library ' || name AS holder
         FROM library_file JOIN library ON library_id = library.id WHERE digest = :digest""",
 }
-"""What has a content, by the table of contents."""
+"""Tables that refer to contents, by the table of contents."""
 
 _AGENT = "session_number || ' ' || agent_id"
 _LIBRARY = "library_revision.library_id || ' ' || number"

@@ -211,7 +211,7 @@ async def npl_section_index(
     :param item: name of an item of that kind, e.g. ``syntax.placeholder``.
     :param depth: levels of headings.
     :param token_budget: maximum tokens of the answer; 0 for no limit. The default is 1,000 for several files
-        and for Markdown; the whole tree of one file comes as JSON. What has no room is counted.
+        and for Markdown; the whole tree of one file comes as JSON. Sections without room are counted.
     :returns: the tree of sections, or a part of it.
     :raises InvalidRequestError: the arguments contradict each other, or a filter is invalid.
     :raises DocumentNotFoundError: there is no such file or item.

@@ -58,7 +58,7 @@ ROWS = "<!-- rows -->"
 """Place of the rows in the template of a page that sends them as they come."""
 
 TEAM = "Team"
-"""Entry of the navigation for what agents share: sessions, rooms, artifacts, worklogs, change requests."""
+"""Entry of the navigation for the work of agents: sessions, rooms, artifacts, worklogs, change requests."""
 
 AWAY_SECONDS = 1
 """Pause after a query that the database did not answer."""
@@ -430,7 +430,7 @@ def again(
     """Return a page that keeps the fields of a form, for its sender to send again.
 
     :param to: the address of the form's action.
-    :param signs_in: whether the sender has to sign in first.
+    :param signs_in: whether the sender must sign in first.
     :param token: the token with which the sender has just signed in.
     """
     kept = [(name, value) for name, value in fields if name != FORM_TOKEN]

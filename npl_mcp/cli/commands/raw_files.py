@@ -1,4 +1,4 @@
-"""``npl-load schema``, ``init``, ``agent`` and ``syntax``: whole files, and what NPL is in files."""
+"""``npl-load schema``, ``init``, ``agent`` and ``syntax``: whole files, and the NPL in files."""
 
 from __future__ import annotations
 

@@ -293,7 +293,7 @@ class Database:
         self._opened(CallDeadline())
 
     def migrate(self) -> tuple[str | None, str]:
-        """Open the database, and thereby migrate it to the newest schema.
+        """Open the database and migrate it to the newest schema.
 
         :returns: the schema before, ``None`` for an empty database, and the schema after.
         """

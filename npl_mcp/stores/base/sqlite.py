@@ -37,7 +37,7 @@ STATEMENTS = 256
 def weakness() -> str | None:
     """Return the defect of this SQLite; ``None`` if two connections may write and checkpoint concurrently.
 
-    Defective versions can thereby damage a database in WAL mode (https://sqlite.org/wal.html#walresetbug).
+    Defective versions can damage a database in WAL mode (https://sqlite.org/wal.html#walresetbug).
     """
     found = driver().sqlite_version_info
     if found >= (3, 51, 3) or (3, 50, 7) <= found < (3, 51) or (3, 44, 6) <= found < (3, 45):

@@ -32,4 +32,4 @@ REMOVED: Mapping[str, str] = {
     "worklog_view": "worklog_read with since and peek=true returns any entries",
     "worklog_news": "worklog_read with since, peek=true and wait waits for entries",
 }
-"""What to do instead, by the name of the removed tool, as a sentence without a full stop."""
+"""The replacement, by the name of the removed tool, as a sentence without a full stop."""

@@ -17,7 +17,7 @@ async def sessions(visit: Visit) -> Data:
 
 
 async def session(visit: Visit) -> Data:
-    """Return a session with what belongs to it."""
+    """Return a session with its rooms and artifacts."""
     found: Data = await visit.call("session_get", session_id=visit.path("session"))
     return found
 
