@@ -181,25 +181,6 @@ def test_an_argument_that_cannot_be_used_is_named(settings: Settings, case: str)
     assert text in answer["error"]
 
 
-@pytest.mark.parametrize(
-    ("conditions", "text"),
-    [
-        ({"has_exampels": True}, "has_examples"),
-        ({"has_code": 1}, "has_code"),
-        ({"min_word_count": -1}, "min_word_count"),
-        ({"heading_level": 7}, "1 to 6"),
-        ({"min_word_count": 9, "max_word_count": 3}, "max_word_count"),
-    ],
-)
-def test_a_filter_that_cannot_be_used_is_named(
-    settings: Settings, conditions: dict[str, Any], text: str
-) -> None:
-    """Keys and types are checked, with a near key and an example."""
-    answer = calls(settings, [("npl_section_index", {"file": "guide.md", "filter": conditions})])[0]
-    assert answer["error_code"] == "INVALID_PARAMETER"
-    assert text in answer["error"]
-
-
 @pytest.mark.parametrize("budget", [1, 7, 2**31, 2**53])
 def test_every_whole_budget_is_a_budget(settings: Settings, budget: int) -> None:
     """From one to more than anybody has; zero stands for none."""

@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fastmcp import Client
 
 from npl_mcp.config.settings import Settings
 from npl_mcp.projects.directive import FALLBACK_PRIMER, SCAFFOLD, scaffold
-from tests.conftest import Call, by_name, calls, envelope, with_client
+from tests.conftest import Call, by_name, calls
 
 PROCEDURE = "# Work\n\n**Do not write code** before approval.\n"
 FILES = {
@@ -262,20 +261,6 @@ def test_every_former_name_gives_the_same_answer(settings: Settings, work: Path,
     answers = calls(settings, [(name, arguments) for name in row])
     assert answers[0]["success"]
     assert answers == [answers[0]] * len(answers)
-
-
-def test_what_changes_is_seen_at_once(settings: Settings, work: Path) -> None:
-    """Nothing is kept between two calls of one server."""
-
-    async def ask(client: Client[Any]) -> list[str]:
-        seen = []
-        for text in ("one", "two"):
-            write(work, {"directive/reference/templates/spec_template.md": text})
-            answer = envelope(await client.call_tool("directive_spec_template", {}))
-            seen.append(answer["data"]["template"]["content"])
-        return seen
-
-    assert with_client(settings, ask) == ["one", "two"]
 
 
 def test_a_new_folder_works_at_once(settings: Settings, call: Call) -> None:

@@ -165,20 +165,6 @@ def test_a_call_that_waited_in_vain_answers_as_an_empty_one(settings: Settings, 
     at_desk(settings, script)
 
 
-@pytest.mark.parametrize("wait", [-1, 60.5, 1e300, "long", True, [1]])
-@pytest.mark.parametrize("case", ["feed", "notifications", "current worklog"])
-def test_what_nobody_can_wait_for_is_refused(settings: Settings, case: str, wait: object) -> None:
-    """The error names the parameter."""
-    tool, arguments = NEWS[case][0]
-
-    async def script(desk: Desk) -> None:
-        answer = await desk.ask(tool, {**arguments, "wait": wait})
-        assert answer["error_code"] == "INVALID_PARAMETER"
-        assert "wait" in answer["error"]
-
-    at_desk(settings, script)
-
-
 def test_a_cancelled_call_waits_no_longer_and_moves_no_cursor(settings: Settings) -> None:
     """The next call gets the later entries."""
 

@@ -4,30 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 from urllib.parse import urldefrag, urljoin
 
 import pytest
 
 from npl_mcp.stores.access import Sight, add_token
 from npl_mcp.stores.data_folder import Stores
-from tests.npl_mcp.http.http_server import Answer, Running, request, serving
+from tests.npl_mcp.http.http_server import request, serving
 from tests.npl_mcp.web.browsing import Shown
-
-
-class Site:
-    """A running server, and the tokens of its callers."""
-
-    def __init__(self, server: Running, tokens: dict[str, str]) -> None:
-        self.server, self.tokens = server, tokens
-
-    def get(self, who: str, path: str) -> Answer:
-        return request(self.server, "GET", path, headers={"Authorization": f"Bearer {self.tokens[who]}"})
-
-    def data(self, who: str, path: str) -> Any:
-        answer = self.get(who, path)
-        assert answer.status == 200, answer.body
-        return answer.data["data"]
+from tests.npl_mcp.web.test_search import Site
 
 
 @pytest.fixture(scope="module")

@@ -240,22 +240,6 @@ def test_a_summary_cannot_forge_an_entry(end: str, run: Run) -> None:
     ]
 
 
-def test_a_broken_pipe_is_silent(run: Run, project: Path) -> None:
-    """The reader closes the pipe after the first line."""
-    run(*entry("a", "x" * 60_000))
-    run(*entry("a", "y" * 60_000))
-    run(*entry("a", "z" * 60_000))
-    with subprocess.Popen(
-        command("read", "--agent", "r"), cwd=project, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
-        assert process.stdout.read(3) == b"[1]"
-        process.stdout.close()
-        assert process.stderr.read() == b""
-    assert process.returncode == 141
-
-
 def test_what_was_read_before_a_failure_is_printed(
     data: Path,
     stage: Callable[[Play], Stage],
