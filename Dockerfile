@@ -1,4 +1,4 @@
-# npl as a server of a team. It runs as a user without rights, and writes to its data folder and nowhere else.
+# npl as a server of a team. It runs as an unprivileged user and writes only to its data folder.
 FROM python:3.13-slim AS build
 WORKDIR /src
 COPY requirements.txt pyproject.toml README.md LICENSE ./
@@ -11,13 +11,13 @@ RUN python -m venv /npl && /npl/bin/pip install --no-cache-dir --constraint pinn
 
 FROM python:3.13-slim
 COPY --from=build /npl /npl
-# What is made here is what a new volume begins with.
+# A new volume begins with this folder.
 RUN useradd --uid 10001 --no-create-home --home-dir /data npl \
     && install -d -o npl -g npl -m 700 /data /data/work
 ENV PATH=/npl/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 \
     NPL_MCP_DATA_DIR=/data NPL_MCP_HOST=0.0.0.0
 USER 10001:10001
-# Its path says which project a worklog is of, so it is the same in every replica.
+# Its path is the key of the worklogs' project, so it is the same in every replica.
 WORKDIR /data/work
 VOLUME /data
 EXPOSE 8765

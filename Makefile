@@ -64,12 +64,12 @@ browser: $(SETUP)
 pictures: $(SETUP)
 	$(BIN)/python -m tests.browser.pictures docs
 
-# The protocol's official suite, its inspector and clients written by others; needs npm and the network.
+# The protocol's official suite, its inspector and other clients; needs npm and the network.
 conformance: $(SETUP)
 	$(BIN)/python tests/conformance/run.py
 
-# All attacks at once on both servers while quiet clients measure; takes two minutes. On a quiet machine the times decide
-# as well: make hostile ARGS=--timed
+# All attacks at once on both servers while quiet clients measure times; takes two minutes. On a quiet machine,
+# `make hostile ARGS=--timed` also checks the times.
 hostile: $(SETUP)
 	$(BIN)/python -m tests.hostile.run $(ARGS)
 
@@ -86,7 +86,7 @@ durability: $(SETUP)
 clean:
 	rm -rf $(VENV) .venv-oldest $(LAST) dist .conformance .clients .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
 
-# The last release, in an environment of its own: the last commit that changed the version.
+# The last release, that is the last commit that changed the version, in its own environment.
 $(LAST)/$(SETUP):
 	mkdir -p $(LAST)
 	git archive $$(git log -1 --format=%H -G'^__version__' -- npl_mcp/__init__.py) | tar -x -C $(LAST)

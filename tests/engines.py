@@ -82,7 +82,7 @@ def stores(folder: Path) -> Stores:
 
 
 def files(folder: Path) -> Path:
-    """Return where the files of artifacts lie in a data folder; with a server there are none."""
+    """Return the folder of artifacts in a data folder; a server has no such files."""
     return folder / ARTIFACT_FOLDER
 
 
@@ -98,7 +98,7 @@ def execute(folder: Path, statement: str) -> None:
 
 
 def query(folder: Path, statement: str) -> list[tuple[Any, ...]]:
-    """Look into a database beside the stores."""
+    """Look into a database without the stores."""
     if SERVER is None:
         with closing(driver().connect(str(folder / "npl.db"))) as connection, connection:
             return connection.execute(statement).fetchall()

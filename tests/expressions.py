@@ -98,7 +98,7 @@ class Matcher:
     def _run(
         self, items: list[Any], number: int, at: int, flags: int, then: Callable[[int], int | None]
     ) -> int | None:
-        """Match elements from ``number`` on, then whatever follows them."""
+        """Match elements from ``number`` on, then the elements after them."""
         self.steps += 1
         if self.steps > MOST_STEPS:
             raise TooManyStepsError

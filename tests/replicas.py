@@ -38,7 +38,7 @@ def replica(folder: Path, address: str, number: int, *flags: str, **variables: s
 def replicas(
     folder: Path, address: str, *flags: str, number: int = REPLICAS, **variables: str
 ) -> Iterator[list[Running]]:
-    """Run several servers, started at one moment and ended whatever happens; see :func:`replica`."""
+    """Run several servers, started at one moment and always ended; see :func:`replica`."""
     with ExitStack() as stack, ThreadPoolExecutor(number) as pool:
 
         def start(one: int) -> Running:

@@ -18,7 +18,7 @@ from npl_mcp.tools.domains import LISTED, UNLISTED
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# What the modules of each package may import, beside their own package. The rows stand in the order of the
+# Packages that the modules of each package may import, besides their own. The rows have the order of the
 # architecture: a row names only packages of earlier rows.
 PACKAGES = {
     "npl_index.errors": "",

@@ -1,4 +1,4 @@
-"""Every regular expression of the program takes steps in proportion to the text, whatever the text.
+"""Every regular expression of the program takes steps in proportion to any text.
 
 A slow expression stops the whole process, since ``re`` holds the interpreter's lock. Steps are counted
 (:mod:`expressions`), not seconds.

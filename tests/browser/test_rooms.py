@@ -147,7 +147,7 @@ def test_the_box_stays_where_it_is_and_keeps_its_draft(scripted: Tab) -> None:
 
 
 def test_a_reader_of_earlier_messages_is_told_of_new_ones(scripted: Tab) -> None:
-    """The page does not move, and one click leads to the end; the todos beside it are live as well."""
+    """The page does not move, and one click leads to the end; the todos next to it are live as well."""
     room, first = made(scripted)
     for number in range(40):
         scripted.site.call("chat_send_message", room_id=room, persona="ann", message=f"Wave {number}.")

@@ -1,4 +1,4 @@
-"""Installs the suite and the clients, with exact versions, into a folder beside the sources."""
+"""Installs the suite and the clients, with exact versions, into a folder next to the sources."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def install() -> Installed:
         for step in (pool.submit(_packages, npm), pool.submit(_environment)):
             step.result()
     modules = FOLDER / "node_modules"
-    # A script finds packages beside itself only.
+    # A script finds packages only next to itself.
     clients = shutil.copytree(HERE / "clients", FOLDER / "clients", dirs_exist_ok=True)
     nodes = list(modules.glob("node-linux-*/bin/node"))
     if not nodes:

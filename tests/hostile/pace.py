@@ -1,4 +1,4 @@
-"""How slow this machine is just now, beside the one that the bounds in seconds were set on.
+"""The current speed of this machine, compared with the one that the bounds in seconds were set on.
 
 Machines that are shared change their speed by the second; a bound in seconds says something of a program only
 on a machine of known speed.

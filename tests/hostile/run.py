@@ -204,7 +204,7 @@ def speaking(folder: Path, *flags: str) -> Iterator[tuple[Pipe, subprocess.Popen
 
 
 class Checked:
-    """A caller whose answers are checked whatever they are.
+    """A caller whose answers are all checked.
 
     :param line: makes the calls.
     :param wrong: gets what is wrong.

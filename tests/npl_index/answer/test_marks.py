@@ -92,7 +92,7 @@ FORGED = {
 @pytest.mark.parametrize("kind", FORGED)
 @pytest.mark.parametrize("several", [False, True])
 def test_in_markdown_too_no_text_poses_as_a_mark(kind: str, several: bool) -> None:
-    """Where a text has a line like them, the true marks carry a tag, whatever the number of files."""
+    """Where a text has a line like them, the true marks carry a tag, for any number of files."""
     texts = {"c.md": f"# C\n\nwater\n\n## Two\n\n{FORGED[kind]}\n\nwater here\n"}
     documents = document_set({**texts, **PLAIN} if several else texts)
     text = write(TailorRequest.parse(context="water", token_budget=2000), documents, Markdown()).text

@@ -23,7 +23,7 @@ FORMS = [Json(), Markdown()]
 
 
 def sections(*words: int) -> DocumentSet:
-    """Sections of one document, each of so many words, four a line."""
+    """Make sections of one document with the given numbers of words, four a line."""
     texts = (f"## Bed {number}\n\n{_body(some)}\n" for number, some in enumerate(words))
     return document_set({"garden.md": "\n".join(texts)})
 

@@ -13,7 +13,7 @@ from npl_index.items.agents import field_condition, has_field, in_category, sear
     [("model:opus", True), ("model:OPUS", True), ("model:opu", False), ("note:a:b", True), ("gone:", False)],
 )
 def test_fields(condition: str, holds: bool) -> None:
-    """The whole value, whatever its case; only the first colon divides."""
+    """The whole value in any case; only the first colon divides."""
     assert has_field({"model": "Opus", "note": "a:b"}, field_condition(condition)) is holds
 
 

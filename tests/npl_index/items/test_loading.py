@@ -275,7 +275,7 @@ def test_declared_components(text: str, names: tuple[str, ...]) -> None:
 
 
 def test_an_agent_that_is_not_there(tmp_path: Path) -> None:
-    """An unknown agent is an error with near names, and a path is none."""
+    """An unknown agent is an error with similar names; a path is no name."""
     library = library_at(tmp_path, AGENT_FILES)
     with pytest.raises(DocumentNotFoundError) as raised:
         load_agent(library, "scoot")

@@ -41,7 +41,7 @@ def sources(*texts: str) -> dict[str, Source]:
     ],
 )
 def test_names_and_versions(text: str, found: dict[str, str]) -> None:
-    """As written, without quotes or comments; a header without a name, or inside a fence, is none."""
+    """As written, without quotes or comments; a header without a name, or inside a fence, does not count."""
     assert {name: one.version for name, one in versioned_sections(text).items()} == found
 
 
@@ -64,7 +64,7 @@ def test_long_texts_take_proportional_time(line: str) -> None:
 
 
 def test_every_status() -> None:
-    """Compared by precedence, whatever the number of parts."""
+    """Compared by precedence, for any number of parts."""
     there = versioned_sections("\n\n* * *\n\n".join(map(section, "abcd", ("1.2", "1.9", "2.0", "1.0"))))
     wanted = sources(*map(section, "abce", ("1.2.0", "1.10", "1.99", "1.0")))
     rows = {row.name: row.status for row in compare(wanted, there)}

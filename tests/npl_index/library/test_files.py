@@ -277,7 +277,7 @@ with Folder.opened(sys.argv[1]) as folder:
 
 
 def test_what_a_killed_process_left_is_removed(tmp_path: Path, folder: Folder) -> None:
-    """And nothing that another program may have made, whatever it is called."""
+    """And no file of another program, under any name."""
     (tmp_path / "file").write_bytes(b"old")
     subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], check=False)
     assert len(folder.names()) == 2

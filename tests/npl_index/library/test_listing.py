@@ -1,4 +1,4 @@
-"""A remembered folder answers as one that is read for the first time, whatever other programs do to it."""
+"""A remembered folder equals one that is read for the first time, after any change by other programs."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def library(root: Path) -> Library:
 
 
 def told(one: Library, name: str = ".") -> object:
-    """Return the files of a folder with their states, or why there is none."""
+    """Return the files of a folder with their states, or the reason for an error."""
     try:
         found = one.find(DocumentRef(name))
     except NPLError as error:

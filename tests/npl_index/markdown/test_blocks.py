@@ -99,7 +99,7 @@ def test_blocks_of_whole_documents_are_those_of_the_stock_parser(path: Path) -> 
 
 
 def test_link_definitions_are_those_of_the_stock_parser() -> None:
-    """Both find the same labels, in whatever form the definition is written."""
+    """Both find the same labels, in every form of a definition."""
     text = (
         "\n\n".join(atom for atom in ATOMS if atom.startswith("["))
         + "\n\n[l]: <>\n[L]: /b\n[m]:\n/c\n'd'\n[n\no]: /p 'q\nr'\n"

@@ -142,7 +142,7 @@ def test_parts_of_identifiers_are_terms_of_the_query() -> None:
 
 @given(st.text(max_size=400), st.integers(1, 30))
 def test_keywords_of_any_text(text: str, limit: int) -> None:
-    """Keywords are unique, bounded and positive whatever is given."""
+    """Keywords of any text are unique, bounded and positive."""
     keywords = extract_keywords(text, limit=limit)
     assert len(set(keywords.words)) == len(keywords.words) <= limit
     assert len(keywords.weights) <= MAX_QUERY_TERMS

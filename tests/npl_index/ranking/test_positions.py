@@ -77,7 +77,7 @@ def test_pairs_stand_side_by_side(headings: list[list[str]], bodies: list[list[s
 
 
 def test_reading_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However long sections are, no more than so many words are read, but always of the first section."""
+    """A bounded number of words is read, at any length of sections, but always of the first section."""
     bodies = [["oak"] * 50, ["elm"] * 60, ["fir"] * 10]
     postings = postings_of([[], [], []], bodies)
     for most, expected in ((10, [0]), (60, [0]), (110, [0, 1]), (1_000, [0, 1, 2])):

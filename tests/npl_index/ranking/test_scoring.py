@@ -123,7 +123,7 @@ def test_topics_exact_partial_fuzzy() -> None:
     "topic", ["table formatting", "TABLE FORMATTING", "Tables, formatted", "table-formatting"]
 )
 def test_topics_ignore_case_and_form(topic: str) -> None:
-    """A topic matches its heading whatever its case, inflection and punctuation."""
+    """A topic matches its heading in any case, inflection and punctuation."""
     best = ask("", topic)[0]
     assert names([best]) == ["Table Formatting"]
     assert best.score.topic >= 0.9
@@ -146,7 +146,7 @@ FORMS = (
 @pytest.mark.parametrize("kind", ["file", "folder", "nested"])
 @pytest.mark.parametrize("pair", FORMS)
 def test_the_form_that_was_written_comes_first(pair: tuple[str, str], kind: str) -> None:
-    """Whichever stands first, whatever the texts say, as a topic and as a context."""
+    """In any order, with any texts, as a topic and as a context."""
     texts = ("Nothing here.", "About {0}: {0} and {1} and {1}, {1} with {0}, and {1} again.")
     for one, other in (pair, pair[::-1]):
         for first, second in product(texts, repeat=2):
@@ -489,7 +489,7 @@ def test_an_exact_identifier_comes_first(context: str, others: list[str], right:
 
 
 def test_an_exact_heading_wins() -> None:
-    """The section that is called what is asked for comes first, whatever others say about it."""
+    """The section with that name comes first, before others about it."""
     among = collection(
         "# Build\n\nLibrary mode, library mode.\n\n## Notes on library mode\n\nThe library mode.\n",
         "# Guide\n\nText.\n\n## Library Mode\n\nShort.\n",

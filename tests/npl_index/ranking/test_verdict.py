@@ -94,7 +94,7 @@ ABSENT = {
 
 @pytest.mark.parametrize("question", HELD.values(), ids=HELD)
 def test_a_question_that_sections_answer_is_held(question: str) -> None:
-    """Its words stand in one section, whatever else the question says."""
+    """Its words are in one section; the question has others."""
     assert told(question).state == "held"
 
 
@@ -117,7 +117,7 @@ def test_words_are_named_as_written_most_telling_first() -> None:
 
 @pytest.mark.parametrize("word", ["x" * 20_000, "a-b_c." * 500, "/".join(["部分"] * 500)])
 def test_a_long_word_is_named_by_its_beginning(word: str) -> None:
-    """Naming it costs few tokens, whatever a caller writes."""
+    """Naming any word costs few tokens."""
     found = told(word)
     assert found.absent
     assert all(len(one) <= MAX_SHOWN for one in found.absent)

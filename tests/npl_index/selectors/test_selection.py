@@ -153,7 +153,7 @@ NODES = st.lists(st.tuples(st.sampled_from([0, 1, 1, 2, 2, 2, 3, 3, 4, 5, 6]), N
 
 @given(name=st.just("guide") | NAMES, nodes=NODES, document=st.none() | NAMES)
 def test_generated_selectors_are_exact(name: str, nodes: list[tuple[int, str]], document: str | None) -> None:
-    """A generated selector compiles back to exactly its section, whatever the headings are."""
+    """A generated selector selects exactly its section, for any headings."""
     assert_exact(build(name, nodes), document)
 
 
@@ -299,7 +299,7 @@ def test_the_place_of_a_heading_that_is_no_direct_child() -> None:
 
 
 def test_proposals_are_few() -> None:
-    """An error proposes five selectors at most, and messages stay short whatever was asked."""
+    """An error suggests five selectors at most, and every message is short."""
     tree = build("guide", [(2, f"Section number {number}") for number in range(500)])
     for selector in (
         "## Section",

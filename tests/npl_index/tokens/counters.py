@@ -34,7 +34,7 @@ def bound(counter: TokenCounter, text: str) -> int:
 
 
 def small_ranks() -> dict[bytes, int]:
-    """A vocabulary that joins whatever it may: all bytes, all pairs of a few signs, and some runs."""
+    """A vocabulary with many tokens: all bytes, all pairs of a few signs, and some runs."""
     pairs = [(a + b).encode() for a in SIGNS for b in SIGNS if (a + b).isascii()]
     longer = [b"\n\n\n", b"\n\n\n\n", b".\n\n", b"-\n\n", b"    ", " ⟪".encode(), "⟪".encode(), "é".encode()]
     return {token: rank for rank, token in enumerate([bytes([b]) for b in range(256)] + pairs + longer)}

@@ -1,4 +1,4 @@
-"""Equal files give equal scores, whatever was asked, edited or indexed before."""
+"""Equal files give equal scores, after any questions, edits and other indexing."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ def test_a_set_that_was_indexed_with_another_vocabulary(kept: Settings, vocabula
 
 @pytest.mark.parametrize("mode", ["memory", "disk"])
 def test_a_section_index_of_a_set_reads_no_text(kept: Settings, mode: str) -> None:
-    """However deep it is and whatever it asks for."""
+    """At any depth, for any request."""
     settings = replace(kept, cache_mode=mode)
     app = App(settings)
     answer(app, file=".")

@@ -1,4 +1,4 @@
-"""The order in which calls of several callers run beside the event loop."""
+"""The order in which calls of several callers run outside the event loop."""
 
 from __future__ import annotations
 

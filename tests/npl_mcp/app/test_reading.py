@@ -1,4 +1,4 @@
-"""Sections that were read: their digests are those of the answer, whatever happens to the file meanwhile."""
+"""Sections that were read: their digests are those of the answer, even if the file changes meanwhile."""
 
 from __future__ import annotations
 

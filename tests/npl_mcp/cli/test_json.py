@@ -72,7 +72,7 @@ def test_every_option_is_tried() -> None:
 
 
 def test_rows_are_printed_as_json(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """One value, nothing beside it, and the fields that the table says."""
+    """One value and nothing else, with the fields of the table."""
     Path("docs").mkdir()
     Path("docs/garden.md").write_text("# Garden\n\n## Pruning\n\nPrune apples.\n", encoding="utf-8")
     Path("docs/questions.md").write_text("## How do I prune?\n\n- garden > ## Pruning\n", encoding="utf-8")

@@ -73,7 +73,7 @@ def command(*flags: str) -> list[str]:
 
 @contextmanager
 def serving(folder: Path, *flags: str, **variables: str) -> Iterator[Running]:
-    """Run a server on a port the system chooses; it is ended whatever happens."""
+    """Run a server on a port that the system chooses; it always ends."""
     work = folder / "work"
     work.mkdir(exist_ok=True)
     variables = {"NPL_MCP_PORT": "0", **variables}

@@ -46,7 +46,7 @@ async def together(kept: Kept[int], slow: Slow, many: int) -> list[Any]:
 
 @pytest.mark.parametrize("fails", [False, True])
 def test_who_comes_meanwhile_gets_the_same(fails: bool) -> None:
-    """One question for all of them, whatever comes of it; a failure is not kept."""
+    """One request for all of them; a failure is not kept."""
     slow = Slow()
     slow.fails = fails
     kept = Kept(slow, 3600)

@@ -290,7 +290,7 @@ def test_a_token_counts_on_every_server(tmp_path: Path) -> None:
 
 
 UNUSABLE = (500, 503)
-"""What a call is answered without a database: its own failure, or that nobody knows who may call."""
+"""The answer to a call without a database: its own failure, or that tokens cannot be checked."""
 
 
 @pytest.fixture(scope="module")
@@ -348,7 +348,7 @@ def test_a_restart_of_the_database_costs_calls_and_nothing_else(tmp_path: Path, 
 
 
 def test_a_token_counts_when_the_database_was_away(tmp_path: Path, postgres: Server) -> None:
-    """Meanwhile whatever asks or waits is told that the database is away; the news of a page go on later."""
+    """Meanwhile each call is told that the database is away; the news of a page continue later."""
     address = database(postgres, "tokens")
     with replica(tmp_path, address, 0) as server, ThreadPoolExecutor(3) as pool:
         token = token_of(tmp_path, address, "ann")
@@ -430,7 +430,7 @@ LIMITS = {
 
 @pytest.mark.parametrize("case", LIMITS)
 def test_servers_share_the_connections_that_there_are(tmp_path: Path, postgres: Server, case: str) -> None:
-    """Calls wait for one of them; where there is none for too long, they are told which limit is reached."""
+    """Calls wait for one; after too long, the error names the limit."""
     limit, named = LIMITS[case]
     with psycopg.connect(postgres.address(), autocommit=True) as connection:
         connection.execute("DROP DATABASE IF EXISTS scarce WITH (FORCE)")

@@ -180,7 +180,7 @@ def test_the_lock_is_one_servers(tmp_path: Path) -> None:
 
 
 def test_the_state_file_is_whole_and_private(tmp_path: Path) -> None:
-    """Its mode is 0600 whatever stood there before, and what is written is read."""
+    """Its mode is 0600, also after an earlier file, and it reads as written."""
     (tmp_path / STATE_FILE).write_text("old", encoding="utf-8")
     (tmp_path / STATE_FILE).chmod(0o666)
     state = described(None, str(tmp_path / "s"))
@@ -514,7 +514,7 @@ def _message(number: int | str, tool: str, arguments: dict[str, Any]) -> dict[st
 
 @pytest.mark.thorough
 def test_calls_in_flight_are_told_that_the_server_ends(tmp_path: Path) -> None:
-    """By the envelope, or the last event of their stream, whatever they are about; the log says so once."""
+    """By the envelope, or the last event of their stream, for any tool; the log says so once."""
     root = tmp_path / "docs"
     root.mkdir()
     text = "Some *words* of [text](x) in a paragraph, and some more of them.\n\n" * 220_000

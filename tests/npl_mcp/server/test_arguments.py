@@ -67,7 +67,7 @@ def test_too_much_ends_in_the_envelope(call: Call) -> None:
 
 
 def test_what_stores_keep_is_not_too_much(call: Call) -> None:
-    """As many values as 64 Ki characters of JSON hold pass, where any JSON is taken."""
+    """A parameter for any JSON takes the values of 64 Ki characters."""
     data = {"a": [1] * (MAX_VALUES - 10)}
     call("worklog_init", session_id="s")
     assert call("worklog_log", agent_id="a", action="b", summary="c", data=data)["success"]
@@ -157,7 +157,7 @@ def test_what_is_no_whole_number_is_refused(call: Call, given: object) -> None:
 
 
 def test_json_that_is_kept_as_it_is_may_be_a_truth_value(call: Call) -> None:
-    """Only where a number is wanted it is none."""
+    """Except for a number."""
     call("worklog_init", session_id="s")
     assert call("worklog_log", agent_id="a", action="b", summary="c", data=True)["success"]
 
@@ -171,7 +171,7 @@ def test_a_truth_value_may_be_a_text(call: Call, given: object) -> None:
 
 @pytest.mark.parametrize("given", [1, 0, 1.0, "yes", "on", "t", " ", [True]])
 def test_what_is_no_truth_value_is_refused(call: Call, given: object) -> None:
-    """A number is none, and neither is another word."""
+    """A number is no truth value, and neither is another word."""
     answer = call("worklog_read", agent_id="a", peek=given)
     assert (answer["success"], answer["error_code"]) == (False, "INVALID_PARAMETER")
     assert "true or false" in answer["error"]

@@ -83,7 +83,7 @@ class World:
         return {tool.name: Draft202012Validator({**tool.input_schema, **closed}) for tool in anyio.run(run)}
 
     def begin_again(self) -> None:
-        """Undo whatever was done."""
+        """Undo all changes."""
         shutil.rmtree(self._folder)
         shutil.copytree(self._kept, self._folder, symlinks=True)
 

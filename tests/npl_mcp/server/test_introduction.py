@@ -79,7 +79,7 @@ def test_words_of_comments_describe_no_documents(settings: Settings, kind: str) 
 
 
 def test_every_choice_of_domains_is_covered() -> None:
-    """Each tool by the name or the pattern of its domain, in whatever company; no text is longer than all."""
+    """Each tool by the name or the pattern of its domain, in any combination; no text is longer than all."""
     for domain in LISTED:
         patterns = re.findall(r"[\w*]*[_*][\w*]*|\Asearch", ALSO.get(domain, FIRST))
         for spec in listed_tools([domain]):

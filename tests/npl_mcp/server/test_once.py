@@ -1,4 +1,4 @@
-"""A call of a tool: its function runs once, in a worker thread, whatever the call has to wait for."""
+"""A call of a tool: its function runs once, in a worker thread, for any call that waits."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def test_tools_claim_what_they_are(settings: Settings) -> None:
         assert tool["description"].endswith((".", ")"))
 
 
-# What removes something, or overwrites what nobody keeps.
+# Tools that remove something, or overwrite it without a copy.
 DESTRUCTIVE = {"session_update", "update_cr_status", "update_cr_attrs", "manage_cr_sections", "delete_cr"}
 
 

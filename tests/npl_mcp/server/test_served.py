@@ -88,7 +88,7 @@ def test_no_name_or_heading_leaves_its_quotes(settings: Settings, tmp_path: Path
 
 
 def test_a_greeting_is_short(settings: Settings, tmp_path: Path) -> None:
-    """Ten roots at most, of each 40 characters, whatever they are called; the others are counted."""
+    """Ten roots at most, 40 characters each; the others are counted."""
     long = "".join(chr(0x4E00 + 7 * n) for n in range(60))
     words = " ".join(f"{long[n : n + 8]} q{n}x{n}z Zyqwvxkjh{chr(97 + n)}" for n in range(12))
     pages = {f"{n}.md": f"# {words}\n" for n in range(12)}

@@ -286,7 +286,7 @@ def test_tools_of_the_command_lines_come_with_their_domain() -> None:
 
 
 def test_resources_and_prompts_come_with_their_domain(settings: Settings) -> None:
-    """Of domains that are not served there are none; they cost nothing in the list of tools."""
+    """Other domains have no resources and prompts; these cost nothing in the list of tools."""
 
     async def ask(client: Client[Any]) -> list[int]:
         lists: list[Any] = [client.list_resources, client.list_resource_templates, client.list_prompts]

@@ -273,7 +273,7 @@ def test_what_the_sdk_would_drop_is_answered(case: str) -> None:
 
 @pytest.mark.usefixtures("impatient")
 def test_texts_full_of_brackets_are_no_levels() -> None:
-    """Only what stands outside of texts counts, whatever is escaped inside."""
+    """Only text outside of strings counts, with any escapes inside."""
     text = json.dumps('[{,"' * 50_000 + "\\")
     (message,), answers = through((CALL % (7, text)).encode() + b"\n", 10_000_000)
     assert (message.params["arguments"]["a"], answers) == (json.loads(text), [])

@@ -238,7 +238,7 @@ def kill_writers(folder: Path, kills: int, seed: int = 0) -> Outcome:
 
 def _live_and_die(lives: Sequence[Life | Replica], chance: random.Random, outcome: Outcome) -> None:
     ends = [chance.uniform(0, LONGEST) for _ in lives]
-    if chance.random() < 0.5:  # all in the same moment, so that nobody is left to tidy up
+    if chance.random() < 0.5:  # all at the same moment, so that no process is left to tidy up
         ends = [max(ends)] * len(lives)
     try:
         for life in lives:

@@ -146,7 +146,7 @@ def test_one_of_those_who_claim_the_same_todo_has_it(servers: Sequence[Running],
 
 
 def test_each_todo_is_claimed_once(servers: Sequence[Running]) -> None:
-    """By many who take whatever is ready next."""
+    """By many claimers who take the next ready one."""
     outcome = claim_all(servers, todos=60, claimers=12)
     assert outcome.problems == []
     assert sum(map(len, outcome.by_claimer.values())) == 60

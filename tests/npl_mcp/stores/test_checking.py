@@ -63,7 +63,7 @@ DAMAGE = [
     ("artifact", "name", NO_TEXT, False),
     ("session", "title", NO_TEXT, False),
 ]
-if engines.ENGINE == "postgres":  # which stores no text that is none
+if engines.ENGINE == "postgres":  # which stores no invalid text
     DAMAGE = [one for one in DAMAGE if not one[2].startswith("CAST")]
 
 

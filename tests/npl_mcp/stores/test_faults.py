@@ -100,7 +100,7 @@ def state(place: Path) -> tuple[dict[str, list[Any]], dict[str, bytes]]:
 
 
 def files_of(place: Path) -> set[str]:
-    """Name the files of artifacts, and whatever else lies there."""
+    """Name the files of artifacts, and all other files there."""
     folder = engines.files(place / "data")
     return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
 

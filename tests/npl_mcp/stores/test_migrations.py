@@ -1,4 +1,4 @@
-"""One version beside the next: what a migration keeps, and what a server of the version before still does."""
+"""Two versions on one database: data after a migration, and a server of the version before it."""
 
 from __future__ import annotations
 

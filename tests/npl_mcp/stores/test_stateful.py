@@ -109,7 +109,7 @@ LOOKS = st.one_of(
 
 
 class Everything(RuleBasedStateMachine):
-    """The tools on a database of their own, beside the model.
+    """The tools on their own database, compared with the model.
 
     :param template: a data folder with an empty database.
     """

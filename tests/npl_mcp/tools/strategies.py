@@ -74,7 +74,7 @@ LISTS: Mapping[str, Any] = {
 
 
 def nested(depth: int, with_keys: bool) -> Any:
-    """Return JSON of so many levels."""
+    """Return JSON with the given number of levels."""
     value: Any = 1
     for _ in range(depth):
         value = {"a": value} if with_keys else [value]
@@ -152,7 +152,7 @@ def hostile(schema: Mapping[str, Any], values: Mapping[str, Mapping[str, Any]]) 
 
 
 class Onlooker:
-    """Sees what is kept: every row of every table, and the files beside the database.
+    """A view of all stored data: every row of every table, and the files next to the database.
 
     :param data: the data folder.
     :param project: another folder with files that belong to it.

@@ -84,7 +84,7 @@ def test_the_former_name_gives_the_file_in_base64(settings: Settings) -> None:
 
 
 def test_a_description_is_front_matter_and_notes(settings: Settings) -> None:
-    """Keys in order, data as data whatever it looks like, then the notes as they are."""
+    """Keys in order, values of any form as values, then the unchanged notes."""
     hostile = "x: y --- # \"'{[ \u200b"
     requests = [
         create(hostile, created_by=hostile, purpose="Draft"),

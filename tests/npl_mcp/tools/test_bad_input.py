@@ -125,7 +125,7 @@ def test_hostile_text_ends_in_an_answer_or_a_clear_error(settings: Settings, doc
 
 @pytest.mark.thorough
 def test_other_callers_are_served_while_a_hostile_file_is_read(settings: Settings, docs: Path) -> None:
-    """Indexing runs beside the event loop: a small call overtakes a large one."""
+    """Indexing runs outside the event loop: a small call overtakes a large one."""
     (docs / "hostile.md").write_bytes(HOSTILE["tall table"] * 4)
     order: list[str] = []
 

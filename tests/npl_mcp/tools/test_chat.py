@@ -63,7 +63,7 @@ def desk(call: Call) -> Desk:
 
 
 def rows(settings: Settings, sql: str) -> list[tuple[Any, ...]]:
-    """Look into the database beside the server."""
+    """Look into the database without the server."""
     return engines.query(settings.data_folder, sql)
 
 
@@ -90,7 +90,7 @@ def test_a_room_begins_with_its_members(desk: Desk) -> None:
 
 
 def test_a_room_belongs_to_a_session(desk: Desk) -> None:
-    """The session is made if absent, and whatever happens in the room is activity of the session."""
+    """An absent session is made, and every event of the room is activity of the session."""
     first = desk.do("create_room", name="a", members=TEAM, session_id="s1", session_title="One")
     second = desk.do("create_room", name="b", members=TEAM, session_id="s1")
     third = desk.do("create_room", name="c", members=TEAM, session_title="Two")

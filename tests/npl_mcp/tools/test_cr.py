@@ -787,7 +787,7 @@ def test_letters_with_accents_are_found_however_they_are_stored(workspace: Works
 
 
 def test_what_is_deleted_is_gone(workspace: Workspace) -> None:
-    """Its file and nothing else, whatever its status."""
+    """Its file and nothing else, at any status."""
     notes = workspace.tickets / "TST-002" / "notes.md"
     notes.parent.mkdir()
     notes.write_text("kept", encoding="utf-8")
@@ -799,7 +799,7 @@ def test_what_is_deleted_is_gone(workspace: Workspace) -> None:
 
 
 def test_improvements_are_those_that_are_missing(workspace: Workspace) -> None:
-    """A heading counts, whatever its case; each is as urgent as it is, however many there are."""
+    """A heading counts in any case; the number of suggestions changes no urgency."""
     found = workspace.ask("suggest_cr_improvements", key="2")
     texts = " ".join(entry["text"] for entry in found["suggestions"])
     assert "acceptance criteria" not in texts

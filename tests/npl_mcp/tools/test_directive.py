@@ -212,7 +212,7 @@ def test_a_missing_template_names_those_that_are_there(call: Call, work: Path) -
 
 
 def test_a_missing_part_is_named(call: Call, work: Path) -> None:
-    """A bundle is whole or there is none."""
+    """A bundle is complete or absent."""
     (work / "directive/reference/agent_context.md").unlink()
     answer = call("directive_spec_template")
     assert answer["error_code"] == "NOT_FOUND"

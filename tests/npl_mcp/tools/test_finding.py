@@ -51,7 +51,7 @@ With the second sensor temperatures are exact; without it they are estimated to 
 
 @pytest.fixture
 def kettle(docs: Path) -> Path:
-    """Documents of a kettle, beside what is there."""
+    """Add documents about a kettle."""
     filler = "".join(
         f"## Note {n}\n\nOn tea number {n}: a kettle, a cup, the code of good tea and a new leaf to add.\n\n"
         for n in range(60)

@@ -251,7 +251,7 @@ def test_a_parameter_that_is_missing_or_unknown_is_named(desk: Desk, tool: str) 
 
 @pytest.mark.parametrize("spec", every(4, listed_tools(), 2), ids=every(4, NAMES, 2))
 def test_what_json_cannot_carry_is_refused_in_process_too(desk: Desk, spec: ToolSpec) -> None:
-    """Half surrogates, numbers that are none, and deeper nesting than any parser takes."""
+    """Lone surrogates, invalid numbers, and deeper nesting than any parser takes."""
     for parameter, name, arguments in desk.variants(spec.name, UNSENDABLE):
         before = desk.state()
         error = refusal(spec, desk.app, arguments)

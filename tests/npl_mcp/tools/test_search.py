@@ -175,7 +175,7 @@ SPELT = [
     ],
 )
 def test_identifiers_are_found_as_written(call: Call, query: str, number: int) -> None:
-    """In messages and worklogs, whatever signs stand around and within them."""
+    """In messages and worklogs, with any signs around and within them."""
     call("chat_create_room", name="r", members=["ann"])
     call("worklog_init", session_id="s")
     for text in SPELT:

@@ -33,7 +33,7 @@ FEW = 32
 
 
 class Gate:
-    """Holds whatever passes until it is opened."""
+    """Holds all callers until it is opened."""
 
     def __init__(self) -> None:
         self.reached = threading.Semaphore(0)
@@ -48,7 +48,7 @@ class Gate:
         return held
 
     async def waits_for(self, count: int) -> None:
-        """Wait until so many are held."""
+        """Wait until the given number of callers is held."""
         for _ in range(count):
             assert await anyio.to_thread.run_sync(self.reached.acquire, True, SECONDS)
 

@@ -117,7 +117,7 @@ UNTITLED = "# One\n\n## Part\n\ntext\n\n# Two\n\ntext\n"
 def test_the_rule_makes_the_selector_of_every_line(
     document: str, settings: Settings, docs: Path, call: Call
 ) -> None:
-    """It selects that section and no other, whatever its heading says."""
+    """It selects that section and no other, for any heading."""
     (docs / "guide.md").write_text(document, encoding="utf-8")
     selectors = list(paths(text(settings, file="guide.md")))
     assert len(selectors) == len(re.findall("^#+ ", document, re.MULTILINE)) + document.count("npl-ins")
@@ -127,7 +127,7 @@ def test_the_rule_makes_the_selector_of_every_line(
 
 
 def test_an_outline_costs_little(settings: Settings, docs: Path) -> None:
-    """At most 25 tokens a section, and ten beside the headings where there are some."""
+    """At most 25 tokens a section, and ten in addition to headings."""
     body = "Some words that say what has to be said about it, and a few more of them.\n\n" * 3
     (docs / "manual.md").write_text(
         "# Manual\n\n" + f"## Settings of the proxy\n\n{body}" * 40, encoding="utf-8"
@@ -140,7 +140,7 @@ def test_an_outline_costs_little(settings: Settings, docs: Path) -> None:
 
 
 def test_the_rule_is_short_where_nothing_is_nested(settings: Settings, docs: Path) -> None:
-    """Small files keep to ten tokens a section beside their headings, too."""
+    """Small files take ten tokens a section in addition to their headings, too."""
     (docs / "small.md").write_text(FLAT, encoding="utf-8")
     outline = text(settings, file="small.md")
     assert outline.splitlines()[0] == "lines tokens c code; selector small > ## A"

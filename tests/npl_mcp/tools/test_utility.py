@@ -86,7 +86,7 @@ Program = Callable[[str], None]
 
 @pytest.fixture
 def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Program:
-    """Put a shell script in the place of git."""
+    """Replace git by a shell script."""
 
     def put(script: str) -> None:
         folder = tmp_path / "bin"

@@ -32,7 +32,7 @@ LONG = 60
 ROOM = ("chat_create_room", {"name": "den", "members": ["ann", "bo"]})
 LOG = ("worklog_init", {"session_id": "w1"})
 
-# By what is read: the call that waits, the call that it waits for, and a call that is none of its affair.
+# By kind of news: the call that waits, the call that wakes it, and an unrelated call.
 NEWS: dict[str, tuple[tuple[str, dict[str, Any]], tuple[str, dict[str, Any]], tuple[str, dict[str, Any]]]] = {
     "feed": (
         ("chat_get_feed", {"room_id": 1, "since": 2}),
@@ -77,7 +77,7 @@ class Desk:
         return answer["data"]
 
     async def until(self, waiting: int) -> None:
-        """Wait until so many calls wait."""
+        """Wait until the given number of calls waits."""
         with anyio.fail_after(PATIENCE):
             while self.app.news.waiting != waiting:
                 await anyio.sleep(0.005)

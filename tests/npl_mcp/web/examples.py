@@ -30,7 +30,7 @@ QUERIES = {
     "/worklog-news": "worklog=s&since=0",
     "/rooms/{room:id}/events": "since=0",
 }
-"""What a page needs beside its path."""
+"""The parameters of a page besides its path."""
 
 DECLARED: list[Any] = [one for module in PAGES for one in module.DECLARED]
 

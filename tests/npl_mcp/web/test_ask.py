@@ -72,7 +72,7 @@ def test_the_same_request_elsewhere(server: Running) -> None:
 
 
 def test_what_is_missing_is_said(server: Running) -> None:
-    """A file that cannot be read, and a selector that selects nothing, beside what there is."""
+    """An unreadable file and a selector without a match, with the answer."""
     broken = server.folder / "open" / "broken.md"
     broken.write_bytes(b"# \xff\xfe\x00")
     try:
@@ -126,7 +126,7 @@ def test_a_root_is_found_by_the_name_that_is_shown(server: Running) -> None:
 
 
 def test_every_place_that_is_served_has_a_page(server: Running) -> None:
-    """A project folder that holds copies of worklogs and no Markdown is none of them."""
+    """A project folder with copies of worklogs and no Markdown does not count."""
     (server.folder / "work" / ".npl" / "sessions").mkdir(parents=True)
     links = [one.get("href", "") for one in Shown(request(server, "GET", "/")).all("a")]
     places = [link for link in links if link.startswith("/documents/")]

@@ -128,7 +128,7 @@ def test_differences_have_no_empty_lines_between_lines() -> None:
 
 
 def test_a_page_is_asked_for_again_as_it_was(server: tuple[Running, str], tmp_path: Path) -> None:
-    """Signing in leads to the same path, whatever is written in it."""
+    """Signing in leads to the same path, with any text in it."""
     visitor = Visitor(server[0])
     answer = visitor.send("GET", "/documents/a%20b%3Fc?view=text", Accept="text/html")
     assert answer.status == 303

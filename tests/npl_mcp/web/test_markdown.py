@@ -64,7 +64,7 @@ class Read(HTMLParser):
 
 
 def read(text: str) -> Read:
-    """Return what Markdown becomes; whatever it is, it is harmless."""
+    """Return the HTML of Markdown, after a check that it is harmless."""
     got = Read(markdown(text))
     assert got.open == []
     for tag, attrs in got.found:

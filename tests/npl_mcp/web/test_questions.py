@@ -174,7 +174,7 @@ def test_a_question_is_saved_with_its_ticks(server: Running, docs: Path) -> None
 
 
 def test_what_cannot_be_read_is_said_with_its_place(server: Running, docs: Path) -> None:
-    """Within a bound, whatever the file holds."""
+    """Within a bound, for any file."""
     (docs / "odd.questions.md").write_text("## Why?\n\n" + "Because.\n" * 90, encoding="utf-8")
     shown = Visitor(server).open("/questions")
     assert "odd.questions.md:3:1: expected a list item" in shown.text

@@ -475,7 +475,7 @@ def test_no_text_becomes_more_than_text(server: Running) -> None:
 
 @pytest.mark.thorough
 def test_data_are_data(server: Running) -> None:
-    """The twin of a page is JSON, whatever it holds, and no browser takes it for something else."""
+    """The twin of a page is JSON for any content, and no browser takes it for something else."""
     for one in DECLARED:
         if isinstance(one, WebPage):
             answer = request(server, "GET", twin(with_query(one.path)))

@@ -185,7 +185,7 @@ def test_an_archived_worklog_has_a_page(pages: Pages) -> None:
 
 
 def test_a_long_text_is_read_by_pages(pages: Pages) -> None:
-    """A thousand lines each, long lines cut, whatever ends them."""
+    """A thousand lines each, with any line ends; long lines are cut."""
     text = "".join(f"line {number}\r\n" for number in range(1, 1500)) + "x" * 5000
     made = pages.call(
         "ann", "artifact_create", name="long", artifact_type="x", filename="a.txt", content=text

@@ -23,7 +23,7 @@ Run = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture
 def run(data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Run a command in a project with a guide and one in a folder beside it; give code, output, messages."""
+    """Run a command in a project with a guide and one in a folder next to it; give code, output, messages."""
     for name in ("guide.md", "../beside/guide.md", ".notes/guide.md"):
         Path(name).parent.mkdir(exist_ok=True)
         Path(name).write_bytes(GUIDE.encode())

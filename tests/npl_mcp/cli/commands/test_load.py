@@ -317,7 +317,7 @@ def test_nobody_reads(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 def test_a_reader_that_stops(unbuffered: str, tmp_path: Path) -> None:
-    """Nothing is said where only the beginning is read, whatever Python does about buffers."""
+    """No message if the reader stops early, for any buffering by Python."""
     write(tmp_path / ".npl" / "npl", {"big.md": "# Big\n" + "words and words\n" * 100_000})
     with subprocess.Popen(
         command("c", "big"),

@@ -20,7 +20,7 @@ Run = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Run a command in a project that has another folder beside it; give exit code, output and messages."""
+    """Run a command in a project with another folder next to it; give exit code, output and messages."""
     for name, text in (
         ("work/docs/guide/build.md", BUILD),
         ("work/a, b.md", "# Comma\n\n## Library shelf\n\nOak.\n"),
@@ -215,7 +215,7 @@ SERVED = SEEN_ALIKE[2:]
 def test_every_way_to_the_tools_looks_at_the_same_files(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, roots: str
 ) -> None:
-    """In this process or in a server over standard streams, whatever form the environment prefers."""
+    """In this process or in a server over standard streams, for any default form in the environment."""
     monkeypatch.setenv("NPL_ROOTS", roots.replace("TMP", str(tmp_path)))
     direct = [run("--via", "direct", *words) for words in SEEN_ALIKE]
     assert all(code == 0 for code, _, _ in direct)

@@ -426,7 +426,7 @@ def test_the_form_for_models_changes_no_command(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Each prints the same by itself and through a server, whatever form that prefers."""
+    """Each prints the same by itself and through a server with any default form."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "notes.md").write_text("# Notes\n\n{a|b} and ⟪name⟫\n", encoding="utf-8")
     monkeypatch.setenv("NPL_MCP_DATA_DIR", str(served))

@@ -269,7 +269,7 @@ FAILED = b'{"success":false,"error":"no","error_code":"NOT_FOUND"}'
 
 @pytest.mark.parametrize("status", [b"400 Bad", b"403 No", b"404 No", b"422 No", b"500 No", b"200 OK"])
 def test_a_failure_of_a_tool_is_its_answer(status: bytes, stage: Callable[[Play], Stage]) -> None:
-    """The envelope is handed on, whatever the status."""
+    """The envelope is passed on, at any status."""
     theatre = stage(playing(message(HEALTHY), message(FAILED, status)))
     assert call(theatre.where)["error_code"] == "NOT_FOUND"
 

@@ -35,7 +35,7 @@ def read(settings: Settings, *paths: str, **changes: Any) -> list[str]:
 
 
 def test_whole_documents(settings: Settings, docs: Path) -> None:
-    """By whatever names a file elsewhere: its path, or the name of an item that comes with the program."""
+    """By the names that tools take: a path, or the name of a bundled item."""
     roses, guide, agent = read(settings, "plants/roses.md", "guide", "code-reviewer")
     assert roses == (docs / "plants/roses.md").read_text()
     assert guide == GUIDE

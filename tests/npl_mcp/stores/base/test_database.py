@@ -109,7 +109,7 @@ BROKEN_ROWS = {
 
 @pytest.mark.parametrize("case", BROKEN_ROWS)
 def test_the_database_itself_refuses_broken_rows(database: Database, case: str) -> None:
-    """Foreign keys, checks and types hold whatever a store does."""
+    """The database enforces foreign keys, checks and types."""
     with pytest.raises(DatabaseError), database.write() as tx:
         tx.run(BROKEN_ROWS[case])
     assert database.check() == []

@@ -282,7 +282,7 @@ def test_an_address_that_cannot_be_used_says_why(tmp_path: Path, case: str) -> N
 
 
 def test_texts_are_ordered_byte_by_byte(database: Database) -> None:
-    """As in SQLite, whatever the server's language."""
+    """As in SQLite, in any language of the server."""
     words = ["Z", "a", "é", "B", "_", "10", "9", "A"]
     with database.write() as tx:
         tx.run_many("INSERT INTO total (name, value) VALUES (:name, 1)", [{"name": word} for word in words])

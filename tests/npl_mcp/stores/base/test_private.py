@@ -45,7 +45,7 @@ def open_to_others(folder: Path) -> list[str]:
 
 @pytest.mark.engine("sqlite")
 def test_what_is_made_is_private(place: Path) -> None:
-    """Folder, database, log, artifacts and notes, whatever the umask; a backup as well."""
+    """Folder, database, log, artifacts, notes and a backup, despite the umask."""
     use(place)
     app = App(settings_in(place))
     back_up(app.stores, place / "copy")
@@ -66,7 +66,7 @@ def test_what_was_left_open_is_closed_at_the_start(place: Path) -> None:
 
 
 def test_what_is_not_ours_is_left_as_it_is(place: Path, tmp_path: Path) -> None:
-    """Other files in the folder, and whatever a link leads to."""
+    """Other files in the folder, and targets of links."""
     data, outside = place / "data", tmp_path / "outside"
     data.mkdir(mode=0o755)
     (data / "mine").mkdir(mode=0o755)

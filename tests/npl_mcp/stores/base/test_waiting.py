@@ -1,4 +1,4 @@
-"""A database that another program holds: every call gives up at one time, whatever waits before it."""
+"""A database that another program holds: every call gives up at the same time, also behind waiting calls."""
 
 from __future__ import annotations
 

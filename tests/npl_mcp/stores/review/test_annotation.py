@@ -162,7 +162,7 @@ TEXTS = st.lists(st.tuples(st.text("ab é\x0b\u2028", max_size=5), LINE_ENDS), m
 def test_every_character_of_the_text_stays(
     lines: list[tuple[str, str]], last_end: bool, data: st.DataObject
 ) -> None:
-    """Without the markers the copy begins with the text, byte for byte, whatever its line ends."""
+    """Without the markers the copy begins with the text, byte for byte, with any line ends."""
     text = "".join(line + end for line, end in lines)
     text = text if last_end else text.rstrip("\r\n") or "a"
     count = count_lines(text)

@@ -440,7 +440,7 @@ CURSORS = [
 def test_a_cursor_is_translated(
     database: Database, project: Path, numbers: list[int], cursor: int, place: int
 ) -> None:
-    """To the first place of the highest number that is not above it, whatever other cursors there are."""
+    """To the first place of the highest number that is not above it, despite other cursors."""
     folder = old_log(project, *(written(number, "x") for number in numbers))
     (folder / ".cursors").mkdir()
     for agent, number in (("r", cursor), ("low", 1), ("high", 50)):
@@ -480,7 +480,7 @@ def test_an_export_leaves_what_is_not_its_own(
 
 
 def test_an_export_can_be_made_again(database: Database, project: Path, tmp_path: Path) -> None:
-    """Also beside other files, and one of another session is refused."""
+    """Also next to other files; a cursor of another session is refused."""
     store, target = Worklogs(database), tmp_path / "site"
     target.mkdir()
     (target / "index.html").write_text("mine")
