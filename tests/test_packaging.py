@@ -60,7 +60,7 @@ def test_the_minimum_version_of_a_package_is_the_oldest_pinned_version() -> None
     for name, version in re.findall(r"^([\w.-]+)==(\S+)", lines, re.MULTILINE):
         pinned.setdefault(name, []).append(Version(version))
     extras = PROJECT["optional-dependencies"]
-    texts = (*PROJECT["dependencies"], *extras["pictures"], *extras["postgres"])
+    texts = (*PROJECT["dependencies"], *extras["postgres"])
     minimums: dict[str, list[Version]] = {}
     for one in map(Requirement, texts):
         minimum = [Version(part.version) for part in one.specifier if part.operator == ">="]
