@@ -214,8 +214,8 @@ class ChangeRequests:
         self, project: str | None, key: str, changes: Mapping[str, str], expect: str | None
     ) -> tuple[Ticket, str]:
         """Set fields of the front matter; return the former change request and its new digest."""
-        place, found = self.find(project, key)
-        expected = self._expected(found, expect)
+        place, ticket = self.find(project, key)
+        expected = self._expected(ticket, expect)
 
         def edited(before: Ticket, data: bytes) -> bytes:
             expected.check(data)
@@ -227,7 +227,7 @@ class ChangeRequests:
             }
             return with_values(front, wanted, bare=DATES).encode() + body
 
-        before, new = self._change(place, found, edited)
+        before, new = self._change(place, ticket, edited)
         return before, digest_of(new)
 
     def delete(self, project: str | None, key: str, expect: str | None = None) -> answers.Deleted:
@@ -235,14 +235,14 @@ class ChangeRequests:
 
         :param expect: digest of the file; only this state is removed.
         """
-        place, found = self.find(project, key)
-        expected = self._expected(found, expect)
+        place, ticket = self.find(project, key)
+        expected = self._expected(ticket, expect)
 
         def edited(_: Ticket, data: bytes) -> None:
             expected.check(data)
             keep_number(place, self._listing(place).highest[place.code])
 
-        gone, _ = self._change(place, found, edited)
+        gone, _ = self._change(place, ticket, edited)
         return answers.Deleted(gone.key, gone.title, gone.status, gone.type, _answer_path(place, gone.name))
 
     def list(
@@ -304,13 +304,13 @@ class ChangeRequests:
         code = wanted.code or place.code
         key = wanted.of(code)
         listing = self._listing(place)
-        found = [
+        matches = [
             ticket for ticket in listing.tickets if ticket.number == wanted.number and ticket.code == code
         ]
-        if len(found) > 1:
-            raise doubled(found)
-        if found:
-            return place, found[0]
+        if len(matches) > 1:
+            raise doubled(matches)
+        if matches:
+            return place, matches[0]
         hint = "list_crs lists the keys"
         for name, problem in listing.others.items():
             if re.match(rf"{code}-0*{wanted.number}(?![0-9])", name, re.IGNORECASE):
@@ -326,7 +326,7 @@ class ChangeRequests:
         return place, _same(ticket, read.data), read.data
 
     def _change(
-        self, place: Project, found: Ticket, edit: Callable[[Ticket, bytes], bytes | None]
+        self, place: Project, ticket: Ticket, edit: Callable[[Ticket, bytes], bytes | None]
     ) -> tuple[Ticket, bytes]:
         """Change a file; repeat the edit if another program wrote to it in between.
 
@@ -334,29 +334,29 @@ class ChangeRequests:
         :returns: the former change request and the new content.
         """
         _check_visible(place.folder)
-        before = found
+        before = ticket
 
         def checked(data: bytes) -> bytes | None:
             nonlocal before
-            before = _same(found, data)
+            before = _same(ticket, data)
             new = edit(before, data)
-            if new is not None and isinstance(read_ticket(found.name, new, found.state), str):
-                raise errors.TooLargeError(f"the front matter of {found.key} would be too long")
+            if new is not None and isinstance(read_ticket(ticket.name, new, ticket.state), str):
+                raise errors.TooLargeError(f"the front matter of {ticket.key} would be too long")
             return new
 
-        new = place.folder.change(found.name, found.key, checked)
+        new = place.folder.change(ticket.name, ticket.key, checked)
         return before, new
 
     def _expected(self, ticket: Ticket, expect: str | None) -> Expected[Outline]:
         return Expected(ticket.key, lambda data: self._editor.read(data, ticket.key), Outline, expect)
 
 
-def doubled(found: Sequence[Ticket]) -> errors.ConflictError:
+def doubled(tickets: Sequence[Ticket]) -> errors.ConflictError:
     """Return the error for several files with the same code."""
-    key = ChangeKey(None, found[0].number).of(found[0].code)
-    names = checks.some([printable(ticket.name) for ticket in found])
+    key = ChangeKey(None, tickets[0].number).of(tickets[0].code)
+    names = checks.some([printable(ticket.name) for ticket in tickets])
     hint = "keep one of them; change the code in the front matter of the others, or remove them"
-    return errors.ConflictError(f"{len(found)} files have the code {key}: {names}", hint=hint)
+    return errors.ConflictError(f"{len(tickets)} files have the code {key}: {names}", hint=hint)
 
 
 def _check_visible(folder: SharedFolder) -> None:
@@ -386,11 +386,11 @@ def _same(ticket: Ticket, data: bytes) -> Ticket:
 
     :raises ConflictError: the file is no longer this change request.
     """
-    found = read_ticket(ticket.name, data, ticket.state)
-    if isinstance(found, str) or found.key != ticket.key:
+    present = read_ticket(ticket.name, data, ticket.state)
+    if isinstance(present, str) or present.key != ticket.key:
         hint = "read it again, then try again"
         raise errors.ConflictError(f"{ticket.key} is being changed by another program", hint=hint)
-    return found
+    return present
 
 
 def _answer_path(project: Project, name: str) -> str:

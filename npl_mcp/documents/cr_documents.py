@@ -74,19 +74,19 @@ class CrDocuments:
         if not self.is_set(ref):
             return (FoundRequest.of(*changes.find(None, name, "file")),)
         projects = changes.projects.all() if name == "*" else (changes.projects.find(name),)
-        found = [(project, ticket) for project in projects for ticket in changes.tickets(project)]
-        if not found:
+        pairs = [(project, ticket) for project in projects for ticket in changes.tickets(project)]
+        if not pairs:
             raise DocumentNotFoundError(f"no change request matches {(ref.file or '')[:64]!r}")
-        if len(found) > self._max_files:
+        if len(pairs) > self._max_files:
             problem = f"there are more than {self._max_files:,} change requests"
             raise DocumentTooLargeError(problem, hint="name one project: cr:TST")
-        found.sort(key=lambda pair: (pair[1].code, pair[1].number))
-        for (_, ticket), (_, following) in pairwise(found):
+        pairs.sort(key=lambda pair: (pair[1].code, pair[1].number))
+        for (_, ticket), (_, following) in pairwise(pairs):
             if (ticket.code, ticket.number) == (following.code, following.number):
                 raise doubled((ticket, following))
         return Listed.of(
-            [FoundRequest.of(project, ticket) for project, ticket in found],
-            [ticket.state for _, ticket in found],
+            [FoundRequest.of(project, ticket) for project, ticket in pairs],
+            [ticket.state for _, ticket in pairs],
         )
 
     def is_set(self, ref: DocumentRef) -> bool:

@@ -62,18 +62,18 @@ class SharedFolder:
         :returns: empty if the folder does not exist.
         :raises StorageError: the folder cannot be listed.
         """
-        found = {}
+        states = {}
         try:
             with Folder.opened(self.root, self.below) as folder, folder.scan() as entries:
                 for entry in entries:
                     if entry.name.lower().endswith(suffix) and entry.name[0] != ".":
                         status = entry.stat(follow_symlinks=False)
                         if stat.S_ISREG(status.st_mode):
-                            found[entry.name] = status
+                            states[entry.name] = status
         except OSError as error:
             if error.errno not in ABSENT:
                 raise _refused("the folder cannot be listed", error) from None
-        return found
+        return states
 
     @contextmanager
     def locked(self, label: str, *, make: bool = False) -> Iterator[Folder]:

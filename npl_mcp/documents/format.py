@@ -70,10 +70,10 @@ class ChangeKey:
         :raises InvalidRequestError: the text is not a key.
         """
         clean = checks.line(text, parameter)
-        found = _KEY.fullmatch(clean)
-        if found is None:
+        match = _KEY.fullmatch(clean)
+        if match is None:
             raise checks.invalid(parameter, f"is {clean[:64]!r}, which is not a key", "e.g. TST-005 or 5")
-        return cls(found[1] and found[1].upper(), int(found[2]))
+        return cls(match[1] and match[1].upper(), int(match[2]))
 
     def of(self, code: str) -> str:
         """Return the key in the form of files, e.g. ``TST-005``.
@@ -102,8 +102,8 @@ def is_code(text: str) -> bool:
 
 def number_in(key: str) -> int | None:
     """Return the number of a key in the form of files; ``None`` for other texts."""
-    found = _KEY.fullmatch(key)
-    return int(found[2]) if found is not None and found[1] and found[1].isupper() else None
+    match = _KEY.fullmatch(key)
+    return int(match[2]) if match is not None and match[1] and match[1].isupper() else None
 
 
 def has_long_number(key: str) -> bool:
@@ -125,8 +125,8 @@ def check_title(text: str, parameter: str) -> str:
 
 def key_in(name: str) -> str:
     """Return the key at the beginning of a file's name, unchanged; empty without one."""
-    found = _LEADING_KEY.match(name)
-    return found[0] if found is not None else ""
+    match = _LEADING_KEY.match(name)
+    return match[0] if match is not None else ""
 
 
 def slug(title: str, kind: str) -> str:

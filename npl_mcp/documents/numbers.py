@@ -54,16 +54,16 @@ def keep_number(project: Project, number: int) -> None:
     """
     with suppress(OSError), Folder.opened(project.info.path) as folder:
         absent = folder.stat(LAST_KEY_FILE) is None
-        found = None if absent else _LINE.fullmatch(folder.read(LAST_KEY_FILE, _MAX_LINE)[0])
-        if absent or (found and (found[1] != project.code.encode() or int(found[2]) < number)):
+        stored = None if absent else _LINE.fullmatch(folder.read(LAST_KEY_FILE, _MAX_LINE)[0])
+        if absent or (stored and (stored[1] != project.code.encode() or int(stored[2]) < number)):
             folder.replace(LAST_KEY_FILE, f"{ChangeKey(project.code, number).of(project.code)}\n".encode())
 
 
 def _last_number(project: Project) -> int:
     """Return the stored number; 0 without one."""
     with suppress(OSError), Folder.opened(project.info.path) as folder:
-        found = _LINE.fullmatch(folder.read(LAST_KEY_FILE, _MAX_LINE)[0])
+        stored = _LINE.fullmatch(folder.read(LAST_KEY_FILE, _MAX_LINE)[0])
         # A copy of another project's folder has that project's key.
-        if found and found[1] == project.code.encode():
-            return int(found[2])
+        if stored and stored[1] == project.code.encode():
+            return int(stored[2])
     return 0

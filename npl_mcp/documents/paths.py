@@ -87,12 +87,12 @@ class Outline:
         :raises SectionNotFoundError: no section matches, or several do; ``near`` holds valid paths.
         """
         clean = label(checks.text(wanted, "section"))
-        for found in self._readings(clean, whole):
-            if len(found) == 1:
-                return found[0]
-            if found:
-                near, lines = self._near_and_hint(found)
-                problem = f"{len(found)} sections of {key} match {clean!r}"
+        for matches in self._readings(clean, whole):
+            if len(matches) == 1:
+                return matches[0]
+            if matches:
+                near, lines = self._near_and_hint(matches)
+                problem = f"{len(matches)} sections of {key} match {clean!r}"
                 raise SectionNotFoundError(problem, near=near, hint=f"give the path of one:{lines}")
         near, lines = self._near_and_hint(self._suggested(clean))
         hint = f"similar sections:{lines}" if near else "it has no sections"
@@ -173,8 +173,8 @@ def _folded(name: str) -> str:
 
 def _numbering(name: str) -> tuple[str, str]:
     """Return the number at the beginning of a name, or ``""``, and the rest of the name."""
-    found = _NUMBERING.match(name)
-    return (found[1], name[found.end() :]) if found else ("", name)
+    match = _NUMBERING.match(name)
+    return (match[1], name[match.end() :]) if match else ("", name)
 
 
 def _is_same(name: str, section: Section) -> bool:

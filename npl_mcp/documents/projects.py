@@ -165,10 +165,10 @@ class Projects:
 
     def all(self) -> tuple[Project, ...]:
         """Return all projects, that of the working directory first; the first project of a code counts."""
-        found: dict[str, Project] = {}
+        by_code: dict[str, Project] = {}
         for project in self._stream():
-            found.setdefault(project.code, project)
-        return tuple(found.values())
+            by_code.setdefault(project.code, project)
+        return tuple(by_code.values())
 
     def find(self, code: str | None, key: ChangeKey | None = None) -> Project:
         """Return the project of a call.
@@ -180,17 +180,17 @@ class Projects:
         wanted = parse_code(code) if code is not None else key.code if key is not None else None
         if wanted is None:
             return self._only()
-        found = next((project for project in self._stream() if project.code == wanted), None)
-        if found is None:
+        project = next((project for project in self._stream() if project.code == wanted), None)
+        if project is None:
             known = checks.some([project.code for project in self.all()]) or "none"
             hint = "; ".join((f"available projects: {known}", *self.problems()[:_MAX_PROBLEMS]))
             raise ProjectNotFoundError(f"Project '{wanted}' not found", hint=hint)
-        return found
+        return project
 
     def problems(self) -> tuple[str, ...]:
         """Return the problems of configurations that cannot be used."""
         kept = list(self._kept.values())  # at once: other threads add to it
-        return tuple(found for _, found in kept if isinstance(found, str))
+        return tuple(problem for _, problem in kept if isinstance(problem, str))
 
     def _only(self) -> Project:
         here = self._above(strict=True)
@@ -242,10 +242,10 @@ class Projects:
             if f"{folder}{os.sep}".startswith(os.path.join(root, ""))
         }
         while True:
-            found = self._project_at(folder, strict=strict)
+            project = self._project_at(folder, strict=strict)
             parent = os.path.dirname(folder)  # noqa: PTH120
-            if found is not None or folder in stops or parent == folder:
-                return found
+            if project is not None or folder in stops or parent == folder:
+                return project
             folder = parent
 
     def _project_at(self, folder: str, *, strict: bool = False) -> Project | None:
@@ -259,10 +259,10 @@ class Projects:
         kept = self._kept.get(folder)
         if kept is None or kept[0] != state:
             kept = self._kept[folder] = (state, read_config(folder))
-        found = kept[1]
-        if strict and isinstance(found, str):
-            raise ProjectNotFoundError("the project of the working directory cannot be used", hint=found)
-        return None if isinstance(found, str) else found
+        project = kept[1]
+        if strict and isinstance(project, str):
+            raise ProjectNotFoundError("the project of the working directory cannot be used", hint=project)
+        return None if isinstance(project, str) else project
 
 
 def _visible_folders(root: str) -> list[str]:

@@ -62,5 +62,5 @@ def suggestions(ticket: Ticket, body: str, code: str) -> tuple[Improvement, ...]
             "Check the priority: unpaid debt grows.",
         ),
     )
-    found = [Improvement(rank, text) for rank, applies, text in rules if applies]
-    return tuple(sorted(found, key=lambda item: _RANKS.index(item.priority))[:_MAX_SUGGESTIONS])
+    suggested = [Improvement(rank, text) for rank, applies, text in rules if applies]
+    return tuple(sorted(suggested, key=lambda item: _RANKS.index(item.priority))[:_MAX_SUGGESTIONS])

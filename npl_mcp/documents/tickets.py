@@ -89,12 +89,12 @@ class _FileState(NamedTuple):
 
     :param state: its fingerprint.
     :param settled: whether the fingerprint is old enough to reveal any later change.
-    :param found: the change request, or the reason why the file is not one.
+    :param content: the change request, or the reason why the file is not one.
     """
 
     state: Fingerprint
     settled: bool
-    found: Ticket | str
+    content: Ticket | str
 
 
 class _CachedFolder:
@@ -127,15 +127,15 @@ class _CachedFolder:
 
     def _new_listing(self) -> FolderListing:
         highest = dict(self._listing.highest)
-        found, others = [], {}
+        tickets, others = [], {}
         for name, entry in sorted(self._entries.items()):
-            ticket = entry.found
+            ticket = entry.content
             if isinstance(ticket, str):
                 others[name] = ticket
             else:
-                found.append(ticket)
+                tickets.append(ticket)
                 highest[ticket.code] = max(highest.get(ticket.code, 0), ticket.number)
-        return FolderListing(tuple(sorted(found, key=lambda ticket: -ticket.number)), others, highest)
+        return FolderListing(tuple(sorted(tickets, key=lambda ticket: -ticket.number)), others, highest)
 
 
 class Tickets:
@@ -164,16 +164,16 @@ def read_ticket(name: str, data: bytes, state: Fingerprint) -> Ticket | str:
     :raises UnreadableDocumentError: the content is not UTF-8.
     """
     front, body = divide(data)
-    found = values(front)
-    code = found.get("code")
+    fields = values(front)
+    code = fields.get("code")
     number = number_in(code) if isinstance(code, str) else None
     if not isinstance(code, str) or number is None:
         is_long = isinstance(code, str) and has_long_number(code)
         return f"the number of its code {str(code)[:64]!r} is too long" if is_long else ""
-    title = title_in(body) or found.get("title")
+    title = title_in(body) or fields.get("title")
     if not isinstance(title, str) or not title:
         title = printable(name[: -len(SUFFIX)]).removeprefix(code).replace("-", " ").strip() or code
-    return Ticket(code, number, title, name, found, state)
+    return Ticket(code, number, title, name, fields, state)
 
 
 def title_in(body: bytes) -> str:
@@ -194,7 +194,7 @@ def _read_file(folder: SharedFolder, name: str, state: Fingerprint) -> _FileStat
     try:
         document = FileReader(folder.max_bytes, ()).read(folder.found(name))
         state = replace(document.fingerprint, path=state.path)
-        found = read_ticket(name, document.data, state)
+        content = read_ticket(name, document.data, state)
     except (DocumentError, DocumentNotFoundError) as error:
-        found = error.message
-    return _FileState(state, is_settled(state.mtime_ns, now), found)
+        content = error.message
+    return _FileState(state, is_settled(state.mtime_ns, now), content)

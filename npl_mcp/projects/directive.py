@@ -127,7 +127,7 @@ class Directive:
 
         :raises DocumentTooLargeError: the folder has more files, entries or levels than the limits allow.
         """
-        limits, waiting, looked_at, found = self._library.limits, [""], 0, list[str]()
+        limits, waiting, looked_at, paths = self._library.limits, [""], 0, list[str]()
         while waiting:
             below = waiting.pop()
             if below.count("/") > limits.max_depth:
@@ -140,10 +140,10 @@ class Directive:
                 if entry.is_dir(follow_symlinks=False):
                     waiting.append(f"{path}/")
                 elif os.path.isfile(entry.path) and self._real_below(entry.path) is not None:
-                    found.append(f"{NAME}/{path}")
-                    if len(found) > limits.max_files:
+                    paths.append(f"{NAME}/{path}")
+                    if len(paths) > limits.max_files:
                         raise too_many(f"{limits.max_files:,} files")
-        return tuple(sorted(found))
+        return tuple(sorted(paths))
 
     def _real_below(self, path: str) -> str | None:
         """Return the real path of a path; ``None`` if it is not below the folder."""

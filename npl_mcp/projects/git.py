@@ -113,7 +113,7 @@ def contents(folder: str, revision: str, wanted: Callable[[str], bool], seconds:
             ids[name] = number
     given = b"".join(number + b"\n" for number in ids.values())
     printed = _run_git(folder, folder, ("cat-file", "--batch"), seconds, given, MAX_CONTENT_BYTES)
-    found, at = {}, 0
+    by_path, at = {}, 0
     for name in ids:
         start = printed.index(b"\n", at) + 1
         *_, size = printed[at:start].split()
@@ -121,9 +121,9 @@ def contents(folder: str, revision: str, wanted: Callable[[str], bool], seconds:
             missing = f"the repository is damaged: it lacks the content of {name!r} in {revision}"
             raise errors.UnreadableDocumentError(missing, hint="see git fsck")
         stop = start + int(size)
-        found[name] = printed[start:stop]
+        by_path[name] = printed[start:stop]
         at = stop + 1
-    return found
+    return by_path
 
 
 def _inside(name: str) -> bool:
@@ -231,10 +231,10 @@ def _sleep(process: subprocess.Popen[bytes]) -> bytes | None:
     assert process.stdout is not None
     try:
         with open(f"/proc/{process.pid}/status", "rb") as file:  # noqa: PTH123
-            found = _ASLEEP.search(file.read())
+            match = _ASLEEP.search(file.read())
         unread = select.poll()
         unread.register(process.stdout, select.POLLIN)
-        return found[1] if found and not unread.poll(0) else None
+        return match[1] if match and not unread.poll(0) else None
     except (OSError, ValueError):  # the process has ended
         return None
 

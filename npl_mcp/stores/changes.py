@@ -133,13 +133,13 @@ class Changes:
             self._unseen = False
             topics = list(self._waiting)
         with self._database.read() as tx:
-            found = _positions(tx, topics)
+            positions = _positions(tx, topics)
         with self._changed:
             moved = [
                 future
                 for topic in topics
                 for future, seen in self._waiting.get(topic, {}).items()
-                if found.get(topic) != seen
+                if positions.get(topic) != seen
             ]
         self._wake(moved)
 

@@ -21,27 +21,27 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", re.ASCII)
 
 def check_rows(database: Database) -> Iterator[str]:
     """Read every row; return one line for each unreadable column."""
-    for found in database.engine.rows(database.read):
-        if found.problem is not None:
-            yield found.problem
-        elif found.table in _HOLDERS:
-            yield from _changed(database, found)
+    for entry in database.engine.rows(database.read):
+        if entry.problem is not None:
+            yield entry.problem
+        elif entry.table in _HOLDERS:
+            yield from _changed(database, entry)
         else:
-            yield from _unreadable(found)
+            yield from _unreadable(entry)
     yield from miscounted(database)
 
 
-def _changed(database: Database, found: TableRow) -> Iterator[str]:
-    digest = found.row["digest"]
-    if digest_of(found.row["data"]) != digest:
+def _changed(database: Database, entry: TableRow) -> Iterator[str]:
+    digest = entry.row["digest"]
+    if digest_of(entry.row["data"]) != digest:
         with database.read() as tx:
-            for row in tx.all(_HOLDERS[found.table], digest=digest):
+            for row in tx.all(_HOLDERS[entry.table], digest=digest):
                 yield f"the content of {row['holder']} is not the one that was stored"
 
 
-def _unreadable(found: TableRow) -> Iterator[str]:
-    for column, value in found.row.items():
-        read = _READERS.get((found.table, column)) or (_time if _TIMES.fullmatch(column) else None)
+def _unreadable(entry: TableRow) -> Iterator[str]:
+    for column, value in entry.row.items():
+        read = _READERS.get((entry.table, column)) or (_time if _TIMES.fullmatch(column) else None)
         if value is None or read is None:
             continue
         try:
@@ -49,7 +49,7 @@ def _unreadable(found: TableRow) -> Iterator[str]:
         except (DatabaseError, InvalidRequestError, TypeError):
             sound = False
         if not sound:
-            yield f"a row of {found.table} ({found.place}), column {column} cannot be read"
+            yield f"a row of {entry.table} ({entry.place}), column {column} cannot be read"
 
 
 def _time(value: str) -> bool:

@@ -59,7 +59,7 @@ def _tables(source: Stores, target: Stores, here: Transaction, there: Transactio
         {table.name: table for table in stores.database.engine.tables(tx) if table.name != _NOT_COPIED}
         for stores, tx in ((source, here), (target, there))
     )
-    shapes = ({name: set(table.columns) for name, table in found.items()} for found in (tables, others))
+    shapes = ({name: set(table.columns) for name, table in by_name.items()} for by_name in (tables, others))
     if next(shapes) != next(shapes):
         raise DatabaseError("the databases have different tables", hint="upgrade both to one version first")
     for name in tables:

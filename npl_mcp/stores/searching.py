@@ -76,15 +76,15 @@ class _Kind:
         hits = f"({' UNION ALL '.join(parts)}) AS hits"
         hit = f"SELECT place, count(*) AS likely, sum(sure) AS held FROM {hits} GROUP BY place"
         tables, order = f"({hit}) AS hit CROSS JOIN {self.tables}", f"likely DESC, {self.order}"
-        found = self._read(tx, tables, self.place, order, MAX_MATCHES, given, ", held")
+        rows = self._read(tx, tables, self.place, order, MAX_MATCHES, given, ", held")
         # The index may return rows with the parts of a phrase or an identifier alone.
-        matches = [self.match(row, doubtful, int(row["held"])) for row in found]
+        matches = [self.match(row, doubtful, int(row["held"])) for row in rows]
         return sorted((one for one in matches if one.held), key=lambda one: -one.held)
 
     def newest(self, tx: Transaction, limit: int, **given: object) -> list[Match]:
         """Return the newest rows."""
-        found = self._read(tx, self.tables, self.recent, self.order, limit, given)
-        return [self.match(row, ()) for row in found]
+        rows = self._read(tx, self.tables, self.recent, self.order, limit, given)
+        return [self.match(row, ()) for row in rows]
 
     def _read(
         self,

@@ -219,12 +219,12 @@ def artifact_look(
     :raises RecordNotFoundError: it has no such revision.
     """
     page = Slice.parse(limit, offset, MAX_PAGE)
-    found, content = app.database.reading(store.content, artifact_id, revision)
+    row, content = app.database.reading(store.content, artifact_id, revision)
     whole = descriptions.as_text(content)
     shown = None if whole is None else islice(split_lines(whole), page.offset, page.offset + page.limit)
     return filled(
         RevisionView,
-        found,
+        row,
         media_type=descriptions.picture_type(content),
         text=None if whole is None or text is None else whole[: max(0, text)],
         lines=None if shown is None else tuple(cut_line(line.rstrip("\r\n")) for line in shown),

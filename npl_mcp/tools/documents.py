@@ -251,8 +251,8 @@ def _file_view(gathered: Gathered, selector: str | None, offset: int, limit: int
     tree = parsed.tree
     rows = _outline_rows(parsed, name, gathered.counts(0))
     if selector is not None:
-        found = select((tree,), compile_selector(selector), names=[(name, *gathered.aliases[0])])
-        offset = found[0].head
+        selected = select((tree,), compile_selector(selector), names=[(name, *gathered.aliases[0])])
+        offset = selected[0].head
     items = tuple(_section_texts(tree, rows[offset : offset + limit]))
     stop = offset + len(items)
     outline = _visible_rows(rows)

@@ -366,12 +366,12 @@ async def content_map(
         if gathered.missing:
             raise NotIndexedError(gathered.missing)
         step = -(-len(gathered.founds) // MAX_READ)
-        found: dict[str, list[str]] = {}
+        headings: dict[str, list[str]] = {}
         for number, document in enumerate(gathered.founds):
             tree = gathered.collection.documents[number].tree if number % step == 0 else None
             texts = [part.title for part in tree.sections if part.level <= _MAX_LEVEL] if tree else []
-            found |= {} if document.absolute == without else {gathered.files[number]: texts}
-        return overview(*zip(*sorted(found.items()), strict=True)) if found else ""
+            headings |= {} if document.absolute == without else {gathered.files[number]: texts}
+        return overview(*zip(*sorted(headings.items()), strict=True)) if headings else ""
 
     return await app.unchanging(drawn)
 

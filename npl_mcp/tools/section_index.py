@@ -185,7 +185,7 @@ class _Outlined:
     def folders(self) -> Folders:
         """Return the shown documents of a set in their folders."""
         shown, founds = self.shown if self._gathered.several else [], self._gathered.founds
-        roots = {found.root: f"{found.root.label}:" for found in founds}
+        roots = {document.root: f"{document.root.label}:" for document in founds}
         if len(roots) == 1 or any(root.scheme for root in roots):
             roots = dict.fromkeys(roots, "")
         leads = [roots[founds[number].root] for number in shown]

@@ -94,11 +94,11 @@ def session_get(app: App, session_id: Name) -> SessionView:
     :raises SessionNotFoundError: there is no such session.
     """
     with app.database.read() as tx:
-        found, rooms, artifacts = session.content(tx, session_id)
-        reviews = reviews_of(tx, Slice(session.SHOWN, 0), session_id=found.id).items
-        log = called(tx, app.project, found.id)
-    documents = documents_named(app, f"{found.title}\n{log and log.task}")
-    return SessionView(found, rooms, artifacts, reviews, log, _web_url(app, found.id), documents)
+        about, rooms, artifacts = session.content(tx, session_id)
+        reviews = reviews_of(tx, Slice(session.SHOWN, 0), session_id=about.id).items
+        log = called(tx, app.project, about.id)
+    documents = documents_named(app, f"{about.title}\n{log and log.task}")
+    return SessionView(about, rooms, artifacts, reviews, log, _web_url(app, about.id), documents)
 
 
 def session_list(

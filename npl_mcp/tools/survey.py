@@ -175,13 +175,13 @@ def survey_versions(
 def _sources(app: Files) -> dict[str, versioned.Source]:
     """Return the versioned sections of all prompts by name; for equal names the first place counts."""
     kind = app.library.catalog.kind("prompt")
-    found = app.own.find_items(kind, "*")
+    items = app.own.find_items(kind, "*")
     order = {place.root.label: number for number, place in reversed(list(enumerate(kind.places)))}
     sources: dict[str, versioned.Source] = {}
-    for name in sorted(found, key=lambda name: (order[found[name].label], name)):
-        place = _location(app, found[name].absolute)
+    for name in sorted(items, key=lambda name: (order[items[name].label], name)):
+        place = _location(app, items[name].absolute)
         with suppress(NPLError):  # an unreadable prompt updates nothing
-            text = text_of(app.library.read(found[name]))
+            text = text_of(app.library.read(items[name]))
             for section in versioned.versioned_sections(text).values():
                 sources.setdefault(section.name, versioned.Source(section, place))
     return sources

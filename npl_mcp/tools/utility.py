@@ -265,8 +265,8 @@ def _read_text_file(app: App, file: str, name: str, room: int) -> bytes:
     :param room: bytes that still fit the answer.
     :raises DocumentError: it is not a regular file, is too large, or is not UTF-8 text.
     """
-    found = app.library.roots.regular(file, name, ("",))
-    if app.library.stat(found).size > room or len(data := app.library.read(found).data) > room:
+    located = app.library.roots.regular(file, name, ("",))
+    if app.library.stat(located).size > room or len(data := app.library.read(located).data) > room:
         raise DocumentTooLargeError(f"an answer has at most {MAX_ANSWER_BYTES:,} bytes")
     if b"\0" in data:
         raise UnreadableDocumentError("binary")

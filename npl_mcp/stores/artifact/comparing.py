@@ -115,7 +115,7 @@ def _blocks(before: Sequence[str], after: Sequence[str]) -> list[tuple[bool, int
         blocks.append((False, start, start + len(old), start, start + len(new)))
     else:
         # Frequent lines, such as empty ones, are no anchors: they would make the comparison slow.
-        found = SequenceMatcher(None, old, new, autojunk=True).get_opcodes()
-        blocks += [(tag == "equal", start + a, start + b, start + c, start + d) for tag, a, b, c, d in found]
+        codes = SequenceMatcher(None, old, new, autojunk=True).get_opcodes()
+        blocks += [(tag == "equal", start + a, start + b, start + c, start + d) for tag, a, b, c, d in codes]
     blocks.append((True, len(before) - end, len(before), len(after) - end, len(after)))
     return [block for block in blocks if block[1] < block[2] or block[3] < block[4]]

@@ -76,15 +76,15 @@ class Transaction:
 
         Later rows are not read.
         """
-        found: list[Row] = []
+        first_rows: list[Row] = []
         room = PAGE_CHARACTERS
         with closing(self._rows(sql, values)) as rows:
             for row in rows:
                 room -= sum(len(value) for value in row.values() if value.__class__ is str)
-                if room < 0 and found:
+                if room < 0 and first_rows:
                     break
-                found.append(row)
-        return found
+                first_rows.append(row)
+        return first_rows
 
     def one(self, sql: str, /, **values: Any) -> Row | None:
         """Return the first row, or ``None``."""
@@ -309,11 +309,11 @@ class Database:
         :raises DatabaseError: the database cannot be used.
         """
         with self.engine.translated(), closing(self.engine.connect(CallDeadline(), read_only=True)) as raw:
-            found = self.engine.schema(raw)
-            if found is None:
+            schema = self.engine.schema(raw)
+            if schema is None:
                 return None
-            _usable(found)
-            return found.number
+            _usable(schema)
+            return schema.number
 
     def is_made(self) -> bool:
         """Return whether a database exists, or existed."""
@@ -418,30 +418,30 @@ class Database:
         engine = self.engine
         lost = engine.prepare()
         with closing(engine.connect(deadline, read_only=True)) as raw:
-            found = engine.schema(raw)
-            self._found = None if found is None else found.number
-            if found is not None:
+            schema = engine.schema(raw)
+            self._found = None if schema is None else schema.number
+            if schema is not None:
                 engine.check_content(raw)
-        if found is None and lost is not None:
+        if schema is None and lost is not None:
             raise lost
-        if found is None or not _usable(found):
+        if schema is None or not _usable(schema):
             migrate(engine, deadline, OLDEST)
             deadline.renew()
-        self._schema = HEAD if found is None else max(HEAD, found.number)
+        self._schema = HEAD if schema is None else max(HEAD, schema.number)
         return engine.pool(1, read_only=False), engine.pool(READERS, read_only=True)
 
 
-def _usable(found: Schema) -> bool:
+def _usable(schema: Schema) -> bool:
     """Return whether a database can be used without a migration.
 
     :raises DatabaseError: this program does not know the schema, so no migration helps.
     """
-    if found.number in RELEASED:
-        return found.number == HEAD
+    if schema.number in RELEASED:
+        return schema.number == HEAD
     # The numbers have the same length, so they sort as texts.
-    newer = len(found.number) == len(HEAD) and found.number.isdecimal() and found.number > HEAD
-    if newer and found.oldest in RELEASED:
+    newer = len(schema.number) == len(HEAD) and schema.number.isdecimal() and schema.number > HEAD
+    if newer and schema.oldest in RELEASED:
         return True
     whose = "a newer version of npl" if newer else "a version of npl that this one does not know"
-    problem = f"the database was created by {whose} (schema {found.number[:20]!r})"
+    problem = f"the database was created by {whose} (schema {schema.number[:20]!r})"
     raise DatabaseError(problem, hint="install that version or a later one" if newer else RESTORE)

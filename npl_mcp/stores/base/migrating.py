@@ -28,8 +28,8 @@ def migrate(engine: Engine, deadline: CallDeadline, oldest: str, folder: Path = 
     :raises DatabaseError: a foreign key would break, or a migration fails; nothing was changed.
     """
     with engine.translated(), engine.migration(deadline) as raw:
-        found = engine.schema(raw)
-        done = "" if found is None else found.number
+        schema = engine.schema(raw)
+        done = "" if schema is None else schema.number
         files = [file for file in sorted(folder.glob("*.sql")) if file.name[:4] > done]
         for file in files:
             if file.name.split(".")[1] in ("sql", engine.dialect):

@@ -67,9 +67,9 @@ def parse_since(since: int | str, name: str) -> int | str:
 
 
 def _time(written: str, name: str) -> str:
-    found = _TIME.fullmatch(written)
-    if found is not None:
-        day, clock, second, fraction, hours, minutes = found.groups(default="")
+    match = _TIME.fullmatch(written)
+    if match is not None:
+        day, clock, second, fraction, hours, minutes = match.groups(default="")
         zone = f"{hours or '+00'}:{minutes or '00'}"
         # Python 3.10 parses only this form.
         full = f"{day}T{clock or '00:00'}:{second or '00'}.{fraction[:6]:0<6}{zone}"

@@ -218,8 +218,8 @@ def claim_next(tx: Transaction, room_id: int, persona: str, seconds: int) -> Cla
     rooms.require_member(tx, room_id, persona)
     for which in ("held", "ready"):
         first = f"SELECT event.id {_FROM} WHERE {_where(room_id, which)} ORDER BY +event.id LIMIT 1"
-        if (found := tx.value(first, moment=tx.now, room=room_id, persona=persona)) is not None:
-            return claim(tx, found, persona, seconds)
+        if (event_id := tx.value(first, moment=tx.now, room=room_id, persona=persona)) is not None:
+            return claim(tx, event_id, persona, seconds)
     return Claim(False, None)
 
 
@@ -230,8 +230,8 @@ def lease_end(tx: Transaction, **which: int | str | None) -> float | None:
     """
     where, values = conditions(**{name: (f"{name} = :{name}", value) for name, value in which.items()})
     sql = f"SELECT min(lease_until) {_FROM} WHERE {where} AND lease_until > :moment AND status IN {_OPEN}"
-    found = tx.value(sql, moment=tx.now, **values)
-    return None if found is None else (moment_of(found) - moment_of(tx.now)).total_seconds()
+    end = tx.value(sql, moment=tx.now, **values)
+    return None if end is None else (moment_of(end) - moment_of(tx.now)).total_seconds()
 
 
 def notify_expired_claims(database: Database, persona: str) -> None:
@@ -393,10 +393,10 @@ def _blockers(tx: Transaction, ids: list[int]) -> dict[int, tuple[int, ...]]:
         f" WHERE todo_blocker.todo_id IN :ids AND todo.status IN {_OPEN}"
         " ORDER BY todo_blocker.todo_id, todo_blocker.blocker_id"
     )
-    found: dict[int, tuple[int, ...]] = {}
+    blockers: dict[int, tuple[int, ...]] = {}
     for row in tx.all(sql, ids=ids) if ids else ():
-        found[row["todo_id"]] = (*found.get(row["todo_id"], ()), row["blocker_id"])
-    return found
+        blockers[row["todo_id"]] = (*blockers.get(row["todo_id"], ()), row["blocker_id"])
+    return blockers
 
 
 def _listed(tx: Transaction, rows: Sequence[Row]) -> tuple[ListedTodo, ...]:

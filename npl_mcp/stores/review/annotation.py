@@ -189,7 +189,7 @@ def labels(remarks: Sequence[Remark], text: str = "") -> Marks:
     :param text: the annotated text; labels of its own footnotes are not reused.
     """
     # One match at a time: building a list at once would block other threads.
-    taken = {found[1] for found in _FOOTNOTE.finditer(text) if found[2]}
+    taken = {note[1] for note in _FOOTNOTE.finditer(text) if note[2]}
     marks = []
     number = 0
     for remark in sorted(remarks, key=_place):

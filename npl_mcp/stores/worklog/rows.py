@@ -367,8 +367,8 @@ def cursor(tx: Transaction, number: int, agent_id: str) -> Cursor:
 def cursors(tx: Transaction, number: int) -> list[tuple[str, Cursor]]:
     """Return the existing read positions of all agents."""
     sql = "SELECT agent_id, last_seq, last_read FROM worklog_agent WHERE session_number = :number"
-    found = tx.all(f"{sql} AND last_seq > 0", number=number)
-    return [(row["agent_id"], filled(Cursor, row)) for row in found]
+    positions = tx.all(f"{sql} AND last_seq > 0", number=number)
+    return [(row["agent_id"], filled(Cursor, row)) for row in positions]
 
 
 def move(tx: Transaction, number: int, agent_id: str, cursor: Cursor) -> None:
@@ -378,7 +378,7 @@ def move(tx: Transaction, number: int, agent_id: str, cursor: Cursor) -> None:
 
 
 def described(
-    tx: Transaction, project: str, found: Sequence[Row], agent: str = ""
+    tx: Transaction, project: str, session_rows: Sequence[Row], agent: str = ""
 ) -> tuple[WorklogSession, ...]:
     """Return descriptions of a project's sessions for an answer.
 
@@ -387,12 +387,12 @@ def described(
     here, agents = current(tx, project, agent), dict[int, list[str]]()
     sql = "SELECT session_number, agent_id FROM worklog_agent WHERE session_number IN :numbers"
     # SQLite takes some thousands of parameters, other databases fewer.
-    for at in range(0, len(found), 500):
-        numbers = [row["number"] for row in found[at : at + 500]]
+    for at in range(0, len(session_rows), 500):
+        numbers = [row["number"] for row in session_rows[at : at + 500]]
         for row in tx.all(f"{sql} AND entry_count > 0", numbers=numbers):
             agents.setdefault(row["session_number"], []).append(row["agent_id"])
     sessions = []
-    for row in found:
+    for row in session_rows:
         names = tuple(sorted(agents.get(row["number"], ())))
         more = {"session_id": row["id"], "agents": names, "current": row == here}
         sessions.append(filled(WorklogSession, row, **more))

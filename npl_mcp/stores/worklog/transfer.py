@@ -151,7 +151,7 @@ def import_folder(database: Database, project: str) -> Imported:
     done: Counter[str] = Counter()
     folders = [*_folders(project, SESSIONS), *_folders(project, f"{SESSIONS}/{ARCHIVE}")]
     sessions = ((path, session) for path in folders if (session := _session(project, path)))
-    for path, session in sorted(sessions, key=lambda found: found[1].created):
+    for path, session in sorted(sessions, key=lambda pair: pair[1].created):
         with Folder.opened(*below_root(project, path)) as folder, database.write() as tx:
             if not rows.is_known(tx, project, session):
                 done += _import(tx, project, session, folder)
@@ -310,18 +310,19 @@ def parse_line(raw: bytes) -> tuple[Entry, int] | None:
     :returns: the entry with its ``seq`` in the file, and the number of dropped keys; ``None`` for an invalid
         entry or values that no database can store.
     """
-    found = read_object(raw)
-    seq, ts, tags, refs = found.get("seq"), read_time(found.get("ts")), found.get("tags"), found.get("refs")
+    fields = read_object(raw)
+    seq, tags, refs = (fields.get(name) for name in ("seq", "tags", "refs"))
+    ts = read_time(fields.get("ts"))
     if type(seq) is not int or not 1 <= seq <= checks.MAX_ID or ts is None:
         return None
-    if not all(isinstance(found.get(name), str) for name in ("agent_id", "action", "summary")):
+    if not all(isinstance(fields.get(name), str) for name in ("agent_id", "action", "summary")):
         return None
-    kind = found.get("agent_type")
+    kind = fields.get("agent_type")
     good_tags = tags is None or (isinstance(tags, list) and all(isinstance(tag, str) for tag in tags))
     good_refs = refs is None or isinstance(refs, dict)
     more = {"tags": tags if good_tags else None, "refs": refs if good_refs else None}
-    entry = filled(Entry, found, ts=ts, agent_type=kind if isinstance(kind, str) else "unknown", **more)
-    return entry, len(found.keys() - values_of(entry).keys()) + (not good_tags) + (not good_refs)
+    entry = filled(Entry, fields, ts=ts, agent_type=kind if isinstance(kind, str) else "unknown", **more)
+    return entry, len(fields.keys() - values_of(entry).keys()) + (not good_tags) + (not good_refs)
 
 
 def meta_text(session: WorklogSession) -> str:
@@ -368,8 +369,8 @@ def read_time(text: object) -> str | None:
 def read_object(content: bytes) -> dict[str, Any]:
     """Parse a JSON object; empty for any other text, and for values that no database can store."""
     try:
-        found = json.loads(content.decode("utf-8"))
-        checks.json_text(found, "object", MAX_LINE)
+        value = json.loads(content.decode("utf-8"))
+        checks.json_text(value, "object", MAX_LINE)
     except (ValueError, RecursionError, InvalidRequestError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return value if isinstance(value, dict) else {}

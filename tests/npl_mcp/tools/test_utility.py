@@ -285,7 +285,7 @@ def test_a_path_no_file_can_have_is_refused(settings: Settings, tool: str) -> No
         assert answer["parameter"] == "path"
 
 
-@pytest.mark.parametrize("glob", ["a\nb", "**/**", "*" * 100])
+@pytest.mark.parametrize("glob", ["a\nb", "*" * 100])
 def test_a_glob_that_cannot_be_used_is_refused(settings: Settings, repository: Path, glob: str) -> None:
     """The parameter is named, or the rule that was broken."""
     answer = calls(settings, [("dump_files", {"path": "src", "glob_filter": glob})])[0]
