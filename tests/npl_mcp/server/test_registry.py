@@ -32,7 +32,7 @@ LIST_BUDGETS = {
     "npl": 850,
     "session": 340,
     "artifact": 550,
-    "chat": 1330,
+    "chat": 1230,
     "review": 600,
     "worklog": 520,
     "cr": 1150,
