@@ -12,10 +12,11 @@ from npl_index.answer.outline import FolderNode, Folders, Node, OutlineNode, Sec
 from npl_index.markdown.state import NO_DEADLINE, Deadline
 from npl_index.tokens.counting import TokenCounter, count_tokens
 
-MAX_WHOLE = 1_000
-"""Files whose nodes are all made, at most, only to name the budget that shows them."""
+MIN_LINE = 4
+"""Tokens of the shortest line; more files than fit are folded without an attempt to show all of them."""
 
 _MAX_TRIES = 6
+_DEFAULT = 1_000  # a smaller budget hides no number of all tokens that the default shows
 
 Parts = Callable[[Node | None], Iterable[Sequence[Node]]]
 """Returns the nodes below a node, or the top ones, in each possible division, finest first."""
@@ -68,7 +69,7 @@ def fitted(
         return max(1, count_tokens(form.line(node, depth) + "\n", counter, clock))
 
     whole, everything = Shown(()), ""
-    if budget is None or outline.files <= max(budget, MAX_WHOLE):
+    if budget is None or outline.files <= max(budget, _DEFAULT) // MIN_LINE:
         whole = Shown(outline.everything())
         if budget is None:
             return whole
