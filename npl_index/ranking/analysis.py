@@ -196,21 +196,27 @@ class _TermCache(dict[str, tuple[str, ...]]):
     def __init__(self, *, inner: bool) -> None:
         super().__init__()
         self._inner = inner
+        self._former: dict[str, tuple[str, ...]] = {}
 
     def __missing__(self, raw: str) -> tuple[str, ...]:
-        found: Iterable[str]
-        if self._inner and raw.rstrip(".").isalnum() and raw.isascii():
-            found = _asked[raw]
-        elif raw.isascii():
-            found = _word_terms(raw, inner=self._inner)
-        else:
-            found = [term for _, term in _unicode_terms(raw, inner=self._inner)]
-        parts = tuple(intern(term[:_MAX_TERM]) for term in found)
+        parts = self._former.get(raw)
+        if parts is None:
+            parts = self._terms_of(raw)
         if len(raw) <= _MAX_CACHED_LENGTH:  # longer ones are rarely repeated
             if len(self) >= _MAX_CACHED_WORDS:
+                self._former = dict(self)  # common words come back from there
                 self.clear()
             self[raw] = parts
         return parts
+
+    def _terms_of(self, raw: str) -> tuple[str, ...]:
+        if self._inner and raw.rstrip(".").isalnum() and raw.isascii():
+            return _asked[raw]
+        if raw.isascii():
+            found = _word_terms(raw, inner=self._inner)
+        else:
+            found = [term for _, term in _unicode_terms(raw, inner=self._inner)]
+        return tuple([intern(term[:_MAX_TERM]) for term in found])
 
 
 _asked = _TermCache(inner=False)
