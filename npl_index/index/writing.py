@@ -69,21 +69,15 @@ def put(connection: Any, root: int, entries: Sequence[IndexEntry]) -> dict[str, 
 
     :returns: numbers of the documents, by path.
     """
-    fresh = [(one, one.content) for one in entries if one.content is not None]
-    number_of = _numbers(connection, {term for _, content in fresh for term in content.terms})
+    fresh = [one.content for one in entries if one.content is not None]
+    number_of = _numbers(connection, {term for content in fresh for term in content.terms})
     changes = _Changes(connection, root, {number: term for term, number in number_of.items()})
     for one in entries:
-        if one.content is None and one.failure is None:
-            connection.execute(
-                "UPDATE file SET mtime = ?, size = ?, ctime = ?, settled = ?"
-                " WHERE root = ? AND path = ? AND digest = ?",
-                (*_stat(one), root, one.found.path, one.digest),
-            )
-        elif one.failure is not None:
+        if one.failure is not None:
             changes.remove(one.found.path)
-    for one, content in fresh:
-        changes.remove(one.found.path)
-        changes.add(one, content, number_of)
+        elif not changes.keep(one) and one.content is not None:
+            changes.remove(one.found.path)
+            changes.add(one, one.content, number_of)
     changes.finish()
     return changes.numbers
 
@@ -140,6 +134,16 @@ class _Changes:
         run("DELETE FROM document WHERE id = ?", (number,))
         run("DELETE FROM file WHERE root = ? AND path = ?", (root, path))
         self._count(old, -1)
+
+    def keep(self, entry: IndexEntry) -> bool:
+        """Write the state of a file if its content is indexed, perhaps by another process; return whether."""
+        run, key = self._connection.execute, (self._root, entry.found.path, entry.digest)
+        which = "WHERE root = ? AND path = ? AND digest = ?"
+        row = run(f"SELECT document FROM file {which}", key).fetchone()
+        if row is not None:
+            run(f"UPDATE file SET mtime = ?, size = ?, ctime = ?, settled = ? {which}", (*_stat(entry), *key))
+            self.numbers[entry.found.path] = row[0]
+        return row is not None
 
     def add(self, entry: IndexEntry, content: IndexedContent, number_of: dict[str, int]) -> None:
         run, root = self._connection.execute, self._root

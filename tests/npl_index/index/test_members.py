@@ -7,10 +7,10 @@ import threading
 from contextlib import closing
 
 from npl_index.index.database import IndexDatabase
-from npl_index.index.entries import IndexEntry
+from npl_index.index.entries import IndexEntry, Indexer
 from npl_index.index.members import Update
 from npl_index.library.catalog import Root
-from npl_index.library.documents import Fingerprint, Found
+from npl_index.library.documents import Document, Fingerprint, Found
 
 FILES = 2_000
 
@@ -40,3 +40,19 @@ def test_the_files_to_read_are_listed_while_another_thread_indexes() -> None:
             writer.join()
         assert len(update.result().unreadable) == FILES
         assert update.asked == []
+
+
+def test_two_updates_index_the_same_files() -> None:
+    """The first result stays valid: the documents of equal contents are not replaced."""
+    root = Root("/absent", "")
+    file = Found(root, "page.md", "")
+    state = Fingerprint(file.absolute, 1, 1)
+    document = Document("page", file.path, "", state, b"# Page\n\nText.\n", "digest", False)
+    entry = Indexer(60, "").entry(IndexEntry(file, state), lambda _: document, counted=False)
+    with closing(IndexDatabase(None)) as index:
+        updates = [Update(index, [(file, state)], None, whole=True) for _ in range(2)]
+        for update in updates:
+            update.put([entry])
+        first, second = (update.result().scope() for update in updates)
+        assert first.documents.tolist() == second.documents.tolist()
+        assert first.version == second.version
