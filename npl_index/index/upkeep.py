@@ -18,9 +18,12 @@ USED_SECONDS = 3600
 _MAX_PARTS = 64
 
 _DOCUMENTS = """SELECT file.path, json_array(sections, pages, words),
-    (SELECT count(*) FROM name WHERE name.document = file.document), terms, record, tokens, document.digest,
-    language
+    (SELECT count(*) FROM name WHERE name.document = file.document), document.id, terms, record, tokens,
+    document.digest, language
     FROM file LEFT JOIN document ON document.id = document WHERE root = ?"""
+
+_HOLDERS = """SELECT term.id, count(*), sum(word.rowid) FROM term CROSS JOIN word
+    WHERE word MATCH '"' || replace(text, '"', '""') || '"' GROUP BY term.id"""
 
 _Counted = tuple[NDArray[Any], NDArray[Any]]
 
@@ -79,31 +82,30 @@ def shrink(database: IndexDatabase, most: int, used: list[int]) -> None:
             remove_root(connection, oldest[0][0])
 
 
-def problems(database: IndexDatabase) -> list[str]:
-    """Return the errors in the index."""
-    found = [line for (line,) in database.rows("PRAGMA integrity_check(20)") if line != "ok"]
-    return [*found, *differences(database)]
-
-
-def differences(database: IndexDatabase, ended: Callable[[], bool] = lambda: False) -> list[str]:
-    """Return the documents that cannot be read, and what differs from the documents it was derived from.
+def problems(database: IndexDatabase, ended: Callable[[], bool] = lambda: False) -> list[str]:
+    """Return the errors of the file, and what differs from the documents it was derived from.
 
     :param ended: whether to give up, with an empty result.
     """
-    found: list[str] = []
+    found = [line for (line,) in database.rows("PRAGMA integrity_check(20)") if line != "ok"]
     with database.reading() as connection:
-        counted: list[_Counted] = []
         try:
-            for number, _, path, *_ in verified(connection.execute(f"SELECT {ROOT_ROW} FROM root")):
-                for problem in _root_problems(connection, number, path, counted):
-                    if ended():
-                        return []
-                    found += [problem] if problem else []
-            if not found and counted:
-                found += _word_problems(connection, *summed(counted))
+            for problem in _differences(connection):
+                if ended():
+                    return []
+                found += [problem] if problem else []
         except DamagedIndexError as error:
             found.append(str(error))
     return found
+
+
+def _differences(connection: Any) -> Iterator[str]:
+    """Yield the errors of all roots, and an empty text for each compared row."""
+    counted: list[_Counted] = []
+    for number, _, path, *_ in verified(connection.execute(f"SELECT {ROOT_ROW} FROM root")):
+        yield from _root_problems(connection, number, path, counted)
+    if counted:
+        yield from _word_problems(connection, *summed(counted))
 
 
 def _root_problems(connection: Any, number: int, root: str, every: list[_Counted]) -> Iterator[str]:
@@ -113,10 +115,10 @@ def _root_problems(connection: Any, number: int, root: str, every: list[_Counted
     """
     parts: list[_Counted] = []
     sizes = 0
-    for path, sums, names, own, record, tokens, *about in connection.execute(_DOCUMENTS, (number,)):
+    for path, sums, names, document, *packed, digest, language in connection.execute(_DOCUMENTS, (number,)):
         yield ""
         try:
-            sections, *_ = (unsealed(one, *about) for one in (own, record, tokens))
+            sections, *_ = (unsealed(one, digest, language) for one in packed)
         except (DamagedIndexError, TypeError):
             yield f"{root}/{path}: its data cannot be read"
             continue
@@ -124,10 +126,10 @@ def _root_problems(connection: Any, number: int, root: str, every: list[_Counted
         if json.loads(sums) != [one.size, one.page_count, one.words] or names != one.size:
             yield f"{root}/{path}: its counts differ from its data"
         rows, counts = counts_in(one)
-        parts.append((rows, np.array([*counts, np.ones(len(rows), np.int64)])))
+        parts.append((rows, np.array([*counts, np.ones(len(rows), np.int64), np.full(len(rows), document)])))
         parts = [summed(parts)] if len(parts) == _MAX_PARTS else parts
         sizes += one.size
-    terms, sums_of = summed(parts) if parts else (np.zeros(0, np.int64), np.zeros((5, 0), np.int64))
+    terms, sums_of = summed(parts) if parts else (np.zeros(0, np.int64), np.zeros((6, 0), np.int64))
     select = 'SELECT term, own, "any", path, pages FROM total WHERE root = ? AND "any" > 0 ORDER BY term'
     known = np.array(connection.execute(select, (number,)).fetchall(), np.int64).reshape(-1, 5)
     own = connection.execute("SELECT sections FROM root WHERE id = ?", (number,)).fetchone()[0]
@@ -137,18 +139,20 @@ def _root_problems(connection: Any, number: int, root: str, every: list[_Counted
 
 
 def _word_problems(connection: Any, rows: NDArray[Any], counts: NDArray[Any]) -> Iterator[str]:
-    """Yield an error if the full-text index differs from the documents.
+    """Yield an error if a term of the full-text index differs from the documents, and an empty text for each.
 
     Only terms in ASCII are compared: SQLite folds other letters in its own way.
 
     :param rows: terms of all documents, ascending.
-    :param counts: columns of their counts; the last is the number of documents.
+    :param counts: columns of their counts; the last two are the number of documents and the sum of their ids.
     """
-    connection.execute("CREATE VIRTUAL TABLE IF NOT EXISTS temp.held USING fts5vocab(main, word, row)")
-    holders = dict(connection.execute("SELECT term, doc FROM temp.held"))
     texts: dict[int, str] = dict(verified(connection.execute("SELECT id, text, checksum FROM term")))
-    for row, documents in zip(rows.tolist(), counts[-1].tolist(), strict=True):
+    holders: dict[int, tuple[int, int]] = {}
+    for row, *held in connection.execute(_HOLDERS):
+        yield ""
+        holders[row] = tuple(held)
+    for row, *held in zip(rows.tolist(), *counts[-2:].tolist(), strict=True):
         text = texts.get(row)
-        if text is None or (text.isascii() and holders.get(text) != documents):
+        if text is None or (text.isascii() and holders.get(row) != tuple(held)):
             yield f"the full-text index differs from the documents, for example in {text!r}"
             return

@@ -24,7 +24,7 @@ from npl_index.index.collection import IndexedCollection, KeptDocuments, Read
 from npl_index.index.database import IndexDatabase, reading_errors
 from npl_index.index.entries import Indexer, batches
 from npl_index.index.members import Members, OvertakenError, States, Update
-from npl_index.index.upkeep import differences, note_use, shrink
+from npl_index.index.upkeep import note_use, problems, shrink
 from npl_index.library.documents import Found
 from npl_index.library.locks import locked
 from npl_index.ranking.indexing import Collection
@@ -141,7 +141,7 @@ class DocumentSets:
         if self.database.path is None or self.built:
             return
         try:
-            found = differences(self.database, ended)
+            found = problems(self.database, ended)
         except reading_errors() as error:
             found = [str(error)] if self.database.is_damaged(error) else []
         if found:

@@ -282,6 +282,9 @@ def test_headings_are_counted_together_as_one_by_one(kept: Settings) -> None:
         "DELETE FROM document WHERE id = (SELECT min(id) FROM document)",
         "UPDATE term SET text = text || 'x' WHERE text = 'valv'",
         "INSERT INTO word (rowid, name, body) VALUES (987654321, 'valv', 'valv')",
+        "INSERT INTO word (word, rowid, name, body) SELECT 'delete', document, '', 'valv' FROM file"
+        " WHERE path = 'part1/page001.md'; INSERT INTO word (rowid, name, body) VALUES (9876, '', 'valv')",
+        "PRAGMA writable_schema = 1; DELETE FROM sqlite_schema WHERE name = 'name_fold'",
     ],
 )
 def test_damage_that_sqlite_does_not_see_is_found_after_a_start(kept: Settings, harm: str) -> None:
@@ -289,7 +292,7 @@ def test_damage_that_sqlite_does_not_see_is_found_after_a_start(kept: Settings, 
     expected = told(app)
     app.close()
     with closing(driver().connect(str(index_file(kept)), isolation_level=None)) as connection:
-        connection.execute(harm)
+        connection.executescript(harm)
     app = App(kept)
     app.warm_up()
     assert not index_file(kept).exists()
