@@ -14,7 +14,8 @@ INTRODUCTION = """\
 # Connecting clients
 
 [Install](README.md) npl first, so that `npl-mcp` is on your path. A desktop program may have another path and
-need the full one: `npl-mcp`, run in a terminal, prints these entries with it.
+need the full one: `npl-mcp`, run in a terminal, prints these entries with it. `npl-mcp doctor`
+checks if your clients list npl.
 
 `--root .` serves the project in which the client runs. `--domains reading` lists the tools for documents;
 leave it out for all tools. Some clients take 40 tools at most, npl has more.
@@ -44,7 +45,7 @@ def _described(client: Client) -> Iterator[str]:
         yield f"```\n{expanded}\n```\n\n"
     elif client.link:
         yield f"[Add npl to {client.name}]({link(client)})\n\n"
-    path = client.path.removeprefix("+/")
+    path = client.paths[-1].removeprefix("+/")
     language = path.rpartition(".")[2]
     yield f"`{path}`:\n\n```{language}\n{client.file(client.program(_command(client.folder)))}\n```\n"
 

@@ -24,6 +24,7 @@ from npl_index.markdown.front_matter import divide, values
 from npl_index.markdown.sections import parse_sections
 from npl_index.selectors.grammar import compile_selector
 from npl_mcp.app.app import App
+from npl_mcp.config.clients import configurations
 from npl_mcp.config.settings import Settings
 from npl_mcp.documents.projects import Projects
 from npl_mcp.projects.git import visible
@@ -82,6 +83,7 @@ def _ignored(folder: Path) -> object:
 READERS: Mapping[str, Callable[[Path], object]] = {
     "settings": _settings,
     "project": _problems,
+    "client": lambda folder: [found.problem for found in configurations(folder / "home", folder)],
     "front matter": _parts_of_front_matter,
     "Markdown": _sections,
     "questions": _questions,

@@ -50,6 +50,14 @@ Content = str | bytes | Callable[[Path], object]
 CASES: Mapping[str, tuple[str, Sequence[tuple[Content, str]]]] = {
     "settings": ("npl.toml", [*TOML.items()]),
     "project": (".mdt-config.toml", [*TOML.items()]),
+    "client": (
+        ".mcp.json",
+        [
+            ("[" + "[]," * 340_000 + "[]]", "is not in an object"),
+            ("[" + "[]," * 5_000_000 + "[]]", "larger than 1,048,576 bytes"),
+            ("[" * 900_000, "it is not JSON"),
+        ],
+    ),
     "front matter": (
         INPUT,
         [

@@ -1,4 +1,4 @@
-"""MCP clients: their entries for this server.
+"""MCP clients: their entries for this server, written and read.
 
 :data:`CLIENTS` alone has the forms of their files. ``tests/cases/clients`` has the forms that their
 publishers document, each with its source.
@@ -7,12 +7,18 @@ publishers document, each with its source.
 from __future__ import annotations
 
 import json
+import re
 import shlex
+import sys
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
+
+from npl_index.library.files import read_path
+from npl_mcp.config.toml import read_toml
 
 NAME = "npl"
 """Name of the server in a client's file."""
@@ -58,8 +64,8 @@ class Client(NamedTuple):
     """A program that starts MCP servers or connects to them.
 
     :param name: name in its publisher's spelling.
-    :param path: path of its file with entries. ``~/`` is the home directory, ``+/`` the system's folder for
-        settings; other paths are relative to the project.
+    :param paths: paths of its files with entries; new entries go to the last one. ``~/`` is the home
+        directory, ``+/`` the system's folder for settings; other paths are relative to the project.
     :param program: function from a command to the entry of a server that the client starts.
     :param address: function from an address and headers to the entry of a listening server; ``None`` if its
         file has no such entries.
@@ -69,11 +75,13 @@ class Client(NamedTuple):
     :param connect: command that adds a listening server without a token.
     :param header: option of that command for a header.
     :param link: function from an entry to a link that adds it.
-    :param key: key of the servers by name in its file.
+    :param key: key of the servers by name in its files.
+    :param by_project: whether the user's files have the same key for single projects, by the project's path
+        below ``projects``.
     """
 
     name: str
-    path: str
+    paths: tuple[str, ...]
     program: Callable[[Sequence[str]], Entry] = _program
     address: Callable[[str, Mapping[str, str]], Entry] | None = _address
     folder: str = HERE
@@ -82,17 +90,18 @@ class Client(NamedTuple):
     header: str | None = None
     link: Callable[[Entry], str] | None = None
     key: str = "mcpServers"
+    by_project: bool = False
 
     def file(self, entry: Entry) -> str:
         """Return the text of its file with one server, in one line if it is JSON."""
-        if self.path.endswith(".toml"):
+        if self.paths[-1].endswith(".toml"):
             lines = [f"[{self.key}.{NAME}]", *(f"{key} = {_toml_value(entry[key])}" for key in entry)]
             return "\n".join(lines)
         return json.dumps({self.key: {NAME: entry}}, ensure_ascii=False)
 
     def instruction(self, command: str | None, entry: Entry) -> tuple[str, str]:
         """Return the client with its file, and the text to write there, or the command to run instead."""
-        path = self.path.removeprefix("+/")
+        path = self.paths[-1].removeprefix("+/")
         return (self.name, command) if command else (f"{self.name} ({path})", self.file(entry))
 
     def adding(self, command: Sequence[str]) -> str | None:
@@ -117,17 +126,18 @@ def _toml_value(value: Any) -> str:
 CLIENTS = (
     Client(
         "Claude Code",
-        ".mcp.json",
+        ("~/.claude.json", ".mcp.json"),
         program=_loaded_program,
         address=_typed_address,
         folder="${CLAUDE_PROJECT_DIR:-.}",
         add="claude mcp add npl -- {program} {arguments}",
         connect="claude mcp add --transport http npl {}",
         header='--header "{}"',
+        by_project=True,
     ),
     Client(
         "Codex",
-        "~/.codex/config.toml",
+        ("~/.codex/config.toml",),
         address=partial(_address, named="http_headers"),
         add="codex mcp add npl -- {program} {arguments}",
         connect="codex mcp add npl --url {}",
@@ -135,7 +145,7 @@ CLIENTS = (
     ),
     Client(
         "Gemini CLI",
-        ".gemini/settings.json",
+        ("~/.gemini/settings.json", ".gemini/settings.json"),
         address=_typed_address,
         add="gemini mcp add npl {program} -- {arguments}",
         connect="gemini mcp add --transport http npl {}",
@@ -143,7 +153,7 @@ CLIENTS = (
     ),
     Client(
         "VS Code",
-        ".vscode/mcp.json",
+        ("+/Code/User/mcp.json", ".vscode/mcp.json"),
         program=lambda command: {"type": "stdio", **_program(command)},
         address=_typed_address,
         folder="${workspaceFolder}",
@@ -152,24 +162,24 @@ CLIENTS = (
     ),
     Client(
         "Cursor",
-        ".cursor/mcp.json",
+        ("~/.cursor/mcp.json", ".cursor/mcp.json"),
         folder="${workspaceFolder}",
         link=partial(_install_link, "cursor.com"),
     ),
-    Client("Claude Desktop", "+/Claude/claude_desktop_config.json", address=None, folder=SOME_FOLDER),
+    Client("Claude Desktop", ("+/Claude/claude_desktop_config.json",), address=None, folder=SOME_FOLDER),
     Client(
         "Windsurf",
-        "~/.codeium/windsurf/mcp_config.json",
+        ("~/.codeium/windsurf/mcp_config.json",),
         address=partial(_address, at="serverUrl"),
         folder=SOME_FOLDER,
     ),
     Client(
-        "LM Studio", "~/.lmstudio/mcp.json", folder=SOME_FOLDER, link=partial(_install_link, "lmstudio.ai")
+        "LM Studio", ("~/.lmstudio/mcp.json",), folder=SOME_FOLDER, link=partial(_install_link, "lmstudio.ai")
     ),
-    Client("Zed", ".zed/settings.json", key="context_servers"),
+    Client("Zed", ("~/.config/zed/settings.json", ".zed/settings.json"), key="context_servers"),
     Client(
         "opencode",
-        "opencode.json",
+        ("~/.config/opencode/opencode.json", "opencode.json"),
         program=lambda command: {"type": "local", "command": list(command)},
         address=lambda url, headers: {"type": "remote", **_address(url, headers)},
         key="mcp",
@@ -210,3 +220,100 @@ def _by_text(instructions: Iterable[tuple[str, str]]) -> str:
         + "".join(f"  {line}\n" for line in text.splitlines())
         for text, names in clients.items()
     )
+
+
+_MAX_BYTES = 16 * 1024 * 1024  # Claude Code keeps its history in the same file
+_MAX_CLONED_BYTES = 1024 * 1024  # parsing takes up to 24 times as much memory
+
+
+class Configuration(NamedTuple):
+    """A client's file with entries for servers.
+
+    :param client: name of the client.
+    :param path: path of the file.
+    :param servers: servers by name, from all places in the file.
+    :param problem: reason why the file cannot be read.
+    """
+
+    client: str
+    path: Path
+    servers: Mapping[str, Any] = {}
+    problem: str | None = None
+
+    def npl(self) -> list[Mapping[str, Any]]:
+        """Return the entries for npl, by their name or their command."""
+        return [
+            server
+            for name, server in self.servers.items()
+            if isinstance(server, dict) and (name == NAME or _starts_npl(server))
+        ]
+
+
+def _starts_npl(server: Mapping[str, Any]) -> bool:
+    words: list[Any] = []
+    for value in (server.get("command"), server.get("args")):
+        words += value if isinstance(value, list) else [value]
+    return any(part in str(word) for word in words for part in ("npl-mcp", "npl_mcp"))
+
+
+def configurations(home: Path, project: Path) -> list[Configuration]:
+    """Return the existing files of clients.
+
+    :param home: home directory of the user.
+    :param project: working directory; some clients also have a file there.
+    """
+    folder = {"darwin": "Library/Application Support", "win32": "AppData/Roaming"}.get(sys.platform)
+    bases = {"~/": home, "+/": home / (folder or ".config")}
+    every: dict[Path, Configuration] = {}
+    for client in CLIENTS:
+        for text in client.paths:
+            base = bases.get(text[:2])
+            path = base / text[2:] if base else project / text
+            limit = _MAX_BYTES if base else _MAX_CLONED_BYTES
+            of_project = [("projects", str(project), client.key)] if base and client.by_project else []
+            for keys in ((client.key,), *of_project):
+                found = _read_configuration(client.name, path, keys, limit)
+                if found is not None:
+                    before = every.get(path, found)
+                    problem = before.problem or found.problem
+                    servers = {**before.servers, **found.servers}
+                    every[path] = Configuration(client.name, path, servers, problem)
+    return list(every.values())
+
+
+def _read_configuration(client: str, path: Path, keys: Sequence[str], limit: int) -> Configuration | None:
+    """Read a client's file; ``None`` if the file, or the object that would have the servers, is absent."""
+    try:
+        text = read_path(path, limit)[0].decode("utf-8-sig")
+        value: Any = read_toml(text) if path.suffix == ".toml" else _lenient_json(text or "{}")
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        return Configuration(client, path, problem=str(error.strerror or error))
+    except (ValueError, RecursionError) as error:
+        return Configuration(client, path, problem=f"it is not {path.suffix[1:].upper()}: {error}"[:200])
+    for key in keys:
+        if not isinstance(value, dict):
+            return Configuration(client, path, problem=f"{key} is not in an object")
+        if len(keys) > 1 and key not in value:
+            return None
+        value = value.get(key, {})
+    if not isinstance(value, dict):
+        return Configuration(client, path, problem=f"{keys[-1]} is not an object")
+    return Configuration(client, path, value)
+
+
+# An unclosed string or comment extends to the end of the file, so that no text is matched twice.
+_TEXT = r'("(?:[^"\\]|\\.)*(?:"|\Z))'
+_COMMENT = re.compile(rf"{_TEXT}|//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
+_LAST_COMMA = re.compile(rf"{_TEXT}|,(?=\s*[\]}}])", re.DOTALL)
+
+
+def _lenient_json(text: str) -> Any:
+    """Read JSON with comments and trailing commas, which half of the clients allow."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        for extra in (_COMMENT, _LAST_COMMA):
+            text = extra.sub(lambda found: found[1] or " ", text)
+        return json.loads(text)

@@ -126,7 +126,7 @@ def by_file(
     client: Client, _tried: Tried, server: list[str], variables: Mapping[str, str], project: Path
 ) -> None:
     """Tell a client by the file that is printed for it."""
-    place = client.path
+    place = client.paths[-1]
     path = Path(variables["HOME"]) / place[2:] if place.startswith("~/") else project / place
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(client.file(client.program(server)), encoding="utf-8")

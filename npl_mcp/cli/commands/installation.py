@@ -7,14 +7,16 @@ import importlib.util
 import json
 import os
 import platform
+import re
 import shlex
+import shutil
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib.metadata import distribution
 from operator import attrgetter
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from npl_index.choices import Weights
 from npl_index.errors import DocumentTooLargeError, NPLError, escaped
@@ -29,6 +31,8 @@ from npl_mcp.cli.terminal.arguments import JSON, Commands, settings_of
 from npl_mcp.cli.terminal.display import PROBLEMS, CommandResult, Display
 from npl_mcp.cli.transports.base import TransportError, parse_address
 from npl_mcp.cli.transports.http import greeted
+from npl_mcp.config.child_processes import find_program
+from npl_mcp.config.clients import READING, Configuration, configurations
 from npl_mcp.config.server_state import is_held, running_server
 from npl_mcp.config.settings import SETTINGS, Settings, given_settings
 from npl_mcp.stores.base.database import HEAD
@@ -100,6 +104,7 @@ def examine(settings: Settings) -> Iterator[Finding]:
         present = is_installed(extra)
         fix = None if present else f"if you need it: {_install_command(extra)}"
         yield Finding(f"extra {extra}", OK, f"{purpose}: {'installed' if present else 'not installed'}", fix)
+    yield from _clients(configurations(settings.home, settings.cwd), settings)
 
 
 def _sqlite() -> Finding:
@@ -211,6 +216,40 @@ def _server(folder: Path) -> Finding:
     if state.version != __version__:
         return Finding("server", WARNING, f"{place} has version {state.version}", restart)
     return Finding("server", OK, f"{place} answers, process {state.pid}")
+
+
+def _clients(found: list[Configuration], settings: Settings) -> Iterator[Finding]:
+    for configuration in found:
+        yield _client(configuration, settings)
+    if not any(configuration.npl() for configuration in found):
+        fix = "npl-mcp, started at a terminal, shows the entry for each client"
+        yield Finding("clients", WARNING, "no client on this machine has an entry for npl", fix)
+
+
+def _client(found: Configuration, settings: Settings) -> Finding:
+    if found.problem is not None:
+        fix = "correct it, or check yourself that it has an entry for npl"
+        return Finding(found.client, WARNING, f"{found.path} cannot be read: {found.problem}", fix)
+    servers = found.npl()
+    if not servers:
+        return Finding(found.client, OK, f"{found.path} has no entry for npl")
+    for server in servers:
+        command = server.get("command")
+        # Clients replace ${…} by a value.
+        if isinstance(command, str) and "$" not in command and shutil.which(command) is None:
+            fix = f"write {find_program('npl-mcp') or 'the full path of npl-mcp'} as its command"
+            text = f"{found.path} names npl, but {command!r} does not exist"
+            return Finding(found.client, PROBLEM, text, fix)
+    shown = ", ".join(str(server.get("command") or server.get("url") or "no command") for server in servers)
+    every = not (settings.domains or settings.small_list) and any(map(_lists_all, servers))
+    hint = f"it lists all tools; to list only those for reading: {' '.join(READING)}" if every else None
+    return Finding(found.client, OK, f"{found.path} names npl: {shown}", hint)
+
+
+def _lists_all(server: Mapping[str, Any]) -> bool:
+    """Return whether a client starts a server that lists all tools."""
+    chosen = re.search("--domains|--small-list|NPL_DOMAINS|NPL_SMALL_LIST", str(server))
+    return "command" in server and chosen is None
 
 
 @COMMANDS.add("config show", JSON)

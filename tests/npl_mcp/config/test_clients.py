@@ -15,7 +15,7 @@ import pytest
 
 from docs import connecting
 from npl_mcp.config import clients
-from npl_mcp.config.clients import CLIENTS, Client
+from npl_mcp.config.clients import CLIENTS, Client, configurations
 from npl_mcp.config.toml import read_toml
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -30,7 +30,7 @@ PAGES = sorted(ROOT.glob("*.md"))
 
 
 def read(client: Client, text: str) -> Any:
-    return read_toml(text) if client.path.endswith(".toml") else json.loads(text)
+    return read_toml(text) if client.paths[-1].endswith(".toml") else json.loads(text)
 
 
 def fits(said: Any, client: str) -> bool:
@@ -124,3 +124,24 @@ def test_what_the_pages_show_are_such_forms() -> None:
     ours = {str(connecting.link(client)) for client in CLIENTS if client.link}
     programs = {link.partition("?")[0] for link in ours}
     assert {link for link in links if link.partition("?")[0] in programs} == ours
+
+
+def test_files_with_comments_are_read(tmp_path: Path) -> None:
+    """Half of the clients allow them, and a comma after the last value."""
+    (tmp_path / ".zed").mkdir()
+    (tmp_path / ".zed" / "settings.json").write_text(
+        '// "x"\n{"theme": "a//b, }", /* {\n */ "context_servers": {"npl": {"command": "npl-mcp",},}, //\n}'
+    )
+    (found,) = configurations(tmp_path / "home", tmp_path)
+    assert (found.client, found.problem, found.npl()) == ("Zed", None, [{"command": "npl-mcp"}])
+
+
+@pytest.mark.parametrize(
+    "text", ['{"mcp": {"a": "', "/*" * 100_000, '{"a": ' + ", " * 100_000, '"' * 100_001]
+)
+def test_files_that_end_early_are_named(tmp_path: Path, text: str) -> None:
+    """However long they are."""
+    (tmp_path / "opencode.json").write_text(text)
+    (found,) = configurations(tmp_path / "home", tmp_path)
+    assert found.problem is not None
+    assert "it is not JSON" in found.problem

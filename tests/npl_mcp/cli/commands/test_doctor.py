@@ -46,16 +46,22 @@ def findings(done: subprocess.CompletedProcess[str]) -> dict[str, dict[str, Any]
 
 
 def test_a_new_user_is_told_what_is_left_to_do(run: Run, tmp_path: Path) -> None:
-    """Nothing is wrong, and nothing is made by looking."""
+    """Nothing is wrong; no client is connected, and nothing is made by looking."""
     done = run("doctor")
     assert (done.returncode, done.stderr) == (0, "")
     assert f"{tmp_path / 'project'}: 1 Markdown files\n" in done.stdout
+    assert "no client on this machine has an entry for npl\n" in done.stdout
+    assert "npl-mcp, started at a terminal" in done.stdout
     assert not (tmp_path / "data").exists()
 
 
 def test_each_problem_has_a_fix(run: Run, tmp_path: Path) -> None:
-    """A root that is not there, a data folder below a file."""
+    """A root that is not there, a data folder below a file, a client's command that is gone."""
     (tmp_path / "data").write_text("", encoding="utf-8")
+    cursor = tmp_path / "home" / ".cursor" / "mcp.json"
+    cursor.parent.mkdir()
+    cursor.write_text('{"mcpServers": {"docs": {"command": "/gone/npl-mcp"}}}', encoding="utf-8")
+    (tmp_path / "project" / ".mcp.json").write_text("{", encoding="utf-8")
     done = run("--root", "nowhere", "doctor", "--json")
     assert done.returncode == 1
     found = findings(done)
@@ -64,16 +70,68 @@ def test_each_problem_has_a_fix(run: Run, tmp_path: Path) -> None:
     assert wrong == {
         "root": "problem",
         "data folder": "problem",
+        "Cursor": "problem",
+        "Claude Code": "warning",
     }
-    assert all(found[name]["fix"] for name in wrong)
+    assert all(found[name]["fix"] for name in (*wrong, "Claude Code"))
     assert "--root" in found["root"]["fix"]
+    assert "/gone/npl-mcp" in found["Cursor"]["text"]
 
 
-def test_tools_may_not_write_without_a_root(run: Run) -> None:
-    """The remedy is named."""
+CLIENTS = {
+    "Claude Code": (
+        "home/.claude.json",
+        '{"projects": {"PROJECT": {"mcpServers": {"npl": {"command": "sh"}}}}}',
+    ),
+    "VS Code": ("project/.vscode/mcp.json", '{"servers": {"npl": {"url": "http://127.0.0.1:8765/mcp"}}}'),
+    "Codex": ("home/.codex/config.toml", '[mcp_servers.x]\ncommand = "sh"\nargs = ["-m", "npl_mcp"]\n'),
+}
+
+
+def test_clients_that_name_npl_are_found(run: Run, tmp_path: Path) -> None:
+    """In the form that each has, in the user's file or in the project's."""
+    for path, text in CLIENTS.values():
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).write_text(text.replace("PROJECT", str(tmp_path / "project")), encoding="utf-8")
     found = findings(run("--write", "doctor", "--json"))
     assert found["write"]["text"] == "there is no root, so tools may not change files"
     assert "--root" in found["write"]["fix"]
+    assert "clients" not in found
+    for client, (path, _) in CLIENTS.items():
+        assert found[client]["state"] == "ok"
+        assert found[client]["text"].startswith(f"{tmp_path / path} names npl: ")
+
+
+def test_a_file_with_several_places_is_one_finding(run: Run, tmp_path: Path) -> None:
+    """Whatever the other places say of other servers; the project's place outranks the user's."""
+    other, own = {"mcpServers": {"x": {"command": "sh"}}}, {"mcpServers": {"npl": {"command": "env"}}}
+    path = tmp_path / "home" / ".claude.json"
+    for everywhere, here in ((other, own), (own, other), (own, {}), ({}, own)):
+        said = {**everywhere, "projects": {str(tmp_path / "project"): here}}
+        path.write_text(json.dumps(said), encoding="utf-8")
+        texts = [one["text"] for one in json.loads(run("doctor", "--json").stdout)["findings"]]
+        assert [text for text in texts if str(path) in text] == [f"{path} names npl: env"]
+
+
+SHORT = "--domains reading"
+STARTED: dict[str, tuple[dict[str, Any], dict[str, str], bool]] = {
+    "all": ({"args": ["--root", "."]}, {}, True),
+    "chosen": ({"args": ["--domains=npl"]}, {}, False),
+    "small": ({"args": ["--small-list"]}, {}, False),
+    "any": ({"args": ["."], "env": 5}, {}, True),
+    "variable": ({"env": {"NPL_DOMAINS": "npl"}}, {}, False),
+    "settings": ({}, {"NPL_DOMAINS": "npl"}, False),
+}
+
+
+@pytest.mark.parametrize("case", STARTED)
+def test_a_client_that_lists_all_tools_is_told_of_fewer(run: Run, tmp_path: Path, case: str) -> None:
+    """It is in order all the same."""
+    entry, variables, told = STARTED[case]
+    said = {"mcpServers": {"npl": {"command": "env", **entry}}}
+    (tmp_path / "project" / ".mcp.json").write_text(json.dumps(said), encoding="utf-8")
+    found = findings(run("doctor", "--json", **variables))["Claude Code"]
+    assert (found["state"], SHORT in str(found["fix"])) == ("ok", told)
 
 
 def test_settings_that_cannot_be_read_are_a_finding(run: Run) -> None:
