@@ -134,11 +134,11 @@ class DocumentSets:
         self.database.close()
 
     def verify(self, ended: Callable[[], bool]) -> None:
-        """Compare the index of an earlier process with its documents, and remove it if they differ.
+        """Compare the index with its documents, and remove it if they differ.
 
         :param ended: whether to give up.
         """
-        if self.database.path is None or self.built:
+        if self.database.path is None:
             return
         try:
             found = problems(self.database, ended)

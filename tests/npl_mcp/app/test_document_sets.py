@@ -302,6 +302,21 @@ def test_damage_that_sqlite_does_not_see_is_found_after_a_start(kept: Settings, 
     app.close()
 
 
+def test_damage_is_found_although_a_question_added_documents(kept: Settings) -> None:
+    app = App(kept)
+    told(app)
+    app.close()
+    with closing(driver().connect(str(index_file(kept)), isolation_level=None)) as connection:
+        connection.execute("INSERT INTO word (rowid, name, body) VALUES (987654321, 'valv', 'valv')")
+    app = App(kept)
+    add(kept.roots[0])
+    told(app)
+    app.warm_up()
+    assert not index_file(kept).exists()
+    assert told(app) == fresh(kept)
+    app.close()
+
+
 def test_other_programs_read_what_is_indexed_of_a_file(kept: Settings) -> None:
     """A view shows each file with its sections and their terms, also below a home folder."""
     put(kept.home / "npl" / "npl.md", "# NPL@1.0\n\nA valve.\n")
