@@ -253,7 +253,7 @@ class Roots:
                         visited -= 1
                         skipped.update(_unusable(entry.name))
                         continue
-                    if visited > most or len(entries) > most:
+                    if visited > most:
                         return _end_of_walk(most, rules, skipped)
                     path = below + entry.name
                     if label := self._label(entry, rules):
@@ -292,7 +292,8 @@ class Roots:
         """
         with os.scandir(folder) as scanned:
             entries = list(islice(scanned, most + 1))
-        if self._ignoring.gitignore and RULES_FILE in [entry.name for entry in entries]:
+        unread = len(entries) > most  # its rules may be among the other entries
+        if self._ignoring.gitignore and (unread or RULES_FILE in [entry.name for entry in entries]):
             rules = self._ignoring.within(root.path, folder, rules)
         return entries, rules
 
