@@ -277,6 +277,8 @@ class Roots:
                         skipped[entry.name.lower()[entry.name.rindex(".") :]] += 1
                     elif entry.is_dir(follow_symlinks=False) and self._may_enter(pattern, path, skipped):
                         waiting.append((entry.path, f"{path}/", rules))
+                if len(entries) > most:  # the folder is not listed to its end
+                    return _end_of_walk(most, rules, skipped)
 
     def _rules(self, folder: str) -> Rules | None:
         """Return the rules above a real folder."""
