@@ -243,17 +243,17 @@ class Roots:
             direct = folder == f"{start}/{below}"[:-1]  # a link may lead to a different folder the next time
             with suppress(OSError):  # unreadable or deleted
                 entries, rules = self._listed(folder, root, rules, most)
-                for entry in entries:
+                for number, entry in enumerate(entries):
                     visited += 1
                     one = known.get(entry.path) if direct else None
-                    if one and one[1] is rules and entry.is_file(follow_symlinks=False):
+                    if one and one[1] is rules and number < most and entry.is_file(follow_symlinks=False):
                         yield below + entry.name, one[0]
                         continue
-                    if not _is_walked(entry.name):
+                    if not _is_walked(entry.name) and number < most:
                         visited -= 1
                         skipped.update(_unusable(entry.name))
                         continue
-                    if visited > most:
+                    if visited > most or number >= most:
                         return _end_of_walk(most, rules, skipped)
                     path = below + entry.name
                     if label := self._label(entry, rules):
@@ -277,8 +277,6 @@ class Roots:
                         skipped[entry.name.lower()[entry.name.rindex(".") :]] += 1
                     elif entry.is_dir(follow_symlinks=False) and self._may_enter(pattern, path, skipped):
                         waiting.append((entry.path, f"{path}/", rules))
-                if len(entries) > most:  # the folder is not listed to its end
-                    return _end_of_walk(most, rules, skipped)
 
     def _rules(self, folder: str) -> Rules | None:
         """Return the rules above a real folder."""
