@@ -51,7 +51,8 @@ MAX_NOTED = 24
 """Maximum hits whose copies are named."""
 
 MAX_WEAK_PASSAGE = 120
-"""Maximum tokens of a text without enough evidence."""
+MAX_WEAK_WHOLE = 250
+"""Maximum tokens of a text without enough evidence: of a piece, and of a section that is not cut."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,7 +280,7 @@ def find(request: TailorRequest, documents: DocumentSet, weights: Weights) -> Fi
     exact = [one for one, selector in selections if request.depth is not None or not _is_plain(selector)]
     pointers = MORE_POINTERS if weak else POINTERS
     named = _others(documents, ranking.hits if ranked else (), units, known)
-    limits = (MAX_WEAK_PASSAGE, MAX_WEAK_PASSAGE) if weak else (WHOLE, PIECE)
+    limits = (MAX_WEAK_WHOLE, MAX_WEAK_PASSAGE) if weak else (WHOLE, PIECE)
     return Findings(
         documents=documents,
         units=units,

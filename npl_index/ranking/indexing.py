@@ -171,8 +171,8 @@ def _field_terms(
     file_words = terms(" ".join(_FILE_WORDS.split(f"{filed.removesuffix('.md')} {names}")))
     found: list[tuple[list[str], list[str], array[int], int]] = []
     # The front matter belongs to the first text.
-    texts = (one.index for one in tree.sections if one.own_traits.word_count > len(one.heading.split()))
-    described = next(texts, 0)
+    texts = ((one.index, Span(one.heading_lines.stop, one.own.stop)) for one in tree.sections)
+    described = next((index for index, lines in texts if tree.text(lines).strip()), 0)
     for section in tree.sections:
         heading = _heading_terms(tree, section)
         above = found[section.parent][1] + found[section.parent][0] if section.parent else file_words

@@ -227,7 +227,8 @@ def rank(
         for node, fit in fitting.items():
             number = passages.number(*node)
             fits[number], gains[number] = fit
-        standing = _behind(collection, query, passages)
+        # A condition on front matter names the documents that are wanted.
+        standing = {} if among.fields else _behind(collection, query, passages)
         behind = np.isin(passages.documents, list(standing)).astype(float).repeat(passages.postings.counts)
         allowed = 1.0 if among == ANY else _allowed(passages, among, documents)
         scored = Scored(passages, concepts, weights, len(asked), headed, gains, behind, allowed)

@@ -48,7 +48,7 @@ def test_options_of_the_program_may_stand_behind_a_command(
     work: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """An option after the command wins over the same option before it."""
-    options = ["--format", "markdown", "--cache", "memory", "--root", "docs", "--write"]
+    options = ["--write", "--format", "markdown", "--cache", "memory", "--root", "docs"]
     behind = ["--format", "json", "--root", str(work)]
     shown: list[dict[str, object]] = []
     for words in (
