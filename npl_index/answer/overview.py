@@ -38,7 +38,6 @@ _PLAIN = re.compile(r"[\w.+@:-]{1,24}(?:/[\w.+@:-]{1,24}){0,3}/?", re.ASCII)  # 
 _PART = re.compile(r"[^\W_]+")
 _MAX_PARTS = 7  # words of a plain name
 _HEADING = re.compile(r"^(?:(```|~~~)|#{1,3}[ \t]+(.+))", re.MULTILINE)
-_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _MARKUP = re.compile(r"\{[^{}]*\}|<[^<>]*>|\]\([^()]*\)")
 
 _Entry = tuple[str, str]  # a folder, and a name in its line
@@ -76,7 +75,9 @@ def headings_at(text: str) -> list[str]:
     lines, front = find_front_matter(text)
     titles = [title] if (title := title_in(front)) else []
     fenced = False
-    for fence, heading in _HEADING.findall(_COMMENT.sub("", "\n".join(text.split("\n")[lines:]))):
+    first, *others = "\n".join(text.split("\n")[lines:]).split("<!--")
+    shown = first + "".join(other.partition("-->")[2] for other in others)
+    for fence, heading in _HEADING.findall(shown):
         fenced ^= bool(fence)
         titles += [_MARKUP.sub(" ", heading)] if heading and not fenced else []
     return titles

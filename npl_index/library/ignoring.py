@@ -27,7 +27,6 @@ _MAX_KEPT = 20_000
 
 _TRAILING = re.compile(r"(?<!\\) +\Z")
 _ESCAPED = re.compile(r"\\(.)")
-_BRACKETS = re.compile(r"\[!?\]?[^\]]*\]")
 _NEGATED = re.compile(r"(?<!\\)\[\^")
 
 
@@ -140,13 +139,25 @@ def _rule(line: str) -> tuple[Rule, str] | None:
     if "/" not in path:
         segments.insert(0, "**")
     segments = [_ESCAPED.sub(_literal, _NEGATED.sub("[!", segment)) for segment in segments]
-    if any("[" in _BRACKETS.sub("", segment) for segment in segments):
+    if any(map(_is_open, segments)):
         return None  # as in git
     try:
         pattern = PathPattern.compile(segments, parameter="exclude")
     except InvalidRequestError:  # too long
         return None
     return Rule(pattern, not line.startswith("!"), line.endswith("/")), segments[-1]
+
+
+def _is_open(segment: str) -> bool:
+    """Return whether a bracket of a segment is not closed."""
+    at = segment.find("[")
+    while at >= 0:
+        begin = at + 1 + segment.startswith("!", at + 1)
+        end = segment.find("]", begin + segment.startswith("]", begin))
+        if end < 0:
+            return True
+        at = segment.find("[", end)
+    return False
 
 
 def _literal(escaped: re.Match[str]) -> str:

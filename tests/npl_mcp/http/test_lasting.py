@@ -186,7 +186,7 @@ def test_what_lasts_goes_on_while_its_token_cannot_be_checked(site: Site, what: 
             pages = [request(site.server, "GET", path, headers=browser) for path in ("/", "/sign-in")]
             assert [(one.status, "location" in one.headers) for one in pages] == [(503, False)] * 2
             with site.stores.database.write() as tx:
-                send(tx, 1, "owner", "told meanwhile", None, "message", None)
+                send(tx, 1, "owner", "told meanwhile", None)
             came = b""
             while b"told meanwhile" not in came:
                 came += line.recv(65536) or pytest.fail(came.decode())
