@@ -25,7 +25,6 @@ MAX_BYTES, MAX_RULES = 64 * 1024, 1_000
 _MAX_KEPT = 20_000
 """Cached rules, each of about a kilobyte."""
 
-_TRAILING = re.compile(r"(?<!\\) +\Z")
 _ESCAPED = re.compile(r"\\(.)")
 _NEGATED = re.compile(r"(?<!\\)\[\^")
 
@@ -76,7 +75,7 @@ class Rules:
 @cached(LRUCache(_MAX_KEPT, lambda rules: 1 if rules is None else len(rules.rules)), lock=threading.Lock())
 def rules_of(folder: str, text: str, label: str, above: Rules | None) -> Rules | None:
     """Return the rules of a text in the form of ``.gitignore``; the same object for the same arguments."""
-    lines = [_TRAILING.sub("", line.removesuffix("\r")) for line in text.split("\n")]
+    lines = [_without_spaces(line.removesuffix("\r")) for line in text.split("\n")]
     found = [rule for line in lines if (rule := _rule(line)) is not None]
     if not found or len(found) > MAX_RULES:
         return above
@@ -146,6 +145,12 @@ def _rule(line: str) -> tuple[Rule, str] | None:
     except InvalidRequestError:  # too long
         return None
     return Rule(pattern, not line.startswith("!"), line.endswith("/")), segments[-1]
+
+
+def _without_spaces(line: str) -> str:
+    """Return a line without its last spaces, except one after a backslash."""
+    bare = line.rstrip(" ")
+    return f"{bare} " if bare.endswith("\\") and bare != line else bare
 
 
 def _is_open(segment: str) -> bool:
