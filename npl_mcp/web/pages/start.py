@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import time
 from datetime import timedelta
+from itertools import islice
 from typing import Any
 
+from npl_index.errors import NPLError
+from npl_index.library.documents import DocumentRef
+from npl_index.markdown.sections import SectionTree
+from npl_mcp.app.app import App
+from npl_mcp.app.waiting import limit_wait, waited
+from npl_mcp.browsing.places import HURRY
+from npl_mcp.config.clients import CLIENTS, NAME
 from npl_mcp.stores.base.paging import later, now
 from npl_mcp.web.pages.search import leads
 from npl_mcp.web.routing import Data, WebPage
@@ -13,13 +23,22 @@ from npl_mcp.web.visits import Visit
 _RECENT = 50
 """Entries of each kind that are read to find the agents at work."""
 
+_EXAMPLE_LEVEL = 2
+
 _AT_WORK = timedelta(hours=1)
 """Maximum time since the last act of an agent at work."""
 
 
+EXAMPLES = 3
+MAX_READ = 40
+"""Questions that the page offers to a new visitor, and documents whose headings are read for them."""
+
+
 async def start(visit: Visit) -> Data:
-    """Return the visitor's inbox, and the last acts of agents."""
+    """Return the visitor's inbox, and the last acts of agents; for a new visitor, what npl is for as well."""
     waiting = await inbox(visit)
+    if not visit.who and visit.sees("npl"):
+        waiting["first"] = {"examples": await visit.run(_examples), "connect": _connecting(visit)}
     if not visit.sees("search"):
         return {**waiting, "places": [], "at_work": []}
     newest = await visit.call("search_newest", limit=_RECENT)
@@ -42,6 +61,30 @@ async def inbox(visit: Visit) -> Data:
         own: Any = await visit.call("review_list", reviewer_persona=who, status="in_progress", limit=20)
         found["reviews"] = own["items"]
     return {"inbox": found}
+
+
+def _examples(app: App) -> list[str]:
+    """Return headings of the first documents that say something alone; none while these are indexed."""
+    try:
+        gathered = waited(limit_wait(app.gathered(DocumentRef()), time.monotonic(), HURRY), HURRY)
+        found = [_heading(parsed.tree) for parsed in islice(gathered.collection.documents, MAX_READ)]
+    except NPLError:
+        return []
+    return list(dict.fromkeys(filter(None, found)))[:EXAMPLES]
+
+
+def _heading(tree: SectionTree) -> str:
+    names = (section.name for section in tree.sections if section.level == _EXAMPLE_LEVEL)
+    return next((name for name in names if 2 < len(name.split()) < 8), "")
+
+
+def _connecting(visit: Visit) -> list[str]:
+    """Return the command that connects Claude Code, and the entry for other clients."""
+    url = f"{visit.settings.web_url or str(visit.request.base_url).rstrip('/')}/mcp"
+    headers = {"Authorization": "Bearer $NPL_MCP_TOKEN"} if visit.is_signed_in else {}
+    commands = (client.connecting(url, headers) for client in CLIENTS)
+    entry = {"mcpServers": {NAME: {"type": "http", "url": url, **({"headers": headers} if headers else {})}}}
+    return [next(filter(None, commands), ""), json.dumps(entry)]
 
 
 DECLARED = (WebPage("/", start, "start.html"),)

@@ -1,0 +1,26 @@
+"""Start: a new visitor learns what npl is for, tries it and gets the entry for a client."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.npl_mcp.http.http_server import serving
+from tests.npl_mcp.web.browsing import Visitor
+
+
+def test_a_new_visitor_is_told_what_to_do(tmp_path: Path) -> None:
+    """Until a name is chosen; then the page is an inbox."""
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    (docs / "plums.md").write_text("# Plums\n\n## Pruning plums in July\n\nCut.\n", encoding="utf-8")
+    with serving(tmp_path, "--root", str(docs)) as running:
+        visitor = Visitor(running)
+        shown = visitor.open("/")
+        assert "exactly these passages" in shown.text
+        assert f"claude mcp add --transport http npl http://127.0.0.1:{running.port}/mcp" in shown.text
+        assert visitor.json("/index")["first"]["examples"] == ["Pruning plums in July"]
+        assert visitor.open("/ask?context=Pruning+plums+in+July").status == 200
+        fields = shown.fields("/name")
+        assert visitor.post("/name", {**fields, "name": "ann"}).status == 303
+        assert "Inbox of ann" in visitor.open("/").text
+        assert "first" not in visitor.json("/index")
