@@ -80,12 +80,12 @@ def test_the_budget_is_moved_in_place(scripted: Tab) -> None:
         expect(page.locator(".sum")).to_contain_text(f"of {value} tokens")
         expect(slider).to_be_focused()
     expect(budget(page)).to_have_value("450")
-    expect(page.get_by_label("Right: Filling")).to_be_checked()
+    expect(page.get_by_label("Right: Filling").first).to_be_checked()
     expect(page.get_by_role("region", name="Turning barrels")).to_be_visible()
     assert page.evaluate("[scrollY, history.length]") == [60, entries]
     scripted.check()
     page.reload()
-    expect(page.get_by_label("Right: Filling")).to_be_checked()
+    expect(page.get_by_label("Right: Filling").first).to_be_checked()
     page.go_back()
     expect(page.get_by_label("Context")).to_be_empty()
 
@@ -183,7 +183,9 @@ def test_a_question_is_saved(tab: Tab) -> None:
     expect(row).to_contain_text("turn the barrels")
     expect(row).to_be_in_viewport()
     tab.check()
-    tab.follow(row.get_by_role("link", name="Ask: turn the barrels"))
+    tab.follow(row.get_by_role("link", name="turn the barrels"))
+    tab.check()
+    tab.follow(page.get_by_role("link", name="Open in Ask"))
     expect(page.get_by_label("Context")).to_have_value("turn the barrels")
     expect(page.get_by_label("Right: Turning barrels")).to_be_checked()
 
@@ -197,14 +199,16 @@ def test_ticks_are_kept(tab: Tab) -> None:
     keep(tab)
     card(page, "Filling").get_by_role("link", name="Filling").click()
     expect(page.get_by_role("region", name="Filling")).to_be_visible()
-    expect(page.get_by_label("Right: Filling")).to_be_checked()
+    expect(page.get_by_label("Right: Filling").first).to_be_checked()
     expect(page.get_by_label("Right: Turning barrels")).not_to_be_checked()
     page.get_by_role("link", name="Markdown").click()
     expect(page.locator(".answer")).to_be_visible()
     tab.check()
     page.reload()
     tab.follow(page.get_by_role("button", name="Save question"))
-    expect(page.locator("tr:target")).to_contain_text("Filling")
+    tab.follow(page.locator("tr:target").get_by_role("link").first)
+    tab.follow(page.get_by_role("link", name="Open in Ask"))
+    expect(page.get_by_label("Right: Filling").first).to_be_checked()
 
 
 def keep(tab: Tab) -> None:
