@@ -29,7 +29,7 @@ run: $(SETUP)
 
 # All tests except those of `make durability`.
 test: $(SETUP)
-	$(BIN)/python -m pytest -q -n 2 --dist loadscope -m "not thorough"
+	$(BIN)/python -m pytest -q -n 3 --dist worksteal -m "not thorough"
 
 # The same tests with every line counted, in child processes as well; this takes almost twice as long.
 coverage: $(SETUP)
