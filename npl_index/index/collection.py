@@ -20,6 +20,7 @@ from npl_index.index.scope import DocumentChangedError, DocumentScope, ScopeRead
 from npl_index.index.writing import AMONG, unsealed
 from npl_index.library.documents import Document, Fingerprint, Found
 from npl_index.library.lazy import LazySequence
+from npl_index.markdown.sections import digest_of
 from npl_index.markdown.state import NO_DEADLINE, Deadline
 from npl_index.markdown.traits import TraitFilter
 from npl_index.ranking.arrays import NDArray, np
@@ -47,10 +48,13 @@ class IndexRow(NamedTuple):
     """The data of a document for the ranking.
 
     :param sections: its sections, with terms by their numbers in the index.
+    :param language: code of its language.
+    :param fields: fields of its front matter that give a status, which may depend on the time.
     """
 
     sections: Sections
-    standing: Standing
+    language: str
+    fields: Sequence[tuple[str, str]]
 
     @property
     def nbytes(self) -> int:
@@ -122,7 +126,7 @@ class IndexedCollection(Collection):
     @property
     def state(self) -> Hashable:
         """The roots with their versions, and the numbers of the documents."""
-        return self.scope.version, self.scope.numbers
+        return self.scope.version, digest_of(self.scope.numbers.encode())  # kept for each outcome
 
     @cached_property
     def vocabulary(self) -> IndexVocabulary:  # type: ignore[override]
@@ -191,9 +195,7 @@ class IndexedCollection(Collection):
             select = f"SELECT id, terms, digest, language FROM document WHERE id {AMONG}"
             packed = self._reader.rows(select, missing)
             read = {
-                number: IndexRow(
-                    Sections.unpacked(unsealed(*data)), Standing(data[-1], status_of(fields.get(number, ())))
-                )
+                number: IndexRow(Sections.unpacked(unsealed(*data)), data[-1], fields.get(number, ()))
                 for number, *data in packed
             }
         self._kept.rows.keep(read)
@@ -249,7 +251,10 @@ class IndexedCollection(Collection):
         """Return the standings of some documents."""
         numbers = self.scope.documents[list(documents)].tolist()
         rows = self._rows(numbers)
-        return [rows[number].standing for number in numbers if number in rows]
+        if len(rows) < len(set(numbers)):
+            raise self._reader.lost()
+        found = (rows[number] for number in numbers)
+        return [Standing(one.language, status_of(one.fields)) for one in found]
 
     def copies(self, places: Sequence[Place]) -> Mapping[Place, Sequence[Place]]:
         """Return the other sections with the text of each section, by one query."""

@@ -291,6 +291,8 @@ class Collection(ABC):
     paths: Sequence[str]
     vocabulary: Vocabulary
     names: Names
+    partial = False
+    """Whether further documents are not indexed yet."""
 
     def __len__(self) -> int:
         """Number of sections."""
@@ -385,12 +387,12 @@ class Collection(ABC):
     def meeting(self, tests: Sequence[FieldTest]) -> NDArray[Any]:
         """Return whether each document meets conditions on its front matter.
 
-        :raises InvalidRequestError: no document has a field.
+        :raises InvalidRequestError: no document has a field, and none is missing.
         """
         kept = np.ones(len(self.documents), bool)
         for test in tests:
             there = self.with_field(test.name)
-            if not there.any():
+            if not there.any() and not self.partial:
                 raise unknown_field(test.name, self.field_counts())
             if test.wanted:
                 kept &= self.with_field(test.name, test.wanted)

@@ -205,18 +205,18 @@ def reasons(
     """
     language = language_of(question)
     named = {"".join(match) for match in _ASKED_VERSION.findall(question)}
-    asks_change = bool(named) or _ASKED_CHANGE.search(question) is not None
-    known = named.intersection(versions.versions.values())
+    asks_change = _ASKED_CHANGE.search(question) is not None
+    known = named.intersection(versions.versions.values())  # others are versions of something else
     found: dict[int, str] = {}
     for number, standing in zip(documents, standings, strict=True):
         version = versions.versions.get(number)
-        is_older = not asks_change and number in versions.older
+        is_older = not asks_change and not known and number in versions.older
         if standing.status and not asks_change:
             found[number] = standing.status
         elif language and standing.language and standing.language != language:
             found[number] = f"language {standing.language}"
         elif version is not None and (is_older or (known and version not in known)):
             found[number] = f"version {version}"
-        elif not asks_change and number in versions.history:
+        elif not asks_change and not named and number in versions.history:
             found[number] = "history"
     return found

@@ -242,6 +242,7 @@ class DocumentSets:
         forget = partial(self._forget, live)
         collection = IndexedCollection(self.database, scope, founds, states, read, self._documents, forget)
         missing = len(members.states) - len(founds) - len(members.failures)
+        collection.partial = missing > 0
         return IndexedSet(founds, collection, members.unreadable, missing)
 
     def _index(self, update: Update, read: Read, apart: Reader | None, done: Indexing | None = None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
@@ -20,9 +21,12 @@ from npl_index.selectors.grammar import compile_selector
 from npl_index.selectors.matching import Scope
 from npl_index.selectors.selection import Selected, heads_in, select_in
 from npl_mcp.app.app import App
-from npl_mcp.app.waiting import waited
+from npl_mcp.app.waiting import limit_wait, waited
 from npl_mcp.questions.files import Question
 from npl_mcp.tools.contract.responses import ENVELOPE, as_dict
+
+HURRY = 0.3
+"""Seconds that a list of outcomes waits for the index."""
 
 MAX_ABOVE = 3
 """Named sections with a better rank than the right one."""
@@ -99,9 +103,13 @@ def ask_one(app: App, question: Question, ref: DocumentRef | None = None) -> Out
 
 
 def known_outcomes(app: App, questions: Iterable[Question]) -> list[Outcome | None]:
-    """Return the outcomes of questions for the present documents, as far as they were asked before."""
+    """Return the outcomes of questions for the present documents, as far as they were asked before.
+
+    There are none while the documents are being indexed.
+    """
     try:
-        state = app.gather(DocumentRef()).collection.state
+        call = limit_wait(app.gathered(DocumentRef()), time.monotonic(), HURRY)
+        state = waited(call, app.settings.patience).collection.state
     except NPLError:
         state = None
     with app.state.lock:

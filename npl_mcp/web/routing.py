@@ -225,7 +225,8 @@ class Site:
             elif isinstance(one, Stream):
                 yield Route(one.path, self._serving(partial(_stream, one)))
             elif isinstance(one, Moved):
-                yield Route(one.path, partial(_moved, one.to))
+                for suffix in ("", ".json", ".csv"):
+                    yield Route(one.path + suffix, partial(_moved, one.to + suffix))
             else:
                 yield Route(one.path, self._serving(one.answer))
 

@@ -30,7 +30,7 @@ _AT_WORK = timedelta(hours=1)
 
 
 EXAMPLES = 3
-MAX_READ = 40
+MAX_READ = 12
 """Questions that the page offers to a new visitor, and documents whose headings are read for them."""
 
 
@@ -67,10 +67,10 @@ def _examples(app: App) -> list[str]:
     """Return headings of the first documents that say something alone; none while these are indexed."""
     try:
         gathered = waited(limit_wait(app.gathered(DocumentRef()), time.monotonic(), HURRY), HURRY)
-        found = [_heading(parsed.tree) for parsed in islice(gathered.collection.documents, MAX_READ)]
+        headings = (_heading(parsed.tree) for parsed in islice(gathered.collection.documents, MAX_READ))
+        return list(islice(filter(None, headings), EXAMPLES))
     except NPLError:
         return []
-    return list(dict.fromkeys(filter(None, found)))[:EXAMPLES]
 
 
 def _heading(tree: SectionTree) -> str:

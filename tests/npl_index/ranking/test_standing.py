@@ -97,7 +97,8 @@ STANDINGS = [Standing("en"), Standing("en"), Standing("de"), Standing("en"), Sta
     [
         ("How do I delete a snapshot?", {0: "version 1", 2: "language de", 3: "history", 4: "deprecated"}),
         ("Wie kann ich das löschen?", dict.fromkeys((0, 1, 3), "language en") | {4: "deprecated"}),
-        ("How do I delete it in v1?", {1: "version 2", 2: "language de"}),
+        ("How do I delete it in v1?", {1: "version 2", 2: "language de", 4: "deprecated"}),
+        ("How do I delete it with Python 3.12?", {0: "version 1", 2: "language de", 4: "deprecated"}),
         ("When was the flag removed?", {2: "language de"}),
         ("snapshot", {0: "version 1", 3: "history", 4: "deprecated"}),
     ],
