@@ -165,7 +165,8 @@ def read(line: socket.socket) -> Answer:
 
 def _more(line: socket.socket) -> bytes:
     part = line.recv(65536)
-    assert part, "the connection ended before the answer"
+    if not part:
+        raise ConnectionError("the connection ended before the answer")
     return part
 
 
