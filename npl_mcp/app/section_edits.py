@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from npl_index.cached import cached_property
 from npl_index.errors import InvalidRequestError, SectionNotFoundError
 from npl_index.library.documents import DocumentRef, Found
 from npl_index.library.files import below_root
@@ -24,7 +24,7 @@ from npl_index.tokens.sections import trimmed_text
 from npl_mcp.app.app import App
 from npl_mcp.app.file_view import lies_in, may_write, npl_folders, real_paths
 from npl_mcp.app.schemes import SCHEMES, refuse_removed
-from npl_mcp.documents.editor import MAX_SECTION_TEXT, Expected, SectionEdit, bytes_of
+from npl_mcp.documents.editor import MAX_SECTION_TEXT, SectionEdit, bytes_of, given_digest
 from npl_mcp.documents.folders import SharedFolder, is_hidden
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.errors import NotAllowedError
@@ -58,26 +58,6 @@ class EditedSection:
     lines: str | None
     unchanged: bool | None
     digest: str
-
-
-class SectionNames:
-    """The sections of a file, named by their selectors.
-
-    :param tree: sections of the file.
-    :param file: name of the file in answers.
-    """
-
-    def __init__(self, tree: SectionTree, file: str) -> None:
-        self.tree = tree
-        self._file = file
-
-    @cached_property
-    def _steps(self) -> tuple[str, ...]:
-        return steps_of(self.tree)
-
-    def selector(self, index: int) -> str:
-        """Return the shortest selector of a section."""
-        return qualified(document_name(self._file), self._steps[index])
 
 
 def update_section(
@@ -114,13 +94,13 @@ def update_section(
     edit = target.edit(wanted, operation, content, expect)
     folder, name = target.place()
     new = folder.change(name, target.label, edit)
-    before, after = edit.before.tree, edit.after.tree
+    before, after = edit.before, edit.after
     own = wanted.depth == 0
     index = _representative(after, edit.index)  # the edit may have added a title
     deleted = before.sections[edit.edited].whole
     return EditedSection(
         file=target.label,
-        selector=narrowed(edit.after.selector(index), own=own),
+        selector=narrowed(target.selectors(after, [index])[0], own=own),
         tokens=_section_tokens(app, after, index, own=own),
         tokens_before=_section_tokens(app, before, edit.index, own=own),
         removed=edit.removed,
@@ -146,13 +126,14 @@ def edited_text(app: App, file: str, selector: str, content: str) -> tuple[str, 
 def _create_file(app: App, file: str, content: str) -> EditedSection:
     target = Target.new(app, file)
     data = (content if content.endswith(("\n", "\r")) else f"{content}\n").encode()
-    names = target.names(target.read(data))
+    tree = target.read(data)
     folder, name = target.place()
     folder.create(name, target.label, data)
-    index = _representative(names.tree, 0)
-    digest = digest_of(bytes_of(names.tree, index, data))
-    tokens = _section_tokens(app, names.tree, index)
-    return EditedSection(target.label, names.selector(index), tokens, 0, None, None, None, digest)
+    index = _representative(tree, 0)
+    (selector,) = target.selectors(tree, [index])
+    digest = digest_of(bytes_of(tree, index, data))
+    tokens = _section_tokens(app, tree, index)
+    return EditedSection(target.label, selector, tokens, 0, None, None, None, digest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,19 +205,17 @@ class Target:
         name, until = document_name(self.label).rpartition("/")[2], self.app.clock(self.label).moment
         return self.app.state.editor.read(data, name, until)
 
-    def edit(
-        self, wanted: Selector, operation: str, content: str, expect: str | None = None
-    ) -> SectionEdit[SectionNames]:
+    def edit(self, wanted: Selector, operation: str, content: str, expect: str | None = None) -> SectionEdit:
         """Return the edit of the section that a selector selects."""
-        expected = Expected(self.label, self.read, self.names, expect)
-        whole = wanted.depth is None
-        return SectionEdit(expected, partial(self.section, wanted), operation, content, whole=whole)
+        find, whole = partial(self.section, wanted), wanted.depth is None
+        return SectionEdit(self.label, self.read, find, operation, content, given_digest(expect), whole=whole)
 
-    def names(self, tree: SectionTree) -> SectionNames:
-        """Return the named sections of a content."""
-        return SectionNames(tree, self.label)
+    def selectors(self, tree: SectionTree, sections: Sequence[int]) -> tuple[str, ...]:
+        """Return the shortest selectors of some sections of a content."""
+        steps = steps_of(tree)
+        return tuple(qualified(document_name(self.label), steps[index]) for index in sections)
 
-    def section(self, selector: Selector, names: SectionNames) -> int:
+    def section(self, selector: Selector, tree: SectionTree) -> int:
         """Return the one section that a selector selects.
 
         :raises DocumentTimeoutError: the deadline has passed.
@@ -244,18 +223,18 @@ class Target:
         """
         addresses = [(document_name(self.label), self.label, *self.aliases)]
         clock = self.app.clock(self.label)
-        scope = Scope([names.tree], [tuple(path_ends(self.label))], clock, addresses)
+        scope = Scope([tree], [tuple(path_ends(self.label))], clock, addresses)
         heads = heads_in(scope, selector)
-        found = list(dict.fromkeys(_representative(names.tree, index) for _, index in heads))
+        sections = list(dict.fromkeys(_representative(tree, index) for _, index in heads))
         last = selector.steps[-1].name
-        near = tuple(map(names.selector, found[:_MAX_LISTED]))
-        if len(found) > 1:
-            problem = f"{len(found)} sections of {self.label} match {selector.text!r}"
+        near = self.selectors(tree, sections[:_MAX_LISTED])
+        if len(sections) > 1:
+            problem = f"{len(sections)} sections of {self.label} match {selector.text!r}"
             raise SectionNotFoundError(problem, near=near, hint=f"give one: {', '.join(near)}")
         if last is not None and not scope.called(heads, last):
             problem = f"{selector.text!r} has only the beginning of a name"
             raise SectionNotFoundError(problem, near=near, hint=f"write {near[0]} if you mean that section")
-        return found[0]
+        return sections[0]
 
 
 def check_write(app: App) -> None:
@@ -291,7 +270,7 @@ def own_section(app: App, file: str, selector: str) -> EditableSection:
     target = Target.of(app, DocumentRef(file=file))
     tree = target.read(app.documents.read(target.found).data)
     wanted = compile_selector(checks.text(selector, "selector"))
-    index = target.section(wanted, target.names(tree))
+    index = target.section(wanted, tree)
     text = trimmed_text(tree, tree.sections[index].own).strip("\n")
     return EditableSection(target.label, text, section_digest(tree, index, whole=False))
 

@@ -19,8 +19,16 @@ from npl_index.markdown.front_matter import with_line_feeds, with_values
 from npl_index.markdown.sections import digest_of
 from npl_mcp.documents import answers
 from npl_mcp.documents.creating import Draft
-from npl_mcp.documents.editor import MAX_SECTION_TEXT, Edit, Editor, Expected, SectionEdit, bytes_of
-from npl_mcp.documents.filters import Filters
+from npl_mcp.documents.editor import (
+    MAX_SECTION_TEXT,
+    Edit,
+    Editor,
+    SectionEdit,
+    bytes_of,
+    check_state,
+    given_digest,
+)
+from npl_mcp.documents.filters import matching
 from npl_mcp.documents.folders import SharedFolder, is_hidden, printable
 from npl_mcp.documents.format import (
     DATES,
@@ -107,35 +115,39 @@ class ChangeRequests:
         :param update_mode: kind of ``update``, one of :data:`UpdateMode`; by default ``replace``.
         :param expect: digest of the section or of the file; only this state is changed.
         """
-        wanted = "" if operation == "list" else _given(section, "section")
-        if operation in ("list", "get"):
+        if operation == "list":
             _, ticket, data = self._load_request(project, key)
             outline = Outline(self._editor.read(data, ticket.key))
-            if operation == "list":
-                rows = (
-                    answers.SectionRow(outline.shown(index), len(outline.content(index)))
-                    for index in outline.addresses
-                )
-                digest = digest_of(data)
-                return answers.ChangeSections(ticket.key, ticket.title, sections=tuple(rows), digest=digest)
+            rows = tuple(
+                answers.SectionRow(outline.shown(index), len(outline.content(index)))
+                for index in outline.addresses
+            )
+            return answers.ChangeSections(ticket.key, ticket.title, sections=rows, digest=digest_of(data))
+        wanted = _given(section, "section")
+        if operation == "get":
+            _, ticket, data = self._load_request(project, key)
+            outline = Outline(self._editor.read(data, ticket.key))
             index = outline.find(wanted, ticket.key)
             digest = digest_of(bytes_of(outline.tree, index, data))
-            address, content = outline.addresses[index], outline.content(index)
-            return answers.ChangeSections(ticket.key, section=address, content=content, digest=digest)
+            address, text = outline.addresses[index], outline.content(index)
+            return answers.ChangeSections(ticket.key, section=address, content=text, digest=digest)
         text = checks.text(_given(content, "content"), "content", MAX_SECTION_TEXT)
         how = update_mode or "replace" if operation == "update" else operation
         checks.choice(how, "operation", get_args(Edit))
-        return self._edit_section(project, key, wanted, how, text, expect)
+        return self._edit_section(project, key, wanted, how, text, given_digest(expect))
 
     def _edit_section(
-        self, project: str | None, key: str, wanted: str, how: str, text: str, expect: str | None
+        self, project: str | None, key: str, wanted: str, how: str, text: str, digest: str | None
     ) -> answers.ChangeSections:
         place, ticket = self.find(project, key)
-
-        def find(outline: Outline) -> int:
-            return outline.find(wanted, ticket.key, whole=how == "replace")
-
-        edit = SectionEdit(self._expected(ticket, expect), find, how, text)
+        edit = SectionEdit(
+            ticket.key,
+            lambda data: self._editor.read(data, ticket.key),
+            lambda tree: Outline(tree).find(wanted, ticket.key, whole=how == "replace"),
+            how,
+            text,
+            digest,
+        )
 
         def edited(_: Ticket, data: bytes) -> bytes:
             new = edit(data)
@@ -147,7 +159,7 @@ class ChangeRequests:
         self._change(place, ticket, edited)
         return answers.ChangeSections(
             ticket.key,
-            section=edit.after.addresses[edit.index],
+            section=Outline(edit.after).addresses[edit.index],
             operation=how,
             chars=len(text.strip()),
             removed=edit.removed,
@@ -215,10 +227,10 @@ class ChangeRequests:
     ) -> tuple[Ticket, str]:
         """Set fields of the front matter; return the former change request and its new digest."""
         place, ticket = self.find(project, key)
-        expected = self._expected(ticket, expect)
+        digest = given_digest(expect)
 
         def edited(before: Ticket, data: bytes) -> bytes:
-            expected.check(data)
+            check_state(ticket.key, digest, data)
             front, body = divide(data)
             wanted = {
                 name: value
@@ -236,10 +248,10 @@ class ChangeRequests:
         :param expect: digest of the file; only this state is removed.
         """
         place, ticket = self.find(project, key)
-        expected = self._expected(ticket, expect)
+        digest = given_digest(expect)
 
         def edited(_: Ticket, data: bytes) -> None:
-            expected.check(data)
+            check_state(ticket.key, digest, data)
             keep_number(place, self._listing(place).highest[place.code])
 
         gone, _ = self._change(place, ticket, edited)
@@ -250,12 +262,10 @@ class ChangeRequests:
     ) -> Page[answers.ChangeRow]:
         """List a project's change requests, highest number first."""
         wanted, place = Slice.parse(limit, offset), self.projects.find(project)
-        chosen = Filters.parse(filters or {}, "filters")
         listing = self._listing(place)
-        tickets = listing.tickets
-        chosen.check(tickets, "filters")
-        same = Counter(ticket.number for ticket in tickets)
-        rows = [_list_row(place, ticket, same[ticket.number]) for ticket in tickets if chosen.fit(ticket)]
+        same = Counter(ticket.number for ticket in listing.tickets)
+        chosen = matching(listing.tickets, filters or {})
+        rows = [_list_row(place, ticket, same[ticket.number]) for ticket in chosen]
         # Unreadable files pass no filter.
         for name, problem in () if filters else listing.others.items():
             if problem:
@@ -346,9 +356,6 @@ class ChangeRequests:
 
         new = place.folder.change(ticket.name, ticket.key, checked)
         return before, new
-
-    def _expected(self, ticket: Ticket, expect: str | None) -> Expected[Outline]:
-        return Expected(ticket.key, lambda data: self._editor.read(data, ticket.key), Outline, expect)
 
 
 def doubled(tickets: Sequence[Ticket]) -> errors.ConflictError:

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Generic, Literal, Protocol, TypeVar
+from typing import Literal
 
 from cachetools import LRUCache
 
@@ -34,18 +34,6 @@ _MAX_PARSED_BYTES = 4 * 1024 * 1024
 """Bytes of the texts of cached trees; a tree takes about twelve times as much memory."""
 
 _MAX_NAMED = 10
-
-
-class Named(Protocol):
-    """The sections of a text with their names.
-
-    :param tree: the sections.
-    """
-
-    tree: SectionTree
-
-
-Names = TypeVar("Names", bound=Named)
 
 
 class Editor:
@@ -71,69 +59,63 @@ class Editor:
         return tree
 
 
-@dataclass(slots=True)
-class Expected(Generic[Names]):
-    """The state of a file or of a section that a caller has read.
+def given_digest(expect: str | None) -> str | None:
+    """Return the digest of the state that a caller has read; ``None`` stands for any state.
+
+    :raises InvalidRequestError: the text is not a digest.
+    """
+    if expect is None:
+        return None
+    digest = checks.line(expect, "expect").lower()
+    if _DIGEST.fullmatch(digest) is None:
+        problem = f"is {digest[:64]!r}, which is not a digest"
+        raise checks.invalid("expect", problem, "give the digest from the answer that you read")
+    return digest
+
+
+def check_state(label: str, digest: str | None, *states: bytes) -> None:
+    """Check that a file, or the section to edit, is in the state that a caller has read.
 
     :param label: name of the file, for messages.
-    :param read: function from a content to its sections.
-    :param names: function from sections to their names.
-    :param digest: digest of the state; ``None`` stands for any state.
-    :raises InvalidRequestError: ``digest`` is not a digest.
+    :param digest: digest of that state; ``None`` stands for any state.
+    :param states: content of the file, and of the section.
+    :raises ConflictError: all differ.
     """
-
-    label: str
-    read: Callable[[bytes], SectionTree]
-    names: Callable[[SectionTree], Names]
-    digest: str | None
-
-    def __post_init__(self) -> None:
-        if self.digest is None:
-            return
-        self.digest = checks.line(self.digest, "expect").lower()
-        if _DIGEST.fullmatch(self.digest) is None:
-            problem = f"is {self.digest[:64]!r}, which is not a digest"
-            raise checks.invalid("expect", problem, "give the digest from the answer that you read")
-
-    def check(self, data: bytes, section: bytes | None = None) -> None:
-        """Check that a file, or the section to edit, is in the expected state.
-
-        :param data: content of the file.
-        :param section: content of the section.
-        :raises ConflictError: both differ.
-        """
-        states = {digest_of(part) for part in (data, section) if part is not None}
-        if self.digest is not None and self.digest not in states:
-            hint = "read it again, and send the digest with the selector from the same answer"
-            raise ConflictError(f"{self.label} has changed since you read it", hint=hint)
+    if digest is not None and digest not in map(digest_of, states):
+        hint = "read it again, and send the digest with the selector from the same answer"
+        raise ConflictError(f"{label} has changed since you read it", hint=hint)
 
 
 @dataclass
-class SectionEdit(Generic[Names]):
+class SectionEdit:
     """An edit of one section of a text.
 
     It may be called again after another program wrote to the text: it then requires that the section is
     unchanged. A call sets the attributes: ``data`` is the text before the edit, ``edited`` the edited
     section, ``index`` the section to report, which is ``edited`` or, if that was deleted, its parent.
-    ``before`` and ``after`` are the named sections, ``written`` is the new content of section ``index``.
+    ``before`` and ``after`` are the sections, ``written`` is the new content of section ``index``.
 
-    :param expected: state of the text that the caller has read.
-    :param find: function from the named sections to the index of the section to edit.
+    :param label: name of the file, for messages.
+    :param read: function from a content to its sections.
+    :param find: function from the sections to the index of the one to edit.
     :param operation: one of :data:`Edit`, or :data:`DELETE`.
     :param text: new text, at most :data:`MAX_SECTION_TEXT` characters.
+    :param digest: digest of the file or the section that the caller has read; ``None`` for any.
     :param whole: whether the edit includes the subsections; otherwise it ends before the first of them.
     """
 
-    expected: Expected[Names]
-    find: Callable[[Names], int]
+    label: str
+    read: Callable[[bytes], SectionTree]
+    find: Callable[[SectionTree], int]
     operation: str
     text: str
+    digest: str | None
     whole: bool = field(default=True, kw_only=True)
     data: bytes = field(init=False)
     edited: int = field(init=False)
     index: int = field(init=False)
-    before: Names = field(init=False)
-    after: Names = field(init=False)
+    before: SectionTree = field(init=False)
+    after: SectionTree = field(init=False)
     written: bytes = field(init=False)
 
     def __call__(self, data: bytes) -> bytes:
@@ -143,29 +125,27 @@ class SectionEdit(Generic[Names]):
         :raises InvalidRequestError: the new text is invalid at this place.
         :raises ConflictError: the section is not in the expected state, or changed since the first call.
         """
-        expected, tree = self.expected, self.expected.read(data)
-        self.data, self.before = data, expected.names(tree)
-        self.index = self.edited = index = self.find(self.before)
+        self.data, self.before = data, (tree := self.read(data))
+        self.index = self.edited = index = self.find(tree)
         section = bytes_of(tree, index, data, whole=self.whole)
-        expected.check(data, section)
-        expected.digest = digest_of(section)
-        edited, after = edit_section(
-            data, tree, index, self.operation, self.text, expected.read, whole=self.whole
+        check_state(self.label, self.digest, data, section)
+        self.digest = digest_of(section)
+        edited, self.after = edit_section(
+            data, tree, index, self.operation, self.text, self.read, whole=self.whole
         )
         if self.operation == DELETE:
             self.index = index = tree.sections[index].parent or 0
-        if is_visible(tree.sections[index].name) and not is_visible(after.sections[index].name):
+        if is_visible(tree.sections[index].name) and not is_visible(self.after.sections[index].name):
             problem = "the content begins with a heading without text"
             raise InvalidRequestError(problem, parameter="content", hint="name the heading")
-        self.after = expected.names(after)
-        self.written = bytes_of(after, index, edited, whole=self.whole)
+        self.written = bytes_of(self.after, index, edited, whole=self.whole)
         return edited
 
     @property
     def removed(self) -> tuple[str, ...] | None:
         """Headings of removed sections below ``index``; after the first ten, ``…``."""
-        now = Counter(_headings(self.after.tree, self.index))
-        gone = list((Counter(_headings(self.before.tree, self.index)) - now).elements())
+        now = Counter(_headings(self.after, self.index))
+        gone = list((Counter(_headings(self.before, self.index)) - now).elements())
         return tuple(gone[:_MAX_NAMED] + ["…"] * (len(gone) > _MAX_NAMED)) or None
 
 

@@ -12,11 +12,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
+from operator import contains, eq
+from typing import NamedTuple
 
 from npl_index.errors import SectionNotFoundError
 from npl_index.library.references import near_names
-from npl_index.markdown.sections import Section, SectionTree
+from npl_index.markdown.sections import SectionTree
 from npl_index.selectors.hierarchy import Hierarchy
 from npl_index.selectors.labels import fold, heading_label, label
 from npl_index.selectors.writing import selectors_of
@@ -24,13 +25,46 @@ from npl_mcp.stores.base import checks
 
 SEPARATOR = " / "
 
-_MARKS = re.compile(r"(#{1,6})(?:[ \t]+|$)")
-_ORDINAL = re.compile(r"(.*\S) \[([0-9]{1,9})\]")
-_NUMBERING = re.compile(r"(\d+(?:\.\d+)*)[.)]?[ \t]+(?=\S)")
-_MAX_LISTED = 10
-_MAX_CANDIDATES = 20
-_MAX_FREE = 8
-"""Separators at the end of a path that may each be part of a heading."""
+_MARKS = re.compile(r"#{1,6}(?:[ \t]+|$)")
+_NUMBERING = re.compile(r"\d+(?:\.\d+)*[.)]?[ \t]+(?=\S)")
+_MAX_LISTED = 20
+
+
+def _unmarked(heading: str) -> str:
+    return _MARKS.sub("", heading, count=1)
+
+
+def _folded(heading: str) -> str:
+    return fold(_unmarked(heading))
+
+
+def _unnumbered(heading: str) -> str:
+    return fold(_NUMBERING.sub("", _unmarked(heading), count=1))
+
+
+class Reading(NamedTuple):
+    """A way to read a path.
+
+    :param known: spelling of a section's heading.
+    :param given: spelling of a heading in the path.
+    :param same: comparison of the two.
+    """
+
+    known: Callable[[str], str]
+    given: Callable[[str], str]
+    same: Callable[[str, str], bool] = eq
+
+
+READINGS = (
+    Reading(str, str),  # with # marks
+    Reading(_unmarked, _unmarked),
+    Reading(_folded, _folded),  # without case and markup
+    Reading(_unnumbered, _folded),  # without the numbering of the section
+)
+"""Readings of a path, the strictest first."""
+
+PART = Reading(_folded, _folded, contains)
+"""The reading of a part of a heading: for reading a section, not for replacing it."""
 
 
 class Outline:
@@ -43,15 +77,18 @@ class Outline:
 
     def __init__(self, tree: SectionTree) -> None:
         self.tree = tree
-        self._hierarchy = Hierarchy(tree)
-        paths: dict[int, str] = {}
+        hierarchy = Hierarchy(tree)
+        self._spelled: dict[int, list[str]] = {}
         for section in tree.sections:
             if section.level:
-                number, equals = self._hierarchy.number(section.index)
-                line = f"{'#' * section.level} {label(section.heading)}".rstrip()
-                line += f" [{number}]" if equals > 1 else ""
-                above = paths.get(section.parent or 0)
-                paths[section.index] = line if above is None else f"{above}{SEPARATOR}{line}"
+                number, equals = hierarchy.number(section.index)
+                ordinals = (f" [{number}]" if equals > 1 else "", "")
+                texts = (label(section.heading), heading_label(section.name))
+                marks = "#" * section.level
+                own = [label(f"{marks} {text}{ordinal}") for text in texts for ordinal in ordinals]
+                above = self._spelled.get(section.parent or 0)
+                self._spelled[section.index] = own if above is None else list(map(_below, above, own))
+        paths = {index: spelled[0] for index, spelled in self._spelled.items()}
         used = Counter(paths.values())
         selectors = selectors_of(tree) if len(used) < len(paths) else ()
         lead = "" if tree.title is None else paths[tree.title] + SEPARATOR
@@ -63,7 +100,7 @@ class Outline:
             index: self.addresses[index] if path in used else path for index, path in short.items()
         }
         self._known = {
-            path: index for paths in (self._shown, self.addresses) for index, path in paths.items()
+            path: index for known in (self._shown, self.addresses) for index, path in known.items()
         }
 
     def shown(self, index: int) -> str:
@@ -87,6 +124,8 @@ class Outline:
         :raises SectionNotFoundError: no section matches, or several do; ``near`` holds valid paths.
         """
         clean = label(checks.text(wanted, "section"))
+        if clean in self._known:
+            return self._known[clean]
         for matches in self._readings(clean, whole):
             if len(matches) == 1:
                 return matches[0]
@@ -94,123 +133,45 @@ class Outline:
                 near, lines = self._near_and_hint(matches)
                 problem = f"{len(matches)} sections of {key} match {clean!r}"
                 raise SectionNotFoundError(problem, near=near, hint=f"give the path of one:{lines}")
-        near, lines = self._near_and_hint(self._suggested(clean))
+        near, lines = self._near_and_hint(self._similar(clean))
         hint = f"similar sections:{lines}" if near else "it has no sections"
         if whole and near:
             hint += "\nto add a new section, append it to the section above it"
         raise SectionNotFoundError(f"section {clean!r} not found in {key}", near=near, hint=hint)
 
-    def _readings(self, wanted: str, whole: bool) -> Iterator[Sequence[int]]:
-        """Yield the matches of each reading, the strictest first."""
-        title = self.tree.title
-        yield [self._known[wanted]] if wanted in self._known else []
-        for is_title, readings in ((False, READINGS), (True, READINGS), (False, () if whole else PARTS)):
-            sections = [index for index in self.addresses if (index == title) == is_title]
+    def _readings(self, wanted: str, whole: bool) -> Iterator[list[int]]:
+        """Yield the matches of each reading; the title, which contains all others, is matched last."""
+        title = [index for index in self.addresses if index == self.tree.title]
+        others = [index for index in self.addresses if index != self.tree.title]
+        for sections, readings in ((others, READINGS), (title, READINGS), (others, () if whole else (PART,))):
             for reading in readings:
                 yield self._matching(sections, wanted, reading)
 
     def _matching(self, sections: Sequence[int], wanted: str, reading: Reading) -> list[int]:
-        """Return the sections whose paths end with some headings."""
-        parts = wanted.rsplit(SEPARATOR, _MAX_FREE)
-        return [index for index in sections if self._ends(index, parts, *reading)]
+        """Return the sections of which a path, in one of its spellings, ends with the given headings."""
+        given = list(map(reading.given, wanted.split(SEPARATOR)))
 
-    def _ends(self, index: int, parts: Sequence[str], same: Same, any_level: bool) -> bool:
-        """Return whether the last headings of a path consist of some parts; each has one or several."""
-        section, left = self.tree.sections[index], {len(parts)}
-        while section.level and left:
-            number = self._hierarchy.number(section.index)[0]
-            lines = ((start, SEPARATOR.join(parts[start:stop])) for stop in left for start in range(stop))
-            left = {
-                start
-                for start, line in lines
-                for level, name, ordinal in _headings(line)
-                if (any_level or level in (0, section.level))
-                and ordinal in (0, number)
-                and same(name, section)
-            }
-            if 0 in left:
-                return True
-            section = self.tree.sections[section.parent or 0]
-        return False
+        def ends(path: str) -> bool:
+            headings = path.split(SEPARATOR)[-len(given) :]
+            known = map(reading.known, headings)
+            return len(headings) == len(given) and all(map(reading.same, known, given))
 
-    def _suggested(self, wanted: str) -> Sequence[int]:
-        """Return sections with similar names, or all if they are few."""
-        every, sections = list(self.addresses), self.tree.sections
-        if len(every) <= _MAX_LISTED:
-            return every
-        names = {index: _numbering(sections[index].name)[1] for index in every}
-        last = wanted.rpartition(SEPARATOR)[2].lstrip("#").strip()
-        near = near_names(_numbering(last)[1], names.values())
-        return (
-            self._matching(every, wanted, PARTS[0])
-            or [index for index in every if names[index] in near]
-            or [index for index in every if sections[index].level <= 2][:_MAX_LISTED]
-        )
+        return [index for index in sections if all(given) and any(map(ends, {*self._spelled[index]}))]
+
+    def _similar(self, wanted: str) -> list[int]:
+        """Return sections with similar names, or all if none is similar or they are few."""
+        every = list(self.addresses)
+        names = {index: self.tree.sections[index].name for index in every}
+        near = near_names(_unmarked(wanted.rpartition(SEPARATOR)[2]), names.values())
+        similar = self._matching(every, wanted, PART) or [at for at in every if names[at] in near]
+        return similar if similar and len(every) > _MAX_LISTED // 2 else every
 
     def _near_and_hint(self, sections: Sequence[int]) -> tuple[list[str], str]:
         """Return the paths of sections, and the same paths as lines of a hint."""
-        near = [self.addresses[index] for index in sections[:_MAX_CANDIDATES]]
+        near = [self.addresses[index] for index in sections[:_MAX_LISTED]]
         more = [f"and {len(sections) - len(near)} more"] if len(sections) > len(near) else []
         return near, "".join(f"\n  - {line}" for line in (*near, *more))
 
 
-@lru_cache(1024)
-def _headings(line: str) -> tuple[tuple[int, str, int], ...]:
-    """Return the readings of a heading: level, or 0 for any; name; number, or 0 for any.
-
-    A final ``[2]`` is the number, or part of the name.
-    """
-    marks = _MARKS.match(line)
-    name = line[marks.end() :] if marks else line
-    level, numbered = len(marks[1]) if marks else 0, _ORDINAL.fullmatch(name)
-    return ((level, name, 0), *([(level, numbered[1], int(numbered[2]))] if numbered else ()))
-
-
-@lru_cache(4096)
-def _folded(name: str) -> str:
-    return fold(heading_label(name))
-
-
-def _numbering(name: str) -> tuple[str, str]:
-    """Return the number at the beginning of a name, or ``""``, and the rest of the name."""
-    match = _NUMBERING.match(name)
-    return (match[1], name[match.end() :]) if match else ("", name)
-
-
-def _is_same(name: str, section: Section) -> bool:
-    return heading_label(name) in (heading_label(section.name), heading_label(section.heading))
-
-
-def _is_alike(name: str, section: Section) -> bool:
-    return _folded(name) == _folded(section.name)
-
-
-def _is_unnumbered(name: str, section: Section) -> bool:
-    (wanted, text), (number, other) = _numbering(name), _numbering(section.name)
-    return wanted in ("", number or wanted) and _folded(text) == _folded(other)
-
-
-def _is_part(name: str, section: Section) -> bool:
-    return bool(_folded(name)) and _folded(name) in _folded(section.name)
-
-
-Same = Callable[[str, Section], bool]
-"""Function that compares a name with a section's."""
-
-Reading = tuple[Same, bool]
-
-READINGS: tuple[Reading, ...] = (
-    (_is_same, False),  # the name
-    (_is_alike, False),  # without case and markup
-    (_is_unnumbered, False),  # without numbering; two different numberings do not match
-    (_is_same, True),  # the same three with other # marks
-    (_is_alike, True),
-    (_is_unnumbered, True),
-)
-"""Readings of a heading, the strictest first: the comparison, and whether its level may differ.
-
-The title is matched only if nothing else is, because it contains all other sections.
-"""
-
-PARTS: tuple[Reading, ...] = ((_is_part, True),)
-"""Readings of a part of a heading: for reading, not for replacing."""
+def _below(above: str, heading: str) -> str:
+    return f"{above}{SEPARATOR}{heading}"

@@ -70,8 +70,6 @@ SHOWN = Outline(parse_sections(DOCUMENT.encode(), "x"))
         ("goals", "a"),
         ("Goals and", "b\n\n### Input / Output\n\nc\n\n### Notes [2]\n\nd"),
         ("### Input / Output", "c"),
-        ("Input / Output [1]", "c"),
-        ("1. Input / Output", "c"),
         ("Input / Output", "c"),
         ("Goals and Scope / Input / Output", "c"),
         ("Scope / Notes [2]", "d"),

@@ -718,8 +718,6 @@ def test_lists_are_short_rows_from_the_highest_number_down(workspace: Workspace)
         ({"status": ["Implemented", "Partially Implemented"]}, [4, 3]),
         ({"status": ["Implemented", "Partially Implemented"], "type": "Bug Fix"}, [4]),
         ({"priority": "Critical"}, [5]),
-        ({"dateRange": {"start": "2025-06-01"}}, [5]),
-        ({"dateRange": {"end": "2025-06-01"}}, [4, 3, 2]),
     ],
 )
 def test_filters_compare_whole_values(
@@ -728,7 +726,7 @@ def test_filters_compare_whole_values(
     """Several values of a field are alternatives, several fields all hold; case does not count."""
     numbered(workspace, 3, status="Implemented")
     numbered(workspace, 4, status="Partially Implemented", type="Bug Fix")
-    numbered(workspace, 5, priority="Critical", dateCreated="2025-07-01")
+    numbered(workspace, 5, priority="Critical")
     found = workspace.ask("list_crs", filters=filters)["items"]
     assert [int(row["key"][4:]) for row in found] == numbers
 
@@ -739,11 +737,7 @@ def test_filters_compare_whole_values(
         {"filters": {"statu": "x"}},
         {"filters": {"status": 7}},
         {"filters": {"status": []}},
-        {"filters": {"dateRange": {"start": 7}}},
-        {"filters": {"dateRange": "2026-01"}},
-        {"filters": {"dateRange": ["2026-01"]}},
-        {"filters": {"dateRange": {"from": "2026-01"}}},
-        {"filters": {"dateRange": {"start": "January"}}},
+        {"filters": {"status": ["Proposed", 7]}},
         {"limit": 0},
         {"offset": -1},
     ],
