@@ -12,7 +12,7 @@ from datetime import timedelta
 from typing import Any, Literal
 
 from npl_mcp.stores.base.database import Row, Transaction, json_of
-from npl_mcp.stores.base.paging import Page, Slice, later
+from npl_mcp.stores.base.paging import later
 from npl_mcp.stores.base.values import conditions, filled, values_of
 
 MAX_CALLS = 100_000
@@ -34,16 +34,13 @@ _UNUSED = {"bytes": 0, "hits": 0, "misses": 0}
 
 Outcome = Literal["found", "weak", "nothing"]
 
-Chosen = Literal["nothing", "weak", "failed", "questions"]
+Chosen = Literal["failed", "asked", "loaded"]
 _CHOSEN: Mapping[str, str] = {
-    "nothing": "outcome = 'nothing'",
-    "weak": "outcome = 'weak'",
     "failed": "error IS NOT NULL",
-    "questions": "outcome IS NOT NULL",
+    "asked": "outcome IS NOT NULL AND context IS NOT NULL",
+    "loaded": "taken IS NOT NULL",
 }
-"""Filters of calls for people, as SQL conditions."""
-
-Sort = Literal["id", "used", "micros", "context", "who"]
+"""Kinds of calls, as SQL conditions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,16 +90,12 @@ class CallFilter:
     """The filter of a list of calls.
 
     :param domains: visible domains of tools; ``None`` for all calls, including tools without a domain.
-    :param tool: name of the tool.
     :param owner: name of the token.
-    :param who: name of the caller.
-    :param chosen: a key of the conditions for people.
+    :param chosen: a kind of calls.
     """
 
     domains: frozenset[str] | None = None
-    tool: str | None = None
     owner: str | None = None
-    who: str | None = None
     chosen: Chosen | None = None
 
     def where(self, tx: Transaction) -> tuple[str, dict[str, Any]]:
@@ -114,9 +107,7 @@ class CallFilter:
             domains = [one for one in there if one and self.domains >= {*one.split()}] or ["-"]
         where, values = conditions(
             since=("created_at >= :since", _oldest(tx)),
-            tool=("tool = :tool", self.tool),
             owner=("owner = :owner", self.owner),
-            who=("who = :who", self.who),
             domains=("domains IN :domains", domains),
         )
         return (where if self.chosen is None else f"{where} AND {_CHOSEN[self.chosen]}"), values
@@ -132,29 +123,11 @@ def add(tx: Transaction, calls: Sequence[LoggedCall]) -> None:
     tx.run("DELETE FROM tool_call WHERE id <= :gone", gone=gone)
 
 
-def listed(
-    tx: Transaction, seen: CallFilter, part: Slice, sort: Sort = "id", *, rising: bool = False
-) -> Page[LoggedCall]:
-    """Return calls.
-
-    :param sort: column of the order; calls without a value come last.
-    :param rising: whether the order is ascending.
-    """
+def latest(tx: Transaction, seen: CallFilter, most: int) -> list[LoggedCall]:
+    """Return the latest calls, the newest first."""
     where, values = seen.where(tx)
-    total = tx.value(f"SELECT count(*) FROM tool_call WHERE {where}", **values)
-    sql = (
-        f"SELECT * FROM tool_call WHERE {where} ORDER BY {sort} IS NULL, "
-        f"{sort} {'ASC' if rising else 'DESC'}, id DESC LIMIT :limit OFFSET :offset"
-    )
-    rows = tx.all(sql, **values, limit=part.limit, offset=part.offset)
-    return part.page(map(_entry, rows), total)
-
-
-def callers(tx: Transaction, seen: CallFilter) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the names of the callers and of the tools."""
-    where, values = seen.where(tx)
-    rows = tx.all(f"SELECT DISTINCT who, tool FROM tool_call WHERE {where}", **values)
-    return tuple(sorted({row["who"] for row in rows})), tuple(sorted({row["tool"] for row in rows}))
+    sql = f"SELECT * FROM tool_call WHERE {where} ORDER BY id DESC LIMIT :most"
+    return [_entry(row) for row in tx.all(sql, **values, most=most)]
 
 
 def _row(call: LoggedCall) -> dict[str, Any]:

@@ -20,15 +20,14 @@ if TYPE_CHECKING:
     from npl_mcp.config.settings import Settings
     from npl_mcp.tools.contract.spec import ToolSpec
 
-UNLISTED: Mapping[str, str | None] = {
+UNLISTED: Mapping[str, str] = {
     "items": "npl",
     "survey": "npl",
     "audit": "npl",
     "documents": "npl",
-    "calls": None,
 }
 """Further modules, of tools for command lines and pages and of tools that a setting lists, each with its
-domain; ``None`` for a module without one.
+domain.
 """
 
 
@@ -50,7 +49,7 @@ def listed_tools(domains: Iterable[str] = LISTED) -> tuple[ToolSpec, ...]:
 def unlisted_tools(domains: Iterable[str] = LISTED) -> tuple[ToolSpec, ...]:
     """Return the tools for command lines and pages."""
     chosen = set(domains)
-    modules = [name for name in (*LISTED, *UNLISTED) if UNLISTED.get(name, name) in (None, *chosen)]
+    modules = [name for name in (*LISTED, *UNLISTED) if UNLISTED.get(name, name) in chosen]
     return tuple(spec for name in modules for spec in _declared(name) if name in UNLISTED or not spec.listed)
 
 

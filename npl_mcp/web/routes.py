@@ -17,7 +17,6 @@ from npl_mcp.web.browsers import STATIC
 from npl_mcp.web.pages import (
     artifacts,
     ask,
-    call_log,
     changes,
     folders,
     questions,
@@ -25,6 +24,7 @@ from npl_mcp.web.pages import (
     search,
     sessions,
     start,
+    usage,
     worklogs,
 )
 from npl_mcp.web.routing import COMPRESSED, Site
@@ -47,7 +47,7 @@ PAGES = (
     questions,
     folders,
     search,
-    call_log,
+    usage,
     sessions,
     rooms,
     artifacts,
@@ -57,7 +57,7 @@ PAGES = (
 """Modules that declare pages, in the order of the navigation."""
 
 
-def site_of(server: FastMCP[Any], settings: Settings, app: App | None = None) -> Site:
+def site_of(server: FastMCP[Any], settings: Settings, app: App) -> Site:
     """Return the web pages of a server.
 
     :param server: the server that answers the calls of pages.

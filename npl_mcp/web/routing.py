@@ -209,7 +209,7 @@ class Site:
     server: FastMCP[Any]
     settings: Settings
     declared: Sequence[Declared]
-    app: App | None = None
+    app: App
 
     def routes(self) -> Iterator[BaseRoute]:
         """Return the routes of all pages."""
@@ -231,7 +231,7 @@ class Site:
                 yield Route(one.path, self._serving(one.answer))
 
     def _visit(self, request: Request) -> Visit:
-        return Visit(request, self.server, self.settings, app=self.app)
+        return Visit(request, self.server, self.settings, self.app)
 
     def _serving(self, answer: Answer, *, as_json: bool = False) -> Callable[[Request], Awaitable[Response]]:
         """Return an endpoint that answers a visit, or with the reason of a failure.

@@ -79,17 +79,17 @@ class Visit:
     :param request: the request of Starlette.
     :param server: the server that answers the calls.
     :param settings: the settings of the server.
+    :param app: the application of the server, for pages whose functions are not tools.
     :param form: the fields of the sent form.
     :param whole: whether all rows of a table are requested.
-    :param app: the application of the server, for pages whose functions are not tools.
     """
 
     request: Request
     server: FastMCP[Any]
     settings: Settings
+    app: App
     form: Form = field(default_factory=ImmutableMultiDict)
     whole: bool = False
-    app: App | None = None
 
     @cached_property
     def caller(self) -> Caller:
@@ -201,7 +201,6 @@ class Visit:
         """
         token = CALLER.set(self.caller)
         try:
-            assert self.app is not None
             return await lane("heavy").run(work, self.caller.view(self.app))
         except NPLError as error:
             shown = as_shown(error)

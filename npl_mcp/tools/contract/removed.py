@@ -12,7 +12,8 @@ _TEMPLATES = "create_cr takes the template of its type"
 
 REMOVED: Mapping[str, str] = {
     "board_crs": "list_crs has the status of each change request",
-    "calls_figures": "calls_list has the calls, and /metrics has their sums",
+    "calls_figures": "the page Usage has the calls, and /metrics has their sums",
+    "calls_list": "the page Usage has the calls, as JSON at /usage.json",
     "content_tailored": "npl_load_tailored has the same with format=text",
     "get_cr_template": _TEMPLATES,
     "list_cr_templates": _TEMPLATES,

@@ -53,8 +53,8 @@ document.addEventListener("click", async (event) => {
 });
 document.documentElement.classList.add("scripted");
 
-// Renewal of parts: the server renders the whole page, and the new parts replace the old ones. A focused field is
-// not replaced, unless its own change caused the renewal.
+// Renewal of parts: the server renders the whole page, and the new parts replace the old ones. A focused field
+// and an opened part are not replaced, unless their own change caused the renewal.
 const turns = {};
 async function renew(address, ids, own = false) {
   const number = turns[ids] = (turns[ids] ?? 0) + 1;
@@ -67,7 +67,7 @@ async function renew(address, ids, own = false) {
     const old = document.getElementById(id);
     const next = made.getElementById(id);
     if (!old || !next || old.isEqualNode(next)) continue;
-    if (!own && old.contains(document.activeElement?.closest("input, textarea, select"))) continue;
+    if (!own && (old.contains(document.activeElement?.closest("input, textarea, select")) || old.querySelector("details[open]"))) continue;
     const focused = old.contains(document.activeElement) && document.activeElement.id;
     old.replaceWith(next);
     if (focused) document.getElementById(focused)?.focus({ preventScroll: true });

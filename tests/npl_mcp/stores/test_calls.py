@@ -11,12 +11,12 @@ import pytest
 
 from npl_mcp.stores import calls as module
 from npl_mcp.stores.base.database import Database
-from npl_mcp.stores.base.paging import Slice, stamp
+from npl_mcp.stores.base.paging import stamp
 from npl_mcp.stores.calls import KEPT_DAYS, CallFilter, Chosen, LoggedCall
 from npl_mcp.stores.checking import check_rows
 from tests import engines
 
-ALL = Slice(100, 0)
+ALL = 100
 NOW = datetime.now(timezone.utc)
 
 
@@ -42,7 +42,7 @@ def call(ago: timedelta = timedelta(), **given: object) -> LoggedCall:
     return replace(usual, **given)  # type: ignore[arg-type]
 
 
-def test_a_list_is_paged_and_narrowed(database: Database) -> None:
+def test_the_latest_calls_come_first(database: Database) -> None:
     database.writing(
         module.add, [call(who=who, tool=tool) for who in ("ann", "ben") for tool in ("x", "y", "z")]
     )
@@ -52,16 +52,10 @@ def test_a_list_is_paged_and_narrowed(database: Database) -> None:
     database.writing(
         module.add, [replace(failed, taken=("## A", "## \u00dc"), absent=("bonsai",), followed=1)]
     )
-    page = database.reading(module.listed, CallFilter(), Slice(2, 1))
-    assert (page.total, [(one.who, one.tool) for one in page.items]) == (7, [("ben", "z"), ("ben", "y")])
-    assert database.reading(module.listed, CallFilter(tool="x", who="ann"), ALL).total == 1
-    assert database.reading(module.listed, CallFilter(tool="none"), ALL).total == 0
-    (only,) = database.reading(module.listed, CallFilter(owner="cleo"), ALL).items
+    page = database.reading(module.latest, CallFilter(), 3)
+    assert [(one.who, one.tool) for one in page[1:]] == [("ben", "z"), ("ben", "y")]
+    (only,) = database.reading(module.latest, CallFilter(owner="cleo"), ALL)
     assert only == replace(failed, id=7, taken=("## A", "## \u00dc"), absent=("bonsai",), followed=1)
-    assert database.reading(module.callers, CallFilter()) == (
-        ("ann", "ben", "cleo"),
-        ("npl_load_tailored", "x", "y", "z"),
-    )
 
 
 def test_old_calls_and_those_that_are_too_many_are_removed(
@@ -69,9 +63,9 @@ def test_old_calls_and_those_that_are_too_many_are_removed(
 ) -> None:
     monkeypatch.setattr(module, "MAX_CALLS", 3)
     database.writing(module.add, [call(ago=timedelta(days=KEPT_DAYS + 1)), call()])
-    assert [one.id for one in database.reading(module.listed, CallFilter(), ALL).items] == [2]
+    assert [one.id for one in database.reading(module.latest, CallFilter(), ALL)] == [2]
     database.writing(module.add, [call(tool=str(at)) for at in range(4)])
-    assert [one.tool for one in database.reading(module.listed, CallFilter(), ALL).items] == ["3", "2", "1"]
+    assert [one.tool for one in database.reading(module.latest, CallFilter(), ALL)] == ["3", "2", "1"]
 
 
 def test_rows_of_earlier_versions_are_read_and_removed(database: Database) -> None:
@@ -82,37 +76,23 @@ def test_rows_of_earlier_versions_are_read_and_removed(database: Database) -> No
         tx.insert_many("tool_call", [{"created_at": at, **old} for at in (expired, stamp(NOW))])
         offer = {"number": 0, "kind": "more", "digest": "d", "selector": "## A"}
         tx.insert_many("tool_call_offer", [{"call_id": number, **offer} for number in (1, 2)])
-    (only,) = database.reading(module.listed, CallFilter(), ALL).items
+    (only,) = database.reading(module.latest, CallFilter(), ALL)
     assert (only.id, only.tool, only.message, only.absent) == (2, "x", None, None)
     database.writing(module.add, [call()])
     with database.read() as tx:
         assert [row["call_id"] for row in tx.all("SELECT call_id FROM tool_call_offer")] == [2]
 
 
-def test_calls_are_chosen_and_sorted(database: Database) -> None:
-    """By what came of them, and by a column, with those that lack it last."""
+@pytest.mark.parametrize(("chosen", "ids"), [("failed", [4]), ("asked", [2, 1]), ("loaded", [3])])
+def test_calls_of_a_kind(database: Database, chosen: Chosen, ids: list[int]) -> None:
     kinds: list[dict[str, object]] = [
-        {"outcome": "found", "used": 5, "micros": 30},
-        {"outcome": "nothing", "used": None, "micros": 10},
-        {"outcome": "weak", "used": 9, "micros": 20},
-        {"error": "NOT_FOUND", "used": 7, "micros": 40},
+        {"outcome": "found", "context": "why"},
+        {"outcome": "nothing", "context": "when"},
+        {"outcome": "weak", "taken": ("## A",)},
+        {"error": "NOT_FOUND", "context": "how"},
     ]
     database.writing(module.add, [call(**one) for one in kinds])
-    kinds_of: tuple[Chosen, ...] = ("nothing", "weak", "failed", "questions")
-    chosen = {
-        kind: [one.id for one in database.reading(module.listed, CallFilter(chosen=kind), ALL).items]
-        for kind in kinds_of
-    }
-    assert chosen == {"nothing": [2], "weak": [3], "failed": [4], "questions": [3, 2, 1]}
-    assert [one.id for one in database.reading(module.listed, CallFilter(), ALL, "used").items] == [
-        3,
-        4,
-        1,
-        2,
-    ]
-    assert [
-        one.id for one in database.reading(module.listed, CallFilter(), ALL, "micros", rising=True).items
-    ] == [2, 3, 1, 4]
+    assert [one.id for one in database.reading(module.latest, CallFilter(chosen=chosen), ALL)] == ids
 
 
 def test_a_log_can_be_checked(database: Database, tmp_path: Path) -> None:
@@ -139,10 +119,9 @@ def test_a_call_is_seen_by_who_sees_all_that_it_needs(
         module.add, [call(domains=one, tool=one) for one in ("", "npl", "chat", "review artifact")]
     )
     seen = CallFilter(domains=None if domains is None else frozenset(domains))
-    assert [one.tool for one in database.reading(module.listed, seen, ALL).items][::-1] == expected
-    assert database.reading(module.callers, seen)[1] == tuple(sorted(expected))
+    assert [one.tool for one in database.reading(module.latest, seen, ALL)][::-1] == expected
 
 
 def test_where_nobody_called_nothing_is_seen(database: Database) -> None:
     database.writing(module.add, [])
-    assert database.reading(module.listed, CallFilter(domains=frozenset({"npl"})), ALL).total == 0
+    assert database.reading(module.latest, CallFilter(domains=frozenset({"npl"})), ALL) == []

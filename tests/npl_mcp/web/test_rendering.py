@@ -84,7 +84,8 @@ def test_a_page_is_answered_while_another_is_written(tmp_path: Path, path: str) 
         return {"message": "short", "status": 200}
 
     pages = [WebPage("/long", long_one, "error.html"), WebPage("/short", short_one, "error.html")]
-    site = Site(FastMCP("test"), Settings(cwd=tmp_path, home=tmp_path), pages)
+    settings = Settings(cwd=tmp_path, home=tmp_path)
+    site = Site(FastMCP("test"), settings, pages, App(settings))
 
     async def both() -> tuple[int, int]:
         first = asyncio.create_task(opened(site, path))
@@ -144,7 +145,7 @@ def test_nothing_of_a_page_is_written_on_the_event_loop(tmp_path: Path) -> None:
     app = App(settings)
     try:
         server = create_server(settings, app)
-        asyncio.run(visit(site_of(server, settings)))
+        asyncio.run(visit(site_of(server, settings, app)))
     finally:
         app.close()
     assert any(name.endswith("web/routing") for name in here)

@@ -53,7 +53,10 @@ def test_calls_are_logged_and_shown_to_who_may_see_them(server: tuple[Running, d
     def ask(who: str, tool: str, **given: Any) -> Any:
         return call(running, tool, given, Authorization=f"Bearer {tokens[who]}").data
 
-    assert visitors["all"].json("/usage")["items"] == []
+    def seen(name: str, query: str = "show=all") -> list[dict[str, Any]]:
+        return visitors[name].json(f"/usage?{query}")["items"]
+
+    assert seen("all") == []
     task = {"file": "siphons.md", "context": "siphon edge 3 \0 <b>", "token_budget": 300}
     first = ask("prompts", "npl_load_tailored", **task)["data"]
     offered = first["suggestions"][0]["selector"]
@@ -61,41 +64,67 @@ def test_calls_are_logged_and_shown_to_who_may_see_them(server: tuple[Running, d
     ask("docs", "npl_load_tailored", file="siphons.md", context="edge 5")
     ask("rooms", "chat_list_rooms")
     ask("rooms", "no_such_tool")
-    until(lambda: visitors["all"].json("/usage")["total"] >= 5)
-    found = visitors["all"].json("/usage")
-    assert [(one["who"], one["tool"]) for one in found["items"]] == [
+    until(lambda: len(seen("all")) >= 5)
+    assert [(one["who"], one["tool"]) for one in seen("all")] == [
         ("rooms", "unknown"),
         ("rooms", "chat_list_rooms"),
         ("docs", "npl_load_tailored"),
         ("prompts", "npl_load_tailored"),
         ("prompts", "npl_load_tailored"),
     ]
-    follower, loaded = found["items"][3:]
+    follower, loaded = seen("all")[3:]
     assert loaded["used"] == first["total_tokens"]
     assert loaded["context"] == "siphon edge 3 \ufffd <b>"
     assert (loaded.get("followed"), follower["followed"]) == (None, 1)
-    seen = {
-        name: {one["who"] for one in visitor.json("/usage")["items"]} for name, visitor in visitors.items()
-    }
-    assert seen == {
+    assert {name: {one["who"] for one in seen(name)} for name in visitors} == {
         "all": {"prompts", "docs", "rooms"},
         "prompts": {"prompts", "docs"},
         "rooms": {"rooms"},
         "docs": {"docs"},
     }
-    assert visitors["rooms"].json("/usage?tool=npl_load_tailored")["total"] == 0
-    assert visitors["docs"].json("/usage")["callers"] == ["docs"]
-    assert "siphon edge 3" in visitors["all"].open("/usage?who=prompts").text
+    assert [one["context"] for one in seen("all", "show=all&filter=siphon+edge")] == [loaded["context"]]
     failed = visitors["all"].open("/usage?show=failed").text
     assert "NOT_FOUND" in failed
     assert "there is no tool 'no_such_tool'" in failed
 
 
-def test_nothing_is_logged_unless_somebody_wants_it(tmp_path: Path) -> None:
-    with serving(tmp_path, "--root", str(docs(tmp_path))) as running:
-        assert call(running, "npl_load_tailored", SIPHON).status == 200
+QUESTIONS = [
+    ("ann", "bilge pump valve"),
+    ("ben", "the valve of the bilge pumps"),
+    ("ann", "where does the siphon lift something"),
+    ("ann", "siphon water"),
+    ("ben", "lifts water over edge 2"),
+]
+"""Questions that nothing answers, in two wordings; one that is asked again in other words; a good one."""
+
+
+def test_questions_without_an_answer_are_grouped(tmp_path: Path) -> None:
+    root = docs(tmp_path)
+    with serving(tmp_path, "--root", str(root), "--log-calls", "contexts") as running:
         visitor = Visitor(running)
-        data = visitor.json("/usage")
-        assert (data["recording"], data["items"]) == ("off", [])
-        assert "--log-calls" in visitor.open("/usage").text
-        assert not (tmp_path / "data" / "npl.db").exists()
+        assert visitor.json("/usage")["items"] == []
+        for who, context in QUESTIONS:
+            call(running, "npl_load_tailored", {"context": context}, **{"User-Agent": who})
+        until(lambda: len(visitor.json("/usage?show=all")["items"]) == len(QUESTIONS))
+        groups = {one["question"]: one for one in visitor.json("/usage")["items"]}
+        assert "lifts water over edge 2" not in groups
+        missing = groups["the valve of the bilge pumps"]
+        assert (missing["answer"], missing["times"], missing["wordings"]) == ("none", 2, ["bilge pump valve"])
+        assert {"bilge", "valve"} <= set(missing["lacking"])
+        again = groups["where does the siphon lift something"]
+        assert "siphon water" in again["wordings"]
+        page = visitor.open("/usage")
+        assert "/ask?context=the+valve+of+the+bilge+pumps" in [one.get("href") for one in page.all("a")]
+        (root / "questions.md").write_text("## the valve of the bilge pumps\n\n- nowhere\n", encoding="utf-8")
+        assert "In the questions" in visitor.open("/usage").text
+
+
+@pytest.mark.parametrize(("log", "flag"), [("off", "--log-calls contexts"), ("on", "--log-calls contexts")])
+def test_a_log_without_questions_says_how_to_keep_them(tmp_path: Path, log: str, flag: str) -> None:
+    with serving(tmp_path, "--root", str(docs(tmp_path)), "--log-calls", log) as running:
+        visitor = Visitor(running)
+        assert call(running, "npl_load_tailored", SIPHON).status == 200
+        until(lambda: len(visitor.json("/usage?show=all")["items"]) == int(log == "on"))
+        assert visitor.json("/usage")["items"] == []
+        assert flag in visitor.open("/usage").text
+        assert (tmp_path / "data" / "npl.db").exists() == (log == "on")

@@ -1,0 +1,98 @@
+"""Use of the documents by agents, from the log of calls, for people.
+
+A token for some domains shows only calls of their tools. Because calls name files, a token for some folders
+shows only the caller's own calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Literal
+
+from npl_index.ranking.analysis import terms
+from npl_mcp.app.app import App
+from npl_mcp.app.call_reports import identity
+from npl_mcp.stores import calls
+from npl_mcp.stores.base.paging import later
+from npl_mcp.stores.calls import CallFilter, Chosen, LoggedCall
+
+LATEST = 2_000
+"""Maximum calls to read: the latest of their kind."""
+
+MAX_WORDINGS = 3
+
+SOON = timedelta(minutes=2)
+"""Maximum time between a question and another wording of it by the same caller."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenQuestion:
+    """Questions of agents with the same words, and without a full answer.
+
+    :param question: latest wording.
+    :param answer: worst answer: ``none``, ``weak``, or ``full`` if callers asked again in other words.
+    :param times: number of the calls.
+    :param lacking: words that no section has.
+    :param wordings: other wordings, and those in which callers asked again soon.
+    :param last: time of the last call.
+    """
+
+    question: str
+    answer: Literal["none", "weak", "full"]
+    times: int
+    lacking: Sequence[str]
+    wordings: Sequence[str]
+    last: str
+
+
+_ANSWERS: dict[str | None, Literal["none", "weak", "full"]] = {"nothing": "none", "weak": "weak"}
+
+
+def latest(app: App, chosen: Chosen | None = None) -> Sequence[LoggedCall]:
+    """Return the latest calls of a kind that the caller may see, the newest first."""
+    if not app.database.is_made():
+        return ()
+    caller, sight = identity(), app.sight
+    owner = caller.name if caller is not None and sight.roots is not None else None
+    return app.database.reading(calls.latest, CallFilter(sight.domains, owner, chosen), LATEST)
+
+
+def unanswered(app: App) -> list[OpenQuestion]:
+    """Return the questions without a full answer, or asked again in other words; the most frequent first."""
+    groups: dict[frozenset[str], list[LoggedCall]] = {}
+    again: dict[frozenset[str], list[str]] = {}
+    following: dict[str, LoggedCall] = {}
+    for call in latest(app, "asked"):
+        words = frozenset(terms(call.context or ""))
+        after = following.get(call.who)
+        following[call.who] = call
+        if after is not None and _is_repeated(call, after, words):
+            again.setdefault(words, []).append(after.context or "")
+        elif call.outcome == "found":
+            continue
+        groups.setdefault(words, []).append(call)
+    opened = (_joined(same, again.get(words, ())) for words, same in groups.items())
+    return sorted(opened, key=lambda question: -question.times)
+
+
+def _is_repeated(call: LoggedCall, after: LoggedCall, words: frozenset[str]) -> bool:
+    """Return whether the caller's next question follows soon and repeats half of the words, but not all."""
+    others = frozenset(terms(after.context or ""))
+    shares = 2 * len(words & others) >= min(len(words), len(others))
+    return shares and words != others and after.created_at <= later(call.created_at, SOON)
+
+
+def _joined(same: Sequence[LoggedCall], again: Sequence[str]) -> OpenQuestion:
+    question = same[0].context or ""
+    wordings = dict.fromkeys([*(call.context or "" for call in same), *again])
+    answers = {_ANSWERS.get(call.outcome, "full") for call in same}
+    return OpenQuestion(
+        question=question,
+        answer=next(answer for answer in ("none", "weak", "full") if answer in answers),
+        times=len(same),
+        lacking=tuple(dict.fromkeys(word for call in same for word in call.absent or ())),
+        wordings=tuple(text for text in wordings if text != question)[:MAX_WORDINGS],
+        last=same[0].created_at,
+    )

@@ -1,0 +1,70 @@
+"""Usage: what agents asked without a full answer, failed calls with their reasons, and all calls."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from npl_mcp.app.usage import latest, unanswered
+from npl_mcp.questions.files import question_files
+from npl_mcp.stores.calls import KEPT_DAYS
+from npl_mcp.tools.contract.responses import as_dict
+from npl_mcp.web.routing import Data, Moved, WebPage
+from npl_mcp.web.tables import Column, Table, paged
+from npl_mcp.web.visits import Visit
+
+TABS = {"": "Not answered", "failed": "Failed", "all": "All calls"}
+"""Titles of the tabs, by the parameter ``show``."""
+
+_WHO = (Column("who", "Caller", "minor"), Column("created_at", "When", "minor"))
+
+COLUMNS = {
+    "": (
+        Column("question", "Question"),
+        Column("times", "Times", "number"),
+        Column("answer", "Answer"),
+        Column("lacking", "No section has", "minor"),
+        Column("last", "Last", "minor"),
+    ),
+    "failed": (
+        Column("call", "Call"),
+        Column("message", "Reason"),
+        Column("arguments", "Arguments"),
+        *_WHO,
+    ),
+    "all": (
+        Column("call", "Call"),
+        Column("used", "Tokens", "number"),
+        Column("micros", "ms", "number minor"),
+        *_WHO,
+    ),
+}
+"""Columns of the table of each tab."""
+
+SHOWN = 50
+"""Rows on a page."""
+
+
+async def usage(visit: Visit) -> Data:
+    """Return the rows of a tab; each unanswered question with its place in the question files."""
+    show = visit.text("show")
+    if show:
+        calls = await visit.run(partial(latest, chosen="failed" if show == "failed" else None))
+        rows = [{**as_dict(call), "call": call.context or call.tool} for call in calls]
+    else:
+        files = await visit.run(question_files) if visit.sees("npl") else ()
+        places = {one.text: (file.name, one.line) for file in files for one in file.questions}
+        questions = await visit.run(unanswered)
+        rows = [{**as_dict(one), "saved": places.get(one.question)} for one in questions]
+    columns = COLUMNS.get(show, COLUMNS["all"])
+    page = paged(visit, rows, columns, SHOWN)
+    return {
+        **page,
+        "recording": visit.settings.log_calls,
+        "days": KEPT_DAYS,
+        "_show": show if show in TABS else "all",
+        "_tabs": TABS,
+        "_table": Table(visit, columns, page),
+    }
+
+
+DECLARED = (WebPage("/usage", usage, "usage.html", None, "Usage"), Moved("/calls", "/usage"))
