@@ -102,9 +102,8 @@ class CallFilter:
         """Return an SQL condition and its parameters."""
         domains = None
         if self.domains is not None:
-            there = [row["domains"] for row in tx.all("SELECT DISTINCT domains FROM tool_call")]
-            # An empty list is not valid in a statement.
-            domains = [one for one in there if one and self.domains >= {*one.split()}] or ["-"]
+            logged = [row["domains"] for row in tx.all("SELECT DISTINCT domains FROM tool_call")]
+            domains = [names for names in logged if names and self.domains >= {*names.split()}]
         where, values = conditions(
             since=("created_at >= :since", _oldest(tx)),
             owner=("owner = :owner", self.owner),

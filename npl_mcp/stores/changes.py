@@ -23,9 +23,6 @@ PAUSE = 0.01
 """Seconds between two polls: a third of the time limit for waking a reader. The remainder is for its answer.
 """
 
-AT_ONCE = 500
-"""Maximum topics in one statement; databases limit the number of parameters."""
-
 _IDLE = 10.0
 _AFTER_A_FAILURE = 0.5
 
@@ -104,7 +101,7 @@ class Changes:
         self._wake(self._waiters())
 
     def _run(self) -> None:
-        commits = self._database.commits()
+        commits = self._database.engine.commits()
         try:
             while self._is_wanted():
                 try:
@@ -167,6 +164,5 @@ def _positions(tx: Transaction, topics: Sequence[Topic]) -> Mapping[Topic, Posit
     return {
         Topic(sql, row["key"]): row["position"]
         for sql, keys in kinds.items()
-        for at in range(0, len(keys), AT_ONCE)
-        for row in tx.all(sql, keys=keys[at : at + AT_ONCE])
+        for row in tx.all(sql, keys=keys)
     }

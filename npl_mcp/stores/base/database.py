@@ -26,7 +26,6 @@ from npl_mcp.stores.base.engine import (
     READERS,
     BusyError,
     CallDeadline,
-    Commits,
     Engine,
     MigratedError,
     Pool,
@@ -143,12 +142,7 @@ class Transaction:
     def insert_many(self, table: str, rows: Sequence[Mapping[str, Any]], /) -> None:
         """Insert rows with values of the same columns."""
         if rows:
-            self.run_many(insertion(table, rows[0]), rows)
-
-    def run_many(self, sql: str, rows: Sequence[Mapping[str, Any]], /) -> None:
-        """Execute a statement once for each row of parameters."""
-        if rows:
-            statement, _ = self._engine.statement(sql, rows[0])
+            statement, _ = self._engine.statement(insertion(table, rows[0]), rows[0])
             with closing(self.raw.cursor()) as cursor:
                 cursor.executemany(statement, rows)
 
@@ -236,7 +230,6 @@ class Database:
         self._pools: tuple[Pool, Pool] | None = None
         self._schema: str | None = None
         self._mark: object = None
-        self._found: str | None = None
 
     @contextmanager
     def joined(self, check: Callable[[Transaction], None]) -> Iterator[None]:
@@ -297,11 +290,9 @@ class Database:
 
         :returns: the schema before, ``None`` for an empty database, and the schema after.
         """
-        self.close()
+        before = self.schema() if self.engine.exists() else None
         self.open()
-        with self.read() as transaction:
-            now = transaction.value("SELECT version_num FROM alembic_version")
-        return self._found, now
+        return before, self._schema or HEAD
 
     def schema(self) -> str | None:
         """Return the schema of an existing database, ``None`` if it is empty; nothing is migrated.
@@ -337,10 +328,6 @@ class Database:
         """
         self._opened(CallDeadline())
         return self.engine.copy(target)
-
-    def commits(self) -> Commits:
-        """Return a watcher of commits, for one thread; the caller closes it."""
-        return self.engine.commits()
 
     def close(self) -> None:
         """Close all connections; the next use reopens them."""
@@ -379,7 +366,7 @@ class Database:
         except BaseException:
             # Some errors, such as a full disk, have already rolled it back.
             if not engine.is_idle(raw):
-                with suppress(engine.operational):
+                with suppress(engine.driver().OperationalError):
                     raw.execute("ROLLBACK")
             raise
         finally:
@@ -419,7 +406,6 @@ class Database:
         lost = engine.prepare()
         with closing(engine.connect(deadline, read_only=True)) as raw:
             schema = engine.schema(raw)
-            self._found = None if schema is None else schema.number
             if schema is not None:
                 engine.check_content(raw)
         if schema is None and lost is not None:

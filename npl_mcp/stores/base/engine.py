@@ -89,18 +89,13 @@ class StoreTable(NamedTuple):
     numbered: bool
 
 
-def page_of(table: str) -> int:
-    """Return the number of rows of a page in a check; contents are long."""
-    return 1 if table in ("content", "library_content") else 500
-
-
 def pages(read: Callable[[], AbstractContextManager[Any]], table: StoreTable) -> Iterator[list[Row]]:
     """Yield the rows of a table in the order of its key, a page at a time.
 
     :param read: a context with the transaction of a page.
     """
     select = f"SELECT {', '.join(table.columns)} FROM {table.name}"
-    key, most = ", ".join(table.key), page_of(table.name)
+    key, most = ", ".join(table.key), 1 if "data" in table.columns and "digest" in table.columns else 500
     beyond, last = "", dict[str, Any]()
     while True:
         with read() as tx:
@@ -111,21 +106,6 @@ def pages(read: Callable[[], AbstractContextManager[Any]], table: StoreTable) ->
             return
         beyond = f"WHERE ({key}) > ({', '.join(f':last_{name}' for name in table.key)})"
         last = {f"last_{name}": page[-1][name] for name in table.key}
-
-
-class TableRow(NamedTuple):
-    """A row in a check.
-
-    :param table: the row's table.
-    :param place: the row's key or number, for messages.
-    :param row: its columns; empty for an unreadable row.
-    :param problem: the problem of an unreadable row.
-    """
-
-    table: str
-    place: str
-    row: Row
-    problem: str | None = None
 
 
 class Commits(ABC):
@@ -186,7 +166,7 @@ class Pool(Protocol):
 TOO_MANY_CALLS = "the database cannot be used: too many calls wait for it; try again"
 
 
-class Engine(ABC):
+class Engine(Protocol):
     """One database and its driver; construction opens nothing.
 
     ``raw`` is a connection of the driver: it has ``execute``, ``cursor`` and ``close``.
@@ -198,16 +178,9 @@ class Engine(ABC):
     name: str = ""
     """Identifier of this database, for a part of a file's name."""
 
-    @abstractmethod
     def driver(self) -> Any:
         """Return the driver's module."""
 
-    @property
-    def operational(self) -> type[Exception]:
-        """The driver's class of errors with causes other than the statement."""
-        return self.driver().OperationalError  # type: ignore[no-any-return]
-
-    @abstractmethod
     def exists(self) -> bool:
         """Return whether the database exists; nothing is created."""
 
@@ -226,22 +199,18 @@ class Engine(ABC):
         """
         return None
 
-    @abstractmethod
     def connect(self, deadline: CallDeadline, *, read_only: bool) -> Any:
         """Open a connection."""
 
-    @abstractmethod
     def pool(self, most: int, *, read_only: bool) -> Pool:
         """Return connections that stay open between transactions.
 
         :param most: the maximum number of connections.
         """
 
-    @abstractmethod
     def is_idle(self, raw: Any) -> bool:
         """Return whether a connection is sound and outside a transaction."""
 
-    @abstractmethod
     def begin(self, raw: Any, deadline: CallDeadline, *, read_only: bool, schema: str | None) -> str:
         """Begin a transaction; one that may write is the only one of its kind.
 
@@ -250,11 +219,9 @@ class Engine(ABC):
         :raises MigratedError: another program has changed the schema; not every engine looks.
         """
 
-    @abstractmethod
     def commit(self, raw: Any, *, read_only: bool) -> None:
         """Commit a transaction durably: after the return, it survives a crash."""
 
-    @abstractmethod
     def statement(self, sql: str, values: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
         """Return a statement and its parameters in the driver's form; ``IN :name`` takes a list."""
 
@@ -269,7 +236,6 @@ class Engine(ABC):
     reasons: Sequence[Reason]
     """The reasons of the driver's errors; the first that fits counts."""
 
-    @abstractmethod
     def described(self, error: BaseException) -> str:
         """Return the text of a driver's error that :attr:`reasons` are compared with."""
 
@@ -281,31 +247,28 @@ class Engine(ABC):
                 return reason.kind(f"the database cannot be used: {reason.meaning}", hint=reason.hint)
         return DatabaseError(f"the database cannot be used: {type(error).__name__}")
 
-    @abstractmethod
     def schema(self, raw: Any) -> Schema | None:
         """Return the schema of a database; ``None`` if it is empty.
 
         :raises DatabaseError: the database belongs to another program.
         """
 
-    def check_content(self, raw: Any) -> None:  # noqa: B027
+    def check_content(self, raw: Any) -> None:  # noqa: ARG002
         """Check the structure of the database when it is opened.
 
         :raises DatabaseError: the database is damaged.
         """
+        return None  # noqa: RET501 - otherwise the function would be abstract
 
-    @abstractmethod
     def migration(self, deadline: CallDeadline) -> AbstractContextManager[Any]:
         """Begin a transaction for migrations, on a separate connection, while no other program writes.
 
         It is committed at the end, or rolled back on any error. A file is backed up before.
         """
 
-    @abstractmethod
     def run_script(self, raw: Any, text: str) -> None:
         """Execute the statements of a migration, in the dialect of SQLite."""
 
-    @abstractmethod
     def finish(self, raw: Any, oldest: str) -> None:
         """Record the owner of the tables, and check the references after a migration.
 
@@ -313,30 +276,31 @@ class Engine(ABC):
         :raises DatabaseError: the migration broke references.
         """
 
-    @abstractmethod
-    def problems(self, transaction: Any) -> list[str]:
-        """Return the problems of structure and references."""
+    def problems(self, transaction: Any) -> list[str]:  # noqa: ARG002
+        """Return the problems of structure and references that the database itself does not prevent."""
+        return []
 
-    @abstractmethod
     def tables(self, transaction: Any) -> list[StoreTable]:
         """Return all tables of the stores."""
 
-    @abstractmethod
     def last_number(self, transaction: Any, table: StoreTable) -> int:
         """Return the highest number that a row of a numbered table has had."""
 
-    @abstractmethod
     def set_last_number(self, transaction: Any, table: StoreTable, number: int) -> None:
         """Set the highest number of a numbered table; the next row gets the number after it."""
 
-    @abstractmethod
-    def rows(self, read: Callable[[], AbstractContextManager[Any]]) -> Iterator[TableRow]:
-        """Return every row of every table.
+    def rows(self, read: Callable[[], AbstractContextManager[Any]]) -> Iterator[tuple[str, str, Row]]:
+        """Yield every row of every table, with the name of the table and the row's key.
 
         :param read: a context with a :class:`~npl_mcp.stores.base.database.Transaction`.
         """
+        with read() as tx:
+            tables = self.tables(tx)
+        for table in tables:
+            for page in pages(read, table):
+                for row in page:
+                    yield table.name, ", ".join(f"{name} {row[name]}" for name in table.key), row
 
-    @abstractmethod
     def commits(self) -> Commits:
         """Return a watcher of commits."""
 

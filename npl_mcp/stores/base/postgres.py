@@ -16,8 +16,8 @@ import math
 import re
 import selectors
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, closing, contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from functools import cache, lru_cache
 from hashlib import blake2b
 from typing import Any
@@ -109,15 +109,8 @@ _AGAIN = "try again; if this persists, check that the server of NPL_DATABASE_URL
 _LOG = "check its log for the reason, then try again"
 _FOREIGN = "its tables belong to another program"
 
-_MORE = "try again; if this persists, raise that limit: each npl server uses up to six connections"
+_MORE = "try again, or raise its max_connections or CONNECTION LIMIT: an npl server takes up to six"
 _FULL = "the server has no connection left"
-
-_LIMITS = (
-    ("clients already|connection slots", "its max_connections"),
-    ("too many connections for role", "the CONNECTION LIMIT of the user of NPL_DATABASE_URL"),
-    ("too many connections for database", "the CONNECTION LIMIT of the database"),
-    ("no more connections|too many connections", "a limit of connections"),
-)
 
 # By the SQLSTATE, or by the text of an error without one.
 _REASONS = (
@@ -144,7 +137,7 @@ _REASONS = (
     Reason("^state 23", "it refused a row that contradicts others", kind=engine.RefusedError),
     Reason("^state 22", "it refused a row that contradicts its columns", kind=engine.RefusedError),
     # Without a SQLSTATE: the connection was refused or lost.
-    *(Reason(text, f"{_FULL}, {limit} is reached", _MORE, engine.FullError) for text, limit in _LIMITS),
+    Reason("clients already|connection slots|(too many|no more) connections", _FULL, _MORE, engine.FullError),
     Reason("password|authentication", "the server refuses the user or the password of NPL_DATABASE_URL"),
     Reason("pg_hba", "the server refuses connections from here"),
     Reason("role", "the server does not know the user of NPL_DATABASE_URL"),
@@ -329,23 +322,6 @@ class PostgresEngine(engine.Engine):
         """Record the owner of the tables, and the oldest program that may use them."""
         raw.execute(f"COMMENT ON TABLE alembic_version IS 'npl, from schema {oldest} on'")
 
-    def problems(self, transaction: Any) -> list[str]:
-        """Return problems of constraints, indexes and references."""
-        transaction.raw.patience = LONG_SECONDS  # up to the next transaction
-        found = [f"the constraint {row['name']} was never checked" for row in transaction.all(_UNCHECKED)]
-        found += [f"the index {row['name']} cannot be used" for row in transaction.all(_INVALID)]
-        for key in transaction.all(_REFERENCES):
-            pairs = list(zip(key["columns"], key["parent_columns"], strict=True))
-            present = " AND ".join(f"child.{own} IS NOT NULL" for own, _ in pairs)
-            same = " AND ".join(f"parent.{theirs} = child.{own}" for own, theirs in pairs)
-            count = transaction.value(
-                f"SELECT count(*) FROM {key['child']} AS child WHERE {present}"
-                f" AND NOT EXISTS (SELECT 1 FROM {key['parent']} AS parent WHERE {same})"
-            )
-            missing = f"a row of {key['child']} refers to a missing row of {key['parent']}"
-            found += [missing] * count
-        return found
-
     def tables(self, transaction: Any) -> list[engine.StoreTable]:
         """Return all tables of the stores."""
         return [engine.StoreTable(**row) for row in transaction.all(_TABLES)]
@@ -360,16 +336,6 @@ class PostgresEngine(engine.Engine):
         """Set the highest number of a numbered table; the next row gets the number after it."""
         name = transaction.value(_SEQUENCE, table=table.name, key=table.key[0])
         transaction.value("SELECT setval(:name, :number, false)", name=name, number=number + 1)
-
-    def rows(self, read: Callable[[], AbstractContextManager[Any]]) -> Iterator[engine.TableRow]:
-        """Return every row of every table, a page at a time."""
-        with read() as tx:
-            tables = self.tables(tx)
-        for table in tables:
-            for page in engine.pages(read, table):
-                for row in page:
-                    place = ", ".join(f"{key} {row[key]}" for key in table.key)
-                    yield engine.TableRow(table.name, place, row)
 
     def commits(self) -> engine.Commits:
         """Return a watcher of commits."""
@@ -451,38 +417,17 @@ def _unreadable() -> DatabaseError:
 
 _NOW = """to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')"""
 
-# Queries of the catalog for the existing tables.
-_HERE = "relnamespace = current_schema()::regnamespace"
-
-_UNCHECKED = f"""
-SELECT conname AS name FROM pg_constraint JOIN pg_class ON pg_class.oid = conrelid
-WHERE NOT convalidated AND {_HERE}"""
-
-_INVALID = f"""
-SELECT relname AS name FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
-WHERE NOT (indisvalid AND indisready) AND {_HERE}"""
-
-_COLUMNS = """
-ARRAY(SELECT attname::text FROM unnest({key}) WITH ORDINALITY AS part (number, place)
-    JOIN pg_attribute ON attrelid = {table} AND attnum = part.number ORDER BY place)"""
-
-_REFERENCES = f"""
-SELECT conrelid::regclass::text AS child, confrelid::regclass::text AS parent,
-    {_COLUMNS.format(key="conkey", table="conrelid")} AS columns,
-    {_COLUMNS.format(key="confkey", table="confrelid")} AS parent_columns
-FROM pg_constraint JOIN pg_class ON pg_class.oid = conrelid
-WHERE contype = 'f' AND {_HERE} ORDER BY conname"""
-
-_TABLES = f"""
+_TABLES = """
 SELECT relname AS name,
     ARRAY(SELECT attname::text FROM pg_attribute
         WHERE attrelid = pg_class.oid AND attnum > 0 AND NOT attisdropped ORDER BY attnum) AS columns,
-    {_COLUMNS.format(key="conkey", table="conrelid")} AS key,
+    ARRAY(SELECT attname::text FROM unnest(conkey) WITH ORDINALITY AS part (number, place)
+        JOIN pg_attribute ON attrelid = conrelid AND attnum = part.number ORDER BY place) AS key,
     ARRAY(SELECT DISTINCT confrelid::regclass::text FROM pg_constraint AS reference
         WHERE reference.conrelid = pg_class.oid AND contype = 'f') AS parents,
     EXISTS (SELECT 1 FROM pg_attribute WHERE attrelid = pg_class.oid AND attnum = conkey[1]
         AND pg_get_serial_sequence(relname, attname) IS NOT NULL) AS numbered
 FROM pg_constraint JOIN pg_class ON pg_class.oid = conrelid
-WHERE contype = 'p' AND {_HERE} ORDER BY relname"""
+WHERE contype = 'p' AND relnamespace = current_schema()::regnamespace ORDER BY relname"""
 
 _SEQUENCE = "SELECT pg_get_serial_sequence(:table, :key)"

@@ -7,19 +7,21 @@ writes, regardless of the busy timeout, if another connection wrote in between.
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from npl_index.index.driver import driver
 from npl_index.library.files import Folder
 from npl_mcp.stores.base import engine
-from npl_mcp.stores.base.database import damaged, digest_of
+from npl_mcp.stores.base.database import digest_of
 from npl_mcp.stores.base.engine import Reason
 from npl_mcp.stores.base.errors import RESTORE, DatabaseError
 from npl_mcp.stores.base.folder import private_folder
@@ -181,16 +183,13 @@ class SqliteEngine(engine.Engine):
         raw.execute("COMMIT")
 
     def statement(self, sql: str, values: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
-        """Return a statement in which each value of a list is a separate parameter."""
-        lists = [name for name, value in values.items() if value.__class__ in (list, tuple)]
-        if not lists:
-            return sql, values
-        given = dict(values)
+        """Return a statement in which a list is one parameter, as JSON."""
+        lists = {
+            name: json.dumps(value) for name, value in values.items() if value.__class__ in (list, tuple)
+        }
         for name in lists:
-            parts = {f"{name}_{at}": value for at, value in enumerate(given.pop(name))}
-            sql = re.sub(rf"IN :{name}\b", f"IN ({', '.join(f':{part}' for part in parts)})", sql)
-            given |= parts
-        return sql, given
+            sql = re.sub(rf"IN :{name}\b", f"IN (SELECT value FROM json_each(:{name}))", sql)
+        return sql, {**values, **lists}
 
     def described(self, error: BaseException) -> str:
         """Return the driver's text; it names no paths of this machine."""
@@ -300,22 +299,18 @@ class SqliteEngine(engine.Engine):
         sql = "INSERT INTO sqlite_sequence (name, seq) VALUES (:name, :seq)"
         transaction.run(sql, name=table.name, seq=number)
 
-    def rows(self, read: Callable[[], AbstractContextManager[Any]]) -> Iterator[engine.TableRow]:
-        """Return every row of every table, a page at a time, including unreadable rows."""
+    def rows(self, read: Callable[[], AbstractContextManager[Any]]) -> Iterator[tuple[str, str, engine.Row]]:
+        """Yield every row of every table by its number, because a key may be damaged.
+
+        Invalid UTF-8 becomes lone surrogates, which no stored text has.
+        """
         with read() as tx:
-            tables = [table.name for table in self.tables(tx)]
+            tables = self.tables(tx)
         for table in tables:
-            last, most = -1, engine.page_of(table)
-            select = f"SELECT rowid AS row, * FROM {table} WHERE rowid > :last ORDER BY rowid LIMIT {most}"
-            while True:
-                with read() as tx, _lenient(tx.raw):
-                    page = tx.all(select, last=last)
+            columns = ("rowid AS rowid", *table.columns)
+            for page in engine.pages(partial(_lenient, read), table._replace(columns=columns, key=["rowid"])):
                 for row in page:
-                    last, place = row["row"], _damage(table, row)
-                    problem = None if place is None else damaged(f"{place} holds no text").message
-                    yield engine.TableRow(table, f"row {last}", {} if problem else row, problem)
-                if len(page) < most:
-                    break
+                    yield table.name, f"row {row['rowid']}", row
 
     def commits(self) -> engine.Commits:
         """Return a watcher of commits."""
@@ -407,21 +402,14 @@ class _SqliteCommits(engine.Commits):
 
 
 @contextmanager
-def _lenient(raw: Any) -> Iterator[None]:
-    """Read invalid UTF-8 as lone surrogates, which no stored text has."""
-    before, raw.text_factory = raw.text_factory, lambda data: data.decode("utf-8", "surrogateescape")
-    try:
-        yield
-    finally:
-        raw.text_factory = before
-
-
-def _damage(table: str, row: engine.Row) -> str | None:
-    """Return the place of the invalid UTF-8 in a row, with the first two numbers of the row."""
-    texts = {name: value for name, value in row.items() if isinstance(value, str)}
-    column = next((name for name, value in texts.items() if _INVALID.search(value)), None)
-    numbers = [f"{name} {value}" for name, value in row.items() if isinstance(value, int)]
-    return column and f"a row of {table} ({', '.join(numbers[:2])}), column {column}"
+def _lenient(read: Callable[[], AbstractContextManager[Any]]) -> Iterator[Any]:
+    with read() as tx:
+        before = tx.raw.text_factory
+        tx.raw.text_factory = partial(str, encoding="utf-8", errors="surrogateescape")
+        try:
+            yield tx
+        finally:
+            tx.raw.text_factory = before
 
 
 def _terms_of(text: bytes) -> str:
@@ -433,9 +421,6 @@ def _terms_of(text: bytes) -> str:
     from npl_index.ranking.analysis import searched_terms
 
     return " ".join(searched_terms(text.decode("utf-8", "replace")))
-
-
-_INVALID = re.compile("[\ud800-\udfff]")
 
 
 def copy(path: Path, target: Path) -> None:

@@ -386,11 +386,8 @@ def described(
     """
     here, agents = current(tx, project, agent), dict[int, list[str]]()
     sql = "SELECT session_number, agent_id FROM worklog_agent WHERE session_number IN :numbers"
-    # SQLite takes some thousands of parameters, other databases fewer.
-    for at in range(0, len(session_rows), 500):
-        numbers = [row["number"] for row in session_rows[at : at + 500]]
-        for row in tx.all(f"{sql} AND entry_count > 0", numbers=numbers):
-            agents.setdefault(row["session_number"], []).append(row["agent_id"])
+    for row in tx.all(f"{sql} AND entry_count > 0", numbers=[row["number"] for row in session_rows]):
+        agents.setdefault(row["session_number"], []).append(row["agent_id"])
     sessions = []
     for row in session_rows:
         names = tuple(sorted(agents.get(row["number"], ())))

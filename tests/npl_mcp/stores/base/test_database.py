@@ -182,10 +182,7 @@ def newer(path: Path) -> None:
 def cut(path: Path) -> None:
     first = database_of(path.parent)
     with first.write() as tx:
-        tx.run_many(
-            "INSERT INTO total (name, value) VALUES (:name, 1)",
-            [{"name": f"{number:0500}"} for number in range(2_000)],
-        )
+        tx.insert_many("total", [{"name": f"{number:0500}", "value": 1} for number in range(2_000)])
     first.close()
     with path.open("r+b") as file:
         file.seek(path.stat().st_size // 2)

@@ -187,7 +187,7 @@ def noise(seed: int) -> bytes:
 def test_a_deadlock_with_another_program_ends(database: Database, tmp_path: Path) -> None:
     """One of the two is told to try again, and its connection is sound."""
     with database.write() as tx:
-        tx.run_many("INSERT INTO total (name, value) VALUES (:name, 1)", [{"name": "a"}, {"name": "b"}])
+        tx.insert_many("total", [{"name": "a", "value": 1}, {"name": "b", "value": 1}])
     raised: list[BaseException] = []
     with psycopg.connect(engines.address(tmp_path) or "") as other:
         other.execute("UPDATE total SET value = 2 WHERE name = 'b'")
@@ -285,7 +285,7 @@ def test_texts_are_ordered_byte_by_byte(database: Database) -> None:
     """As in SQLite, in any language of the server."""
     words = ["Z", "a", "é", "B", "_", "10", "9", "A"]
     with database.write() as tx:
-        tx.run_many("INSERT INTO total (name, value) VALUES (:name, 1)", [{"name": word} for word in words])
+        tx.insert_many("total", [{"name": word, "value": 1} for word in words])
         found = [row["name"] for row in tx.all("SELECT name FROM total ORDER BY name")]
     assert found == sorted(words, key=str.encode)
 
