@@ -73,15 +73,13 @@ conformance: $(SETUP)
 hostile: $(SETUP)
 	$(BIN)/python -m tests.hostile.run $(ARGS)
 
-# Programs are killed, attacked and measured. Writers on SQLite and replicas on PostgreSQL are killed two hundred times each, and
-# thirty claim a thousand todos through replicas; the tests do less of it. At the end a team works for a minute while its servers die.
+# Programs are killed, attacked and measured. Writers on SQLite and replicas on PostgreSQL are killed two hundred times each; the
+# tests do less of it.
 durability: export NPL_THOROUGH := 1
 durability: $(SETUP)
 	$(BIN)/python -m pytest -q -n 3 --dist worksteal -m thorough
 	$(BIN)/python -m tests.npl_mcp.stores.killing --kills 200
 	$(BIN)/python -m tests.postgres_server --fast $(BIN)/python -m tests.npl_mcp.stores.killing --kills 200
-	$(BIN)/python -m tests.postgres_server $(BIN)/python -m tests.npl_mcp.stores.claiming
-	$(BIN)/python -m tests.npl_mcp.stores.team_day --seconds 60
 
 clean:
 	rm -rf $(VENV) .venv-oldest $(LAST) dist .conformance .clients .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage

@@ -151,19 +151,6 @@ def refusing(folder: Path) -> Iterator[None]:
     _administrator().execute(allow.format(name, "true"))
 
 
-def keep(folder: Path) -> None:
-    """Keep an unused database as it is; on SQLite it lies in the folder, which can be copied."""
-    if SERVER is not None:
-        _made(f"{name_of(folder)}_kept", name_of(folder))
-
-
-def restore(folder: Path) -> None:
-    """Make a database what it was when it was kept."""
-    if SERVER is not None:
-        drop({name_of(folder)})
-        _made(name_of(folder), f"{name_of(folder)}_kept")
-
-
 def drop(names: set[str]) -> None:
     """Remove databases, despite open connections."""
     for name in names:

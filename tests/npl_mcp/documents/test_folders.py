@@ -19,29 +19,6 @@ def changed(folder: Path, change: Callable[[bytes], bytes | None], max_bytes: in
     return SharedFolder(str(folder), "", max_bytes).change(NAME, NAME, change)
 
 
-@pytest.mark.parametrize("stepwise", [False, True], ids=["exchanged", "compared"])
-def test_a_change_is_made_again_on_what_another_program_wrote(
-    tmp_path: Path, stepwise: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Both changes are in the file; also where files cannot change places."""
-    if stepwise:
-        monkeypatch.setattr("npl_index.library.files._renameat2", lambda: None)
-    file = tmp_path / NAME
-    file.write_bytes(b"one two")
-    seen: list[bytes] = []
-
-    def change(data: bytes) -> bytes:
-        seen.append(data)
-        if len(seen) == 1:
-            file.write_bytes(data.replace(b"one", b"theirs"))
-        return data.replace(b"two", b"ours")
-
-    assert changed(tmp_path, change) == b"theirs ours"
-    assert seen == [b"one two", b"theirs two"]
-    assert file.read_bytes() == b"theirs ours"
-    assert os.listdir(tmp_path) == [NAME]  # noqa: PTH208
-
-
 def test_a_program_that_writes_each_time_wins(tmp_path: Path) -> None:
     """The call ends with an error, and with what that program wrote."""
     file = tmp_path / NAME
@@ -91,10 +68,3 @@ def test_a_file_that_a_program_has_open_for_writing_is_left_to_it(tmp_path: Path
     assert changed(tmp_path, lambda data: data + b" ours") == file.read_bytes() == theirs + b" ours"
     with file.open("rb"):
         assert changed(tmp_path, lambda data: data + b"!") == theirs + b" ours!"
-
-
-def test_a_change_may_remove_the_file(tmp_path: Path) -> None:
-    """It is told what the file held."""
-    (tmp_path / NAME).write_bytes(b"last")
-    assert changed(tmp_path, lambda _: None) == b"last"
-    assert list(tmp_path.iterdir()) == []

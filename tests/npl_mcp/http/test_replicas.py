@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
 from functools import partial
 from itertools import cycle
 from pathlib import Path
@@ -239,19 +241,44 @@ def test_a_client_may_reach_another_server_each_time(
     anyio.run(run)
 
 
-def test_a_server_that_is_killed_loses_nothing_acknowledged(tmp_path: Path) -> None:
-    """Each call goes to another server; what one writes, the next reads, and another takes its place."""
-    with replicas(tmp_path, engines.address(tmp_path) or "") as servers:
+def test_calls_that_are_repeated_while_servers_are_killed_are_made_once(tmp_path: Path) -> None:
+    """Each is sent to the next server with its id until one answers; connections to the database are cut."""
+    address, over = engines.address(tmp_path) or "", threading.Event()
+    cut = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'npl'"
+
+    def write(name: str) -> list[str]:
+        own, said = Balancer(servers), []
+
+        def sent(message: str) -> bool:
+            what = {"room_id": 1, "persona": "ann", "message": message, "request_id": message}
+            try:
+                return own.answer("chat_send_message", **what).status == 200
+            except OSError:
+                return False
+
+        while not over.is_set():
+            said.append(f"{name} {len(said)}")
+            until(partial(sent, said[-1]))
+        return said
+
+    with replicas(tmp_path, address) as servers, ExitStack() as others, ThreadPoolExecutor(4) as pool:
         team = Balancer(servers)
         team.do("chat_create_room", name="den", members=["ann", "bo"])
-        said = []
-        for number in range(12):
-            if number == 6:
-                kill(servers[1])
-            said.append(f"m{number}")
-            team.do("chat_send_message", room_id=1, persona="ann", message=said[-1])
-            feed = team.do("chat_get_feed", room_id=1)["items"]
-            assert [one["data"]["message"] for one in feed if one["event_type"] == "message"] == said
+        writing = [pool.submit(write, name) for name in "abcd"]
+        try:
+            for number in range(len(servers)):
+                kill(servers[number])
+                with psycopg.connect(address, autocommit=True) as connection:
+                    connection.execute(cut)
+                servers[number] = others.enter_context(replica(tmp_path, address, number))
+        finally:
+            over.set()
+        events, cursor = [], 0
+        while page := team.do("chat_get_feed", room_id=1, since=cursor, limit=1_000)["items"]:
+            events += [one["data"]["message"] for one in page if one["event_type"] == "message"]
+            cursor = page[-1]["id"]
+    for name, written in zip("abcd", writing, strict=True):
+        assert [message for message in events if message.startswith(name)] == written.result()
 
 
 def test_a_client_without_a_session_that_goes_waits_no_longer(servers: list[Running], team: Balancer) -> None:

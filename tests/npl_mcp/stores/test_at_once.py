@@ -13,7 +13,6 @@ import pytest
 
 from tests import engines
 from tests.npl_mcp.http.http_server import Running, call
-from tests.npl_mcp.stores.claiming import claim_all
 from tests.npl_mcp.stores.writer import SESSION, examine
 from tests.replicas import REPLICAS, Balancer, replicas
 
@@ -145,11 +144,25 @@ def test_one_of_those_who_claim_the_same_todo_has_it(servers: Sequence[Running],
         assert listed["assigned_to"] == winner
 
 
-def test_each_todo_is_claimed_once(servers: Sequence[Running]) -> None:
-    """By many claimers who take the next ready one."""
-    outcome = claim_all(servers, todos=60, claimers=12)
-    assert outcome.problems == []
-    assert sum(map(len, outcome.by_claimer.values())) == 60
+def test_each_todo_is_claimed_once(servers: Sequence[Running], balancer: Balancer) -> None:
+    """By many claimers, each on one server, who take the next ready one until none is left."""
+    names = [f"c{number}" for number in range(12)]
+    room = balancer.do("chat_create_room", name="work", members=names)["room_id"]
+    todos = [
+        balancer.do("chat_create_todo", room_id=room, persona=names[0], description="do it")["event_id"]
+        for _ in range(60)
+    ]
+
+    def claim(number: int) -> list[int]:
+        own, claimed = Balancer([servers[number % len(servers)]]), []
+        while "todo" in (made := own.do("chat_claim_todo", room_id=room, persona=names[number])):
+            claimed.append(made["todo"]["event_id"])
+            own.do("chat_update_todo", event_id=claimed[-1], persona=names[number], status="done")
+        return claimed
+
+    with ThreadPoolExecutor(len(names)) as pool:
+        claims = pool.map(claim, range(len(names)))
+    assert sorted(todo for claimed in claims for todo in claimed) == todos
 
 
 def test_everything_is_in_order_afterwards(servers: Sequence[Running], place: Path) -> None:

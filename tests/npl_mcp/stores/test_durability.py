@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -23,8 +22,7 @@ from fastmcp.client.transports import StdioTransport
 from npl_mcp.app.app import App
 from tests import engines
 from tests.conftest import envelope
-from tests.engines import execute
-from tests.npl_mcp.stores.killing import Life, Outcome, kill_writers
+from tests.npl_mcp.stores.killing import Outcome, kill_writers
 from tests.npl_mcp.stores.writer import (
     SESSION,
     Acknowledged,
@@ -53,14 +51,6 @@ def test_writers_write_until_they_are_killed(outcome: Outcome) -> None:
     assert outcome.acknowledged
 
 
-def test_a_writer_that_failed_is_no_ordinary_kill(tmp_path: Path) -> None:
-    """Its error is reported, also if it is killed before it has ended."""
-    life = Life(tmp_path, "w")
-    (tmp_path / "w.err").write_text("the database is damaged")
-    assert life.end() == "the database is damaged"
-    assert Life(tmp_path, "sound").end() is None
-
-
 KILLED = {
     "damaged": "the database passes its integrity check and no reference is broken",
     "lost": "everything acknowledged is there, as it was written",
@@ -75,85 +65,38 @@ def test_after_a_kill(outcome: Outcome, promise: str) -> None:
     assert outcome.broken[promise] == []
 
 
-# How a sound data folder is broken, and what must notice it.
-HARMS: dict[str, tuple[str, Callable[[Path], object]]] = {
-    "a reference leads nowhere": (
-        "damaged",
-        lambda data: execute(data, "UPDATE notification SET event_id = 99"),
+# By promise: how a sound data folder breaks it.
+HARMS: dict[str, tuple[str, ...]] = {
+    "damaged": ("UPDATE notification SET event_id = 99", "DELETE FROM content"),
+    "lost": (
+        "UPDATE event SET data = '{\"message\":\"x\"}' WHERE event_type = 'message'",
+        "DELETE FROM worklog_entry WHERE seq = 1",
     ),
-    "a message is another": (
-        "lost",
-        lambda data: execute(
-            data, "UPDATE event SET data = '{\"message\":\"x\"}' WHERE event_type = 'message'"
-        ),
+    "miscounted": (
+        "UPDATE event SET position = position + 50 WHERE id = 4",
+        "UPDATE mailbox SET unread = 0",
+        "UPDATE worklog_session SET entry_count = entry_count + 1",
     ),
-    "an entry is gone": (
-        "lost",
-        lambda data: execute(data, "DELETE FROM worklog_entry WHERE seq = 1"),
-    ),
-    "a position is left out": (
-        "miscounted",
-        lambda data: execute(data, "UPDATE event SET position = position + 50 WHERE id = 4"),
-    ),
-    "a total is wrong": (
-        "miscounted",
-        lambda data: execute(data, "UPDATE total SET value = value + 1"),
-    ),
-    "a mailbox is wrong": ("miscounted", lambda data: execute(data, "UPDATE mailbox SET unread = 0")),
-    "an entry is not counted": (
-        "miscounted",
-        lambda data: execute(data, "UPDATE worklog_session SET entry_count = entry_count + 1"),
-    ),
-    "a content is gone": ("damaged", lambda data: execute(data, "DELETE FROM content")),
-    "a content is another": (
-        "stray or changed contents",
-        lambda data: execute(data, f"UPDATE content SET data = CAST('x' AS {engines.BLOB})"),
-    ),
-    "a content has no row": (
-        "stray or changed contents",
-        lambda data: execute(
-            data, f"INSERT INTO content (digest, data) VALUES ('x', CAST('' AS {engines.BLOB}))"
-        ),
+    "stray or changed contents": (
+        f"UPDATE content SET data = CAST('x' AS {engines.BLOB})",
+        f"INSERT INTO content (digest, data) VALUES ('x', CAST('' AS {engines.BLOB}))",
     ),
 }
 
 
-@pytest.fixture(scope="module")
-def worked(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, list[Acknowledged]]:
-    """Make a data folder by some work without kills; return a copy of it, and the acknowledged writes."""
-    place = tmp_path_factory.mktemp("sound")
-    (place / "project").mkdir()
-    app = App(settings_in(place))
+@pytest.mark.parametrize(
+    ("promise", "statement"), [(name, sql) for name, statements in HARMS.items() for sql in statements]
+)
+def test_the_examination_notices(tmp_path: Path, promise: str, statement: str) -> None:
+    """Each promise holds after some work without kills, and can be seen to be broken."""
+    (tmp_path / "project").mkdir()
+    app = App(settings_in(tmp_path))
     writer = Writer(caller(app), "w")
     said = [writer.first(), *(writer.next() for _ in range(40))]
     app.close()
-    engines.keep(place / "data")
-    return place, shutil.copytree(place, place.with_name(f"{place.name}-copy")), said
-
-
-@pytest.fixture
-def sound(worked: tuple[Path, Path, list[Acknowledged]]) -> tuple[Path, list[Acknowledged]]:
-    """The data folder as it was; projects are known by their path, so it lies where it lay."""
-    place, copy, said = worked
-    shutil.rmtree(place)
-    shutil.copytree(copy, place)
-    engines.restore(place / "data")
-    return place, said
-
-
-def test_work_that_nobody_interrupts_keeps_every_promise(sound: tuple[Path, list[Acknowledged]]) -> None:
-    """The examination finds nothing where nothing is wrong."""
-    place, said = sound
-    assert examine(place, said) == {promise: [] for promise in KILLED}
-
-
-@pytest.mark.parametrize("harm", HARMS)
-def test_the_examination_notices(sound: tuple[Path, list[Acknowledged]], harm: str) -> None:
-    """Each promise can be seen to be broken."""
-    place, said = sound
-    promise, break_it = HARMS[harm]
-    break_it(place / "data")
-    assert examine(place, said)[promise]
+    assert examine(tmp_path, said) == {promise: [] for promise in KILLED}
+    engines.execute(tmp_path / "data", statement)
+    assert examine(tmp_path, said)[promise]
 
 
 def server(place: Path) -> StdioTransport:
@@ -175,12 +118,10 @@ async def do(client: Client[Any], tool: str, **arguments: Any) -> Any:
 TURNS = 8
 
 
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """Return the view of each of two servers on one data folder after both wrote at once."""
-    place = tmp_path_factory.mktemp("shared")
-    (place / "project").mkdir()
-    seen: dict[str, Any] = {}
+def test_two_servers_on_one_data_folder_lose_nothing(tmp_path: Path) -> None:
+    """Both write at once and give the same answers; numbers have no gaps, writes their order."""
+    (tmp_path / "project").mkdir()
+    seen: list[dict[str, Any]] = []
 
     async def write(client: Client[Any], name: str) -> None:
         for turn in range(TURNS):
@@ -201,69 +142,35 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         return {"history": history, "contents": contents, "feed": feed, "entries": entries}
 
     async def both() -> None:
-        async with Client(server(place)) as one, Client(server(place)) as other:
-            await do(one, "chat_create_room", name="room", members=["ann", "ben"])
-            await do(
-                one,
-                "artifact_create",
-                name="a",
-                artifact_type="text",
-                file_content_base64=encoded("-"),
-                filename="a.txt",
-            )
-            await do(one, "worklog_init", session_id=SESSION)
+        async with Client(server(tmp_path)) as ann, Client(server(tmp_path)) as ben:
+            file = {"file_content_base64": encoded("-"), "filename": "a.txt"}
+            await do(ann, "chat_create_room", name="room", members=["ann", "ben"])
+            await do(ann, "artifact_create", name="a", artifact_type="text", **file)
+            await do(ann, "worklog_init", session_id=SESSION)
             async with anyio.create_task_group() as group:
-                group.start_soon(write, one, "ann")
-                group.start_soon(write, other, "ben")
-            seen["ann"], seen["ben"] = await look(one), await look(other)
+                group.start_soon(write, ann, "ann")
+                group.start_soon(write, ben, "ben")
+            seen.extend([await look(ann), await look(ben)])
 
     anyio.run(both)
-    seen["examined"] = examine(place)
-    return seen
+    answers, others = seen
+    assert answers == others
+    history, entries = answers["history"], answers["entries"]
+    assert [entry["revision_num"] for entry in history] == list(range(2 * TURNS, -1, -1))
+    notes = [entry["notes"] for entry in history[:-1]]
+    assert [revision["content"] for revision in answers["contents"]] == notes
+    assert [entry["seq"] for entry in entries] == list(range(1, 2 * TURNS + 1))
+    messages = [event["data"]["message"] for event in answers["feed"] if event["event_type"] == "message"]
+    for name in ("ann", "ben"):
+        written = [f"{name} {turn}" for turn in range(TURNS)]
+        assert [note for note in reversed(notes) if note.startswith(name)] == written
+        assert [message for message in messages if message.startswith(name)] == written
+        assert [entry["summary"] for entry in entries if entry["agent_id"] == name] == written
+    assert examine(tmp_path) == {promise: [] for promise in KILLED}
 
 
 def encoded(text: str) -> str:
     return base64.b64encode(text.encode()).decode()
-
-
-WRITTEN = sorted(f"{name} {turn}" for name in ("ann", "ben") for turn in range(TURNS))
-
-
-def test_two_servers_see_each_others_work(shared: dict[str, Any]) -> None:
-    """Both give the same answers."""
-    assert shared["ann"] == shared["ben"]
-
-
-def test_two_servers_number_revisions_without_gaps(shared: dict[str, Any]) -> None:
-    """No revision is lost, and each has the content that was written as it."""
-    history = shared["ann"]["history"]
-    assert [entry["revision_num"] for entry in history] == list(range(2 * TURNS, -1, -1))
-    notes = [entry["notes"] for entry in history[:-1]]
-    assert sorted(notes) == WRITTEN
-    contents = [one["content"] for one in shared["ann"]["contents"]]
-    assert contents == notes
-
-
-def test_two_servers_lose_no_message(shared: dict[str, Any]) -> None:
-    """The feed has all messages, each server's in the order in which they were sent."""
-    messages = [one["data"]["message"] for one in shared["ann"]["feed"] if one["event_type"] == "message"]
-    assert sorted(messages) == WRITTEN
-    for name in ("ann", "ben"):
-        assert [text for text in messages if text.startswith(name)] == [f"{name} {at}" for at in range(TURNS)]
-
-
-def test_two_servers_number_entries_without_gaps(shared: dict[str, Any]) -> None:
-    """The worklog has all entries, numbered from 1, each server's in order."""
-    entries = shared["ann"]["entries"]
-    assert [entry["seq"] for entry in entries] == list(range(1, 2 * TURNS + 1))
-    for name in ("ann", "ben"):
-        own = [entry["summary"] for entry in entries if entry["agent_id"] == name]
-        assert own == [f"{name} {at}" for at in range(TURNS)]
-
-
-def test_two_servers_leave_everything_in_order(shared: dict[str, Any]) -> None:
-    """Rows, counts and files agree."""
-    assert shared["examined"] == {promise: [] for promise in KILLED}
 
 
 HELLO = {
