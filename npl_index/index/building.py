@@ -15,11 +15,11 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from queue import SimpleQueue
-from typing import IO, Any, Protocol
+from typing import IO, Any
 
 from npl_index.errors import NPLError
 from npl_index.index.entries import IndexEntry, Indexer
-from npl_index.library.documents import Document, Found
+from npl_index.library.documents import FileReader
 
 logger = logging.getLogger(__name__)
 
@@ -36,18 +36,8 @@ MAX_AHEAD = 2
 """Maximum batches per worker that run or wait for being written."""
 
 
-class Reader(Protocol):
-    """A reader of found documents."""
-
-    def read(self, found: Found) -> Document:
-        """Read a whole document."""
-
-    def sent(self, founds: Sequence[Found]) -> Reader:
-        """Return a reader of these documents for another process."""
-
-
 def indexed(
-    batches: list[list[IndexEntry]], reader: Reader, indexer: Indexer, command: Sequence[str]
+    batches: list[list[IndexEntry]], reader: FileReader, indexer: Indexer, command: Sequence[str]
 ) -> Iterator[list[IndexEntry]]:
     """Index batches, taken from the end, in several processes; yield each result when it is ready.
 
@@ -71,7 +61,7 @@ def indexed(
                 assert worker.stdout is not None
                 while room.acquire() and not closed.is_set():
                     batch = batches.pop()
-                    _send(worker.stdin, (batch, reader.sent([one.found for one in batch]), indexer))
+                    _send(worker.stdin, (batch, reader, indexer))
                     results.put(pickle.load(worker.stdout))
         except IndexError:
             pass  # all are taken

@@ -105,10 +105,6 @@ class FileReader:
             npl=found.absolute.startswith(self.npl),
         )
 
-    def sent(self, founds: Sequence[Found]) -> FileReader:  # noqa: ARG002
-        """Return this reader, because all processes can read the files."""
-        return self
-
 
 class Library:
     """The Markdown files under some roots: finds, checks and reads them.

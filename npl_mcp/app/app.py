@@ -28,6 +28,7 @@ from npl_index.ranking.indexing import Collection, IndexedDocument
 from npl_index.selectors.grammar import Selector
 from npl_index.tokens.counting import TokenCounter
 from npl_index.tokens.sections import TokenCounts
+from npl_mcp.app.cr_documents import CrDocuments
 from npl_mcp.app.document_sets import IndexedSet
 from npl_mcp.app.file_view import Files, lies_in, may_write, real_paths
 from npl_mcp.app.reading import ReadSections
@@ -37,7 +38,6 @@ from npl_mcp.app.state import SharedState
 from npl_mcp.app.waiting import Long, Waiting, waited
 from npl_mcp.config.settings import Settings
 from npl_mcp.documents.change_requests import ChangeRequests
-from npl_mcp.documents.cr_documents import CrDocuments
 from npl_mcp.documents.projects import Projects
 from npl_mcp.stores.access import EVERYTHING, Sight
 from npl_mcp.stores.base.values import filled

@@ -19,13 +19,13 @@ from pathlib import Path
 from cachetools import LRUCache
 
 from npl_index.errors import NPLError
-from npl_index.index.building import WORKER, Reader, indexed
+from npl_index.index.building import WORKER, indexed
 from npl_index.index.collection import IndexedCollection, KeptDocuments, Read
 from npl_index.index.database import IndexDatabase, reading_errors
 from npl_index.index.entries import Indexer, batches
 from npl_index.index.members import Members, OvertakenError, States, Update
 from npl_index.index.upkeep import note_use, problems, shrink
-from npl_index.library.documents import Found
+from npl_index.library.documents import FileReader, Found
 from npl_index.library.locks import locked
 from npl_index.ranking.indexing import Collection
 from npl_mcp.app.waiting import Indexing
@@ -149,7 +149,13 @@ class DocumentSets:
             self.database.discard()
 
     async def gather(
-        self, name: Hashable, states: States, read: Read, apart: Reader | None = None, *, whole: bool = False
+        self,
+        name: Hashable,
+        states: States,
+        read: Read,
+        apart: FileReader | None = None,
+        *,
+        whole: bool = False,
     ) -> IndexedSet:
         """Return a set in its current state.
 
@@ -159,7 +165,7 @@ class DocumentSets:
         :param name: cache key of the set, the same for the same request.
         :param states: its files with their current states.
         :param read: function that reads a document.
-        :param apart: equivalent of ``read`` for another process, if available.
+        :param apart: equivalent of ``read`` that can be sent to another process, if available.
         :param whole: whether these are all files of their roots.
         :raises DocumentNotFoundError: none of the files can be read.
         :raises NotIndexedError: no document is ready, and the call does not wait.
@@ -179,7 +185,7 @@ class DocumentSets:
                     raise NotIndexedError(found.total)
 
     def _current_set(
-        self, live: _CachedSet, states: States, read: Read, apart: Reader | None, whole: bool
+        self, live: _CachedSet, states: States, read: Read, apart: FileReader | None, whole: bool
     ) -> IndexedSet | Indexing:
         """Return a set in its current state, or the update to wait for."""
         members, kept = live.members, live.set
@@ -194,7 +200,7 @@ class DocumentSets:
                     if update.size >= BACKGROUND_BYTES:
                         return self._begin(live, update, read, apart, whole)
                     changed = bool(update.asked)
-                    self._index(update, read, apart)
+                    self._index(update, read)
                     members = update.result()
                     self._note_use(members, changed=changed)
                     # An answer that finds other contents forgets both at any time.
@@ -245,23 +251,22 @@ class DocumentSets:
         collection.partial = missing > 0
         return IndexedSet(founds, collection, members.unreadable, missing)
 
-    def _index(self, update: Update, read: Read, apart: Reader | None, done: Indexing | None = None) -> None:
+    def _index(self, update: Update, read: Read, done: Indexing | None = None) -> None:
         """Index the files of an update in this process."""
         asked = update.asked
         few = len(asked) <= MAX_EDITED
         for batch in batches(asked):
             if self._closed:
                 raise NPLError("the server is shutting down")
-            reader = read if apart is None else apart.sent([one.found for one in batch]).read
             # After an edit the caller waits, so its next call counts the tokens.
-            made = [self._indexer.entry(one, reader, counted=one.digest is None or not few) for one in batch]
+            made = [self._indexer.entry(one, read, counted=one.digest is None or not few) for one in batch]
             self.built += sum(entry.content is not None for entry in made)
             update.put(made)
             if done is not None:
                 done.done += len(batch)
 
     def _begin(
-        self, live: _CachedSet, update: Update, read: Read, apart: Reader | None, whole: bool
+        self, live: _CachedSet, update: Update, read: Read, apart: FileReader | None, whole: bool
     ) -> Indexing:
         """Update a set in the background."""
         indexing = Indexing(len(update.asked))
@@ -293,7 +298,7 @@ class DocumentSets:
         return indexing
 
     def _index_or_await(
-        self, live: _CachedSet, indexing: Indexing, read: Read, apart: Reader | None, whole: bool
+        self, live: _CachedSet, indexing: Indexing, read: Read, apart: FileReader | None, whole: bool
     ) -> Members:
         """Index a set, or wait while another process does, and load its result."""
         assert live.build is not None
@@ -318,7 +323,7 @@ class DocumentSets:
                 raise NPLError("the server is shutting down")
 
     def _index_in_processes(
-        self, update: Update, indexing: Indexing, read: Read, apart: Reader | None
+        self, update: Update, indexing: Indexing, read: Read, apart: FileReader | None
     ) -> None:
         todo = list(batches(update.asked))
         logged = time.monotonic()
@@ -333,7 +338,7 @@ class DocumentSets:
                 if time.monotonic() - logged > LOG_SECONDS:
                     logged = time.monotonic()
                     logger.info("index: %d of %d files are indexed", indexing.done, indexing.total)
-        self._index(update, read, apart, indexing)
+        self._index(update, read, indexing)
 
     @contextmanager
     def _alone(self, *, wait: bool) -> Iterator[None]:

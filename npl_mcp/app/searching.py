@@ -26,8 +26,8 @@ from npl_mcp.app.document_sets import NotIndexedError
 from npl_mcp.app.progress import end_if_abandoned
 from npl_mcp.app.queries import QueryConditions, pattern_of, phrases_of, words_of
 from npl_mcp.app.schemes import SCHEMES
+from npl_mcp.app.sources import DamagedRevisionError
 from npl_mcp.app.waiting import limit_wait
-from npl_mcp.stores.base.errors import StoreError
 from npl_mcp.stores.searching import KINDS as ROWS
 from npl_mcp.stores.searching import MAX_MATCHES, Match, matching
 from npl_mcp.stores.searching import newest as newest_rows
@@ -254,7 +254,7 @@ class _Section(NamedTuple):
         """Return whether it contains one of some words as spelt."""
         try:
             return bool(words.search(self.text) or words.search(self.names))
-        except StoreError:  # damaged since it was indexed
+        except DamagedRevisionError:  # damaged since it was indexed
             return False
 
     def meets(self, conditions: QueryConditions) -> bool:
@@ -266,7 +266,7 @@ class _Section(NamedTuple):
         """Return whether it contains a phrase verbatim."""
         try:
             return holds(f"{self.names}\n{self.text}", phrase)
-        except StoreError:
+        except DamagedRevisionError:
             return False
 
 
@@ -386,7 +386,7 @@ def _section_hit(found: _Section, kind: str, words: Sequence[str]) -> SearchHit:
             snippet(body, words, MAX_LINE),
         )
         tokens = part.size.last
-    except StoreError as error:  # damaged since it was indexed
+    except DamagedRevisionError as error:  # damaged since it was indexed
         line, text = section.own.start, error.message
     artifact, _, revision = file.partition(":")[2].partition("@") if kind == "artifact" else ("", "", "")
     return SearchHit(

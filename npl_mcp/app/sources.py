@@ -22,19 +22,21 @@ from npl_index.errors import (
     InvalidRequestError,
     NPLError,
 )
-from npl_index.index.building import Reader
 from npl_index.library.catalog import Root
-from npl_index.library.documents import Document, DocumentRef, Fingerprint, Found, Library
+from npl_index.library.documents import Document, DocumentRef, FileReader, Fingerprint, Found, Library
 from npl_index.library.lazy import LazySequence
 from npl_index.library.listing import Listed
 from npl_index.library.references import MARKDOWN_SUFFIXES, has_suffix
 from npl_index.library.roots import refuse_questions
 from npl_mcp.app.schemes import refuse_removed
-from npl_mcp.stores.artifact.artifacts import content, require_revision
-from npl_mcp.stores.artifact.contents import many
+from npl_mcp.stores.artifact.artifacts import require_revision
 from npl_mcp.stores.base.database import Row
 from npl_mcp.stores.base.errors import RESTORE
 from npl_mcp.stores.data_folder import Stores
+
+
+class DamagedRevisionError(DocumentError):
+    """The content of an artifact's revision is not the one that was stored."""
 
 
 class DocumentSource(Protocol):
@@ -63,8 +65,8 @@ class DocumentSource(Protocol):
     def read(self, found: Found) -> Document:
         """Read a whole document."""
 
-    def apart(self) -> Reader | None:
-        """Return a reader for another process, if the source has one."""
+    def apart(self) -> FileReader | None:
+        """Return a reader that can be sent to another process, if the source has one."""
         return None
 
 
@@ -155,8 +157,8 @@ class Sources:
         """Read a whole document."""
         return self._source_of(found.root.path).read(found)
 
-    def apart(self, listed: Listed) -> Reader | None:
-        """Return a reader for another process; ``None`` for documents of several sources."""
+    def apart(self, listed: Listed) -> FileReader | None:
+        """Return a reader that can be sent to another process; ``None`` for documents of several sources."""
         sources = [self._source_of(root) for root in listed.roots]
         return sources[0].apart() if all(source is sources[0] for source in sources) else None
 
@@ -168,29 +170,6 @@ class Sources:
         refuse_removed(name)
         scheme, colon, _ = (name or "").partition(":")
         return self._schemes.get(scheme, self._files) if colon else self._files
-
-
-@dataclass(frozen=True, slots=True)
-class LoadedDocuments:
-    """Documents in memory; can be sent to another process.
-
-    :param documents: documents by path.
-    """
-
-    documents: Mapping[str, Document]
-
-    def read(self, found: Found) -> Document:
-        """Return a document.
-
-        :raises DocumentError: the document was missing or damaged.
-        """
-        if found.path not in self.documents:
-            raise DocumentError(f"{found.path!r} is damaged", hint=RESTORE)
-        return self.documents[found.path]
-
-    def sent(self, founds: Sequence[Found]) -> LoadedDocuments:  # noqa: ARG002
-        """Return this object."""
-        return self
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,8 +209,7 @@ class FoundRevision(Found):
 class ArtifactDocuments(DocumentSource):
     """Artifacts as documents: ``artifact:12`` is the current revision of one, ``artifact:12@0`` its first.
 
-    ``artifact:*`` is the current revision of each Markdown artifact. Other processes receive their texts, so
-    they need no database.
+    ``artifact:*`` is the current revision of each Markdown artifact.
 
     :param stores: stores of the artifacts.
     :param max_files: maximum number of documents of one name.
@@ -297,24 +275,15 @@ class ArtifactDocuments(DocumentSource):
     def read(self, found: Found) -> Document:
         """Read a revision.
 
-        :raises StorageError: its file cannot be read.
+        :raises DamagedRevisionError: its content is not the one that was stored.
         """
-        row, data = self._stores.database.reading(content, *_parse_name(found.path))
-        return _revision(found).document(data, row["digest"])
-
-    def apart(self) -> ArtifactDocuments:
-        """Return this object."""
-        return self
-
-    def sent(self, founds: Sequence[Found]) -> LoadedDocuments:
-        """Return a reader of revisions for another process; it lacks damaged ones."""
-        every = list(map(_revision, founds))
+        revision = _revision(found)
+        digest = revision.row["digest"]
         with self._stores.database.read() as tx:
-            texts = many(tx, [revision.row for revision in every])
-        present = [(revision, digest) for revision in every if (digest := revision.row["digest"]) in texts]
-        return LoadedDocuments(
-            {revision.path: revision.document(texts[digest], digest) for revision, digest in present}
-        )
+            data = tx.contents("content", [digest]).get(digest)
+        if data is None:
+            raise DamagedRevisionError(f"{found.path!r} is damaged", hint=RESTORE)
+        return revision.document(data, digest)
 
 
 class CurrentRevisions:
@@ -358,30 +327,29 @@ _NAME = re.compile(r"artifact:([1-9][0-9]{0,15})(?:@([0-9]{1,15}))?")
 
 
 def _names_in(text: str) -> list[str]:
-    """Return the names in a list; commas in braces and in the values of filters do not separate."""
+    """Return the names in a list; commas in braces do not separate."""
     parts: list[str] = []
     start = depth = 0
-    for found in _MARK.finditer(text):
-        if found[0] == "{":
+    for mark in _MARK.finditer(text):
+        if mark[0] == "{":
             depth += 1
-        elif found[0] == "}":
+        elif mark[0] == "}":
             depth = max(0, depth - 1)
-        elif not depth and ("=" not in text or text[found.end() : found.end() + 1].isspace()):
-            parts.append(text[start : found.start()])
-            start = found.end()
+        elif not depth:
+            parts.append(text[start : mark.start()])
+            start = mark.end()
     return [*parts, text[start:]]
 
 
 def _parse_name(name: str) -> tuple[int, int | None]:
-    found = _NAME.fullmatch(name)
-    if found is None:
+    match = _NAME.fullmatch(name)
+    if match is None:
         raise InvalidRequestError(
             f"{name[:64]!r} is not the name of an artifact",
             parameter="file",
             hint="write artifact:12, artifact:12@0 or artifact:*",
         )
-    number = found[2]
-    return int(found[1]), None if number is None else int(number)
+    return int(match[1]), None if match[2] is None else int(match[2])
 
 
 def _revision(found: Found) -> FoundRevision:

@@ -12,7 +12,7 @@ Older projects have the files of ``reference/`` directly in ``directive/``; both
 """
 
 # Lists of many files are handled as plain strings, as in npl_index.library.documents.
-# ruff: noqa: PTH112, PTH113, PTH118
+# ruff: noqa: PTH112, PTH113
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from npl_index import errors
-from npl_index.library.documents import Library
+from npl_index.library.documents import Library, Root
 from npl_index.library.files import Folder
 from npl_index.library.references import UNSPEAKABLE, check_name, near_names
-from npl_index.library.roots import real_path, resolve, too_many
+from npl_index.library.roots import Roots, outside, real_path, resolve, too_many
 
 NAME = "directive"
 """Name of the folder, the first segment of paths in calls and answers."""
@@ -109,11 +109,12 @@ class Directive:
     """
 
     def __init__(self, library: Library) -> None:
-        self._library = library
-        self._folder = self._find()
+        self._library, self._folder = library, self._find(library.roots)
+        # The only root: no link leads out of it, and no file of it is ignored.
+        self._roots = Roots([Root(self._folder, NAME)], library.limits)
 
-    def _find(self) -> str:
-        roots = self._library.roots
+    @staticmethod
+    def _find(roots: Roots) -> str:
         for root in roots:
             folder = resolve(root.path, NAME)
             if folder is not None and roots.is_there(folder, NAME) and os.path.isdir(folder):
@@ -123,32 +124,33 @@ class Directive:
     def files(self) -> tuple[str, ...]:
         """Return the sorted paths of all files; each begins with ``directive/``.
 
-        Hidden files, hidden folders, linked folders and links that leave the folder are left out.
+        Hidden files, hidden, linked and very deep folders, and links that leave the folder are left out.
 
-        :raises DocumentTooLargeError: the folder has more files, entries or levels than the limits allow.
+        :raises DocumentTooLargeError: the folder has more files or entries than the limits allow.
         """
-        limits, waiting, looked_at, paths = self._library.limits, [""], 0, list[str]()
-        while waiting:
-            below = waiting.pop()
-            if below.count("/") > limits.max_depth:
-                raise too_many(f"{limits.max_depth} levels of folders")
-            for entry in _entries(os.path.join(self._folder, below)):
-                looked_at += 1
-                if looked_at > limits.max_entries:
-                    raise too_many(f"{limits.max_entries:,} entries")
-                path = below + entry.name
-                if entry.is_dir(follow_symlinks=False):
-                    waiting.append(f"{path}/")
-                elif os.path.isfile(entry.path) and self._real_below(entry.path) is not None:
-                    paths.append(f"{NAME}/{path}")
-                    if len(paths) > limits.max_files:
-                        raise too_many(f"{limits.max_files:,} files")
+        limits, visited, paths = self._library.limits, 0, list[str]()
+        for folder, folders, names in os.walk(self._folder):
+            visited += len(folders) + len(names)
+            below = folder.removeprefix(self._folder)
+            folders[:] = filter(_is_shown, folders) if below.count("/") < limits.max_depth else ()
+            files = (f"{below}/{name}" for name in names if _is_shown(name))
+            paths += [f"{NAME}{file}" for file in files if self._is_inside(f"{self._folder}{file}")]
+            if visited > limits.max_entries:
+                raise too_many(f"{limits.max_entries:,} entries")
+        if len(paths) > limits.max_files:
+            raise too_many(f"{limits.max_files:,} files")
         return tuple(sorted(paths))
 
-    def _real_below(self, path: str) -> str | None:
-        """Return the real path of a path; ``None`` if it is not below the folder."""
+    def _is_inside(self, path: str) -> bool:
+        """Return whether a path is a file, or a link to one, of the folder."""
         real = real_path(path)
-        return real if real is not None and Path(real).is_relative_to(self._folder) else None
+        return real is not None and self._roots.locate(real) is not None and os.path.isfile(real)
+
+    def _known(self) -> tuple[str, ...]:
+        """Return the paths of all files for messages; none if they are too many."""
+        with suppress(errors.DocumentTooLargeError):
+            return self.files()
+        return ()
 
     def read(self, path: str) -> str:
         """Return the text of a file.
@@ -161,41 +163,31 @@ class Directive:
         :raises DocumentTooLargeError: the file is larger than the limit.
         """
         check_name(path, "path")
-        clean = os.path.normpath(path.lstrip("/").removeprefix(f"{NAME}/"))
-        if clean.split(os.sep, 1)[0] == os.pardir:
-            raise _outside(path)
-        text = self._file_text(clean, path)
+        below = path.lstrip("/").removeprefix(f"{NAME}/")
+        text = self._file_text(below, path)
         if text is None:
-            raise self._missing(path)
+            near = near_names(f"{NAME}/{below}", self._known())
+            hint = None if near else "directive_files_list names all files"
+            raise errors.DocumentNotFoundError(f"File not found under {NAME}/: {path}", near=near, hint=hint)
         return text
 
-    def _file_text(self, clean: str, name: str) -> str | None:
+    def _file_text(self, below: str, name: str) -> str | None:
         """Return the text of a file; ``None`` if it does not exist.
 
-        :param clean: normal path below the folder.
+        :param below: path below the folder.
         :param name: name of the file for messages.
         """
-        whole = os.path.join(self._folder, clean)
-        if not os.path.lexists(whole) or os.path.isdir(whole):
+        clean = os.path.normpath(below)
+        if clean.split(os.sep, 1)[0] == os.pardir:
+            raise outside(name)
+        real = resolve(self._folder, clean)
+        if real is None or not self._roots.is_there(real, name) or os.path.isdir(real):
             return None
-        real = self._real_below(whole)
-        if real is None:
-            raise _outside(name)
-        if not os.path.lexists(real):
-            return None
-        data = self._library.read(self._library.roots.regular(real, name, ("",))).data
+        data = self._library.read(self._roots.regular(real, name, ("",))).data
         try:
             return data.decode()
         except UnicodeDecodeError:
             raise errors.UnreadableDocumentError(f"{name!r} is not UTF-8 text") from None
-
-    def _missing(self, path: str) -> errors.NPLError:
-        known: tuple[str, ...] = ()
-        with suppress(errors.DocumentTooLargeError):
-            known = self.files()
-        near = near_names(f"{NAME}/{path.lstrip('/').removeprefix(f'{NAME}/')}", known)
-        hint = None if near else "directive_files_list names all files"
-        return errors.DocumentNotFoundError(f"File not found under {NAME}/: {path}", near=near, hint=hint)
 
     def bundle(self, kind: str) -> Bundle:
         """Return a template with the operating procedure, the context and the primer.
@@ -221,13 +213,14 @@ class Directive:
         problem = f"Missing {NAME}/{_PLACES[0]}{name}"
         hint = "'npl-mcp directive init' adds the missing files"
         if name.startswith(f"{TEMPLATES}/"):
-            hint += f"; existing templates: {', '.join(self._templates()) or 'none'}"
+            parts = [path.split("/") for path in self._known()]
+            present = sorted({part[-1] for part in parts if part[-2] == TEMPLATES})
+            hint += f"; existing templates: {', '.join(present) or 'none'}"
         raise errors.DocumentNotFoundError(problem, hint=hint)
 
-    def _templates(self) -> list[str]:
-        """Return the sorted names of the templates."""
-        folders = [os.path.join(self._folder, place, TEMPLATES) for place in _PLACES]
-        return sorted({entry.name for folder in folders for entry in _entries(folder)})
+
+def _is_shown(name: str) -> bool:
+    return name[0] != "." and not UNSPEAKABLE.search(name)
 
 
 def primer_of(procedure: str) -> str:
@@ -275,15 +268,3 @@ def _write_new(target: Path, data: bytes, name: str) -> bool:
     except OSError as error:
         problem = (error.strerror or "unknown system error").lower()
         raise errors.UnreadableDocumentError(f"{name!r} cannot be written: {problem}") from None
-
-
-def _entries(folder: str) -> list[os.DirEntry[str]]:
-    """Return the visible entries of a folder with printable names; empty if it cannot be read."""
-    with suppress(OSError), os.scandir(folder) as entries:
-        return [entry for entry in entries if entry.name[0] != "." and not UNSPEAKABLE.search(entry.name)]
-    return []
-
-
-def _outside(path: str) -> errors.OutsideRootError:
-    hint = f"use a path below it, e.g. reference/{CONTEXT}"
-    return errors.OutsideRootError(f"{path!r} lies outside {NAME}/", hint=hint)

@@ -14,9 +14,7 @@ import os
 import re
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from itertools import islice
 from typing import Annotated, Any
 
 from npl_index.answer.marks import tag_for
@@ -30,7 +28,7 @@ from npl_index.errors import (
     escaped,
 )
 from npl_index.library.patterns import PathPattern
-from npl_index.library.references import UNSPEAKABLE, check_name, near_names
+from npl_index.library.references import MARKDOWN_SUFFIXES, check_name, near_names
 from npl_index.library.roots import outside, real_path, resolve, too_many
 from npl_mcp.app.app import App
 from npl_mcp.projects.git import visible
@@ -41,9 +39,6 @@ MAX_ANSWER_BYTES = 1 << 20
 
 MAX_LEFT_OUT = 100
 """Files left out that an answer names; further ones are only counted."""
-
-MAX_ENTRIES = 1_000
-"""Entries of a folder that are compared with a missing name."""
 
 # A header, or the line at the end of a text.
 _LIKE_A_HEADER = re.compile(r"^[ \t]*(?:\* ?\* ?\*|#.*\r?\n[ \t]*---)[ \t]*\r?$", re.MULTILINE)
@@ -178,42 +173,14 @@ def _existing(app: App, path: str) -> str:
     clean = os.path.normpath(path)
     if clean.split(os.sep, 1)[0] == os.pardir:
         raise outside(path)
-    for real in _candidates(app, clean, path):
-        return real
-    near = _similar(app, clean)
-    hint = None if near else "give a path below a search root"
-    raise DocumentNotFoundError(f"there is no file or folder {path!r}", near=near, hint=hint)
-
-
-def _candidates(app: App, clean: str, path: str) -> Iterator[str]:
-    """Yield the real path of a path in each search root that has it.
-
-    :param clean: normal form of the path.
-    :param path: the caller's path, for messages.
-    """
     roots = app.library.roots
     reals = [real_path(clean)] if os.path.isabs(clean) else [resolve(root.path, clean) for root in roots]
     for real in reals:
         if real is not None and roots.is_there(real, path):
-            yield real
-
-
-def _similar(app: App, clean: str) -> tuple[str, ...]:
-    """Return paths in the deepest existing folder with names similar to the first missing segment."""
-    folder, wanted = os.path.split(clean)
-    # A loop, because a path may have more segments than calls can nest.
-    while not (parents := _folders_at(app, folder)) and folder.strip(os.sep):
-        folder, wanted = os.path.split(folder)
-    names: list[str] = []
-    for parent in parents:
-        with suppress(OSError), os.scandir(parent) as entries:
-            names += (os.path.join(folder, entry.name) for entry in islice(entries, MAX_ENTRIES))
-    return near_names(os.path.join(folder, wanted), (name for name in names if not UNSPEAKABLE.search(name)))
-
-
-def _folders_at(app: App, folder: str) -> list[str]:
-    """Return the real paths of a folder in each search root that has it."""
-    return [real for real in _candidates(app, folder or os.curdir, folder) if os.path.isdir(real)]
+            return real
+    near = near_names(clean, roots.sample(MARKDOWN_SUFFIXES))
+    hint = None if near else "give a path below a search root"
+    raise DocumentNotFoundError(f"there is no file or folder {path!r}", near=near, hint=hint)
 
 
 def _existing_folder(app: App, path: str) -> str:

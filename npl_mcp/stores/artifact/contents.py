@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from npl_index.errors import InvalidRequestError
 from npl_mcp.stores.artifact.descriptions import check_filename
 from npl_mcp.stores.base.database import Row, Transaction, damaged, digest_of
@@ -14,11 +12,6 @@ def put(tx: Transaction, content: bytes) -> str:
     digest = digest_of(content)
     tx.insert("content", "digest", "digest", digest=digest, data=content)
     return digest
-
-
-def many(tx: Transaction, rows: Sequence[Row]) -> dict[str, bytes]:
-    """Return the undamaged contents of a batch of revisions by their digests."""
-    return tx.contents("content", [row["digest"] for row in rows])
 
 
 def fetch(tx: Transaction, row: Row) -> bytes:
@@ -32,7 +25,7 @@ def fetch(tx: Transaction, row: Row) -> bytes:
         check_filename(row["filename"])
     except (InvalidRequestError, TypeError):
         raise damaged(f"{which} has a file name that no file can have") from None
-    content = many(tx, [row]).get(row["digest"])
+    content = tx.contents("content", [row["digest"]]).get(row["digest"])
     if content is None:
         raise damaged(f"the content of {which} is not the one that was stored")
     return content

@@ -202,7 +202,8 @@ def test_artifacts_are_read_in_the_background(
 ) -> None:
     """A search is answered before they are, and says so; later ones find all of them."""
     count = large(settings)
-    monkeypatch.setattr(sources, "many", gate.holding(sources.many))
+    read = sources.ArtifactDocuments.read
+    monkeypatch.setattr(sources.ArtifactDocuments, "read", gate.holding(read))
 
     async def run() -> list[dict[str, Any]]:
         with anyio.fail_after(SECONDS):
@@ -239,7 +240,7 @@ def statements(app: App, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]
 
 
 def test_many_artifacts_take_few_statements(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A batch of contents is one; a later search asks as often as with one artifact, and lists none again."""
+    """A later search asks as often as with one artifact, and lists none again."""
     with opened(settings) as app:
         artifact(app, "first", "# First\n\nOil the capstan.\n")
         search(app, query="capstan", limit=1)
@@ -247,9 +248,7 @@ def test_many_artifacts_take_few_statements(settings: Settings, monkeypatch: pyt
             search(app, query="capstan", limit=1)
         for number in range(MANY):
             artifact(app, f"page{number}", f"# Page {number}\n\nOil the capstan of number{number}.\n")
-        with statements(app, monkeypatch) as at_first:
-            assert search(app, query="capstan", limit=1).missing_files is None
-        assert len(at_first) <= len(of_one) + MANY // FILES + 2
+        assert search(app, query="capstan", limit=1).missing_files is None
         with statements(app, monkeypatch) as later:
             assert search(app, query="capstan", limit=1).counts["artifact"] > FILES
         assert len(later) == len(of_one)
@@ -304,7 +303,7 @@ def test_an_artifact_that_is_damaged_later_hides_no_other(stored: Settings) -> N
     with opened(stored) as app:
         assert search(app, query="capstan", kinds="artifact").total == FEW + 1
         found = search(app, query="plan", kinds="artifact")
-    assert "is not the one that was stored" in found.items[0].text
+    assert found.items[0].text.endswith("is damaged")
 
 
 @pytest.mark.thorough

@@ -10,6 +10,7 @@ from npl_index.errors import DocumentNotFoundError, DocumentTooLargeError, Inval
 from npl_index.library.catalog import Root
 from npl_index.library.documents import Document, DocumentRef, FileReader, Fingerprint, Found
 from npl_index.library.listing import Listed, states_of
+from npl_mcp.app.sources import DocumentSource
 from npl_mcp.documents.change_requests import ChangeRequests, doubled
 from npl_mcp.documents.folders import MAX_BYTES
 from npl_mcp.documents.format import number_in
@@ -45,7 +46,7 @@ class FoundRequest(Found):
         return self.file.absolute
 
 
-class CrDocuments:
+class CrDocuments(DocumentSource):
     """Finds and reads change requests as documents.
 
     :param max_files: limit of the documents that one name stands for.
@@ -94,10 +95,6 @@ class CrDocuments:
         name = _name(ref)
         return name == "*" or (number_in(name.upper()) is None and not name.isdigit())
 
-    def holds(self, text: str) -> bool:  # noqa: ARG002
-        """Return ``False``: a comma separates names."""
-        return False
-
     def find_called(self, name: str) -> tuple[Found, ...]:
         """Find the change request with a key; empty if the name is not a key or nothing has it."""
         if number_in(name.upper()) is not None:
@@ -118,10 +115,6 @@ class CrDocuments:
         if state is None:
             raise DocumentNotFoundError(f"{found.path!r} was removed")
         return _with_own_path(state)
-
-    def apart(self) -> None:
-        """Return ``None``: only this process reads change requests."""
-        return
 
     def read(self, found: Found) -> Document:
         """Read a change request; its key is its name in selectors.
