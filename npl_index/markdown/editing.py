@@ -14,11 +14,9 @@ from __future__ import annotations
 
 import re
 from codecs import BOM_UTF8
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from itertools import dropwhile
 from typing import NamedTuple
-
-from markdown_it.token import Token
 
 from npl_index.errors import InvalidRequestError, MissingRequestError
 from npl_index.markdown.blocks import read_blocks
@@ -29,14 +27,12 @@ from npl_index.markdown.state import BlockState
 from npl_index.markdown.surroundings import ANCHORS, Surroundings
 
 _LINE_END = re.compile(rb"\r\n|\r|\n")
-_BLANK_LINE = re.compile(rb"[ \t]*(?:\r\n|\r|\n)")
 _MAY_STAY_OPEN = re.compile(r"```|~~~|<(?:[!?]|script|pre|style|textarea)", re.IGNORECASE)
 _WHITE = b" \t\r\n"
 Parse = Callable[[bytes], SectionTree]
 
 
-@dataclass(frozen=True, slots=True)
-class _Body:
+class _Body(NamedTuple):
     """Range of bytes after a section's heading.
 
     :param start: end of the heading's lines, with the anchors directly below it.
@@ -55,43 +51,6 @@ class _Body:
     anchors: str
     lines: range
     tail: int
-
-    @property
-    def blank(self) -> bool:
-        """Return whether there is no text."""
-        return self.first == self.last
-
-
-class _Change(NamedTuple):
-    """A file's new bytes, and the expected differences of its sections.
-
-    :param place: index of the first added or removed section.
-    :param removed: number of removed sections.
-    :param heading: source of the edited section's heading, unless it is removed.
-    :param headings: level and source of each new heading.
-    """
-
-    result: bytes
-    place: int
-    removed: int
-    heading: str
-    headings: tuple[tuple[int, str], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Draft:
-    """The given text after parsing.
-
-    :param title: lines of the section's new heading at the beginning of the text, ``""`` without one.
-    :param heading: the section's heading, new or old.
-    :param body: the text after the title, without blank lines at its ends.
-    :param headings: level and source of each heading in the body.
-    """
-
-    title: str
-    heading: str
-    body: str
-    headings: tuple[tuple[int, str], ...]
 
 
 def edit_section(
@@ -114,95 +73,252 @@ def edit_section(
     :raises MissingRequestError: there is no text to add.
     :raises InvalidRequestError: the text is not allowed there, or the section is the whole file.
     """
-    around = _surroundings(tree)
-    change = _OPERATIONS[operation](data, tree, around, tree.sections[index], text, whole)
-    new = parse(change.result)
-    around.check(_surroundings(new))
-    if not _is_kept(data, tree, index, change, new):
+    edit = _Edit(data, tree, tree.sections[index], whole and operation != "prepend")
+    result, place, removed = _OPERATIONS[operation](edit, text)
+    new = parse(result)
+    edit.around.check(_surroundings(new))
+    if not edit.is_kept(result, new, place, removed):
         raise InvalidRequestError(
             f"the text would change sections outside {tree.sections[index].name!r}",
             parameter="content",
             hint=_lower(tree.sections[index]),
         )
-    return change.result, new
+    return result, new
 
 
-def _replace(
-    data: bytes, tree: SectionTree, around: Surroundings, section: Section, text: str, whole: bool
-) -> _Change:
-    draft = _parse_draft(text, tree, section, rename=True)
-    whole = whole and (bool(draft.headings) or section.index not in (0, tree.title))
-    body = _find_body(data, tree, around, section, whole)
-    result, removed = data, 0
-    if draft.body or not draft.title:
-        new = draft.body.removeprefix(body.anchors).lstrip("\n") if body.anchors else draft.body
-        data, body, new = _without_own(data, tree, around, section, whole, body, new)
-        result = _replaced(data, body, _encode(new, data))
-        removed = len(tree.subtree(section.index)) - 1 if whole else 0
-    if draft.title:
-        begin = section.own_bytes.start
-        end = begin + len(data[begin : body.start].rstrip(b"\r\n"))
-        result = result[:begin] + _encode(draft.title, data) + result[end:]
-    return _Change(result, section.index + 1, removed, draft.heading, draft.headings)
+class _Edit:
+    """An edit of one section. Each operation returns the file's new bytes, the index of the first added or
+    removed section, and the number of removed sections.
 
+    :ivar around: the parts of the document that serve several sections.
+    :ivar heading: source of the section's heading, new or old.
+    :ivar headings: level and source of each heading in the given text.
+    """
 
-def _append(
-    data: bytes, tree: SectionTree, around: Surroundings, section: Section, text: str, whole: bool
-) -> _Change:
-    body = _find_body(data, tree, around, section, whole)
-    draft = _parse_draft(text, tree, section, rename=False)
-    unclosed = "" if body.stop < len(data) else _unclosed_end(tree)
-    if unclosed:
-        raise InvalidRequestError(
-            f"the section {section.name!r} ends inside a {unclosed} that is never closed",
-            hint="replace the section, and close it there",
+    def __init__(self, data: bytes, tree: SectionTree, section: Section, whole: bool) -> None:
+        self._data, self._tree, self._section, self._whole = data, tree, section, whole
+        self._size, self._line_end = len(data), line_end_of(data)
+        self._begin = len(BOM_UTF8) * data.startswith(BOM_UTF8)
+        self.around, self.heading = _surroundings(tree), section.heading
+        self.headings: tuple[tuple[int, str], ...] = ()
+
+    def replace(self, text: str) -> tuple[bytes, int, int]:
+        """Replace the body, or the heading, or both."""
+        title, new = self._parse(text, rename=True)
+        index = self._section.index
+        self._whole = self._whole and (bool(self.headings) or index not in (0, self._tree.title))
+        body, result, removed = self._body(), self._data, 0
+        if new or not title:
+            body, new = self._without_own(body, new.removeprefix(body.anchors).lstrip("\n"))
+            result = self._replaced(body, new)
+            removed = len(self._tree.subtree(index)) - 1 if self._whole else 0
+        if title:
+            begin = self._section.own_bytes.start
+            end = begin + len(self._data[begin : body.start].rstrip(b"\r\n"))
+            result = result[:begin] + self._encode(title) + result[end:]
+        return result, index + 1, removed
+
+    def append(self, text: str) -> tuple[bytes, int, int]:
+        """Add a text after the body."""
+        body, data = self._body(), self._data
+        _, text = self._parse(text)
+        if body.stop == len(data) and (unclosed := _unclosed_end(self._tree)):
+            raise InvalidRequestError(
+                f"the section {self._section.name!r} ends inside a {unclosed} that is never closed",
+                hint="replace the section, and close it there",
+            )
+        result = self._replaced(body, text)
+        if body.first != body.last:
+            new = self._gap(self._text(body), text) + self._encode(text) + self._closing(body)
+            result = data[: body.last] + new + data[body.last :]
+        index = self._section.index
+        return result, self._tree.subtree(index).stop if self._whole else index + 1, 0
+
+    def prepend(self, text: str) -> tuple[bytes, int, int]:
+        """Add a text before the body."""
+        body, data = self._body(), self._data
+        _, text = self._parse(text)
+        if self.headings and body.first != body.last:
+            problem = f"the existing text would come under {self.headings[-1][1]!r}"
+            raise InvalidRequestError(problem, parameter="content", hint="append puts a subsection below it")
+        result = self._replaced(body, text)
+        if body.first != body.last:
+            new = self._encode(text) + self._gap(text, self._text(body))
+            result = data[: body.first] + new + data[body.first :]
+        return result, self._section.index + 1, 0
+
+    def delete(self, _: str) -> tuple[bytes, int, int]:
+        """Remove the section with its subsections."""
+        section, begin = self._section, self._begin
+        start, stop = section.whole_bytes.start, section.whole_bytes.stop
+        before = _text_end(self._data, begin, start)
+        is_last, is_first = stop == len(self._data), not self._data[begin:start].strip(_WHITE)
+        if not section.level or section.index == self._tree.title or (is_first and is_last):
+            problem = f"{section.name!r} is the whole document"
+            raise InvalidRequestError(problem, hint="remove the file, or delete its sections")
+        self._whole = True
+        body, _ = self._without_own(self._body(), "")
+        data, is_last = self._data, is_last and body.stop == len(self._data)
+        kept = data[_text_end(data, start, body.stop) :] if is_last else data[before:start]
+        if not (is_first or is_last) and len(_LINE_END.findall(kept)) < 2:
+            kept += self._line_end
+        return data[:before] + kept + data[body.stop :], section.index, len(self._tree.subtree(section.index))
+
+    def is_kept(self, result: bytes, new: SectionTree, place: int, removed: int) -> bool:
+        """Return whether a new tree differs from the old one only in the edited section."""
+        old, added = self._tree.sections, len(self.headings)
+        grown, moved = added - removed, len(result) - self._size
+
+        def is_same(section: Section, twin: Section) -> bool:
+            is_behind, is_edited = section.index >= place, section.index == self._section.index
+            parent = section.parent
+            return (
+                twin.level == section.level
+                and (twin.name == section.name or is_edited or not section.level)
+                and twin.version == section.version
+                and twin.heading == (self.heading if is_edited else section.heading)
+                and twin.own_bytes.start == section.own_bytes.start + (moved if is_behind else 0)
+                and twin.parent == (parent if parent is None or parent < place else parent + grown)
+            )
+
+        kept = [*old[:place], *old[place + removed :]]
+        twins = [*new.sections[:place], *new.sections[place + added :]]
+        inside = new.sections[place : place + added]
+        return (
+            len(kept) == len(twins)
+            and tuple((section.level, section.heading) for section in inside) == self.headings
+            and new.front_matter == self._tree.front_matter
+            and all(map(is_same, kept, twins))
         )
-    new = _encode(draft.body, data)
-    result = _replaced(data, body, new)
-    if not body.blank:
-        gap = _gap(tree, with_line_feeds(data[body.first : body.last].decode()), draft.body)
-        gap = gap.replace(b"\n", line_end_of(data))
-        result = data[: body.last] + gap + new + _closing(data, body) + data[body.last :]
-    place = tree.subtree(section.index).stop if whole else section.index + 1
-    return _Change(result, place, 0, draft.heading, draft.headings)
+
+    def _text(self, body: _Body) -> str:
+        return with_line_feeds(self._data[body.first : body.last].decode())
+
+    def _gap(self, above: str, below: str) -> bytes:
+        """Return the line ends between two texts: one if the second continues a table or list, else two."""
+        upper, lower = self._parts_of(above), self._parts_of(below)
+        return self._line_end if upper.continued_by(lower) else 2 * self._line_end
+
+    def _parts_of(self, text: str) -> Surroundings:
+        return Surroundings(text, npl=self._tree.dialect == "npl")
+
+    def _without_own(self, body: _Body, text: str) -> tuple[_Body, str]:
+        """Drop parts of a new text that repeat the end that serves others, and definitions without use.
+
+        :param text: the new text.
+        :returns: the body in the remaining bytes of the file, and the text without the repetition.
+        """
+        tail = range(body.tail, body.lines.stop)
+        if not tail:
+            return body, text
+        new, lines = self._parts_of(text), self.around.lines
+        text = "\n".join(new.lines[: new.own_end(lines[tail.start : tail.stop])]).rstrip(" \t\n")
+        starts = byte_starts(self._data, self._tree.lines)
+        unused = set(self.around.unused(tail.start, tail.stop, body.lines, self._parts_of(text)))
+        if all(line in unused or not lines[line].strip() for line in tail):
+            return self._body(tail.stop), text
+        for line in sorted(unused, reverse=True):
+            self._data = self._data[: starts[line]] + self._data[starts[line + 1] :]
+        return body, text
+
+    def _body(self, tail: int | None = None) -> _Body:
+        """Find the section's body in the file.
+
+        :param tail: first line of what serves others, if known.
+        """
+        data, tree, section = self._data, self._tree, self._section
+        starts = byte_starts(data, tree.lines)
+        last = tree.sections[tree.subtree(section.index)[-1] if self._whole else section.index]
+        begin, end = section.heading_lines.stop, last.own.stop
+        if tail is None:
+            tail = self.around.tail(begin, end, max(last.heading_lines.stop, last.own.start))
+        lines, below = range(begin, end), begin
+        while below < tail and section.level and ANCHORS.fullmatch(tree.line(below).strip()):
+            below += 1
+        anchors = "\n".join(map(tree.line, range(begin, below)))
+        start, stop = starts[below], starts[tail]
+        shown = [line for line in range(below, tail) if tree.line(line).strip(" \t")]
+        if shown:
+            first, text_end = starts[shown[0]], _text_end(data, start, stop)
+        else:
+            first = text_end = starts[min(below + 1, tail)]
+        return _Body(start, stop, first, text_end, anchors, lines, tail)
+
+    def _parse(self, text: str, *, rename: bool = False) -> tuple[str, str]:
+        """Parse the given text, and refuse text that the section cannot contain.
+
+        :param rename: the text replaces the section, so it may be blank and begin with the section's heading.
+        :returns: lines of the section's new heading, ``""`` without one, and the text after it without blank
+            lines at its ends.
+        """
+        source, section = with_line_feeds(text), self._section
+        if "\0" in source:
+            raise InvalidRequestError("the text contains a NUL character", parameter="content")
+        if not rename and not source.strip(" \t\n"):
+            raise MissingRequestError("there is no text to add", parameter="content")
+        blocks = read_blocks(source, npl=self._tree.dialect == "npl")
+        lines, title = source.split("\n"), ""
+        check_closed(blocks)
+        headings = [token for token in blocks.tokens if token.type == "heading_open" and not token.level]
+        if rename and headings and headings[0].tag == f"h{section.level}":
+            begin, stop = headings[0].map or (0, 0)
+            if not "".join(lines[:begin]).strip(" \t"):
+                title, self.heading = "\n".join(lines[begin:stop]), one_line(headings[0].content)
+                lines[:stop] = [""] * stop
+                del headings[0]
+        for token in headings:
+            if token.map and int(token.tag[1]) <= section.level:
+                raise InvalidRequestError(
+                    f"line {token.map[0] + 1} of the text is a heading of level {token.tag[1]}, which would "
+                    f"end the section {section.name!r} of level {section.level}",
+                    parameter="content",
+                    hint=_lower(section),
+                )
+        self.headings = tuple((int(token.tag[1]), one_line(token.content)) for token in headings)
+        shown = dropwhile(lambda line: not line.strip(" \t"), lines)
+        return title, "\n".join(shown).rstrip(" \t\n")
+
+    def _encode(self, text: str) -> bytes:
+        """Return the text's bytes with the line ends that prevail in the file."""
+        try:
+            return text.encode().replace(b"\n", self._line_end)
+        except UnicodeEncodeError as error:
+            raise InvalidRequestError(
+                f"the text holds a lone surrogate at character {error.start + 1}", parameter="content"
+            ) from error
+
+    def _replaced(self, body: _Body, new: str) -> bytes:
+        """Replace the body with a text, or clear it."""
+        data, line_end = self._data, self._line_end
+        text = self._encode(new)
+        if not text:
+            touches = body.first == body.start and body.stop < len(data)
+            return data[: body.first] + (line_end if touches else b"") + data[body.stop :]
+        lead = b""
+        if body.first == body.last and body.first > self._begin:
+            lead = line_end if body.first == body.start else b""
+            lead += b"" if self._ends_line(body.first) else line_end
+        return data[: body.first] + lead + text + self._closing(body) + data[body.last :]
+
+    def _closing(self, body: _Body) -> bytes:
+        """Return the line ends to add after a text at the body's end, with a blank line before a heading."""
+        data, is_blank = self._data, body.first == body.last
+        closing = self._line_end if is_blank and self._ends_line(body.first) else b""
+        if body.stop < len(data) and len(_LINE_END.findall(closing + data[body.last : body.stop])) < 2:
+            closing += self._line_end
+        return closing
+
+    def _ends_line(self, stop: int) -> bool:
+        """Return whether a line ends before a byte, or the file begins there."""
+        return stop <= self._begin or self._data[stop - 1 : stop] in (b"\n", b"\r")
 
 
-def _prepend(
-    data: bytes, tree: SectionTree, around: Surroundings, section: Section, text: str, _: bool
-) -> _Change:
-    body = _find_body(data, tree, around, section, whole=False)
-    draft = _parse_draft(text, tree, section, rename=False)
-    if draft.headings and not body.blank:
-        problem = f"the existing text would come under {draft.headings[-1][1]!r}"
-        raise InvalidRequestError(problem, parameter="content", hint="append puts a subsection below it")
-    new = _encode(draft.body, data)
-    result = _replaced(data, body, new)
-    if not body.blank:
-        gap = _gap(tree, draft.body, with_line_feeds(data[body.first : body.last].decode()))
-        result = data[: body.first] + new + gap.replace(b"\n", line_end_of(data)) + data[body.first :]
-    return _Change(result, section.index + 1, 0, draft.heading, draft.headings)
-
-
-def _delete(
-    data: bytes, tree: SectionTree, around: Surroundings, section: Section, _: str, __: bool
-) -> _Change:
-    start, stop = section.whole_bytes.start, section.whole_bytes.stop
-    before = _text_end(data, _begin(data), start)
-    is_last, is_first = stop == len(data), not data[_begin(data) : start].strip(_WHITE)
-    if not section.level or section.index == tree.title or (is_first and is_last):
-        problem = f"{section.name!r} is the whole document"
-        raise InvalidRequestError(problem, hint="remove the file, or delete its sections")
-    body = _find_body(data, tree, around, section, whole=True)
-    data, body, _ = _without_own(data, tree, around, section, True, body, "")
-    is_last = is_last and body.stop == len(data)
-    kept = data[_text_end(data, start, body.stop) :] if is_last else data[before:start]
-    if not (is_first or is_last) and len(_LINE_END.findall(kept)) < 2:
-        kept += line_end_of(data)
-    result = data[:before] + kept + data[body.stop :]
-    return _Change(result, section.index, len(tree.subtree(section.index)), section.heading, ())
-
-
-_OPERATIONS = {"replace": _replace, "append": _append, "prepend": _prepend, "delete": _delete}
+_OPERATIONS = {
+    "replace": _Edit.replace,
+    "append": _Edit.append,
+    "prepend": _Edit.prepend,
+    "delete": _Edit.delete,
+}
 
 
 def _text_end(data: bytes, start: int, stop: int) -> int:
@@ -214,112 +330,6 @@ def _text_end(data: bytes, start: int, stop: int) -> int:
 def _surroundings(tree: SectionTree) -> Surroundings:
     """Return the parts of a document that serve several sections."""
     return Surroundings(tree.source, npl=tree.dialect == "npl", first=tree.sections[0].own.start)
-
-
-def _gap(tree: SectionTree, above: str, below: str) -> bytes:
-    """Return the line feeds between two texts: none but one where the second continues a table or list."""
-    upper, lower = (Surroundings(text, npl=tree.dialect == "npl") for text in (above, below))
-    return b"\n" if upper.continued_by(lower) else b"\n\n"
-
-
-def _without_own(
-    data: bytes,
-    tree: SectionTree,
-    around: Surroundings,
-    section: Section,
-    whole: bool,
-    body: _Body,
-    text: str,
-) -> tuple[bytes, _Body, str]:
-    """Drop parts of a new text that repeat the end that serves others, and definitions without further use.
-
-    :param text: the new text.
-    :returns: the file's bytes, the body in them, and the text without the repetition.
-    """
-    if body.tail == body.lines.stop:
-        return data, body, text
-    new = Surroundings(text, npl=tree.dialect == "npl")
-    text = "\n".join(new.lines[: new.own_end(around.lines[body.tail : body.lines.stop])]).rstrip(" \t\n")
-    new = Surroundings(text, npl=tree.dialect == "npl")
-    starts = byte_starts(data, tree.lines)
-    unused = set(around.unused(body.tail, body.lines.stop, body.lines, new))
-    if all(line in unused or not around.lines[line].strip() for line in range(body.tail, body.lines.stop)):
-        return data, _find_body(data, tree, around, section, whole, body.lines.stop), text
-    for line in sorted(unused, reverse=True):
-        data = data[: starts[line]] + data[starts[line + 1] :]
-    return data, body, text
-
-
-def _find_body(
-    data: bytes,
-    tree: SectionTree,
-    around: Surroundings,
-    section: Section,
-    whole: bool,
-    tail: int | None = None,
-) -> _Body:
-    """Find a section's body in the file.
-
-    :param tail: first line of what serves others, if known.
-    """
-    starts = byte_starts(data, tree.lines)
-    last = tree.sections[tree.subtree(section.index)[-1] if whole else section.index]
-    begin, end = section.heading_lines.stop, last.own.stop
-    if tail is None:
-        tail = around.tail(begin, end, max(last.heading_lines.stop, last.own.start))
-    lines, below = range(begin, end), begin
-    while below < tail and section.level and ANCHORS.fullmatch(tree.line(below).strip()):
-        below += 1
-    anchors = "\n".join(map(tree.line, range(begin, below)))
-    start, stop = starts[below], starts[tail]
-    text = data[start:stop]
-    if not text.strip(_WHITE):
-        blank = _BLANK_LINE.match(data, start, stop)
-        first = blank.end() if blank else stop
-        return _Body(start, stop, first, first, anchors, lines, tail)
-    begin = start + len(text) - len(text.lstrip(_WHITE))
-    first = max(data.rfind(b"\n", start, begin), data.rfind(b"\r", start, begin), start - 1) + 1
-    return _Body(start, stop, first, _text_end(data, start, stop), anchors, lines, tail)
-
-
-def _parse_draft(text: str, tree: SectionTree, section: Section, *, rename: bool) -> _Draft:
-    """Parse the given text, and refuse text that the section cannot contain.
-
-    :param rename: the text replaces the section, so it may be blank and begin with the section's heading.
-    """
-    source = with_line_feeds(text)
-    if "\0" in source:
-        raise InvalidRequestError("the text contains a NUL character", parameter="content")
-    if not rename and not source.strip(" \t\n"):
-        raise MissingRequestError("there is no text to add", parameter="content")
-    blocks = read_blocks(source, npl=tree.dialect == "npl")
-    lines = source.split("\n")
-    check_closed(blocks)
-    found = [token for token in blocks.tokens if token.type == "heading_open" and not token.level]
-    title, heading = "", section.heading
-    if rename and found and found[0].tag == f"h{section.level}":
-        begin, stop = found[0].map or (0, 0)
-        if not "".join(lines[:begin]).strip(" \t"):
-            title, heading = "\n".join(lines[begin:stop]), one_line(found[0].content)
-            lines[:stop] = [""] * stop
-            del found[0]
-    _check_headings(section, found)
-    first = next((number for number, line in enumerate(lines) if line.strip(" \t")), len(lines))
-    body = "\n".join(lines[first:]).rstrip(" \t\n")
-    headings = tuple((int(token.tag[1]), one_line(token.content)) for token in found)
-    return _Draft(title, heading, body, headings)
-
-
-def _check_headings(section: Section, headings: Sequence[Token]) -> None:
-    """Refuse headings that end the section."""
-    for token in headings:
-        if token.map and int(token.tag[1]) <= section.level:
-            raise InvalidRequestError(
-                f"line {token.map[0] + 1} of the text is a heading of level {token.tag[1]}, which would end "
-                f"the section {section.name!r} of level {section.level}",
-                parameter="content",
-                hint=_lower(section),
-            )
 
 
 def _lower(section: Section) -> str:
@@ -362,83 +372,8 @@ def _unclosed(blocks: BlockState) -> tuple[str, int, str]:
     return "", 0, ""
 
 
-def _encode(text: str, data: bytes) -> bytes:
-    """Return the text's bytes with the line ends that prevail in the file."""
-    try:
-        encoded = text.encode()
-    except UnicodeEncodeError as error:
-        raise InvalidRequestError(
-            f"the text holds a lone surrogate at character {error.start + 1}", parameter="content"
-        ) from error
-    return encoded.replace(b"\n", line_end_of(data))
-
-
 def line_end_of(data: bytes) -> bytes:
     """Return the line end that prevails."""
     pairs = data.count(b"\r\n")
     counts = {b"\n": data.count(b"\n") - pairs, b"\r\n": pairs, b"\r": data.count(b"\r") - pairs}
     return max(counts, key=counts.__getitem__)
-
-
-def _replaced(data: bytes, body: _Body, text: bytes) -> bytes:
-    """Replace the body with a text, or clear it."""
-    line_end = line_end_of(data)
-    if not text:
-        touches = body.first == body.start and body.stop < len(data)
-        return data[: body.first] + (line_end if touches else b"") + data[body.stop :]
-    lead = b""
-    if body.blank and body.first > _begin(data):
-        lead = line_end if body.first == body.start else b""
-        lead += b"" if _ends_line(data, body.first) else line_end
-    return data[: body.first] + lead + text + _closing(data, body) + data[body.last :]
-
-
-def _closing(data: bytes, body: _Body) -> bytes:
-    """Return the line ends to add after a text at the body's end, with a blank line before a heading."""
-    line_end = line_end_of(data)
-    closing = line_end if body.blank and _ends_line(data, body.first) else b""
-    if body.stop < len(data) and len(_LINE_END.findall(closing + data[body.last : body.stop])) < 2:
-        closing += line_end
-    return closing
-
-
-def _begin(data: bytes) -> int:
-    """Return the offset of the first character."""
-    return len(BOM_UTF8) if data.startswith(BOM_UTF8) else 0
-
-
-def _ends_line(data: bytes, stop: int) -> bool:
-    """Return whether a line ends before a byte, or the file begins there."""
-    return stop <= _begin(data) or data[stop - 1 : stop] in (b"\n", b"\r")
-
-
-def _is_kept(data: bytes, tree: SectionTree, index: int, change: _Change, new: SectionTree) -> bool:
-    """Return whether two trees differ only in the edited section.
-
-    :param index: index of that section.
-    """
-    place, stop = change.place, change.place + change.removed
-    grown, moved = len(change.headings) - change.removed, len(change.result) - len(data)
-
-    def is_same(section: Section) -> bool:
-        behind = section.index >= place
-        twin = new.sections[section.index + (grown if behind else 0)]
-        parent = section.parent
-        if parent is not None and parent >= place:
-            parent += grown
-        return (
-            twin.level == section.level
-            and (twin.name == section.name or section.index == index or not section.level)
-            and twin.version == section.version
-            and twin.heading == (change.heading if section.index == index else section.heading)
-            and twin.own_bytes.start == section.own_bytes.start + (moved if behind else 0)
-            and twin.parent == parent
-        )
-
-    added = new.sections[place : place + len(change.headings)]
-    return (
-        len(new.sections) == len(tree.sections) + grown
-        and tuple((section.level, section.heading) for section in added) == change.headings
-        and new.front_matter == tree.front_matter
-        and all(is_same(section) for section in tree.sections if not place <= section.index < stop)
-    )
