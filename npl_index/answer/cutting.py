@@ -1,5 +1,9 @@
 """Cutting a section that does not fit to the run of its blocks around the question's terms.
 
+A window is such a piece inside the next larger one, so the text for a smaller budget is a part of the text
+for a larger one. The window of :data:`PIECE` tokens is the best one of its length. Smaller windows are cut
+from it; larger ones contain it.
+
 A block with a term that does not fit is cut as well: code between lines, text between sentences, a long
 sentence between words. Text out of reach is neither parsed nor counted, and each block within reach is
 counted once. So the time of a cut depends on the piece, not on the section.
@@ -12,7 +16,7 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
-from math import log2
+from math import log, log2
 from typing import NamedTuple
 
 from npl_index.answer.document_set import DocumentSet, SectionPart, Size
@@ -21,6 +25,16 @@ from npl_index.answer.frames import Stretch
 from npl_index.markdown.blocks import read_blocks
 from npl_index.markdown.sections import SectionTree, Span
 from npl_index.tokens.counting import count_tokens
+
+PIECE = 300
+"""Tokens of a piece in an answer to a question."""
+
+WHOLE = 600
+"""Maximum tokens of a section that is not cut if there is room."""
+
+_STEPS = 3
+_SMALLEST = -8
+_FACTOR = (WHOLE / PIECE) ** (1 / _STEPS)
 
 _MAX_LENGTHS = 4
 """Maximum length of a counted block, in lengths of the text in reach; a longer one does not fit."""
@@ -397,3 +411,30 @@ def rest_of(documents: DocumentSet, part: SectionPart, piece: SectionPart) -> It
         if size and not _BLANK.match(source, starts[span.start], starts[span.stop]):
             tokens = max(1, left * size // sum(sizes))
             yield part.shortened(span, Size(tokens, tokens))
+
+
+def windows(
+    documents: DocumentSet, part: SectionPart, most: int, *, or_beginning: bool = False
+) -> Iterator[SectionPart]:
+    """Yield the windows of a part with at most a number of tokens, largest first.
+
+    :param or_beginning: a window that is too small for the terms shows the beginning of a larger one.
+    """
+    largest = int(log(max(1, most) / PIECE) / log(_FACTOR) + 1e-9) if most >= PIECE else -1
+    for level in range(largest, _SMALLEST - 1, -1):
+        size = PIECE * _FACTOR**level
+        if size <= most and (piece := _window(documents, part, level, or_beginning)) is not None:
+            yield piece
+
+
+def _window(documents: DocumentSet, part: SectionPart, level: int, or_beginning: bool) -> SectionPart | None:
+    def work() -> SectionPart | None:
+        inner = _window(documents, part, level - 1, or_beginning) if level > 0 else None
+        outer = _window(documents, part, level + 1, or_beginning) if level < 0 else part
+        if outer is None:
+            return None
+        room, around = round(PIECE * _FACTOR**level), None if inner is None else inner.lines
+        return cut(documents, outer, room, or_beginning=or_beginning, around=around) or inner
+
+    key = ("window", part.place, part.lines, part.chosen, level, or_beginning)
+    return documents.once(key, work)

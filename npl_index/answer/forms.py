@@ -22,14 +22,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from copy import copy
-from dataclasses import fields, is_dataclass
-from functools import cache
 from typing import Any
 
 from npl_index.answer.document_set import AnswerUnit, DocumentSet, SectionPart
 from npl_index.answer.marks import change_marks, in_mark, mark, note
 from npl_index.answer.units import Packed, digest, front_title, row, selector
-from npl_index.answer.values import Pointer, RankedSection, Suggestion, Tailored
+from npl_index.answer.values import Pointer, RankedSection, Tailored, as_dict
 from npl_index.tokens.counting import starts_token
 from npl_index.tokens.sections import dumped, escaped_tokens
 
@@ -85,12 +83,8 @@ class Form:
         """Return a pointer."""
         return ""
 
-    def named(self, text: str) -> str:
-        """Return a remark."""
-        return ""
-
-    def further(self, one: str | Suggestion) -> str:
-        """Return a keyword or a suggestion."""
+    def named(self, text: Any) -> str:
+        """Return a remark, a keyword or a suggestion."""
         return ""
 
     def frame(self, nothing: Tailored, held: tuple[str, ...]) -> str:
@@ -144,11 +138,7 @@ class Json(Form):
 
     def named(self, text: Any) -> str:
         """Return an entry of a list."""
-        return dumped(_fields(text)) + ","
-
-    def further(self, one: str | Suggestion) -> str:
-        """Return a string, or the fields of a suggestion."""
-        return self.named(one)
+        return dumped(as_dict(text)) + ","
 
     def frame(self, nothing: Tailored, held: tuple[str, ...]) -> str:
         """Return the empty fields."""
@@ -156,27 +146,10 @@ class Json(Form):
 
     def write(self, answer: Tailored, packed: Packed) -> str:
         """Return the fields; lone surrogates, which are invalid in UTF-8, become U+FFFD."""
-        text = f"{self._before}{dumped(_fields(answer))}{self._after}"
+        text = f"{self._before}{dumped(as_dict(answer))}{self._after}"
         if text.isascii():
             return text
         return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
-
-
-@cache
-def _field_names(kind: type) -> tuple[str, ...]:
-    return tuple(field.name for field in fields(kind))
-
-
-def _fields(value: Any) -> Any:
-    """Return a value for JSON, without fields that are ``None``."""
-    if isinstance(value, tuple):
-        return [_fields(part) for part in value]
-    if not is_dataclass(value):
-        return value
-    every = ((name, getattr(value, name)) for name in _field_names(value.__class__))
-    return {
-        name: _fields(part) if part.__class__ is tuple else part for name, part in every if part is not None
-    }
 
 
 class Markdown(Form):

@@ -16,13 +16,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate, chain
 
-from npl_index.answer.cutting import rest_of
+from npl_index.answer.cutting import PIECE, WHOLE, rest_of, windows
 from npl_index.answer.document_set import AnswerUnit, DocumentSet, SectionPart
 from npl_index.answer.finding import matching_line
 from npl_index.answer.ledger import MAX_TOKENS, Ledger
 from npl_index.answer.units import Further, Known, Packed, joined, left_out, pointer, selector, split
 from npl_index.answer.values import Pointer, Tailored
-from npl_index.answer.windows import PIECE, WHOLE, windows
 from npl_index.choices import DEFAULT_BUDGET
 from npl_index.markdown.sections import Span
 from npl_index.ranking.analysis import Keywords
@@ -47,7 +46,7 @@ FURTHER_TEXT = 450
 
 MAX_READ = 1_500
 """Maximum tokens of selected sections in an answer to a question without a budget; of one section
-:data:`~npl_index.answer.windows.WHOLE`."""
+:data:`~npl_index.answer.cutting.WHOLE`."""
 
 MAX_READ_NAMED = 8
 """Maximum pointers to remaining parts of selected sections without a budget; further ones are ranges."""
@@ -161,7 +160,7 @@ class Packing:
         self._least_names = self._names = self._further_cost = 0
         self._whole = found.whole
         if ledger.budget is not None:
-            self._further_cost = sum(ledger.cost(self._form.further, one) for one in further)
+            self._further_cost = sum(ledger.cost(self._form.named, one) for one in further)
             if self._fits():
                 self._whole = None
             else:
@@ -182,7 +181,7 @@ class Packing:
             self._open()
             pointers = self._pointers()
         self._ledger.left += self._further_cost
-        costs = (self._ledger.cost(self._form.further, one) for one in self._further)
+        costs = (self._ledger.cost(self._form.named, one) for one in self._further)
         number = sum(total <= self._ledger.left for total in accumulate(costs))
         kept = sorted(self.kept, key=lambda unit: -unit.score)
         held = self._found.verdict.held

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 
+from npl_index.answer.cutting import PIECE, WHOLE
 from npl_index.answer.document_set import AnswerUnit, DocumentSet
 from npl_index.answer.forms import Form, Json, Markdown, partial_note
 from npl_index.answer.ledger import Ledger
@@ -16,7 +17,6 @@ from npl_index.answer.packing import BEST, MORE_POINTERS, POINTERS, Findings, Pa
 from npl_index.answer.suggestions import Companions, suggest
 from npl_index.answer.units import Further, Known, Packed, choose, content_of, row, selected_lines
 from npl_index.answer.values import RankedSection, Suggestion, Tailored, Written
-from npl_index.answer.windows import PIECE, WHOLE
 from npl_index.choices import DEFAULT_BUDGET, Weights
 from npl_index.errors import InvalidRequestError, MissingRequestError, SectionNotFoundError
 from npl_index.ranking.analysis import Keywords, extract_keywords, terms

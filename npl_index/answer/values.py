@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Generic, NamedTuple, TypeVar
+from dataclasses import dataclass, field, fields, is_dataclass
+from functools import cache
+from typing import Any, Generic, NamedTuple, TypeVar
 
 T = TypeVar("T")
 
@@ -160,3 +161,36 @@ class Written(Generic[T]):
 
     value: T
     text: str
+
+
+_PLAIN = frozenset({str, int, float, bool, type(None)})
+
+
+@cache
+def _field_names(kind: type) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind))
+
+
+def as_dict(value: object) -> Any:
+    """Return the JSON value of a value; fields that are ``None`` are left out.
+
+    :param value: dataclass, mapping, sequence, string, number, boolean or ``None``; of an answer written as
+        text, its value is used.
+    :raises TypeError: the value has another type.
+    """
+    kind: Any = value.__class__
+    if kind in _PLAIN:
+        return value
+    if isinstance(value, list | tuple):
+        return [part if part.__class__ in _PLAIN else as_dict(part) for part in value]
+    if isinstance(value, Written):
+        return as_dict(value.value)
+    if isinstance(value, Mapping):
+        return {str(key): as_dict(part) for key, part in value.items()}
+    if is_dataclass(value):
+        return {
+            name: part if part.__class__ in _PLAIN else as_dict(part)
+            for name in _field_names(kind)
+            if (part := getattr(value, name)) is not None
+        }
+    raise TypeError(f"{kind.__name__} cannot be sent")

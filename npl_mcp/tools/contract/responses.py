@@ -5,15 +5,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from types import UnionType
 from typing import Any, Generic, TypeVar, Union, get_args, get_origin
 
 from npl_index.answer.values import Written
+from npl_index.answer.values import as_dict as as_dict
 from npl_index.errors import NPLError
 
 T = TypeVar("T")
@@ -49,39 +48,6 @@ class FailedReply:
     error: str
     error_code: str
     parameter: str | None = None
-
-
-_PLAIN = frozenset({str, int, float, bool, type(None)})
-
-
-@cache
-def _field_names(kind: type) -> tuple[str, ...]:
-    return tuple(field.name for field in dataclasses.fields(kind))
-
-
-def as_dict(value: object) -> Any:
-    """Return the JSON value of a value; fields that are ``None`` are left out.
-
-    :param value: dataclass, mapping, sequence, string, number, boolean or ``None``; of an answer written as
-        text, its value is used.
-    :raises TypeError: the value has another type.
-    """
-    kind: Any = value.__class__
-    if kind in _PLAIN:
-        return value
-    if isinstance(value, list | tuple):
-        return [part if part.__class__ in _PLAIN else as_dict(part) for part in value]
-    if isinstance(value, Written):
-        return as_dict(value.value)
-    if isinstance(value, Mapping):
-        return {str(key): as_dict(part) for key, part in value.items()}
-    if dataclasses.is_dataclass(value):
-        return {
-            name: part if part.__class__ in _PLAIN else as_dict(part)
-            for name in _field_names(kind)
-            if (part := getattr(value, name)) is not None
-        }
-    raise TypeError(f"{kind.__name__} cannot be sent")
 
 
 def value_type(returned: Any) -> Any:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from npl_index.answer.cleaning import cleaned
+from npl_index.answer.cutting import WHOLE
 from npl_index.answer.forms import Json
 from npl_index.answer.tailoring import TailorRequest, write
-from npl_index.answer.windows import WHOLE
 from npl_index.choices import DEFAULT_BUDGET
 from tests.npl_index.conftest import document_set
 
