@@ -40,7 +40,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         environment = {**os.environ, "NPL_MCP_DATA_DIR": str(folder / "data"), "HOME": name}
-        server = [sys.executable, "-m", "npl_mcp.http.serving"]
+        server = [sys.executable, "-m", "npl_mcp.cli.commands.serving"]
         subprocess.run([*server, "start", "--port", "0"], env=environment, cwd=folder, check=True)
         try:
             for via in ("http", "direct"):

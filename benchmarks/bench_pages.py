@@ -37,7 +37,7 @@ def started(folder: Path) -> tuple[subprocess.Popen[bytes], ServerState]:
     """Start a server that has the pages."""
     flags = ["--root", str(folder / "docs"), "--data-dir", str(folder / "data"), "--port", "0", "--no-token"]
     process = subprocess.Popen(
-        [sys.executable, "-m", "npl_mcp.http.serving", *flags], stdout=subprocess.DEVNULL, cwd=folder
+        [sys.executable, "-m", "npl_mcp.cli.commands.serving", *flags], stdout=subprocess.DEVNULL, cwd=folder
     )
     while (state := read_state(folder / "data")) is None:
         time.sleep(0.05)

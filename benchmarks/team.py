@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from npl_mcp.app.app import App
+from npl_mcp.cli.commands import serving
 from npl_mcp.config.server_state import read_state
-from npl_mcp.http import serving
 from npl_mcp.server import server
 from npl_mcp.tools.contract.spec import ToolSpec
 

@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import shlex
-from collections.abc import Iterator
+from base64 import b64encode
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from urllib.parse import quote, urlencode
 
-from npl_mcp.config.clients import CLIENTS, HERE, READING, Client
+from npl_mcp.config.clients import CLIENTS, NAME, READING, Client, Entry
 
 OPTIONS = (*READING, "--format", "markdown")
 IN_A_SHELL = "$PWD"
+HERE = "."
+SOME_FOLDER = "/path/to/your/notes"
+FOLDERS = {
+    "Claude Code": "${CLAUDE_PROJECT_DIR:-.}",
+    "VS Code": "${workspaceFolder}",
+    "Cursor": "${workspaceFolder}",
+    "Claude Desktop": SOME_FOLDER,
+    "Windsurf": SOME_FOLDER,
+    "LM Studio": SOME_FOLDER,
+}
+"""The folder to serve, by client: its variable, or a path to replace. Others start servers in the folder."""
 
 INTRODUCTION = """\
 # Connecting clients
@@ -28,6 +43,25 @@ Other clients take Cursor's form. For a server over HTTP, write what `npl-mcp-se
 """
 
 
+def _install_link(site: str, entry: Entry) -> str:
+    config = b64encode(json.dumps(entry, separators=(",", ":")).encode()).decode()
+    return f"https://{site}/install-mcp?{urlencode({'name': NAME, 'config': config})}"
+
+
+def _vscode_link(entry: Entry) -> str:
+    own = "vscode:mcp/install?" + quote(json.dumps({"name": NAME, **entry}, separators=(",", ":")), safe="")
+    # Many pages allow only links with the scheme https.
+    return "https://insiders.vscode.dev/redirect?" + urlencode({"url": own})
+
+
+LINKS: Mapping[str, Callable[[Entry], str]] = {
+    "VS Code": _vscode_link,
+    "Cursor": partial(_install_link, "cursor.com"),
+    "LM Studio": partial(_install_link, "lmstudio.ai"),
+}
+"""Functions from an entry to a link that adds it, by client."""
+
+
 def page() -> str:
     """Return the text of CLIENTS.md."""
     return INTRODUCTION + "".join(f"\n## {one.name}\n\n{''.join(_described(one))}" for one in CLIENTS)
@@ -35,19 +69,20 @@ def page() -> str:
 
 def link(client: Client) -> str | None:
     """Return the link that adds npl to a client, if there can be one."""
-    return client.link and client.link(client.program(_command(client.folder)))
+    make = LINKS.get(client.name)
+    return make and make(client.program(_command(FOLDERS.get(client.name, HERE))))
 
 
 def _described(client: Client) -> Iterator[str]:
-    added = client.adding(_command(HERE if client.folder == HERE else IN_A_SHELL))
+    added = client.adding(_command(IN_A_SHELL if client.name in FOLDERS else HERE))
     if added:
         expanded = added.replace(shlex.quote(IN_A_SHELL), f'"{IN_A_SHELL}"')
         yield f"```\n{expanded}\n```\n\n"
-    elif client.link:
+    elif client.name in LINKS:
         yield f"[Add npl to {client.name}]({link(client)})\n\n"
     path = client.paths[-1].removeprefix("+/")
-    language = path.rpartition(".")[2]
-    yield f"`{path}`:\n\n```{language}\n{client.file(client.program(_command(client.folder)))}\n```\n"
+    entry = client.program(_command(FOLDERS.get(client.name, HERE)))
+    yield f"`{path}`:\n\n```{path.rpartition('.')[2]}\n{client.file(entry)}\n```\n"
 
 
 def _command(folder: str) -> list[str]:

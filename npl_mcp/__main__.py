@@ -9,18 +9,25 @@ if __name__ == "__main__":
     sys.path[:] = search_path()
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
-from npl_index.errors import NPLError
 from npl_mcp import __version__
 from npl_mcp.cli.commands import installation, stores, token
-from npl_mcp.cli.terminal.arguments import JSON, Commands, Program, add_options, argument, settings_of
-from npl_mcp.cli.terminal.display import USAGE, CommandResult, Display, progress, run_program
+from npl_mcp.cli.terminal.arguments import (
+    JSON,
+    Commands,
+    Program,
+    add_options,
+    argument,
+    flag_words,
+    settings_of,
+)
+from npl_mcp.cli.terminal.display import CommandResult, Display, run_command
 from npl_mcp.config.child_processes import find_program
-from npl_mcp.config.clients import HERE, READING, stdio_snippets
+from npl_mcp.config.clients import READING, stdio_snippets
 from npl_mcp.config.kinds import path
-from npl_mcp.config.settings import Settings
 from npl_mcp.projects.directive import scaffold
 from npl_mcp.server.logs import set_up_log
 from npl_mcp.server.startup import lasting
@@ -31,47 +38,23 @@ COMMANDS = Commands()
 for _module in (stores, installation, token):
     COMMANDS.update(_module.COMMANDS)
 
-_FOLDERS = ("--root", "--data-dir", "--project")
-"""Options that name folders."""
 
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the server until its input ends, or a command.
-
-    :returns: the exit code: 0 success; 1 a check found a problem; 2 an argument, a setting or a file is
-        invalid; 130 interrupted.
-    """
-    words = list(sys.argv[1:] if arguments is None else arguments)
-    return run_program(NAME, lambda display: _serve_or_run(words, display))
-
-
-def _serve_or_run(words: Sequence[str], display: Display) -> int:
-    given = parser().parse_args(words)
-    if given.command in ("completion", "doctor"):  # they work without settings and with invalid ones
-        code: int = given.run(given, display) or 0
-        return code
+def _serve(given: argparse.Namespace, _: Display) -> None:
     settings = settings_of(given)
     set_up_log(settings.log_level)
-    if given.command is not None:
-        return _run_command(given, settings, display)
     if sys.stdin is not None and sys.stdin.isatty():
         # The server starts nevertheless: in a container, a client may give it a terminal.
-        root = () if settings.roots else ("--root", HERE)
+        root = () if settings.roots else (f"--root={Path.cwd()}",)
         # The flags of README.md.
         few = () if settings.domains or settings.small_list else READING
         form = () if given.format else ("--format", "markdown")
-        sys.stderr.write(_introduction((*root, *words, *few, *form)))
+        sys.stderr.write(_introduction((*root, *flag_words(given), *few, *form)))
         sys.stderr.flush()
     with lasting():
         # Importing FastMCP takes most of a second; --help and the commands need none of it.
         from npl_mcp.server.server import serve_stdio
 
-    try:
-        serve_stdio(settings)
-    except NPLError as error:
-        display.note(str(error))
-        return USAGE
-    return 0
+    serve_stdio(settings)
 
 
 def _introduction(words: Sequence[str]) -> str:
@@ -82,7 +65,7 @@ def _introduction(words: Sequence[str]) -> str:
     return (
         f"npl-mcp {__version__} serves Markdown, section by section, to an MCP client, which starts it.\n"
         "To connect one:\n\n"
-        f"{stdio_snippets([*_program(), *_anywhere(words)])}\n"
+        f"{stdio_snippets([*_program(), *words])}\n"
         "--domains chooses the listed tools; without it all are listed, and some clients take 40 at most.\n"
         "It now waits for a client's messages; Ctrl-D ends it. npl-mcp --help shows options and commands.\n"
     )
@@ -94,31 +77,6 @@ def _program() -> Sequence[str]:
     return [found] if found else python(SERVER, kept=True)
 
 
-def _anywhere(words: Sequence[str]) -> Iterator[str]:
-    """Yield the options with absolute paths, so that they have one meaning in any working directory."""
-    before = ""
-    for word in words:
-        name, equals, value = word.partition("=")
-        if name in _FOLDERS and equals:
-            yield f"{name}={Path(value).absolute()}"
-        else:
-            yield str(Path(word).absolute()) if before in _FOLDERS else word
-        before = word
-
-
-def _run_command(given: argparse.Namespace, settings: Settings, display: Display) -> int:
-    try:
-        with progress(given.parser.prog.removeprefix(f"{NAME} ")):
-            done: CommandResult = given.run(given, settings)
-    except NPLError as error:
-        display.note(given.parser.told(str(error), getattr(error, "parameter", None)))
-        return USAGE
-    except OSError as error:
-        display.note(f"{error.filename or given.command}: {error.strerror or error}")
-        return USAGE
-    return display.outcome(done, as_json=getattr(given, "json", False))
-
-
 @COMMANDS.add(
     "directive init",
     argument(
@@ -126,7 +84,7 @@ def _run_command(given: argparse.Namespace, settings: Settings, display: Display
     ),
     JSON,
 )
-def _directive(given: argparse.Namespace, _: Settings) -> CommandResult:
+def _directive(given: argparse.Namespace, _: Display) -> CommandResult:
     """Create the missing files of directive/; existing files stay unchanged."""
     done = scaffold(given.folder)
     lines = [*(f"written: {path}" for path in done.made), *(f"kept:    {path}" for path in done.kept)]
@@ -140,6 +98,7 @@ PROGRAM = Program(
     "Serves Markdown documents by section to MCP clients over standard streams, or runs a command.",
     COMMANDS,
     settings=add_options,
+    default=_serve,
     groups={
         "worklog": "import or export .npl/sessions of this folder",
         "token": "manage the tokens and permissions of a shared server's callers",
@@ -151,6 +110,7 @@ PROGRAM = Program(
     "environment and a key in npl.toml; see SETTINGS.md.\n",
 )
 parser = PROGRAM.parser
+main = partial(run_command, PROGRAM)
 
 
 if __name__ == "__main__":

@@ -44,10 +44,10 @@ PACKAGES = {
     "npl_mcp.browsing": "npl_index config stores documents projects app",
     "npl_mcp.tools": "npl_index config stores documents projects app browsing",
     "npl_mcp.questions": "npl_index config stores documents projects app tools",
-    "npl_mcp.cli": "npl_index config stores app tools questions",
     "npl_mcp.web": "npl_index config stores documents app browsing tools questions",
     "npl_mcp.server": "npl_index config stores documents projects app browsing tools web",
-    "npl_mcp.http": "npl_index config stores app tools cli server web",
+    "npl_mcp.http": "npl_index config stores app tools server web",
+    "npl_mcp.cli": "npl_index config stores projects app tools questions server http",
     "npl_mcp.__main__": "npl_index config stores projects app tools server cli",
 }
 
@@ -80,7 +80,7 @@ LATE = {
         "npl_mcp.app.app",
     ): "it takes a quarter of a second; whole items and worklogs need none of it",
     (
-        "npl_mcp.http.serving",
+        "npl_mcp.cli.commands.serving",
         "npl_mcp.http.listening",
     ): "FastMCP takes most of a second; status and stop need none of it",
     ("npl_mcp.__main__", "npl_mcp.server.server"): "FastMCP takes most of a second; --help needs none of it",

@@ -21,10 +21,9 @@ from docs import demo, reference
 from npl_index import estimator
 from npl_mcp import __version__
 from npl_mcp.__main__ import main, parser
-from npl_mcp.cli.commands import load, worklog
+from npl_mcp.cli.commands import load, serving, worklog
 from npl_mcp.config.clients import READING
 from npl_mcp.config.settings import corpus_folder
-from npl_mcp.http import serving
 from npl_mcp.tools.domains import listed_tools
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -211,7 +210,7 @@ def test_the_commands_of_the_readme_are_those_of_the_programs(capsys: pytest.Cap
     lines.append(helped(serving.main, capsys, "config"))
     shown = flags(README.replace(demonstrated(), "") + GUIDE + SETTINGS)
     assert shown <= known.union(*map(flags, lines))
-    said = {"--help", "--version", "--foreground", "--show-token", "--config", "--status", "--stop"}
+    said = {"--help", "--version", "--show-token", "--config", "--status", "--stop"}
     assert known - said <= shown
     cursor = json.loads(blocks("json")[0])["mcpServers"]["npl"]
     line = next(line for line in README.splitlines() if line.startswith("claude mcp add"))

@@ -10,12 +10,10 @@ import json
 import re
 import shlex
 import sys
-from base64 import b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import quote, urlencode
 
 from npl_index.library.files import read_path
 from npl_mcp.config.toml import read_toml
@@ -23,11 +21,10 @@ from npl_mcp.config.toml import read_toml
 NAME = "npl"
 """Name of the server in a client's file."""
 
-HERE = "."
-SOME_FOLDER = "/path/to/your/notes"
-
 READING = ("--domains", "reading")
 """Flags that list only the tools for reading: some clients take 40 tools at most, and all tools are more."""
+
+_READING_WORDS = {READING[1], "=".join(READING)}
 
 Entry = dict[str, Any]
 
@@ -38,7 +35,7 @@ def _program(command: Sequence[str]) -> Entry:
 
 def _loaded_program(command: Sequence[str]) -> Entry:
     """Return an entry that makes a client show the tools at once, instead of after a search by the model."""
-    return {**_program(command), **({"alwaysLoad": True} if READING[1] in command else {})}
+    return {**_program(command), **({"alwaysLoad": True} if _READING_WORDS.intersection(command) else {})}
 
 
 def _address(url: str, headers: Mapping[str, str], at: str = "url", named: str = "headers") -> Entry:
@@ -47,17 +44,6 @@ def _address(url: str, headers: Mapping[str, str], at: str = "url", named: str =
 
 def _typed_address(url: str, headers: Mapping[str, str]) -> Entry:
     return {"type": "http", **_address(url, headers)}
-
-
-def _install_link(site: str, entry: Entry) -> str:
-    config = b64encode(json.dumps(entry, separators=(",", ":")).encode()).decode()
-    return f"https://{site}/install-mcp?{urlencode({'name': NAME, 'config': config})}"
-
-
-def _vscode_link(entry: Entry) -> str:
-    own = "vscode:mcp/install?" + quote(json.dumps({"name": NAME, **entry}, separators=(",", ":")), safe="")
-    # Many pages allow only links with the scheme https.
-    return "https://insiders.vscode.dev/redirect?" + urlencode({"url": own})
 
 
 class Client(NamedTuple):
@@ -69,12 +55,9 @@ class Client(NamedTuple):
     :param program: function from a command to the entry of a server that the client starts.
     :param address: function from an address and headers to the entry of a listening server; ``None`` if its
         file has no such entries.
-    :param folder: folder to serve: a variable of the client, a path to replace, or :data:`HERE` if it starts
-        servers in that folder.
     :param add: command that adds a server to start, with ``{program}`` and its ``{arguments}``.
     :param connect: command that adds a listening server without a token.
     :param header: option of that command for a header.
-    :param link: function from an entry to a link that adds it.
     :param key: key of the servers by name in its files.
     :param by_project: whether the user's files have the same key for single projects, by the project's path
         below ``projects``.
@@ -84,11 +67,9 @@ class Client(NamedTuple):
     paths: tuple[str, ...]
     program: Callable[[Sequence[str]], Entry] = _program
     address: Callable[[str, Mapping[str, str]], Entry] | None = _address
-    folder: str = HERE
     add: str | None = None
     connect: str | None = None
     header: str | None = None
-    link: Callable[[Entry], str] | None = None
     key: str = "mcpServers"
     by_project: bool = False
 
@@ -129,7 +110,6 @@ CLIENTS = (
         ("~/.claude.json", ".mcp.json"),
         program=_loaded_program,
         address=_typed_address,
-        folder="${CLAUDE_PROJECT_DIR:-.}",
         add="claude mcp add npl -- {program} {arguments}",
         connect="claude mcp add --transport http npl {}",
         header='--header "{}"',
@@ -156,26 +136,19 @@ CLIENTS = (
         ("+/Code/User/mcp.json", ".vscode/mcp.json"),
         program=lambda command: {"type": "stdio", **_program(command)},
         address=_typed_address,
-        folder="${workspaceFolder}",
-        link=_vscode_link,
         key="servers",
     ),
     Client(
         "Cursor",
         ("~/.cursor/mcp.json", ".cursor/mcp.json"),
-        folder="${workspaceFolder}",
-        link=partial(_install_link, "cursor.com"),
     ),
-    Client("Claude Desktop", ("+/Claude/claude_desktop_config.json",), address=None, folder=SOME_FOLDER),
+    Client("Claude Desktop", ("+/Claude/claude_desktop_config.json",), address=None),
     Client(
         "Windsurf",
         ("~/.codeium/windsurf/mcp_config.json",),
         address=partial(_address, at="serverUrl"),
-        folder=SOME_FOLDER,
     ),
-    Client(
-        "LM Studio", ("~/.lmstudio/mcp.json",), folder=SOME_FOLDER, link=partial(_install_link, "lmstudio.ai")
-    ),
+    Client("LM Studio", ("~/.lmstudio/mcp.json",)),
     Client("Zed", ("~/.config/zed/settings.json", ".zed/settings.json"), key="context_servers"),
     Client(
         "opencode",

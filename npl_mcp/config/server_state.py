@@ -37,7 +37,7 @@ class ServerState(NamedTuple):
     :param places: value of :func:`npl_mcp.config.settings.search_places` in the server.
     :param pages: address of the pages for people without a final slash; ``None`` without pages.
     :param serves: value of :attr:`~npl_mcp.config.settings.Settings.serves`.
-    :param flags: flags of the server as a JSON object, with absolute paths.
+    :param flags: flags of the server as a JSON list of words, with absolute paths.
     """
 
     url: str | None
@@ -51,7 +51,7 @@ class ServerState(NamedTuple):
     places: str = ""
     pages: str | None = None
     serves: str = ""
-    flags: str = "{}"
+    flags: str = "[]"
 
     def __repr__(self) -> str:
         """Return a text without the token, which must not get into a log."""

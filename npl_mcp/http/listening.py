@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import os
 import secrets
@@ -12,7 +13,7 @@ import stat
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -148,11 +149,11 @@ class _Server(Server):
         os._exit(code)
 
 
-def serve(settings: Settings, announce: Callable[[ServerState], None], flags: str = "{}") -> None:
+def serve(settings: Settings, announce: Callable[[ServerState], None], flags: Sequence[str] = ()) -> None:
     """Serve until a signal.
 
     :param announce: the callback once the server listens.
-    :param flags: the flags of :class:`~npl_mcp.config.server_state.ServerState`.
+    :param flags: the given flags with absolute paths.
     :raises NPLError: access would be open to everyone, an address cannot be used, or the data folder has a
         server already.
     """
@@ -182,7 +183,7 @@ def serve(settings: Settings, announce: Callable[[ServerState], None], flags: st
             places=search_places(),
             pages=settings.page_url,
             serves=settings.serves,
-            flags=flags,
+            flags=json.dumps(flags),
         )
         policy = Policy(
             names(listening, port),

@@ -11,15 +11,11 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
-from http.client import HTTPConnection
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from npl_index.errors import InvalidRequestError, NPLError
 from npl_index.library.files import Folder
 from npl_index.library.locks import lock
-from npl_mcp.cli.transports.base import TransportError
-from npl_mcp.cli.transports.http import UnixConnection, request
 from npl_mcp.config.server_state import LOCK, STATE_FILE, ServerState, is_held, running_server
 from npl_mcp.config.settings import Listening, Settings
 from npl_mcp.stores.base.errors import StorageError, StoreError
@@ -30,8 +26,6 @@ LOG = "server.log"
 
 STOP_SECONDS = 6.0
 """Maximum seconds that ``stop`` waits; a server ends within two seconds."""
-
-ANSWER_SECONDS = 1.0
 
 _ACQUIRE_SECONDS = 0.5
 _PAUSE = 0.02
@@ -244,17 +238,3 @@ def stop(folder: Path) -> ServerState | None:
             raise TimeoutError(f"process {state.pid} has not ended")
         time.sleep(_PAUSE)
     return state
-
-
-def answers(state: ServerState) -> bool:
-    """Return whether a server answers."""
-    address = urlsplit(state.url or "")
-    if state.url is None:
-        line: HTTPConnection = UnixConnection(state.socket or "", ANSWER_SECONDS)
-    else:
-        line = HTTPConnection(address.hostname or "", address.port, timeout=ANSWER_SECONDS)
-    try:
-        with closing(line):
-            return request(line, "GET", "/healthz", {}, None, ANSWER_SECONDS).status == 200
-    except TransportError:
-        return False

@@ -348,7 +348,7 @@ def main() -> int:
             if written.code:
                 raise CheckError(f"npl-mcp directive init: {written.words}")
             servers = []
-            for program in (("-m", "npl_mcp.http.serving"), (HERE / "serve.py",)):
+            for program in (("-m", "npl_mcp.cli.commands.serving"), (HERE / "serve.py",)):
                 port = free_port()
                 command = (sys.executable, *program, "run", "--port", port, "--data-dir", folder / str(port))
                 # The suite plays a page of the server's own address as well; pages are refused unless named.

@@ -28,9 +28,8 @@ from npl_index.tokens.counting import base_vocabulary
 from npl_index.tokens.exact import best_counter, vocabulary_files
 from npl_mcp import __version__
 from npl_mcp.cli.terminal.arguments import JSON, Commands, settings_of
-from npl_mcp.cli.terminal.display import PROBLEMS, CommandResult, Display
-from npl_mcp.cli.transports.base import TransportError, parse_address
-from npl_mcp.cli.transports.http import greeted
+from npl_mcp.cli.terminal.display import PROBLEMS, CommandResult, Display, table
+from npl_mcp.cli.transports.http import problem_of
 from npl_mcp.config.child_processes import find_program
 from npl_mcp.config.clients import READING, Configuration, configurations
 from npl_mcp.config.server_state import is_held, running_server
@@ -75,14 +74,12 @@ def _doctor(given: argparse.Namespace, display: Display) -> int:
     states = [finding.state for finding in found]
     sound = PROBLEM not in states
     data = {"ok": sound, "version": __version__, "findings": [finding._asdict() for finding in found]}
-    width = max(len(finding.name) for finding in found)
-    lines = []
+    rows = []
     for finding in found:
-        lines.append(f"{finding.state:<8} {finding.name:<{width}}  {finding.text}")
-        if finding.fix:
-            lines.append(f"{'':<{width + 11}}{finding.fix}")
-    lines.append(f"problems: {states.count(PROBLEM)}, warnings: {states.count(WARNING)}")
-    display.outcome(CommandResult("\n".join(lines), data), as_json=given.json)
+        rows.append((finding.state, finding.name, finding.text))
+        rows += [("", "", finding.fix)] if finding.fix else []
+    text = f"{table(rows)}\nproblems: {states.count(PROBLEM)}, warnings: {states.count(WARNING)}"
+    display.outcome(CommandResult(text, data), as_json=given.json)
     return 0 if sound else PROBLEMS
 
 
@@ -205,16 +202,9 @@ def _server(folder: Path) -> Finding:
             return Finding("server", WARNING, text, "end it and start it again: npl-mcp-server start")
         return Finding("server", OK, "not running", "if you want one: npl-mcp-server start")
     place = f"unix:{state.socket}" if state.socket else str(state.url)
-    restart = "npl-mcp-server stop, then npl-mcp-server start"
-    address = parse_address(place)
-    try:
-        if address is None:
-            raise TransportError("has no usable address")
-        greeted(address).close()
-    except TransportError as error:
-        return Finding("server", PROBLEM, f"{place} {error.problem}", restart)
-    if state.version != __version__:
-        return Finding("server", WARNING, f"{place} has version {state.version}", restart)
+    if (problem := problem_of(state)) is not None:
+        restart = "npl-mcp-server stop, then npl-mcp-server start"
+        return Finding("server", PROBLEM, f"{place} {problem}", restart)
     return Finding("server", OK, f"{place} answers, process {state.pid}")
 
 
@@ -253,19 +243,18 @@ def _lists_all(server: Mapping[str, Any]) -> bool:
 
 
 @COMMANDS.add("config show", JSON)
-def _show(given: argparse.Namespace, settings: Settings) -> CommandResult:
+def _show(given: argparse.Namespace, _: Display) -> CommandResult:
     """Show every setting with its source: flag, variable, npl.toml or default."""
+    settings = settings_of(given)
     sources = given_settings(flags=vars(given))
-    rows = []
+    rows: list[dict[str, Any]] = []
     for name, setting in SETTINGS.items():
         value = _json_value(attrgetter(setting.shown or setting.attribute)(settings))
         value = "(not shown)" if setting.secret and value is not None else value
         source = sources[name].source if name in sources else "default"
         rows.append({"name": name, "value": value, "source": source})
-    shown = [(str(row["name"]), _cell(row["value"]), str(row["source"])) for row in rows]
-    widths = [max(len(row[column]) for row in shown if len(row[column]) <= 40) for column in (0, 1)]
-    table = (f"{name:{widths[0]}}  {value:{widths[1]}}  {source}" for name, value, source in shown)
-    return CommandResult("\n".join(table), rows)
+    shown = [(row["name"], row["source"], _cell(row["value"])) for row in rows]
+    return CommandResult(table(shown), rows)
 
 
 def _json_value(value: object) -> object:

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Callable
 from contextlib import ExitStack, closing
 from dataclasses import replace
+from functools import wraps
 from pathlib import Path
 
 from npl_index.errors import DocumentNotFoundError, InvalidRequestError
 from npl_index.index.database import NAME, IndexDatabase
-from npl_index.index.upkeep import IndexedRoot, problems, roots
+from npl_index.index.upkeep import problems, roots
 from npl_index.library.documents import DocumentRef
 from npl_index.library.roots import skipped_text
 from npl_mcp.app.app import App
 from npl_mcp.app.maintenance import back_up, check
-from npl_mcp.cli.terminal.arguments import JSON, Commands, argument
-from npl_mcp.cli.terminal.display import CommandResult, counted
+from npl_mcp.cli.terminal.arguments import JSON, Commands, Run, argument, settings_of
+from npl_mcp.cli.terminal.display import CommandResult, Display, counted, progress
 from npl_mcp.config.kinds import filled, path
 from npl_mcp.config.settings import Settings
+from npl_mcp.server.logs import set_up_log
 from npl_mcp.stores import libraries
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.copying import copy_stores
@@ -29,10 +32,21 @@ PLACES = "a data folder, or postgresql://user@host/database"
 
 _POSTGRES = ("postgresql://", "postgres://")
 
-STEPS = ("check", "clear")
-_STEPS = "check: look for damage; clear: remove the index; servers build it again when they need it"
 
-COMMANDS = Commands()
+def with_settings(run: Callable[[argparse.Namespace, Settings], CommandResult]) -> Run:
+    """Return the runner of a command that needs the settings."""
+
+    @wraps(run)
+    def command(given: argparse.Namespace, _: Display) -> CommandResult:
+        settings = settings_of(given)
+        set_up_log(settings.log_level)
+        with progress("working"):
+            return run(given, settings)
+
+    return command
+
+
+COMMANDS = Commands(with_settings)
 
 
 def stores_of(settings: Settings) -> closing[Stores]:
@@ -184,42 +198,35 @@ def _index(given: argparse.Namespace, settings: Settings) -> CommandResult:
     return CommandResult(text, data, gathered.unreadable)
 
 
-@COMMANDS.add("cache", argument("step", nargs="?", choices=STEPS, metavar="|".join(STEPS), help=_STEPS), JSON)
+@COMMANDS.add(
+    "cache",
+    argument("step", nargs="?", choices=("clear",), help="remove the index, which is built again"),
+    JSON,
+)
 def _cache(given: argparse.Namespace, settings: Settings) -> CommandResult:
     """Show the folders in the index."""
     with closing(IndexDatabase(settings.data_folder)) as database:
         every = roots(database)
-        size = sum(root.size for root in every)
-        total, found = f"{len(every)} folders, {_megabytes(size)} in {settings.data_folder / NAME}", []
         if given.step == "clear":
             database.discard()
-            text = f"removed: {total}"
-        elif given.step == "check":
-            found = problems(database)
-            text = f"checked: {total}: {counted(found)}"
-        else:
-            text = "\n".join([*map(_root_line, every), total])
+    file, size = str(settings.data_folder / NAME), sum(root.size for root in every)
+    total = f"{len(every)} folders, {_megabytes(size)} in {file}"
     rows = [
         {
             "name": root.name,
             "files": root.files,
             "sections": root.sections,
             "bytes": root.size,
-            "used": _used_at(root),
+            "used": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(root.used_at)),
         }
         for root in every
     ]
-    data = {"file": str(settings.data_folder / NAME), "bytes": size, "folders": rows, "problems": found}
-    return CommandResult(text, data, found)
-
-
-def _used_at(root: IndexedRoot) -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(root.used_at))
-
-
-def _root_line(root: IndexedRoot) -> str:
-    counts = f"{root.files:>9,} files {root.sections:>11,} sections {_megabytes(root.size):>9}"
-    return f"{counts}  used {_used_at(root)}  {root.name}"
+    lines = [
+        f"{root.files:>9,} files {root.sections:>11,} sections {_megabytes(root.size):>9}  {root.name}"
+        for root in every
+    ]
+    text = f"removed: {total}" if given.step else "\n".join([*lines, total])
+    return CommandResult(text, {"file": file, "bytes": size, "folders": rows})
 
 
 def _megabytes(size: int) -> str:

@@ -5,24 +5,24 @@ from __future__ import annotations
 import argparse
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from typing import Any, NoReturn
 
 from npl_index.errors import InvalidRequestError
-from npl_mcp.cli.commands.stores import stores_of
+from npl_mcp.cli.commands.stores import stores_of, with_settings
 from npl_mcp.cli.terminal.arguments import JSON, Commands, argument, option, repeated, switch
-from npl_mcp.cli.terminal.display import CommandResult
+from npl_mcp.cli.terminal.display import CommandResult, table
 from npl_mcp.config.kinds import path, words
 from npl_mcp.config.settings import Settings
 from npl_mcp.stores.access import Sight, TokenEntry, add_token, revoke_token, tokens
 from npl_mcp.tools.access import NEEDS
-from npl_mcp.tools.domains import LISTED, domains_named
+from npl_mcp.tools.domains import domains_named
 
 _LIFETIME = re.compile(r"([1-9][0-9]{0,4})([mhdw])")
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
-COMMANDS = Commands()
+COMMANDS = Commands(with_settings)
 
 
 def _refused(_: str) -> NoReturn:
@@ -58,8 +58,10 @@ def _add_token(given: argparse.Namespace, settings: Settings) -> CommandResult:
 def _list_tokens(_: argparse.Namespace, settings: Settings) -> CommandResult:
     """List the tokens with their owners and permissions."""
     with stores_of(settings) as stores:
-        entries = stores.unchecked.reading(tokens)
-    return CommandResult(_token_table(entries), [_token_row(entry) for entry in entries])
+        rows = [_row(entry) for entry in stores.unchecked.reading(tokens)]
+    head = ("name", "state", "expires", "access", "domains", "documents")
+    text = table([head, *map(_cells, rows)]) if rows else "there are no tokens"
+    return CommandResult(text, rows)
 
 
 @COMMANDS.add("token revoke", argument("name", help="owner of the token"))
@@ -99,21 +101,8 @@ def _lifetime(text: str | None) -> timedelta | None:
     return timedelta(**{_UNITS[found[2]]: int(found[1])})
 
 
-def _token_table(entries: Sequence[TokenEntry]) -> str:
-    if not entries:
-        return "there are no tokens"
-    rows = [
-        (one.identity.name, one.state, one.identity.expires_at or "never", *_permissions(one))
-        for one in entries
-    ]
-    head = ("name", "state", "expires", "access", "domains", "documents")
-    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
-    lines = (zip(row, widths, strict=True) for row in (head, *rows))
-    return "\n".join("  ".join(text.ljust(width) for text, width in line).rstrip() for line in lines)
-
-
-def _token_row(entry: TokenEntry) -> dict[str, Any]:
-    """Return the fields of the table as JSON; ``null`` means unlimited."""
+def _row(entry: TokenEntry) -> dict[str, Any]:
+    """Return the fields of a token as JSON; ``null`` means unlimited."""
     identity, sight = entry.identity, entry.identity.sight
     return {
         "name": identity.name,
@@ -126,13 +115,11 @@ def _token_row(entry: TokenEntry) -> dict[str, Any]:
     }
 
 
-def _permissions(entry: TokenEntry) -> tuple[str, str, str]:
-    """Return the cells for access, domains and documents."""
-    sight = entry.identity.sight
-    domains = "all" if sight.domains is None else ",".join(name for name in LISTED if name in sight.domains)
-    documents = "all"
-    if sight.roots is not None:
-        documents = ", ".join(sight.roots) or "none"
-    if entry.libraries:
-        documents += f" (was limited to {', '.join(f'lib:{name}' for name in entry.libraries)})"
-    return "read" if entry.identity.read_only else "read, write", domains, documents
+def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the cells of a token in the table."""
+    access = "read" if row["read_only"] else "read, write"
+    domains = "all" if row["domains"] is None else ",".join(row["domains"])
+    documents = "all" if row["roots"] is None else ", ".join(row["roots"]) or "none"
+    if row["libraries"]:
+        documents += f" (was limited to {', '.join(f'lib:{name}' for name in row['libraries'])})"
+    return row["name"], row["state"], row["expires"] or "never", access, domains, documents

@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 from npl_index.errors import DocumentNotFoundError, InvalidRequestError
@@ -236,8 +237,8 @@ class Program:
     :param commands: commands of the program.
     :param common: options of every command, allowed before it as well.
     :param first: options that stand before the command.
-    :param settings: function that adds flags of settings to a parser, allowed anywhere; with it, the program
-        may be called without a command.
+    :param settings: function that adds flags of settings to a parser, allowed anywhere.
+    :param default: function that runs without a command; by default a command is required.
     :param groups: descriptions of the groups of commands.
     :param examples: command lines, each with its meaning after ``#``.
     :param exits: last lines of each help.
@@ -250,6 +251,7 @@ class Program:
     common: tuple[Argument, ...] = ()
     first: tuple[Argument, ...] = ()
     settings: Callable[[argparse.ArgumentParser], None] | None = None
+    default: Run | None = None
     groups: Mapping[str, str] = field(default_factory=dict)
     examples: str = ""
     exits: str = ""
@@ -259,6 +261,7 @@ class Program:
         form, examples = argparse.RawDescriptionHelpFormatter, self.examples.splitlines()
         epilog = self._epilog(examples)
         result = ProgramParser(self.name, self.usage, self.description, epilog, formatter_class=form)
+        result.set_defaults(parser=result, run=self.default)
         if self.settings:
             self.settings(result)
         version = f"{self.name} {__version__}"
@@ -271,7 +274,7 @@ class Program:
                 dest="command",
                 metavar="COMMAND",
                 prog=self.name,
-                required=self.settings is None,
+                required=self.default is None,
             )
         }
         for group, meaning in self.groups.items():
@@ -343,6 +346,18 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_flags(parser, SERVERS)
     for name, removed in REMOVED.items():  # clients still start servers with these flags
         parser.add_argument(f"--{name}", **removed_flag(removed.advice, switch=removed.switch))
+
+
+def flag_words(given: argparse.Namespace) -> Iterator[str]:
+    """Yield the given flags of settings as words that mean the same in any working directory."""
+    for name in SETTINGS:
+        value = getattr(given, name.replace("-", "_"), None)
+        for part in value if isinstance(value, list) else [value]:
+            if part is True:
+                yield f"--{name}"
+            elif part:
+                text = part.absolute() if isinstance(part, Path) else part
+                yield f"--{name}={','.join(text) if isinstance(text, tuple) else text}"
 
 
 def settings_of(given: argparse.Namespace, *, check_roots: bool = True) -> Settings:

@@ -12,7 +12,7 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TextIO
@@ -85,6 +85,12 @@ class CommandResult:
 def counted(problems: Sequence[str]) -> str:
     """Return the number of problems with its noun, e.g. ``1 problem``."""
     return "1 problem" if len(problems) == 1 else f"{len(problems) or 'no'} problem{'s' if problems else ''}"
+
+
+def table(rows: Sequence[Sequence[str]]) -> str:
+    """Return rows as lines with aligned columns."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
 
 
 class Display:
@@ -192,26 +198,32 @@ def _encoded(text: str) -> bytes:
         return text.encode("utf-8", "surrogateescape" if re.fullmatch(_FILE_NAME_BYTES, text) else "replace")
 
 
-def run_program(program: str, run: Callable[[Display], int]) -> int:
-    """Run a command and return the exit code. An interrupt or a closed pipe ends it without a message.
+def run_command(program: Program, words: Sequence[str] | None = None) -> int:
+    """Run a command of a program and return the exit code.
 
-    :param program: name of the program.
-    :param run: function that returns the exit code, or raises ``SystemExit`` after printing a help.
+    An interrupt or a closed pipe ends it without a message.
+
+    :param words: command line without the program's name; by default that of the process.
     """
-    display = Display(program)
+    display = Display(program.name)
+    parser = program.parser()
     try:
-        return run(display)
+        given = parser.parse_args(words)
+        parser = given.parser
+        done = given.run(given, display)
+        if isinstance(done, CommandResult):
+            return display.outcome(done, as_json=getattr(given, "json", False))
+        return done or 0
     except UsageError as error:
         if error.usage:
             display.say(error.usage)
         display.note(f"error: {error.problem}")
         return USAGE
-    except NPLError as error:
-        display.note(str(error))
-        return USAGE
     except FailedCallError as refused:
-        display.note(str(refused))
-        return exit_code(refused.reply)
+        return display.failed(refused.reply, parser)
+    except NPLError as error:
+        display.note(parser.told(str(error), getattr(error, "parameter", None)))
+        return USAGE
     except SystemExit as end:
         return int(end.code or 0)
     except KeyboardInterrupt:
@@ -219,23 +231,9 @@ def run_program(program: str, run: Callable[[Display], int]) -> int:
     except BrokenPipeError:
         silence()
         return BROKEN_PIPE
-
-
-def run_command(program: Program, words: Sequence[str] | None = None) -> int:
-    """Run a command of a program whose commands call tools, and return the exit code.
-
-    :param words: command line without the program's name; by default that of the process.
-    """
-
-    def command(display: Display) -> int:
-        given = program.parser().parse_args(words)
-        try:
-            done = given.run(given, display)
-        except FailedCallError as refused:
-            return display.failed(refused.reply, given.parser)
-        return display.outcome(done, as_json=given.json) if isinstance(done, CommandResult) else done or 0
-
-    return run_program(program.name, command)
+    except OSError as error:
+        display.note(f"{error.filename or program.name}: {error.strerror or error}")
+        return USAGE
 
 
 @contextmanager

@@ -6,7 +6,6 @@ the token and the call sent. So a call goes only to a server that answers; an un
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 import socket
@@ -16,8 +15,6 @@ from contextlib import closing
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import unquote, urlsplit
-from urllib.request import getproxies, proxy_bypass
 
 from npl_mcp import __version__
 from npl_mcp.cli.transports.base import (
@@ -27,8 +24,10 @@ from npl_mcp.cli.transports.base import (
     TransportError,
     check_version,
     json_object,
+    parse_address,
     reply_of,
 )
+from npl_mcp.config.server_state import ServerState
 
 GREETING_SECONDS = 1.0
 
@@ -110,9 +109,9 @@ class HttpTransport:
         raise TransportError(f"sent no reply of a tool (status {answer.status})", sent=True)
 
     def _sent(self, tool: str, headers: Mapping[str, bytes], body: bytes) -> Answer:
-        with closing(greeted(self.address)) as line:
+        with closing(connect_verified(self.address)) as connection:
             path = f"{self.address.prefix}/mcp/tools/{tool}"
-            answer = request(line, "POST", path, headers, body, CALL_SECONDS)
+            answer = request(connection, "POST", path, headers, body, CALL_SECONDS)
         if "npl-unfinished" in answer.headers:
             raise TransportError("ended before it answered", sent=True)
         if answer.status in GATEWAY_FAILED:
@@ -123,86 +122,66 @@ class HttpTransport:
         """Do nothing: each call has its own connection."""
 
 
-def greeted(address: Address) -> HTTPConnection:
+def problem_of(state: ServerState) -> str | None:
+    """Return why a server cannot be called, as a predicate; ``None`` if it can."""
+    address = parse_address(f"unix:{state.socket}" if state.socket else str(state.url))
+    if address is None:
+        return "has no usable address"
+    try:
+        connect_verified(address).close()
+    except TransportError as error:
+        return error.problem
+    return None
+
+
+def connect_verified(address: Address) -> HTTPConnection:
     """Return a connection to an npl server of this version.
 
     :raises TransportError: no such server answers.
     """
-    line = opened(address)
+    connection = connect(address)
     try:
-        greeting = request(line, "GET", f"{address.prefix}/healthz", {}, None, GREETING_SECONDS)
+        greeting = request(connection, "GET", f"{address.prefix}/healthz", {}, None, GREETING_SECONDS)
         body = json_object(greeting.body)
         version = body.get("version") if body.get("name") == "npl" else None
         check_version(version if isinstance(version, str) else None)
         if greeting.status != 200:
             raise TransportError(f"is not ready (status {greeting.status})")
     except TransportError:
-        line.close()
+        connection.close()
         raise
-    return line
+    return connection
 
 
-def opened(address: Address) -> HTTPConnection:
+def connect(address: Address) -> HTTPConnection:
     """Return an open connection that never reconnects.
 
     :raises TransportError: the server cannot be reached.
     """
     seconds = 0.25 if address.local else 1.0
+    kind = HTTPSConnection if address.secure else HTTPConnection
+    connection = kind(address.host or "localhost", address.port or None, timeout=seconds)
     try:
-        line = _new_connection(address, seconds)
-        line.connect()
-    except TimeoutError:
-        raise TransportError(f"does not answer within {seconds:g} s") from None
+        if address.host:
+            connection.connect()
+        else:
+            connection.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            connection.sock.settimeout(seconds)
+            connection.sock.connect(address.path)
     except (OSError, ValueError) as error:  # ValueError: an impossible host name, a path with a NUL
+        connection.close()
+        if isinstance(error, TimeoutError):
+            raise TransportError(f"does not answer within {seconds:g} s") from None
         reason = getattr(error, "strerror", None) or str(error)
         raise TransportError(f"cannot be reached: {reason}", absent=True) from None
     # Otherwise, if a server closes after the greeting, the call would go over a new connection, and another
     # process may listen by then.
-    line.auto_open = 0
-    return line
-
-
-def _new_connection(address: Address, seconds: float) -> HTTPConnection:
-    """Return a connection that is not open yet; a server of this machine needs no proxy."""
-    if not address.host:
-        return UnixConnection(address.path, seconds)
-    kind = HTTPSConnection if address.secure else HTTPConnection
-    direct = address.local or proxy_bypass(f"{address.host}:{address.port}")
-    proxies = {} if direct else getproxies()
-    proxy = urlsplit(proxies.get("https" if address.secure else "http") or proxies.get("all") or "")
-    if not proxy.hostname:
-        return kind(address.host, address.port, timeout=seconds)
-    line = kind(proxy.hostname, proxy.port or 80, timeout=seconds)
-    user = unquote(f"{proxy.username}:{proxy.password or ''}") if proxy.username else ""
-    known = {"Proxy-Authorization": f"Basic {base64.b64encode(user.encode()).decode()}"} if user else {}
-    line.set_tunnel(address.host, address.port, known)
-    return line
-
-
-class UnixConnection(HTTPConnection):
-    """A connection to a Unix socket.
-
-    :param path: path of the socket.
-    :param seconds: time limit of each operation.
-    """
-
-    def __init__(self, path: str, seconds: float) -> None:
-        super().__init__("localhost", timeout=seconds)
-        self._path = path
-
-    def connect(self) -> None:
-        """Open the connection."""
-        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.sock.settimeout(self.timeout)
-        try:
-            self.sock.connect(self._path)
-        except BaseException:
-            self.close()
-            raise
+    connection.auto_open = 0
+    return connection
 
 
 def request(
-    line: HTTPConnection,
+    connection: HTTPConnection,
     method: str,
     path: str,
     headers: Mapping[str, bytes],
@@ -217,11 +196,11 @@ def request(
     """
     sent = False
     try:
-        if line.sock is not None:
-            line.sock.settimeout(seconds)
-        line.request(method, path, body, {"User-Agent": f"npl-cli/{__version__}", **headers})
+        if connection.sock is not None:
+            connection.sock.settimeout(seconds)
+        connection.request(method, path, body, {"User-Agent": f"npl-cli/{__version__}", **headers})
         sent = method != "GET"  # a GET changes nothing
-        with line.getresponse() as response:
+        with connection.getresponse() as response:
             return Answer(response.status, frozenset(map(str.lower, response.headers)), _body(response, sent))
     except TimeoutError:
         raise TransportError(f"does not answer within {seconds:g} s", sent=sent) from None

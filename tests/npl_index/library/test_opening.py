@@ -60,7 +60,7 @@ ALLOWED = {
         "os.open": f"{PRIVATE}; importing the one way takes as long as the call",
     },
     "npl_mcp/http/service.py": {"os.open": PRIVATE},
-    "npl_mcp/http/serving.py": {
+    "npl_mcp/cli/commands/serving.py": {
         "os.open": PRIVATE,
         "os.fdopen": PRIVATE,
         "log.read_bytes": PRIVATE,

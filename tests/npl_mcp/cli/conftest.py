@@ -36,7 +36,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("NPL_")}
     words = ["run", "--port", "0", "--data-dir", str(folder), "--format", "markdown"]
     with subprocess.Popen(
-        [sys.executable, "-m", "npl_mcp.http.serving", *words],
+        [sys.executable, "-m", "npl_mcp.cli.commands.serving", *words],
         cwd=folder,
         env=environment,
         stdout=subprocess.DEVNULL,

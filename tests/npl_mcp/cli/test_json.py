@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from npl_mcp import __main__
-from npl_mcp.cli.commands import load, worklog
+from npl_mcp.cli.commands import load, serving, worklog
 from npl_mcp.cli.terminal.arguments import parsers_of
-from npl_mcp.http import serving
 
 MAIN = {
     "npl-load": load.main,
@@ -41,7 +40,7 @@ ROWS: dict[str, tuple[int, str]] = {
     "npl-load init-claude": (2, "sections summary"),
     "npl-mcp check": (0, "ok revisions problems"),
     "npl-mcp index docs": (0, "files sections indexed seconds bytes unreadable"),
-    "npl-mcp cache": (0, "file bytes folders problems"),
+    "npl-mcp cache": (0, "file bytes folders"),
     "npl-mcp doctor": (0, "ok version findings"),
     "npl-mcp token list": (0, "name state expires read_only domains roots libraries"),
     "npl-mcp config show": (0, "name value source"),

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from npl_mcp import __main__
-from npl_mcp.cli.commands import load, worklog
-from npl_mcp.http import serving
+from npl_mcp.cli.commands import load, serving, worklog
 
 MAIN: dict[str, Callable[[list[str]], int]] = {
     "npl-load": load.main,
@@ -89,7 +88,7 @@ STORES: list[tuple[list[str], str]] = [
     (["index", "bare"], "bare: the search roots hold no Markdown; name another folder"),
     (["index"], "there is no folder to index; npl-mcp index FOLDER"),
     (["--cache", "memory", "index", "docs"], "with --cache memory no index is stored; leave the flag out"),
-    (["cache", "cler"], "argument check|clear: invalid choice: 'cler'"),
+    (["cache", "cler"], "argument step: invalid choice: 'cler'"),
     (["directive", "init", "file.md"], "'file.md' is not a folder; give the project's folder"),
     (["directive", "init", LONG], "is too long for a path"),
     (["worklog", "export"], "No active session; start one with worklog init, or name one"),

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from npl_index.errors import InvalidRequestError, NPLError
+from npl_mcp.cli.commands import serving
 from npl_mcp.cli.terminal.arguments import add_options, settings_of
 from npl_mcp.config.removed import REMOVED
 from npl_mcp.config.settings import SETTINGS, Settings, given_settings, search_places
-from npl_mcp.http import serving
 
 
 class Place:
@@ -211,7 +211,7 @@ def test_every_flag_is_a_setting() -> None:
     add_options(options)
     actions = [*options._actions, *serving.parser()._actions]
     flags = {flag[2:] for action in actions for flag in action.option_strings if flag.startswith("--")}
-    of_one_start = {"help", "version", "foreground", "stop", "status", "config"}
+    of_one_start = {"help", "version", "stop", "status", "config"}
     assert flags - set(SETTINGS) - set(REMOVED) == of_one_start
 
 

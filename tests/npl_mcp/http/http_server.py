@@ -68,7 +68,7 @@ def environment(folder: Path, **variables: str) -> dict[str, str]:
 
 
 def command(*flags: str) -> list[str]:
-    return [sys.executable, "-m", "npl_mcp.http.serving", *flags]
+    return [sys.executable, "-m", "npl_mcp.cli.commands.serving", *flags]
 
 
 @contextmanager

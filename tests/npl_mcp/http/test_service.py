@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from npl_mcp import __version__
+from npl_mcp.cli.commands.serving import FORMER, NOT_RUNNING, main
 from npl_mcp.config.server_state import (
     LOCK,
     STATE_FILE,
@@ -29,7 +30,6 @@ from npl_mcp.config.server_state import (
 )
 from npl_mcp.http import service
 from npl_mcp.http.service import AlreadyRunningError, hold, write_state
-from npl_mcp.http.serving import FORMER, NOT_RUNNING, main
 from tests.npl_mcp.http.http_server import (
     JSON,
     META,
@@ -100,7 +100,7 @@ def test_a_server_is_started_shown_and_stopped_once(stopped: Path) -> None:
     assert rows["state"] == "running"
     assert rows["address"] == f"{state.url}/mcp"
     assert rows["process"] == str(state.pid)
-    assert rows["token"] == "needed"
+    assert rows["token needed"] == "yes"
     assert state.token not in shown.stdout
     told = json.loads(run(stopped, "status", "--json").stdout)
     assert (told["address"], told["process"], told["token_needed"]) == (f"{state.url}/mcp", state.pid, True)
@@ -308,7 +308,7 @@ def test_former_names_say_what_to_write(
     monkeypatch.setenv("NPL_MCP_DATA_DIR", str(tmp_path / "data"))
     assert main([name, "--status"]) == NOT_RUNNING
     told = f"npl-mcp-server: {name} is a former name; write npl-mcp-server {FORMER[name]}\n"
-    assert capsys.readouterr() == (f"not running\ndata folder: {tmp_path / 'data'}\n", told)
+    assert capsys.readouterr() == (f"state: not running\ndata folder: {tmp_path / 'data'}\n", told)
 
 
 @pytest.mark.parametrize(

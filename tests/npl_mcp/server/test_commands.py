@@ -188,25 +188,18 @@ def test_what_is_not_kept_is_said(run: Run, settings: Settings, docs: Path) -> N
         assert message in done.stderr
 
 
-def test_the_cache_is_shown_checked_and_removed(run: Run, settings: Settings, many: Path) -> None:
-    """Its folders are listed and damage is found; after removal it is empty, without an error."""
+def test_the_cache_is_shown_and_removed(run: Run, settings: Settings, many: Path) -> None:
+    """Its folders are listed, ``check`` finds damage; after removal it is empty, without an error."""
     assert run("cache").stdout.startswith("0 folders, 0.0 MB in ")
     run("index", "many")
     shown = run("cache").stdout.splitlines()
     assert re.fullmatch(
-        rf" +{FILES} files +{3 * FILES} sections +[\d.]+ MB  used \S+  {re.escape(str(many))}", shown[0]
+        rf" +{FILES} files +{3 * FILES} sections +[\d.]+ MB  {re.escape(str(many))}", shown[0]
     )
     assert shown[1].startswith("1 folders, ")
-    assert run("cache", "check").stdout.endswith(": no problem\n")
     with closing(sqlite3.connect(index_file(settings))) as connection:
         connection.execute("UPDATE document SET terms = x'00' WHERE id = (SELECT min(id) FROM document)")
         connection.commit()
-    damaged = run("cache", "check", "--json")
-    assert damaged.returncode == 1
-    found = json.loads(damaged.stdout)
-    assert [one["name"] for one in found["folders"]] == [str(many)]
-    assert {f"npl-mcp: {problem}" for problem in found["problems"]} <= {*damaged.stderr.splitlines()}
-    assert f"{many}/page0.md: " in damaged.stderr
     checked = run("check")
     assert f"index: {many}/page0.md: its data cannot be read; npl-mcp cache clear removes" in checked.stderr
     assert checked.returncode == 1
@@ -246,11 +239,10 @@ def test_at_a_terminal_it_says_how_to_connect_it(settings: Settings, docs: Path,
         os.write(ours, b"\x04")
         assert process.wait(timeout=60) == 0
     os.close(ours)
-    serves = ["--root", str(docs)]
-    data = [f"--data-dir={cwd / 'data'}"]
     words = [
         str(Path(sys.executable).with_name("npl-mcp")),
-        *([*data, *serves] if named else [*serves, *data]),
+        f"--root={docs}",
+        f"--data-dir={cwd / 'data'}",
     ]
     words += ["--domains", "reading", "--format", "markdown"]
     assert f"claude mcp add npl -- {shlex.join(words)}\n" in shown

@@ -178,7 +178,7 @@ def connect(*given, **named):
 
 @pytest.mark.thorough
 @pytest.mark.parametrize(
-    "command", [["npl_mcp"], ["npl_mcp.http.serving", "--port", "0"]], ids=["stdio", "http"]
+    "command", [["npl_mcp"], ["npl_mcp.cli.commands.serving", "--port", "0"]], ids=["stdio", "http"]
 )
 def test_an_sqlite_without_full_text_search(command: list[str], tmp_path: Path) -> None:
     """Each server says so at its start, in one line with a remedy, and ends with 2."""

@@ -11,7 +11,7 @@ import pytest
 MODULES = {
     "npl-load": "npl_mcp.cli.commands.load",
     "npl-mcp": "npl_mcp",
-    "npl-mcp-server": "npl_mcp.http.serving",
+    "npl-mcp-server": "npl_mcp.cli.commands.serving",
     "npl-worklog": "npl_mcp.cli.commands.worklog",
 }
 # The words of a line of fish: what is quoted ends at a quote that has no backslash before it.

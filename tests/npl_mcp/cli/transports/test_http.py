@@ -17,12 +17,12 @@ import pytest
 from npl_mcp import __version__
 from npl_mcp.cli.transports import http
 from npl_mcp.cli.transports.base import Address, TransportError, parse_address
-from npl_mcp.cli.transports.http import Answer, HttpTransport, opened, request
+from npl_mcp.cli.transports.http import Answer, HttpTransport, connect, request
 from tests.npl_mcp.cli.stage import DONE, HEALTHY, Play, Stage, heard, message, playing
 
 
 def asked(where: Address, seconds: float = 20) -> Answer:
-    with closing(opened(where)) as line:
+    with closing(connect(where)) as line:
         return request(line, "GET", "/x", {}, None, seconds)
 
 
@@ -153,7 +153,7 @@ def test_nobody_there() -> None:
         Address("x", "", 0, path="a\0b"),
     ):
         with pytest.raises(TransportError, match="cannot be reached") as raised:
-            opened(where)
+            connect(where)
         assert raised.value.absent
         assert not raised.value.sent
 
@@ -180,7 +180,7 @@ def test_a_full_queue_is_a_server_that_hangs(tmp_path: Path) -> None:
         listening.listen(0)
         first.connect(path)
         with pytest.raises(TransportError) as raised:
-            opened(Address("x", "", 0, path=path))
+            connect(Address("x", "", 0, path=path))
         assert not raised.value.sent
 
 
@@ -394,45 +394,3 @@ def test_a_closed_connection_is_not_opened_again(tmp_path: Path) -> None:
         thread.join()
     assert not raised.value.sent
     assert len(greetings) == 1
-
-
-def test_loopback_is_reached_without_a_proxy(
-    stage: Callable[[Play], Stage], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Despite proxies in the environment."""
-    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
-    monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:9")
-    assert call(stage(playing(message(HEALTHY), message(DONE))).where)["success"]
-
-
-PROXIES = {"http_proxy": "http://me:secret@localhost:{port}", "ALL_PROXY": "http://localhost:{port}"}
-
-
-@pytest.mark.parametrize("variable", PROXIES)
-def test_another_machine_is_reached_through_a_proxy(
-    variable: str, stage: Callable[[Play], Stage], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Through a tunnel, whose end is the server; the proxy gets its own password and nothing else."""
-    requests: list[bytes] = []
-
-    def play(line: socket.socket) -> None:
-        requests.append(heard(line))
-        line.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
-        for answer in (HEALTHY, DONE):
-            requests.append(heard(line))
-            line.sendall(message(answer))
-
-    theatre = stage(play)
-    for name in ("http_proxy", "all_proxy", "ALL_PROXY", "no_proxy"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv(variable, PROXIES[variable].format(port=theatre.port))
-    where = Address("http://npl.invalid", "npl.invalid", 80)
-    assert call(where, token="word")["success"]
-    tunnel, greeting, sent = requests
-    assert tunnel.startswith(b"CONNECT npl.invalid:80 HTTP/1.")
-    assert (b"Proxy-Authorization: Basic bWU6c2VjcmV0\r\n" in tunnel) is (variable == "http_proxy")
-    assert b"word" not in tunnel + greeting
-    assert b"\r\nAuthorization: Bearer word\r\n" in sent
-    monkeypatch.setenv("no_proxy", "npl.invalid")
-    with pytest.raises(TransportError, match="cannot be reached"):
-        call(where)

@@ -9,24 +9,28 @@ import subprocess
 import sys
 import time
 import webbrowser
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
+from functools import partial, wraps
+from pathlib import Path
 
 from npl_mcp.cli.terminal.arguments import (
     JSON,
     Commands,
     Program,
+    Run,
     add_options,
+    flag_words,
     settings_of,
     switch,
 )
-from npl_mcp.cli.terminal.display import USAGE, CommandResult, Display, run_program
+from npl_mcp.cli.terminal.display import USAGE, CommandResult, Display, run_command
+from npl_mcp.cli.transports.http import problem_of
 from npl_mcp.config.child_processes import inherited_environment, keep_absolute_path
 from npl_mcp.config.clients import http_snippets
 from npl_mcp.config.programs import python
 from npl_mcp.config.server_state import ServerState, is_held, running_server
-from npl_mcp.config.settings import DEFAULT_PORT, HTTP, SETTINGS, Settings, add_flags
+from npl_mcp.config.settings import HTTP, Settings, add_flags
 from npl_mcp.http import service
 from npl_mcp.http.service import AlreadyRunningError
 from npl_mcp.server.logs import set_up_log
@@ -37,11 +41,12 @@ NOT_RUNNING = 3
 
 START_SECONDS = 60.0
 
-_FOREGROUND = "--foreground"
-_MAIN = "from npl_mcp.http.serving import main; sys.exit(main())"
+_MAIN = "from npl_mcp.cli.commands.serving import main; sys.exit(main())"
 _TOKENS = "npl-mcp token add NAME prints one that lasts; npl-mcp-server config --show-token, one for this run"
 _NEW_TOKEN = "npl-mcp token add NAME prints a new one"
 _APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+_TOKEN = "--token"
+_YES_OR_NO = {"True": "yes", "False": "no"}
 
 FORMER = {"web": "run", "unified": "run", "launcher": "start"}
 """Programs of earlier versions, such as ``npl-mcp-web``, each with its equivalent command."""
@@ -64,71 +69,48 @@ Former names: npl-mcp-web and npl-mcp-unified are run, npl-mcp-launcher is start
 are taken as commands, too.
 """
 
-COMMANDS = Commands()
+
+def _with_settings(run: Callable[[argparse.Namespace, Settings, Display], int]) -> Run:
+    """Return the runner of a command that needs the settings."""
+
+    @wraps(run)
+    def command(given: argparse.Namespace, display: Display) -> int:
+        if given.flag and given.command not in (None, given.flag, *FORMER):
+            given.parser.error(f"--{given.flag} and {given.command} are two commands: write one")
+        if given.token and given.no_token:
+            given.parser.error("argument --no-token: not allowed with argument --token")
+        settings = settings_of(given)
+        if given.socket and not given.port:  # a flag beats the variable of a port
+            settings = replace(settings, listening=replace(settings.listening, port=None))
+        return run(given, settings, display)
+
+    return command
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command.
-
-    :returns: the exit code: 0; 1 after a failure; 2 for invalid arguments or settings; 3 without a server.
-    """
-    words = list(sys.argv[1:] if arguments is None else arguments)
-    return run_program(NAME, lambda display: _main(words, display))
-
-
-def _main(words: Sequence[str], display: Display) -> int:
-    reader = parser()
-    given = reader.parse_args(words)
-    command, name = given.command, given.flag or given.command or "run"
-    if command == "completion":
-        given.run(given, display)
-        return 0
-    if command not in (None, name, *FORMER):
-        reader.error(f"--{name} and {command} are two commands: write one")
-    if given.token and given.no_token:
-        reader.error("argument --no-token: not allowed with argument --token")
-    if command in FORMER and not given.foreground:
-        display.note(f"{command} is a former name; write {NAME} {FORMER[command]}")
-    given.words, given.settings = words, _settings(given)
-    try:
-        code: int = COMMANDS[name].run(given, display)
-    except AlreadyRunningError as error:
-        display.note(str(error))
-        return 1
-    return code
-
-
-def _settings(options: argparse.Namespace) -> Settings:
-    settings = settings_of(options)
-    listening = settings.listening
-    if options.port is not None:
-        return settings
-    if options.socket is not None:
-        listening = replace(listening, port=None if options.host is None else DEFAULT_PORT)
-    elif options.host is not None and listening.port is None:
-        listening = replace(listening, port=DEFAULT_PORT)
-    return replace(settings, listening=listening)
-
-
-def _flags(given: argparse.Namespace) -> str:
-    """Return the flags of a server, with absolute paths and without the token."""
-    names = (name.replace("-", "_") for name in SETTINGS if name != "data-dir")
-    flags = {name: value for name in names if (value := getattr(given, name, None))}
-    flags |= {"token": True} if given.token else {}
-    return json.dumps(flags, default=lambda place: str(place.absolute()))
+COMMANDS = Commands(_with_settings)
 
 
 @COMMANDS.add("run")
-def _run(given: argparse.Namespace, display: Display) -> int:
+def _run(given: argparse.Namespace, settings: Settings, display: Display) -> int:
     """Serve until a signal comes (the default)."""
-    service.check(given.settings)
-    set_up_log(given.settings.log_level)
+    service.check(settings)
+    set_up_log(settings.log_level)
     with lasting():
         # Importing FastMCP takes most of a second; the other commands need none of it.
         from npl_mcp.http.listening import serve
 
-    serve(given.settings, partial(_show_running, display, "npl-mcp-server: listening on"), _flags(given))
+    try:
+        serve(settings, partial(_show_running, display, "npl-mcp-server: listening on"), _words(given))
+    except AlreadyRunningError as error:
+        display.note(str(error))
+        return 1
     return 0
+
+
+def _words(given: argparse.Namespace) -> list[str]:
+    """Return the flags of a server as words, with the token's flag alone instead of the token."""
+    words = (word for word in flag_words(given) if not word.startswith("--data-dir="))
+    return [_TOKEN if word.startswith(f"{_TOKEN}=") else word for word in words]
 
 
 def _place(state: ServerState) -> str:
@@ -136,51 +118,50 @@ def _place(state: ServerState) -> str:
 
 
 @COMMANDS.add("start")
-def _start(given: argparse.Namespace, display: Display) -> int:
+def _start(given: argparse.Namespace, settings: Settings, display: Display) -> int:
     """Serve in the background; return once the server answers."""
-    if given.foreground:
-        return _run(given, display)
-    settings, flags = given.settings, _flags(given)
     service.check(settings)
-    folder = settings.data_folder
-    state = running_server(folder)
-    if state is not None and service.answers(state):
-        return _already(state, flags, display)
+    folder, words = settings.data_folder, _words(given)
+    state = _answering(folder)
+    if state is not None:
+        return _already(state, words, display)
     log = folder / service.LOG
     with service.writing_to(folder):
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         before = log.stat().st_size if log.exists() else 0
-        child = _spawn(settings, given.words)
+        child = _spawn(settings, words)
     end = time.monotonic() + START_SECONDS
-    while time.monotonic() < end:
-        state = running_server(folder)
-        if state is not None and service.answers(state):
-            if state.pid == child.pid:
-                _show_running(display, "running:", state)
-                return 0
+    while time.monotonic() < end and (child.poll() is None or is_held(folder)):
+        state = _answering(folder)
+        if state is not None and state.pid == child.pid:
+            _show_running(display, "running:", state)
+            return 0
+        if state is not None:
             # Another server has the lock; the child would take it after that server's end.
             child.kill()
             child.wait()
-            return _already(state, flags, display)
-        if child.poll() is not None and not is_held(folder):
-            break
+            return _already(state, words, display)
         time.sleep(0.05)
     child.terminate()
-    lines = log.read_bytes()[before:].decode("utf-8", "replace").splitlines()[-3:]
-    for line in lines:
+    for line in log.read_bytes()[before:].decode("utf-8", "replace").splitlines()[-3:]:
         display.say(line)
     display.note(f"not started; the log is {log}")
     return child.returncode if child.returncode in (1, USAGE) else 1
 
 
-def _already(state: ServerState, flags: str, display: Display) -> int:
+def _answering(folder: Path) -> ServerState | None:
+    """Return the server of a data folder if it answers."""
+    state = running_server(folder)
+    return state if state is not None and problem_of(state) is None else None
+
+
+def _already(state: ServerState, words: list[str], display: Display) -> int:
     """Print the running server, and fail if its flags differ."""
     _show_running(display, "already running:", state)
     theirs = json.loads(state.flags)
-    others = [name for name, value in json.loads(flags).items() if theirs.get(name) != value]
+    others = dict.fromkeys(word.partition("=")[0] for word in words if word not in theirs)
     if others:
-        names = ", ".join(f"--{name.replace('_', '-')}" for name in others)
-        display.note(f"ignored: {names}; to apply them: npl-mcp-server stop, then start")
+        display.note(f"ignored: {', '.join(others)}; to apply them: npl-mcp-server stop, then start")
     return 1 if others else 0
 
 
@@ -194,9 +175,9 @@ def _show_running(display: Display, word: str, state: ServerState) -> None:
 
 
 @COMMANDS.add("open")
-def _open(given: argparse.Namespace, display: Display) -> int:
+def _open(_: argparse.Namespace, settings: Settings, display: Display) -> int:
     """Open the pages of the running server in a browser."""
-    state = running_server(given.settings.data_folder, only_own=True)
+    state = running_server(settings.data_folder, only_own=True)
     if state is None:
         display.note("not running; start it with npl-mcp-server start")
         return NOT_RUNNING
@@ -213,13 +194,14 @@ def _open(given: argparse.Namespace, display: Display) -> int:
     return 0
 
 
-def _spawn(settings: Settings, given: Sequence[str]) -> subprocess.Popen[bytes]:
+def _spawn(settings: Settings, words: list[str]) -> subprocess.Popen[bytes]:
     """Start a server that outlives this process; its token is hidden from other users."""
     token = settings.listening.token
+    place = {"NPL_MCP_DATA_DIR": str(settings.data_folder.absolute())}
     with os.fdopen(os.open(settings.data_folder / service.LOG, _APPEND, 0o600), "ab") as log:
         return subprocess.Popen(
-            [*python(_MAIN), *_without_token(given), _FOREGROUND],
-            env=inherited_environment({"NPL_MCP_TOKEN": token} if token else {}),
+            [*python(_MAIN), "run", *(word for word in words if word != _TOKEN)],
+            env=inherited_environment({**place, **({"NPL_MCP_TOKEN": token} if token else {})}),
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -227,20 +209,11 @@ def _spawn(settings: Settings, given: Sequence[str]) -> subprocess.Popen[bytes]:
         )
 
 
-def _without_token(given: Sequence[str]) -> list[str]:
-    """Return the arguments without the token, which would be public in the list of processes."""
-    return [
-        one
-        for before, one in zip(("", *given), given, strict=False)
-        if "--token" not in (one, before) and not one.startswith("--token=")
-    ]
-
-
 @COMMANDS.add("stop")
-def _stop(given: argparse.Namespace, display: Display) -> int:
+def _stop(_: argparse.Namespace, settings: Settings, display: Display) -> int:
     """End the server of the data folder."""
     try:
-        state = service.stop(given.settings.data_folder)
+        state = service.stop(settings.data_folder)
     except (TimeoutError, PermissionError) as error:
         display.note(str(error))
         return 1
@@ -252,44 +225,33 @@ def _stop(given: argparse.Namespace, display: Display) -> int:
 
 
 @COMMANDS.add("status", JSON)
-def _status(given: argparse.Namespace, display: Display) -> int:
+def _status(given: argparse.Namespace, settings: Settings, display: Display) -> int:
     """Show the server of the data folder; exit code 3 if none runs."""
-    settings, as_json = given.settings, getattr(given, "json", False)
     state = running_server(settings.data_folder)
-    if state is None:
-        none = {"state": "not running", "data_folder": str(settings.data_folder)}
-        display.outcome(
-            CommandResult(f"not running\ndata folder: {settings.data_folder}", none), as_json=as_json
-        )
-        return NOT_RUNNING
-    uptime = int(max(0.0, time.time() - state.since))
-    rows: dict[str, object] = {
-        "state": "running" if service.answers(state) else "does not answer",
-        "address": state.url and f"{state.url}/mcp",
-        "pages": state.pages and f"{state.pages}/",
-        "socket": state.socket,
-        "process": state.pid,
-        "version": state.version,
-        "documents": state.serves,
-        "data_folder": str(settings.data_folder),
-    }
-    token = "needed" if state.guarded else "not needed"
-    told = {**rows, "uptime": _duration(uptime), "token": token}
-    text = "\n".join(f"{name.replace('_', ' ')}: {value}" for name, value in told.items() if value)
-    data = {**rows, "uptime_seconds": uptime, "token_needed": state.guarded}
-    return display.outcome(CommandResult(text, data), as_json=as_json)
-
-
-def _duration(seconds: int) -> str:
-    minutes, rest = divmod(seconds, 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{rest} s"
+    rows: dict[str, object] = {"state": "not running"}
+    if state is not None:
+        rows = {
+            "state": problem_of(state) or "running",
+            "address": state.url and f"{state.url}/mcp",
+            "pages": state.pages and f"{state.pages}/",
+            "socket": state.socket,
+            "process": state.pid,
+            "version": state.version,
+            "documents": state.serves,
+            "uptime_seconds": int(max(0.0, time.time() - state.since)),
+            "token_needed": state.guarded,
+        }
+    rows["data_folder"] = str(settings.data_folder)
+    shown = {name.replace("_", " "): value for name, value in rows.items() if value is not None}
+    text = "\n".join(f"{name}: {_YES_OR_NO.get(str(value), value)}" for name, value in shown.items())
+    display.outcome(CommandResult(text, rows), as_json=getattr(given, "json", False))
+    return NOT_RUNNING if state is None else 0
 
 
 @COMMANDS.add("config", switch("--show-token", help="print the token"))
-def _config(given: argparse.Namespace, display: Display) -> int:
+def _config(given: argparse.Namespace, settings: Settings, display: Display) -> int:
     """Print the entries for clients."""
-    settings, show_token = given.settings, getattr(given, "show_token", False)
+    show_token = getattr(given, "show_token", False)
     state = running_server(settings.data_folder)
     listening = settings.listening
     if state is None:
@@ -316,23 +278,34 @@ def _options(parser: argparse.ArgumentParser) -> None:
         flags.add_argument(
             f"--{name}", dest="flag", action="store_const", const=name, help=f"the same as {name}"
         )
-    parser.add_argument(_FOREGROUND, action="store_true", help=argparse.SUPPRESS)
     add_flags(parser, HTTP)
     add_options(parser)
 
 
+def _chosen(given: argparse.Namespace, display: Display) -> int:
+    """Run the command that a flag or a former name means."""
+    name: str = given.flag or "run"
+    if given.command is not None:
+        display.note(f"{given.command} is a former name; write {NAME} {FORMER[given.command]}")
+        name = given.flag or FORMER[given.command]
+    code: int = COMMANDS[name].run(given, display)
+    return code
+
+
 for _name, _new in FORMER.items():
-    COMMANDS[_name] = replace(COMMANDS[_new], help=f"A former name of {_new}")
+    COMMANDS[_name] = replace(COMMANDS[_new], help=f"A former name of {_new}", run=_chosen)
 PROGRAM = Program(
     NAME,
     f"{NAME} [OPTION ...] [COMMAND]",
     "Serves Markdown documents by section, over HTTP, to MCP clients and to npl-load.",
     COMMANDS,
     settings=_options,
+    default=_chosen,
     examples=_EXAMPLES,
     exits=_NOTES,
 )
 parser = PROGRAM.parser
+main = partial(run_command, PROGRAM)
 
 
 if __name__ == "__main__":
