@@ -202,9 +202,7 @@ def test_the_commands_of_the_readme_are_those_of_the_programs(capsys: pytest.Cap
     """Every flag shown exists, and every flag of the servers is shown."""
     servers = [*parser()._actions, *serving.parser()._actions]
     known = {flag for action in servers for flag in action.option_strings if flag.startswith("--")}
-    lines = [
-        helped(load.main, capsys, *words) for words in ([], ["c"], ["tailored"], ["edit"], ["map"], ["test"])
-    ]
+    lines = [helped(load.main, capsys, *words) for words in ([], ["c"], ["tailored"], ["map"], ["test"])]
     lines += [helped(worklog.main, capsys, *words) for words in ([], ["init"], ["log"], ["read"])]
     lines += [helped(main, capsys, *words) for words in (["library", "export"], ["token", "add"])]
     lines.append(helped(serving.main, capsys, "config"))

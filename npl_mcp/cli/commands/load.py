@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
 
-from npl_mcp.cli.commands import checks, claude_file, edit, raw_files, section_commands
+from npl_mcp.cli.commands import checks, claude_file, map_block, raw_files, section_commands
 from npl_mcp.cli.commands.targets import AS_JSON, DEPTH, FILTER, FORMAT, SELECT
 from npl_mcp.cli.terminal.arguments import VIA, Command, Commands, Program, ProgramParser, option, switch
 from npl_mcp.cli.terminal.display import NOT_THERE, Display, run_command
@@ -161,8 +161,6 @@ npl-load tailored --kind component --item fences --select "## Purpose"  # by sel
 npl-load search "retry policy" --file docs --limit 3
 npl-load index docs/guide.md
 npl-load map --write AGENTS.md
-npl-load edit guide.md "## Setup" --operation replace < setup.md
-npl-load edit guide.md "## Log" --operation append --content "- done"
 npl-load test docs                              # ask the questions of docs/questions.md
 npl-load test docs --against origin/main --junit report.xml
 npl-load c "syntax,fences"                      # names are separated by commas or blanks
@@ -189,7 +187,7 @@ _OPTIONS = (
     switch("--verbose", help="accepted for compatibility, no effect"),
 )
 COMMANDS = Commands()
-for _module in (section_commands, edit, checks, raw_files, claude_file):
+for _module in (section_commands, map_block, checks, raw_files, claude_file):
     COMMANDS.update(_module.COMMANDS)
 for _name, _what in TYPES.items():
     _usage = f"npl-load [--quiet] {_name} [OPTION ...] [NAME ...]"

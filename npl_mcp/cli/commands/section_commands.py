@@ -21,7 +21,7 @@ from npl_mcp.cli.commands.targets import (
     is_missing_path,
     read_targets,
 )
-from npl_mcp.cli.terminal.arguments import Commands, Run, count, option, repeated
+from npl_mcp.cli.terminal.arguments import Commands, Run, option, repeated, whole_number
 from npl_mcp.cli.terminal.display import Display
 from npl_mcp.cli.transports.connecting import ServerConnection, connect
 
@@ -41,7 +41,6 @@ def _with_targets(run: Callable[[Namespace, ServerConnection, Display], None]) -
             given.parser.error("--file and --item each name a document: give one of them")
         with closing(read_targets(given)) as targets:
             given.where = {"file": targets.file, "resource_type": given.resource_type, "item": given.item}
-            display.target = given.output
             for word in filter(is_missing_path, getattr(given, "words", ())):
                 display.note(f"{word} does not exist; it is read as words of the question")
             reach = connect(given.via, display.note, targets.roots, must_see=targets.given)
@@ -227,7 +226,7 @@ def _index(given: Namespace, connection: ServerConnection, display: Display) -> 
     option("words", "WORD", "the query", nargs="+"),
     *WHERE,
     FILTER,
-    option("--limit", "N", type=count),
+    option("--limit", "N", type=whole_number),
     *OUTPUT,
     tool="search",
 )

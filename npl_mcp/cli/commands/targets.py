@@ -17,6 +17,7 @@ from typing import NamedTuple, NoReturn
 
 from npl_index.library.references import MARKDOWN_SUFFIXES
 from npl_mcp.cli.terminal.arguments import argument, option, repeated, whole_number
+from npl_mcp.config.removed import removed_flag
 
 STANDARD_INPUT = "-"
 INPUT_NAME = "stdin.md"
@@ -52,7 +53,7 @@ OUTPUT = (
         choices=("text", "markdown", "yaml", "json"),
     ),
     AS_JSON,
-    argument("-o", "--output", metavar="FILE", help="write to this file instead of standard output"),
+    argument("-o", "--output", **removed_flag("the shell writes the output to a file: > FILE", switch=False)),
 )
 
 _PATTERN = re.compile(r"[*?\[{]")

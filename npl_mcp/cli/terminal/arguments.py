@@ -389,14 +389,3 @@ def whole_number(text: str) -> int:
         return int(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text[:32]!r} is not a whole number") from None
-
-
-def count(text: str) -> int:
-    """Read a number of things.
-
-    :raises ArgumentTypeError: the text is not a whole number from 1 to a billion.
-    """
-    number = whole_number(text)
-    if not 1 <= number <= 1_000_000_000:
-        raise argparse.ArgumentTypeError(f"{text[:32]!r} is out of range; write 1 to 1000000000")
-    return number

@@ -101,18 +101,12 @@ class Display:
 
     def __init__(self, program: str) -> None:
         self.program = program
-        self.target: str | None = None
-        """Path of the file that :meth:`text` writes to instead of standard output."""
 
     def text(self, text: str) -> None:
         """Write to standard output, always as UTF-8.
 
         :raises BrokenPipeError: the reader has closed the pipe.
-        :raises SystemExit: the target file cannot be written; the user was told.
         """
-        if self.target is not None:
-            self.write_file(self.target, text)
-            return
         shown = escaped(text, lines=True) if sys.stdout is not None and sys.stdout.isatty() else text
         _write_all(sys.stdout, shown)
 

@@ -30,10 +30,6 @@ ROWS: dict[str, tuple[int, str]] = {
     "npl-load search pruning --file docs": (0, "kind title text score file line selector tokens"),
     "npl-load tailored pruning --file docs": (0, "content sections total_tokens suggestions"),
     "npl-load c syntax --index": (0, "section version headings"),
-    "npl-load edit docs/garden.md Pruning --operation append --content x": (
-        0,
-        "file selector tokens tokens_before digest",
-    ),
     "npl-load agent --list": (0, "name description location"),
     "npl-load syntax ⟪a⟫": (0, "total categories used"),
     "npl-load test docs": (0, "outcomes problems held asked"),

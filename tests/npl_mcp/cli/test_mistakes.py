@@ -144,7 +144,6 @@ SERVER: list[tuple[list[str], str]] = [
     (["start", "--data-dir", "file.md"], "the data folder file.md cannot be written: File exists; choose"),
     (["start", "--root", "absent"], "--root absent is not a folder"),
 ]
-EDIT = ["edit", "file.md", "# A", "--operation", "append", "--content"]
 LOAD: list[tuple[list[str], str]] = [
     (["agent", "a", "--json"], "argument --json: needs --list"),
     (["syntax", "--josn", "a"], "unrecognized arguments: --josn"),
@@ -156,24 +155,13 @@ LOAD: list[tuple[list[str], str]] = [
     (["agent", "a\0"], "NAME contains control characters"),
     (["tailored", " "], "the request is empty: give a task, --topic or --select"),
     (["search", " "], "the query is empty: all words are paths or blank"),
-    (["search", "x", "--limit", "-1"], "argument --limit: '-1' is out of range; write 1 to 1000000000"),
-    (["search", "x", "--limit", "0"], "argument --limit: '0' is out of range; write 1 to 1000000000"),
+    (["search", "x", "--limit", "-1"], "--limit is -1; use 1 or more"),
+    (["search", "x", "--limit", "0"], "--limit is 0; use 1 or more"),
     (["search", "x", "--limit", "nan"], "argument --limit: 'nan' is not a whole number"),
-    (["search", "x", "--limit", "9" * 40], "is out of range; write 1 to 1000000000"),
     (["index", "file.md", "--depth", "-2"], "--depth is -2; use 0 or more"),
     (["index", "file.md", "--budget", "inf"], "argument --budget: 'inf' is not a whole number"),
     (["tailored", "x", "--budget", "-1"], "--budget is -1; use 0 or more, or leave it out"),
     (["tailored", "x", "--file", ""], "--file is empty"),
-    (["edit", "file.md", "# A"], "the following arguments are required: --operation"),
-    (["edit", "file.md", "--operation", "append"], "the following arguments are required: SELECTOR"),
-    (["edit", "file.md", "# A", "--operation", "remove"], "argument --operation: invalid choice: 'remove'"),
-    ([*EDIT, "x", "--via", "http"], "argument --via: the file is changed in this process; leave it out"),
-    ([*EDIT, "x", "--root", "absent"], "--root absent is not a folder"),
-    ([*EDIT, " "], "--content is empty; give a text"),
-    ([*EDIT, "x", "--expect", "no"], "--expect is 'no', which is not a digest"),
-    (["edit", "-", *EDIT[2:], "x"], "argument FILE: standard input is not a file; name one"),
-    (["edit", "file.md", "", *EDIT[3:], "x"], "SELECTOR is empty"),
-    (["edit", "absent.md", *EDIT[2:], "x"], "there is no document 'absent.md'"),
     (["init-claude", "--target", ""], "argument --target: no file can have this path; write e.g. ./CLAUDE"),
 ]
 CASES = {

@@ -67,14 +67,14 @@ def test_options_of_the_program_may_stand_behind_a_command(
 
 
 def test_people_get_a_line_for_each(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Name, value and source, in columns."""
+    """Name, source and value, in columns."""
     assert main(["config", "show"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == list(SETTINGS)
     assert [part.strip() for part in lines[list(SETTINGS).index("domains")].split("  ") if part.strip()] == [
         "domains",
-        "npl, chat",
         "NPL_DOMAINS",
+        "npl, chat",
     ]
     assert "word" not in "".join(lines)
 

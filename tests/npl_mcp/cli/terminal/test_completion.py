@@ -39,7 +39,7 @@ TYPED = {
         "--root docs li": ["library"],
         "library ": ["export"],
         "completion ": ["bash", "zsh", "fish"],
-        "cache ": ["check", "clear"],
+        "cache ": ["clear"],
         "cache --js": ["--json"],
         "token list --js": ["--json"],
         "backup --root ": [],

@@ -65,10 +65,9 @@ def test_every_tool_is_found_by_its_name() -> None:
 
 def test_a_failure_is_told_once(data: Path) -> None:
     """The user gets the message from the command, and not from the log as well."""
-    for words in (["edit", "a.md", "# A", "--operation", "delete"], ["schema", "nosuch"]):
-        line = [sys.executable, "-m", "npl_mcp.cli.commands.load", *words]
-        done = subprocess.run(line, capture_output=True, text=True, check=False, timeout=60)
-        assert (done.returncode, len(done.stderr.splitlines())) == (2, 1), done.stderr
+    line = [sys.executable, "-m", "npl_mcp.cli.commands.load", "schema", "nosuch"]
+    done = subprocess.run(line, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1), done.stderr
 
 
 LOCKS: list[int] = []

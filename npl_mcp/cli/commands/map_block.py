@@ -1,0 +1,78 @@
+"""``npl-load map``: show a map of documents, or keep it in a block of a file."""
+
+from __future__ import annotations
+
+import os
+from argparse import Namespace
+from contextlib import closing
+from pathlib import Path
+
+from npl_index.errors import NPLError
+from npl_index.library.files import Folder
+from npl_index.markdown.marked import with_map
+from npl_mcp.cli.commands.targets import ROOT, targets_of
+from npl_mcp.cli.terminal.arguments import Commands, option, switch
+from npl_mcp.cli.terminal.display import EXIT_CODES, Display
+from npl_mcp.cli.transports.connecting import connect
+
+OLD = 1
+"""Exit code of ``map --check`` if the block is old."""
+
+_MAX_BYTES = 16 << 20
+
+COMMANDS = Commands()
+
+
+@COMMANDS.add(
+    "map",
+    option("words", "DIR", "folders and files of the map", nargs="*"),
+    ROOT,
+    option("--write", "FILE", "keep the map in a marked block of this file, e.g. AGENTS.md"),
+    switch("--check", help="with --write: change nothing, exit with 1 if the block is old"),
+)
+def _map(given: Namespace, display: Display) -> int:
+    """Show folders, names of documents and rare words of their headings."""
+    if given.check and not given.write:
+        given.parser.error("argument --check: needs --write FILE")
+    target = _target(given.write) if given.write else None
+    if target == "":
+        display.note(f"{given.write}: it is a link to a file outside of its folder; name that file")
+        return EXIT_CODES["FILE_SYSTEM_ERROR"]
+    targets = targets_of(given.words, given.root or (), given.parser.error)
+    reach = connect(given.via, display.note, targets.roots, must_see=targets.given)
+    with closing(targets), closing(reach) as connection:
+        text = connection.ask("content_map", file=targets.file, without=target)
+    if target is None:
+        display.text(text)
+        return 0
+    try:
+        current = _update_block(target, text, write=not given.check)
+    except (OSError, UnicodeError, NPLError) as error:
+        display.note(f"{given.write}: {error}")
+        return EXIT_CODES["FILE_SYSTEM_ERROR" if isinstance(error, OSError) else "OPERATION_FAILED"]
+    if not current:
+        advice = "run it without --check" if given.check else "another program wrote to it, try again"
+        display.note(f"the map in {given.write} is old: {advice}")
+    return 0 if current else OLD
+
+
+def _target(name: str) -> str:
+    """Return the real path of a file to write; ``""`` if a link leads out of its folder."""
+    real, folder = (os.path.realpath(path) for path in (name, os.path.split(name)[0]))
+    return real if Path(real).is_relative_to(folder) else ""
+
+
+def _update_block(path: str, text: str, *, write: bool) -> bool:
+    """Write a map into the block of a file; return whether the block has it.
+
+    :param write: whether an old block may be changed.
+    """
+    folder, name = os.path.split(path)
+    with Folder.opened(folder) as opened:
+        old = opened.read(name, _MAX_BYTES)[0] if opened.stat(name) else None
+        new = with_map(old or b"", text)
+        if new == old or not write:
+            return new == old
+        if old is None:
+            return opened.create(name, new)
+        return opened.replace_if(name, old, new, _MAX_BYTES) is None
