@@ -7,13 +7,34 @@ from dataclasses import dataclass
 from functools import cache
 from glob import escape
 from posixpath import commonprefix
+from typing import Any
 
-from npl_index.markdown.sections import SectionTree, section_digest
+from npl_index.markdown.sections import Section, SectionTree, section_digest
 from npl_index.markdown.traits import TraitFilter
 from npl_index.tokens.sections import TokenCounts
 
 MAX_ENTRIES, MIN_PATTERN = 128, 8
 """Entries of a folder that have lines of their own at most, and patterns for at least."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnTraits:
+    """Traits of a section's own text that differ from those of the whole section; ``None`` for equal ones.
+
+    :param has_examples: whether it has a fence labelled as an example.
+    :param has_tables: whether it has a table.
+    :param has_code: whether it has a code block.
+    :param has_definitions: whether it has a definition list.
+    :param word_count: number of words.
+    :param token_count: number of tokens.
+    """
+
+    has_examples: bool | None
+    has_tables: bool | None
+    has_code: bool | None
+    has_definitions: bool | None
+    word_count: int | None
+    token_count: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +57,7 @@ class OutlineNode:
     :param word_count: words, subsections included.
     :param token_count: tokens, subsections included.
     :param children: the shown subsections.
+    :param own: differing traits of the section without its subsections, if it has any.
     :param version: version of a versioned section or document.
     :param matches: false for a section shown only because of a matching subsection.
     :param more: number of subsections hidden by the depth or the budget.
@@ -58,6 +80,7 @@ class OutlineNode:
     word_count: int
     token_count: int
     children: tuple[OutlineNode, ...]
+    own: OwnTraits | None = None
     version: str | None = None
     matches: bool | None = None
     more: int | None = None
@@ -115,6 +138,7 @@ def outline(
         if depth is not None and index == tree.title:
             depth += 1
         deeper = None if depth is None else depth - 1
+        tokens = counts.total(inside)
         return OutlineNode(
             name=name or section.name,
             selector=selector(index),
@@ -126,8 +150,9 @@ def outline(
             start_byte=section.whole_bytes.start,
             end_byte=section.whole_bytes.stop,
             **section.whole_traits._asdict(),
-            token_count=counts.total(inside),
+            token_count=tokens,
             children=() if depth == 0 else tuple(node(child, deeper) for child in children),
+            own=_own(section, counts.last(index), tokens) if section.children else None,
             version=section.version,
             matches=False if matching is not None and section.level and index not in matching else None,
             more=sum(one in matching if matching is not None else 1 for one in inside[1:])
@@ -257,3 +282,8 @@ def counted(node: Node) -> int:
     """Return the number of headings in a node, with its own."""
     own = isinstance(node, OutlineNode) and node.level > 0 and node.matches is None
     return own + inside(node)
+
+
+def _own(section: Section, tokens: int, whole_tokens: int) -> OwnTraits:
+    pairs: Any = zip((*section.own_traits, tokens), (*section.whole_traits, whole_tokens), strict=True)
+    return OwnTraits(*(None if own == whole else own for own, whole in pairs))

@@ -48,7 +48,7 @@ def answer(app: App, **options: Any) -> dict[str, Any]:
 def sizes(nodes: list[dict[str, Any]]) -> Iterator[object]:
     """Return the tokens of sections and all below them."""
     for node in nodes:
-        yield node["selector"], node["token_count"]
+        yield node["selector"], node["token_count"], (node.get("own") or {}).get("token_count")
         yield from sizes(node["children"])
 
 

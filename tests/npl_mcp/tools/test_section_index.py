@@ -343,6 +343,15 @@ def test_a_title_counts_as_the_document(settings: Settings, call: Call) -> None:
     assert lines[-1] == "+3: headings not shown; a higher depth shows them"
 
 
+def test_own_says_only_what_differs(call: Call) -> None:
+    """Own traits are shown where they differ from those of the whole section."""
+    title = call("npl_section_index", file="guide.md")["data"]["sections"][0]
+    watering, pruning = title["children"][:2]
+    assert set(title["own"]) == {"has_examples", "has_code", "has_tables", "word_count", "token_count"}
+    assert set(watering["own"]) == {"has_examples", "has_code", "word_count", "token_count"}
+    assert set(pruning["own"]) == {"word_count", "token_count"}
+
+
 def test_lines_without_numbers_only_lead_to_matches(settings: Settings) -> None:
     """A filter keeps the way to what matches."""
     lines = text(settings, file="guide.md", filter={"has_examples": True, "heading_level": 3}).splitlines()
