@@ -52,8 +52,8 @@ class Session:
 
 
 @dataclass(frozen=True, slots=True)
-class RoomName:
-    """A room with its description.
+class Room:
+    """A room.
 
     :param id: id of the room.
     :param name: name of the room.
@@ -61,6 +61,9 @@ class RoomName:
     :param description: description of the room.
     :param session_id: id of its session.
     :param event_count: number of its events.
+    :param member_count: number of its members.
+    :param members: personas in the order of joining; absent among the rooms of a session.
+    :param archived_at: time of archiving, after which the room accepts no events; absent for an open room.
     """
 
     id: int
@@ -69,16 +72,9 @@ class RoomName:
     description: str | None
     session_id: str | None
     event_count: int
-
-
-@dataclass(frozen=True, slots=True)
-class SessionRoom(RoomName):
-    """A room of a session.
-
-    :param member_count: number of its members.
-    """
-
     member_count: int
+    members: tuple[str, ...] | None = None
+    archived_at: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +87,7 @@ class ArtifactEntry:
     :param created_at: time of its creation, UTC, ISO 8601.
     :param current_revision_id: row id of the highest revision.
     :param current_revision: number of the highest revision.
+    :param revision_count: number of its revisions.
     """
 
     id: int
@@ -99,21 +96,6 @@ class ArtifactEntry:
     created_at: str
     current_revision_id: int
     current_revision: int
-
-
-@dataclass(frozen=True, slots=True)
-class SessionArtifact(ArtifactEntry):
-    """An artifact linked to a session.
-
-    :param id: id of the artifact.
-    :param name: name of the artifact.
-    :param type: type of the artifact.
-    :param created_at: time of its creation, UTC, ISO 8601.
-    :param current_revision_id: row id of the highest revision.
-    :param current_revision: number of the highest revision.
-    :param revision_count: number of its revisions.
-    """
-
     revision_count: int
 
 
@@ -130,18 +112,14 @@ def find(tx: Transaction, session_id: str) -> Row:
     return row
 
 
-def ensure(tx: Transaction, session_id: str | None, title: str | None) -> tuple[int, str]:
-    """Return a session; create it if it does not exist.
+def ensure(tx: Transaction, session_id: str | None, title: str | None) -> int:
+    """Return the number of a session; create it if it does not exist.
 
     :param session_id: its id; ``None`` creates a session with a new one.
     :param title: title of a new session.
-    :returns: number and id.
     """
-    number = None
-    if session_id is not None:
-        number = tx.value("SELECT number FROM session WHERE id = :id", id=session_id)
-    row = _insert(tx, session_id, title) if number is None else {"number": number, "id": session_id}
-    return row["number"], row["id"]
+    number: int | None = tx.value("SELECT number FROM session WHERE id = :id", id=session_id)
+    return _insert(tx, session_id, title)["number"] if number is None else number
 
 
 def touch(tx: Transaction, number: int, rooms: int = 0, artifacts: int = 0) -> None:
@@ -184,17 +162,15 @@ def create(tx: Transaction, session_id: str | None, title: str | None) -> Sessio
     return filled(Session, _insert(tx, session_id, title))
 
 
-def content(
-    tx: Transaction, session_id: str
-) -> tuple[Session, tuple[SessionRoom, ...], tuple[SessionArtifact, ...]]:
+def content(tx: Transaction, session_id: str) -> tuple[Session, tuple[Room, ...], tuple[ArtifactEntry, ...]]:
     """Return a session, its rooms and its artifacts, newest first, at most :data:`SHOWN` of each."""
     row = find(tx, session_id)
     rooms = tx.all(_ROOMS, number=row["number"], most=SHOWN)
     artifacts = tx.all(_ARTIFACTS, number=row["number"], most=SHOWN)
     return (
         filled(Session, row),
-        tuple(SessionRoom(session_id=row["id"], **room) for room in rooms),
-        tuple(SessionArtifact(**artifact) for artifact in artifacts),
+        tuple(Room(session_id=row["id"], **room) for room in rooms),
+        tuple(ArtifactEntry(**artifact) for artifact in artifacts),
     )
 
 

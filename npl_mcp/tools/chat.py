@@ -16,7 +16,6 @@ from npl_mcp.app.waiting import waits, when_new
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.database import Transaction
 from npl_mcp.stores.base.paging import MAX_PAGE, Page, Slice
-from npl_mcp.stores.base.values import filled
 from npl_mcp.stores.changes import Topic
 from npl_mcp.stores.chat import feed, inbox, messages, rooms, todos
 from npl_mcp.tools.contract.naming import NamedDocument, documents_named
@@ -25,7 +24,7 @@ from npl_mcp.tools.contract.spec import ToolSpec, not_listed
 
 
 @dataclass(frozen=True, slots=True)
-class ClaimReply(todos.Claim):
+class Claim:
     """The result of a claim.
 
     :param claimed: whether a todo was claimed.
@@ -33,7 +32,9 @@ class ClaimReply(todos.Claim):
     :param documents: the documents that its description names, at most five.
     """
 
-    documents: tuple[NamedDocument, ...] | None = None
+    claimed: bool
+    todo: todos.Todo | None
+    documents: tuple[NamedDocument, ...] | None
 
 
 Blockers = Annotated[list[int] | None, Check(checks.row_ids, todos.MAX_BLOCKERS)]
@@ -46,7 +47,7 @@ def chat_create_room(
     description: Text | None = None,
     session_id: ShortName | None = None,
     session_title: Name | None = None,
-) -> rooms.NewRoom:
+) -> rooms.ChangedRoom:
     """Create a room.
 
     :param name: name of the room, unique.
@@ -54,7 +55,7 @@ def chat_create_room(
     :param description: description of the room.
     :param session_id: id of its session; the session is created if it does not exist.
     :param session_title: title of a session that is created.
-    :returns: a new room.
+    :returns: a new or changed room.
     :raises AlreadyExistsError: the name is taken.
     :raises MissingRequestError: a name is empty, or there are no members.
     """
@@ -68,17 +69,17 @@ def chat_update_room(
     room_id: RowId,
     persona: Name,
     action: Annotated[str, "join, leave, archive or reopen", Check(checks.choice, tuple(rooms.ACTIONS))],
-) -> rooms.RoomState:
+) -> rooms.ChangedRoom:
     """Join, leave, archive or reopen a room.
 
-    :returns: a room after a change.
+    :returns: a new or changed room.
     :raises RoomNotFoundError: there is no such room.
     :raises NotAllowedError: the persona archives or reopens a room it is not a member of.
     :raises ClosedError: the room or its session is archived.
     """
     with app.database.write() as tx:
         rooms.ACTIONS[action](tx, room_id, persona)
-        return rooms.state(tx, room_id)
+        return rooms.changed(tx, room_id)
 
 
 def chat_send_message(
@@ -143,7 +144,7 @@ def chat_create_todo(
 
     :param description: text of the todo.
     :param blocked_by: ids of todos that must be done first.
-    :returns: a new todo.
+    :returns: a todo in its current state.
     :raises RoomNotFoundError: there is no such room.
     :raises NotAllowedError: one of the personas is not a member of it.
     """
@@ -179,7 +180,7 @@ async def chat_claim_todo(
     room_id: Annotated[RowId | None, "Without event_id: your claimed todo, else the oldest ready one"] = None,
     lease: Annotated[int | None, "Seconds; claim again to renew", Check(todos.lease_seconds)] = None,
     wait: Wait = 0,
-) -> ClaimReply:
+) -> Claim:
     """Claim a todo for yourself.
 
     :param event_id: id of the todo.
@@ -199,7 +200,7 @@ async def chat_claim_todo(
         )
     seconds = lease or todos.LEASE
 
-    def claim(tx: Transaction) -> todos.Claim | todos.NotYetError:
+    def claim(tx: Transaction) -> todos.Todo | todos.NotYetError | None:
         try:
             if event_id is not None:
                 return todos.claim(tx, event_id, persona, seconds)
@@ -207,19 +208,19 @@ async def chat_claim_todo(
         except todos.NotYetError as error:
             return error
 
-    made = await when_new(
+    claimed = await when_new(
         app,
         lambda tx: Topic(rooms.POSITIONS, room_id or rooms.room_of(tx, event_id or 0)),
         wait,
         claim,
-        lambda made: not isinstance(made, todos.Claim) or not made.claimed,
+        lambda claimed: not isinstance(claimed, todos.Todo),
         write=True,
         due=lambda tx: todos.lease_end(tx, event_id=event_id, room_id=room_id),
     )
-    if isinstance(made, todos.Claim):
-        documents = made.todo and documents_named(app, made.todo.description)
-        return filled(ClaimReply, made, documents=documents)
-    raise made
+    if isinstance(claimed, todos.NotYetError):
+        raise claimed
+    documents = None if claimed is None else documents_named(app, claimed.description)
+    return Claim(claimed is not None, claimed, documents)
 
 
 def chat_list_todos(
@@ -229,11 +230,11 @@ def chat_list_todos(
     filter: Annotated[str | None, "ready, open, mine or done", Check(checks.choice, todos.FILTERS)] = None,
     limit: int | None = None,
     offset: int | None = None,
-) -> Page[todos.ListedTodo]:
+) -> Page[todos.Todo]:
     """List todos, oldest first; ready ones can be claimed.
 
     :param persona: persona whose todos are listed, required for ``mine`` and without ``room_id``.
-    :returns: a page; each item is a todo in its present state.
+    :returns: a page; each item is a todo in its current state.
     :raises RoomNotFoundError: there is no such room.
     :raises MissingRequestError: a persona is required.
     """

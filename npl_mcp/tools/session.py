@@ -18,7 +18,7 @@ from npl_mcp.stores.base.paging import Page, Slice
 from npl_mcp.stores.base.values import filled
 from npl_mcp.stores.review.results import ReviewEntry
 from npl_mcp.stores.review.reviews import listed as reviews_of
-from npl_mcp.stores.session import Session, SessionArtifact, SessionRoom
+from npl_mcp.stores.session import ArtifactEntry, Room, Session
 from npl_mcp.stores.worklog.rows import WorklogSession
 from npl_mcp.stores.worklog.worklogs import called
 from npl_mcp.tools.contract.naming import NamedDocument, documents_named
@@ -60,8 +60,8 @@ class SessionView:
     """
 
     session: Session
-    chat_rooms: Sequence[SessionRoom]
-    artifacts: Sequence[SessionArtifact]
+    chat_rooms: Sequence[Room]
+    artifacts: Sequence[ArtifactEntry]
     reviews: Sequence[ReviewEntry]
     worklog: WorklogSession | None
     web_url: str | None

@@ -259,7 +259,7 @@ WHERE artifact_id = :owner AND digest = :digest AND created_by = :by ORDER BY id
 
 # The page is selected before its revisions are looked up.
 _LIST = """
-SELECT page.id, page.name, page.type, page.created_at,
+SELECT page.id, page.name, page.type, page.created_at, page.revision_count,
     revision.id AS current_revision_id, revision.revision_num AS current_revision
 FROM (
     SELECT * FROM artifact WHERE archived_at IS {archived} ORDER BY id DESC LIMIT :limit OFFSET :offset

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.database import Row, Transaction, damaged, json_of
-from npl_mcp.stores.base.paging import Page, Slice, stamp
+from npl_mcp.stores.base.paging import Page, Slice, moment_of, stamp
 from npl_mcp.stores.base.values import filled
 
-_TIME = re.compile(
-    r"(\d{4}-\d\d-\d\d)"
-    r"(?:[T ](\d\d:\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?)?"
-    r" ?(?:Z|([+-]\d\d)(?::?(\d\d))?)?",
-    re.ASCII | re.IGNORECASE,
-)
-_MAX_CURSOR = 16
+_TOO_LONG = 17
+"""Digits of a number above every id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,28 +47,18 @@ def parse_since(since: int | str, name: str) -> int | str:
 
     :param name: the name of the parameter.
 
-    A time is ISO 8601: a date, hours and minutes after ``T`` or a space, seconds, a fraction and a zone; all
-    but the date are optional. Without a zone it is UTC.
+    A time is ISO 8601, as :meth:`datetime.datetime.fromisoformat` reads it. Without a zone it is UTC.
     """
-    if isinstance(since, str):
-        written = since.strip()
-        if not (written.isascii() and written.isdecimal() and len(written) <= _MAX_CURSOR):
-            return _time(written, name)
-        since = int(written)
-    return checks.whole(since, name)
-
-
-def _time(written: str, name: str) -> str:
-    match = _TIME.fullmatch(written)
-    if match is not None:
-        day, clock, second, fraction, hours, minutes = match.groups(default="")
-        zone = f"{hours or '+00'}:{minutes or '00'}"
-        # Python 3.10 parses only this form.
-        full = f"{day}T{clock or '00:00'}:{second or '00'}.{fraction[:6]:0<6}{zone}"
-        with suppress(ValueError, OverflowError):
-            return stamp(datetime.fromisoformat(full))
-    hint = "give the cursor of the last answer, or a time such as 2025-12-31T23:59:00Z"
-    raise checks.invalid(name, f"is {written[:64]!r}", hint)
+    if isinstance(since, int):
+        return checks.whole(since, name)
+    written = since.strip()
+    if written.isascii() and written.isdecimal():
+        return checks.whole(int(written[:_TOO_LONG]), name)
+    try:
+        return stamp(moment_of(written.upper()))
+    except (ValueError, OverflowError):
+        hint = "give the cursor of the last answer, or a time such as 2025-12-31T23:59:00Z"
+        raise checks.invalid(name, f"is {written[:64]!r}", hint) from None
 
 
 def read(tx: Transaction, room_id: int, count: int, since: int | str | None, page: Slice) -> Page[Event]:
@@ -137,7 +119,7 @@ def some(tx: Transaction, room_id: int, ids: Sequence[int]) -> tuple[Event, ...]
     :param ids: the ids of the events.
     """
     where = "event.room_id = :room AND event.id IN :ids"
-    return _events(tx, where, room=room_id, ids=list(ids)) if ids else ()
+    return _events(tx, where, room=room_id, ids=list(ids))
 
 
 def thread(tx: Transaction, event_id: int, page: Slice) -> Page[Event]:

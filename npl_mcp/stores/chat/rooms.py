@@ -16,6 +16,7 @@ from npl_mcp.stores.base import checks, errors
 from npl_mcp.stores.base.database import Row, Transaction
 from npl_mcp.stores.base.paging import Page, Slice
 from npl_mcp.stores.base.values import filled
+from npl_mcp.stores.session import Room as Room
 
 MAX_MEMBERS = 1_000
 MAX_ROOMS = 100
@@ -36,14 +37,15 @@ POSITIONS = "SELECT id AS key, event_count AS position FROM room WHERE id IN :ke
 
 
 @dataclass(frozen=True, slots=True)
-class NewRoom:
-    """A new room.
+class ChangedRoom:
+    """A new or changed room.
 
     :param room_id: id of the room.
     :param session_id: id of its session.
     :param name: name of the room.
     :param description: description of the room.
-    :param members: personas in the given order, without duplicates.
+    :param members: personas in the order of joining.
+    :param archived_at: time of archiving, after which the room accepts no events; absent for an open room.
     :param web_url: address of its page, if the server has pages.
     """
 
@@ -52,33 +54,8 @@ class NewRoom:
     name: str
     description: str | None
     members: tuple[str, ...]
+    archived_at: str | None = None
     web_url: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Room(session.RoomName):
-    """A room.
-
-    :param members: personas in the order of joining.
-    :param archived_at: time of archiving, after which the room accepts no events; absent for an open room.
-    """
-
-    members: tuple[str, ...]
-    archived_at: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class RoomState:
-    """A room after a change.
-
-    :param room_id: id of the room.
-    :param members: personas in the order of joining.
-    :param archived_at: time of archiving, after which the room accepts no events; absent for an open room.
-    """
-
-    room_id: int
-    members: tuple[str, ...]
-    archived_at: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,15 +90,15 @@ def create(
     description: str | None,
     session_id: str | None,
     session_title: str | None,
-) -> NewRoom:
+) -> ChangedRoom:
     """Create a room. A session's id or title puts it in that session, which is created if necessary.
 
     :param personas: the members, without duplicates.
     :raises AlreadyExistsError: the name is taken.
     """
-    number = its_id = None
+    number = None
     if session_id is not None or session_title is not None:
-        number, its_id = session.ensure(tx, session_id, session_title)
+        number = session.ensure(tx, session_id, session_title)
         session.touch(tx, number, rooms=1)
     about = {"name": name, "description": description, "session_number": number, "created_at": tx.now}
     counts = {"event_count": len(personas), "member_count": len(personas)}
@@ -132,7 +109,7 @@ def create(
         raise errors.AlreadyExistsError(f"there is already a room {name!r}, room {taken}", hint=hint)
     _join(tx, row["id"], personas)
     tx.add_total(1, _TOTAL, *(f"{_TOTAL}:{persona}" for persona in personas))
-    return NewRoom(row["id"], its_id, name, description, tuple(personas))
+    return changed(tx, row["id"])
 
 
 def _join(tx: Transaction, room_id: int, personas: Sequence[str]) -> None:
@@ -207,7 +184,7 @@ def _count_member(tx: Transaction, room_id: int, persona: str, more: int) -> Non
 def archive(tx: Transaction, room_id: int, persona: str) -> None:
     """Archive a room, after an event for the archiving. Idempotent."""
     require_member(tx, room_id, persona)
-    if state(tx, room_id).archived_at is None:
+    if changed(tx, room_id).archived_at is None:
         event = post(tx, room_id, persona, "room_archive", {"action": "archived"})
         _set_archived(tx, room_id, event.timestamp)
 
@@ -215,7 +192,7 @@ def archive(tx: Transaction, room_id: int, persona: str) -> None:
 def reopen(tx: Transaction, room_id: int, persona: str) -> None:
     """Reopen an archived room."""
     require_member(tx, room_id, persona)
-    if state(tx, room_id).archived_at is not None:
+    if changed(tx, room_id).archived_at is not None:
         _set_archived(tx, room_id, None)
         post(tx, room_id, persona, "room_reopen", {"action": "reopened"})
 
@@ -237,10 +214,9 @@ ACTIONS: Mapping[str, Callable[[Transaction, int, str], None]] = {
 """Actions of a persona on a room; each is idempotent."""
 
 
-def state(tx: Transaction, room_id: int) -> RoomState:
-    """Return the members of a room, and whether it is archived."""
-    archived_at = tx.value("SELECT archived_at FROM room WHERE id = :room", room=room_id)
-    return RoomState(room_id, members(tx, room_id), archived_at)
+def changed(tx: Transaction, room_id: int) -> ChangedRoom:
+    """Return a room after a change."""
+    return filled(ChangedRoom, details(tx, room_id), room_id=room_id)
 
 
 def details(tx: Transaction, room_id: int) -> Room:
@@ -249,8 +225,9 @@ def details(tx: Transaction, room_id: int) -> Room:
     :raises RoomNotFoundError: the room does not exist.
     """
     require_room(tx, room_id)
-    row = tx.one(f"{_SELECT} WHERE room.id = :room", room=room_id)
-    return filled(Room, row, members=members(tx, room_id))
+    return filled(
+        Room, tx.one(f"{_SELECT} WHERE room.id = :room", room=room_id), members=members(tx, room_id)
+    )
 
 
 def read(tx: Transaction, persona: str | None, archived: bool, page: Slice) -> Page[Room]:
@@ -279,7 +256,7 @@ def read(tx: Transaction, persona: str | None, archived: bool, page: Slice) -> P
 
 _SELECT = """
 SELECT room.id, room.name, room.created_at, room.description, session.id AS session_id, room.event_count,
-    room.archived_at
+    room.member_count, room.archived_at
 FROM room LEFT JOIN session ON session.number = room.session_number"""
 
 

@@ -9,7 +9,7 @@ lease leaves the assignment. The functions run in the caller's transaction.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from npl_index.errors import InvalidRequestError
@@ -43,21 +43,25 @@ class NotYetError(ConflictError):
 
 @dataclass(frozen=True, slots=True)
 class Todo(InRoom):
-    """A new todo.
+    """A todo in its current state.
 
     :param event_id: id of its event, which is the id of the todo.
     :param room_id: id of the room.
     :param persona: persona that created it.
     :param description: text of the todo.
-    :param assigned_to: assignee.
-    :param notification: notification to the assignee, unless the author is the assignee.
-    :param blocked_by: ids of the todos to finish first.
+    :param status: pending, in_progress, done or cancelled.
+    :param assigned_to: assignee, or holder of the claim.
+    :param lease_until: end of the claim unless it is renewed.
+    :param blocked_by: ids of the open todos to finish first.
+    :param notification: notification of a new todo to its assignee, unless the author is the assignee.
     """
 
     description: str
+    status: str
     assigned_to: str | None
-    notification: Delivered | None
-    blocked_by: tuple[int, ...] | None = None
+    lease_until: str | None
+    blocked_by: tuple[int, ...] | None
+    notification: Delivered | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,39 +87,6 @@ class TodoUpdate:
     notifications: tuple[Delivered, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ListedTodo(InRoom):
-    """A todo in its current state.
-
-    :param event_id: id of the todo.
-    :param room_id: id of the room.
-    :param persona: persona that created it.
-    :param description: text of the todo.
-    :param status: pending, in_progress, done or cancelled.
-    :param assigned_to: assignee, or holder of the claim.
-    :param lease_until: end of the claim unless it is renewed.
-    :param blocked_by: ids of the open todos to finish first.
-    """
-
-    description: str
-    status: str
-    assigned_to: str | None
-    lease_until: str | None
-    blocked_by: tuple[int, ...] | None
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """The result of a claim.
-
-    :param claimed: whether the call claimed a todo.
-    :param todo: claimed todo.
-    """
-
-    claimed: bool
-    todo: ListedTodo | None
-
-
 def create(
     tx: Transaction,
     room_id: int,
@@ -125,19 +96,16 @@ def create(
     blocked_by: Sequence[int],
 ) -> Todo:
     """Create a todo in a room."""
-    rooms.require_member(tx, room_id, persona)
     others = [] if assigned_to in (None, persona) else [assigned_to]
     for name in others:
         rooms.require_member(tx, room_id, name)
-    status = STATUSES[0]
-    data = {"description": description, "assigned_to": assigned_to, "status": status}
+    data = {"description": description, "assigned_to": assigned_to, "status": STATUSES[0]}
     event = rooms.post(tx, room_id, persona, "todo_create", data)
-    row = {"event_id": event.id, "status": status, "assigned_to": assigned_to}
-    tx.insert("todo", "event_id", changed_at=event.timestamp, changed_by=persona, **row)
+    change = {"changed_at": event.timestamp, "changed_by": persona}
+    tx.insert("todo", "event_id", event_id=event.id, assigned_to=assigned_to, **change)
     _block(tx, event.id, room_id, blocked_by)
     sent = inbox.deliver(tx, event, "todo_assign", others)
-    told = sent[0] if sent else None
-    return Todo(event.id, room_id, persona, description, assigned_to, told, tuple(blocked_by) or None)
+    return replace(_get(tx, event.id), notification=sent[0] if sent else None)
 
 
 def update(
@@ -184,7 +152,7 @@ def lease_seconds(lease: int, parameter: str) -> int:
     return lease
 
 
-def claim(tx: Transaction, event_id: int, persona: str, seconds: int) -> Claim:
+def claim(tx: Transaction, event_id: int, persona: str, seconds: int) -> Todo:
     """Claim a todo for a time, or extend a claim.
 
     :raises ConflictError: another persona has claimed it or is its assignee; it is blocked; it is not open.
@@ -207,10 +175,10 @@ def claim(tx: Transaction, event_id: int, persona: str, seconds: int) -> Claim:
         tx.run(sql, until=until, event=event_id)
     else:
         _change(tx, before, persona, "in_progress", persona, until)
-    return Claim(True, _listed(tx, [_require(tx, event_id)])[0])
+    return _get(tx, event_id)
 
 
-def claim_next(tx: Transaction, room_id: int, persona: str, seconds: int) -> Claim:
+def claim_next(tx: Transaction, room_id: int, persona: str, seconds: int) -> Todo | None:
     """Claim the oldest todo of a room that a persona has already claimed, or else that is ready for it.
 
     A repeated call after a lost answer therefore does not claim a second todo.
@@ -220,7 +188,7 @@ def claim_next(tx: Transaction, room_id: int, persona: str, seconds: int) -> Cla
         first = f"SELECT event.id {_FROM} WHERE {_where(room_id, which)} ORDER BY +event.id LIMIT 1"
         if (event_id := tx.value(first, moment=tx.now, room=room_id, persona=persona)) is not None:
             return claim(tx, event_id, persona, seconds)
-    return Claim(False, None)
+    return None
 
 
 def lease_end(tx: Transaction, **which: int | str | None) -> float | None:
@@ -250,9 +218,7 @@ def notify_expired_claims(database: Database, persona: str) -> None:
             inbox.deliver(tx, event, "lease_end", [persona])
 
 
-def read(
-    tx: Transaction, room_id: int | None, which: str, persona: str | None, page: Slice
-) -> Page[ListedTodo]:
+def read(tx: Transaction, room_id: int | None, which: str, persona: str | None, page: Slice) -> Page[Todo]:
     """Return todos, oldest first.
 
     :param room_id: the room of the todos; ``None`` for all rooms of the persona.
@@ -394,16 +360,20 @@ def _blockers(tx: Transaction, ids: list[int]) -> dict[int, tuple[int, ...]]:
         " ORDER BY todo_blocker.todo_id, todo_blocker.blocker_id"
     )
     blockers: dict[int, tuple[int, ...]] = {}
-    for row in tx.all(sql, ids=ids) if ids else ():
+    for row in tx.all(sql, ids=ids):
         blockers[row["todo_id"]] = (*blockers.get(row["todo_id"], ()), row["blocker_id"])
     return blockers
 
 
-def _listed(tx: Transaction, rows: Sequence[Row]) -> tuple[ListedTodo, ...]:
+def _get(tx: Transaction, event_id: int) -> Todo:
+    return _listed(tx, [_require(tx, event_id)])[0]
+
+
+def _listed(tx: Transaction, rows: Sequence[Row]) -> tuple[Todo, ...]:
     waits = _blockers(tx, [row["event_id"] for row in rows])
     return tuple(
         filled(
-            ListedTodo,
+            Todo,
             row,
             persona=row["creator"],
             description=feed.data_of(row)["description"],

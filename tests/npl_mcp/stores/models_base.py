@@ -113,23 +113,24 @@ class Sessions:
         return {
             "session": self._listed(session),
             "chat_rooms": [
-                given(
-                    id=number,
-                    name=room.name,
-                    created_at=WHEN,
-                    description=room.description,
-                    session_id=session.id,
-                    event_count=len(room.events),
-                    member_count=len(room.members),
-                )
+                self._room_entry(number)
                 for number, room in reversed(list(enumerate(self.rooms, 1)))
                 if room.session == session.id
             ],
-            "artifacts": [
-                {**self._entry(number), "revision_count": len(self.artifacts[number - 1].revisions)}
-                for number in sorted(session.artifacts, reverse=True)
-            ],
+            "artifacts": [self._entry(number) for number in sorted(session.artifacts, reverse=True)],
         }
+
+    def _room_entry(self, number: int) -> Answer:
+        room = self.rooms[number - 1]
+        return given(
+            id=number,
+            name=room.name,
+            created_at=WHEN,
+            description=room.description,
+            session_id=room.session,
+            event_count=len(room.events),
+            member_count=len(room.members),
+        )
 
     def _open_session(self, session_id: str | None) -> None:
         if session_id is not None and self.sessions[session_id].status == "archived":
@@ -161,6 +162,7 @@ class Sessions:
             "created_at": WHEN,
             "current_revision_id": newest["id"],
             "current_revision": newest["revision_num"],
+            "revision_count": len(artifact.revisions),
         }
 
 

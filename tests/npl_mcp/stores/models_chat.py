@@ -66,12 +66,17 @@ class Rooms(Artifacts):
             self._post(
                 len(self.rooms), persona, "persona_join", {"action": "joined", "persona": persona}, None
             )
+        return self._changed(len(self.rooms))
+
+    def _changed(self, number: int) -> Answer:
+        room = self.rooms[number - 1]
         return given(
-            room_id=len(self.rooms),
-            session_id=session_id,
-            name=name,
-            description=description,
+            room_id=number,
+            session_id=room.session,
+            name=room.name,
+            description=room.description,
             members=room.members,
+            archived_at=WHEN if room.archived else None,
         )
 
     def chat_update_room(self, room_id: int, persona: str, action: str) -> Answer:
@@ -91,7 +96,7 @@ class Rooms(Artifacts):
             data = {"action": "joined" if joining else "left", "persona": persona}
             self._post(room_id, persona, "persona_leave" if leaving else "persona_join", data, None)
             room.members = [name for name in room.members if name != persona] + [persona] * joining
-        return given(room_id=room_id, members=room.members, archived_at=WHEN if room.archived else None)
+        return self._changed(room_id)
 
     def chat_list_rooms(
         self,
@@ -102,16 +107,7 @@ class Rooms(Artifacts):
     ) -> Answer:
         part = cut(limit, offset, 50, 100)
         shown = [
-            given(
-                id=number,
-                name=room.name,
-                created_at=WHEN,
-                description=room.description,
-                session_id=room.session,
-                event_count=len(room.events),
-                members=room.members,
-                archived_at=WHEN if archived else None,
-            )
+            given(**self._room_entry(number), members=room.members, archived_at=WHEN if archived else None)
             for number, room in reversed(list(enumerate(self.rooms, 1)))
             if room.archived is archived and (persona is None or persona in room.members)
         ]
@@ -199,15 +195,7 @@ class Rooms(Artifacts):
         )
         others = [] if assigned_to in (None, persona) else [assigned_to]
         told = self._tell(event, "todo_assign", [name for name in others if name is not None])
-        return given(
-            event_id=event,
-            room_id=room_id,
-            persona=persona,
-            description=description,
-            assigned_to=assigned_to,
-            notification=told[0] if told else None,
-            blocked_by=list(blocked_by) or None,
-        )
+        return given(**self._listed_todo(event), notification=told[0] if told else None)
 
     def chat_update_todo(
         self,
