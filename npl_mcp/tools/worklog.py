@@ -33,12 +33,14 @@ class SessionsReply:
     sessions: tuple[WorklogSession, ...]
 
 
-def worklog_init(app: WorklogUser, session_id: NewId | None = None, task: Text | None = None) -> store.Opened:
+def worklog_init(
+    app: WorklogUser, session_id: NewId | None = None, task: Text | None = None
+) -> WorklogSession:
     """Start or resume a worklog session; it becomes your current one.
 
     :param session_id: id of the session; by default today's date (UTC).
     :param task: purpose of the session.
-    :returns: a new or resumed session.
+    :returns: a worklog session.
     :raises AlreadyExistsError: the id differs from an existing one only in case.
     :raises ClosedError: the session is closed.
     """
@@ -124,12 +126,12 @@ def worklog_status(app: WorklogUser, session_id: Name | None = None) -> WorklogS
     return app.database.reading(store.status, app.project, session_id, app.agent)
 
 
-def worklog_close(app: WorklogUser, archive: bool = False, session_id: Name | None = None) -> store.Closed:
+def worklog_close(app: WorklogUser, archive: bool = False, session_id: Name | None = None) -> WorklogSession:
     """Close a worklog session for good.
 
     :param archive: also move the session to the archive.
     :param session_id: id of the session; by default the current one.
-    :returns: a closed session.
+    :returns: a worklog session.
     :raises SessionNotFoundError: there is no such session, or no current one.
     """
     return app.database.writing(store.close, app.project, session_id, app.agent, archive=archive)

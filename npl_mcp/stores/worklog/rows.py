@@ -63,6 +63,7 @@ class WorklogSession:
     :param current: whether it is the caller's current session.
     :param closed: time of closing.
     :param archived_as: name in the archive; the prefix ``archive/`` makes it a name for reading.
+    :param new: whether the call that starts or resumes it has created it; absent in other answers.
     """
 
     session_id: str
@@ -75,6 +76,7 @@ class WorklogSession:
     current: bool = False
     closed: str | None = None
     archived_as: str | None = None
+    new: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +143,7 @@ def open_id(tx: Transaction, project: str, name: str) -> str:
 def _free(name: str, taken: Collection[str]) -> str:
     """Return a name, or if it is taken, the first free one of ``name-2``, ``name-3``, …."""
     names = (name if number == 1 else f"{name}-{number}" for number in count_from(1))
-    return next(one for one in names if one not in taken)
+    return next(name for name in names if name not in taken)
 
 
 def find(tx: Transaction, project: str, name: str) -> Row:
@@ -158,7 +160,7 @@ def find(tx: Transaction, project: str, name: str) -> Row:
     if row is None:
         sql = "SELECT id FROM worklog_session WHERE project = :project ORDER BY number DESC LIMIT 1000"
         known = tx.all(sql, project=project)
-        near = near_names(name, dict.fromkeys(one["id"] for one in known))
+        near = near_names(name, dict.fromkeys(row["id"] for row in known))
         raise SessionNotFoundError(f"Session not found: {name[:128]}", near=near)
     return row
 
@@ -213,7 +215,7 @@ def is_used(tx: Transaction, project: str) -> bool:
     return tx.value("SELECT 1 FROM worklog_project WHERE project = :project", project=project) is not None
 
 
-def must_be_open(row: Row) -> None:
+def require_open(row: Row) -> None:
     """Refuse a closed session.
 
     :raises ClosedError: the session is closed or archived.
@@ -235,15 +237,15 @@ def create(tx: Transaction, project: str, session_id: str, task: str | None) -> 
     twin = tx.one(sql, project=project, id=session_id)
     if twin is not None:
         raise AlreadyExistsError(f"there is a session {twin['id']!r}", hint="use that, or another id")
-    return by_number(tx, insert(tx, project, WorklogSession(session_id, "active", tx.now, task)))
+    return insert(tx, project, WorklogSession(session_id, "active", tx.now, task))
 
 
-def insert(tx: Transaction, project: str, session: WorklogSession) -> int:
-    """Store a session without entries; return the number of its row."""
+def insert(tx: Transaction, project: str, session: WorklogSession) -> Row:
+    """Store a session without entries."""
     names = ("created", "closed", "archived_as", "task", "status")
     values = {name: getattr(session, name) for name in names}
-    row = tx.insert("worklog_session", "number", project=project, id=session.session_id, **values)
-    return int(row["number"])
+    row: Row = tx.insert("worklog_session", _COLUMNS, project=project, id=session.session_id, **values)
+    return row
 
 
 def is_known(tx: Transaction, project: str, session: WorklogSession) -> bool:
@@ -256,22 +258,6 @@ def is_known(tx: Transaction, project: str, session: WorklogSession) -> bool:
     archived = session.archived_as
     names = {"id": session.session_id, "created": session.created, "archived_as": archived}
     return tx.value(sql, project=project, live=int(archived is None), **names) is not None
-
-
-def count(tx: Transaction, number: int) -> None:
-    """Compute the counts of a session after an insertion of entries without counts."""
-    sql = """
-        UPDATE worklog_session SET
-            entry_count = (SELECT count(*) FROM worklog_entry WHERE session_number = :number),
-            last_entry = (
-                SELECT ts FROM worklog_entry WHERE session_number = :number ORDER BY seq DESC LIMIT 1)
-        WHERE number = :number"""
-    tx.run(sql, number=number)
-    sql = """
-        INSERT INTO worklog_agent (session_number, agent_id, entry_count)
-        SELECT session_number, agent_id, count(*) FROM worklog_entry
-        WHERE session_number = :number GROUP BY session_number, agent_id"""
-    tx.run(sql, number=number)
 
 
 def start(tx: Transaction, project: str, number: int, agent: str) -> None:
@@ -322,7 +308,7 @@ def archive(tx: Transaction, project: str, number: int) -> None:
     sql = "SELECT archived_as FROM worklog_session WHERE project = :project AND archived_as >= :name"
     name = row["id"]
     archived = tx.all(f"{sql} AND archived_as < :beyond", project=project, name=name, beyond=f"{name}.")
-    name = _free(name, {one["archived_as"] for one in archived})
+    name = _free(name, {other["archived_as"] for other in archived})
     tx.run("UPDATE worklog_session SET archived_as = :name WHERE number = :number", name=name, number=number)
 
 

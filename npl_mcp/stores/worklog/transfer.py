@@ -31,7 +31,6 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import partial
 from hashlib import sha256
-from itertools import islice
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
@@ -53,11 +52,8 @@ NPL = ".npl"
 SESSIONS = f"{NPL}/sessions"
 LOG, META, CURSORS = "worklog.jsonl", "meta.json", ".cursors"
 
-MAX_LOG_BYTES = 256 * 1024 * 1024
+MAX_LOG_BYTES = 64 * 1024 * 1024
 """Maximum bytes of an imported log."""
-
-MAX_LOG_LINES = 1_000_000
-"""Maximum lines of an imported log; a thousand lines take about 35 ms."""
 
 MAX_CURSORS = 10_000
 """Maximum imported cursors of a session."""
@@ -66,8 +62,6 @@ MAX_LINE = 8 * 1024 * 1024
 """Maximum bytes of one entry; the limits of its parts keep it below, including escapes."""
 
 _SMALL_FILE = 1024 * 1024
-_BATCH = 1_000
-"""Entries per statement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +81,12 @@ class Imported:
 
 
 def export(tx: Transaction, project: str, session_id: str | None, target: Path | None) -> Path:
-    """Write the files of a session, each under a temporary name until it is complete.
+    """Write the files of a session to a folder without such files.
 
     :param session_id: the id of the session; by default the current session.
     :param target: the folder, created if necessary; by default the session's own below :data:`SESSIONS`.
     :returns: the folder.
-    :raises AlreadyExistsError: the folder has files of these names from another source.
+    :raises AlreadyExistsError: the folder has files of these names.
     :raises StorageError: the folder is not writable.
     """
     row = rows.chosen(tx, project, session_id)
@@ -100,8 +94,10 @@ def export(tx: Transaction, project: str, session_id: str | None, target: Path |
     try:
         root, below, mode = _place(project, session, target)
         with Folder.opened(root, below, make=True, mode=mode) as folder:
-            _check_free(folder, session, map(line_of, rows.every_entry(tx, row["number"])))
-            # The description comes first: after an interrupted export, it identifies the owner of the files.
+            taken = [name for name in (META, LOG, CURSORS) if folder.stat(name) is not None]
+            if taken:
+                problem = f"{Path(folder.path).name!r} already has {' and '.join(taken)}"
+                raise AlreadyExistsError(problem, hint="choose another folder")
             folder.replace(META, meta_text(session).encode())
             folder.replace(LOG, map(line_of, rows.every_entry(tx, row["number"])))
             for agent, cursor in rows.cursors(tx, row["number"]):
@@ -126,21 +122,6 @@ def _place(project: str, session: WorklogSession, target: Path | None) -> tuple[
     target = target.absolute()
     root = next(place for place in (target, *target.parents) if place.is_dir())
     return str(root), target.relative_to(root).as_posix(), 0o777
-
-
-def _check_free(folder: Folder, session: WorklogSession, lines: Iterator[bytes]) -> None:
-    """Refuse to overwrite files from any source except this session's export.
-
-    :param lines: the lines of the session's log; the file must be a prefix of them.
-    """
-    taken = [name for name in (META, LOG, CURSORS) if folder.stat(name) is not None]
-    meta = read_object(_small_file(folder, META))
-    ours = meta.get("session_id") == session.session_id and read_time(meta.get("created")) == session.created
-    log = _raw_lines(folder) if LOG in taken else ()
-    if taken and not (ours and all(line == next(lines, None) for line in log)):
-        held = f"{Path(folder.path).name!r} holds {' and '.join(taken)}"
-        problem = f"{held} that no export of {session.session_id} has written"
-        raise AlreadyExistsError(problem, hint="choose another folder")
 
 
 def import_folder(database: Database, project: str) -> Imported:
@@ -187,13 +168,11 @@ def _session(project: str, path: str) -> WorklogSession | None:
     above, _, name = path.rpartition("/")
     try:
         with Folder.opened(*below_root(project, path)) as folder:
-            meta, log = read_object(_small_file(folder, META)), _log_state(folder)
-            if not meta and log is None:
+            meta, size = read_object(_small_file(folder, META)), _log_size(folder)
+            if not meta and size is None:
                 return None
-            usable = checks.line(name, "session_id") == name
+            usable = checks.line(name, "session_id") == name and (size or 0) <= MAX_LOG_BYTES
             changed = folder.state().st_mtime
-            if log is not None:
-                usable = usable and log.st_size <= MAX_LOG_BYTES and _lines(folder) <= MAX_LOG_LINES
     except (OSError, InvalidRequestError):
         usable = False
     if not usable:
@@ -214,12 +193,22 @@ def _session(project: str, path: str) -> WorklogSession | None:
 
 def _import(tx: Transaction, project: str, session: WorklogSession, folder: Folder) -> Counter[str]:
     """Store a session and its entries; return the counts by the names of :class:`Imported`."""
-    counted, places = Counter(sessions=1), dict[int, int]()
-    number = rows.insert(tx, project, session)
-    entries = _entry_rows(number, folder, counted, places)
-    while batch := list(islice(entries, _BATCH)):
-        tx.insert_many("worklog_entry", batch)
-    rows.count(tx, number)
+    counted = Counter(sessions=1)
+    number = rows.insert(tx, project, session)["number"]
+    places: dict[int, int] = {}  # the first position of each number
+    for raw in _raw_lines(folder):
+        parsed = parse_line(raw)
+        if parsed is None:
+            counted["skipped_lines"] += not raw.isspace()
+            continue
+        entry, dropped = parsed
+        counted.update(entries=1, dropped_keys=dropped)
+        values = values_of(entry)
+        for name in rows.JSON_COLUMNS:
+            if values[name] is not None:
+                values[name] = checks.json_text(values[name], name, MAX_LINE)
+        del values["seq"], values["ts"]
+        places.setdefault(entry.seq, rows.append(tx, number, entry.ts, values))
     known = sorted(places)
     for agent, cursor in _cursors(folder):
         # The first position of the highest number that is not above the cursor's.
@@ -229,39 +218,10 @@ def _import(tx: Transaction, project: str, session: WorklogSession, folder: Fold
     return counted
 
 
-def _entry_rows(
-    number: int, folder: Folder, counted: Counter[str], places: dict[int, int]
-) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a log's entries.
-
-    :param counted: the counter for the results.
-    :param places: the mapping for the first position of each number.
-    """
-    for raw in _raw_lines(folder) if _log_state(folder) else ():
-        if raw.isspace():
-            continue
-        parsed = parse_line(raw)
-        if parsed is None:
-            counted["skipped_lines"] += 1
-            continue
-        counted["entries"] += 1
-        counted["dropped_keys"] += parsed[1]
-        places.setdefault(parsed[0].seq, counted["entries"])
-        row = {**values_of(parsed[0]), "seq": counted["entries"]}
-        for name in rows.JSON_COLUMNS:
-            if row[name] is not None:
-                row[name] = checks.json_text(row[name], name, MAX_LINE)
-        yield {"session_number": number, **row}
-
-
-def _lines(folder: Folder) -> int:
-    """Return the number of lines of a log."""
-    with os.fdopen(folder.open(LOG), "rb") as file:
-        return sum(part.count(b"\n") for part in iter(partial(file.read, 1 << 20), b""))
-
-
 def _raw_lines(folder: Folder) -> Iterator[bytes]:
-    """Yield the lines of a log, each truncated to the maximum length."""
+    """Yield the lines of a log, if it is a regular file, each truncated to the maximum length."""
+    if _log_size(folder) is None:
+        return
     with os.fdopen(folder.open(LOG), "rb") as file:
         whole = True
         for raw in iter(partial(file.readline, MAX_LINE), b""):
@@ -279,15 +239,14 @@ def _cursors(session: Folder) -> Iterator[tuple[str, Cursor]]:
             last_seq = content.get("last_seq")
             if type(last_seq) is int and last_seq > 0:
                 with suppress(InvalidRequestError):
-                    agent = checks.line(unquote(checks.line(name, "agent_id")), "agent_id")
-                    agent = agent if cursor_name(agent) == name else name
+                    agent = checks.line(unquote(name), "agent_id")
                     yield agent, Cursor(last_seq, read_time(content.get("last_read")))
 
 
-def _log_state(folder: Folder) -> os.stat_result | None:
-    """Return the state of a session's log; ``None`` if it is not a regular file."""
+def _log_size(folder: Folder) -> int | None:
+    """Return the bytes of a session's log; ``None`` if it is not a regular file."""
     state = folder.stat(LOG)
-    return state if state is not None and stat.S_ISREG(state.st_mode) else None
+    return state.st_size if state is not None and stat.S_ISREG(state.st_mode) else None
 
 
 def _small_file(folder: Folder, name: str) -> bytes:

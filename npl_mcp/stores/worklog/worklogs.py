@@ -8,13 +8,12 @@ a session are consecutive and in the order of the commits. The functions run in 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.database import Transaction
 from npl_mcp.stores.base.paging import Slice
-from npl_mcp.stores.base.values import filled
 from npl_mcp.stores.changes import Topic
 from npl_mcp.stores.worklog import rows
 from npl_mcp.stores.worklog.rows import ARCHIVE, FILE_NAME, Cursor, Entry, WorklogSession
@@ -27,24 +26,6 @@ DATA = 256 * 1024
 
 PAGE = 200
 """Default entries of one reading."""
-
-
-@dataclass(frozen=True, slots=True)
-class Opened:
-    """A new or existing session.
-
-    :param session_id: id of the session.
-    :param new: whether the call created it; an existing session is unchanged.
-    :param created: time of its creation.
-    :param task: purpose of the session.
-    :param entry_count: number of its entries.
-    """
-
-    session_id: str
-    new: bool
-    created: str
-    task: str | None
-    entry_count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,25 +66,9 @@ class ReadEntries:
     remaining: int
 
 
-@dataclass(frozen=True, slots=True)
-class Closed:
-    """A closed session.
-
-    :param session_id: id of the session.
-    :param status: ``closed``.
-    :param closed: time of closing.
-    :param archived_as: name in the archive.
-    :param entry_count: number of its entries.
-    """
-
-    session_id: str
-    status: str
-    closed: str | None
-    archived_as: str | None
-    entry_count: int
-
-
-def init(tx: Transaction, project: str, session_id: str | None, task: str | None, agent: str = "") -> Opened:
+def init(
+    tx: Transaction, project: str, session_id: str | None, task: str | None, agent: str = ""
+) -> WorklogSession:
     """Create a session, or resume an open one; it becomes the agent's current one.
 
     :param session_id: the id of the session; by default today's date in UTC, with the suffix ``-2`` and so on
@@ -111,12 +76,11 @@ def init(tx: Transaction, project: str, session_id: str | None, task: str | None
     :raises ClosedError: the session is closed.
     """
     wanted = session_id or rows.open_id(tx, project, tx.now[:10])
-    row = before = rows.live(tx, project, wanted)
-    if row is None:
-        row = rows.create(tx, project, wanted, task)
-    rows.must_be_open(row)
+    before = rows.live(tx, project, wanted)
+    row = before or rows.create(tx, project, wanted, task)
+    rows.require_open(row)
     rows.start(tx, project, row["number"], agent)
-    return filled(Opened, row, session_id=row["id"], new=before is None)
+    return replace(rows.described(tx, project, [row], agent)[0], new=before is None)
 
 
 def log(
@@ -135,7 +99,7 @@ def log(
         today, opened = tx.now[:10], True
         row = rows.live(tx, project, today) or rows.create(tx, project, today, None)
     row = row or rows.chosen(tx, project, session_id)
-    rows.must_be_open(row)
+    rows.require_open(row)
     if opened:
         rows.start(tx, project, row["number"], agent)
     if agent:
@@ -209,7 +173,9 @@ def sessions(
     return rows.described(tx, project, tx.all(sql, project=project), agent)
 
 
-def close(tx: Transaction, project: str, session_id: str | None, agent: str = "", *, archive: bool) -> Closed:
+def close(
+    tx: Transaction, project: str, session_id: str | None, agent: str = "", *, archive: bool
+) -> WorklogSession:
     """Close a session permanently. Idempotent.
 
     :param session_id: the id of the session; by default the current one.
@@ -225,8 +191,7 @@ def close(tx: Transaction, project: str, session_id: str | None, agent: str = ""
         rows.archive(tx, project, number)
     if (shared := rows.latest(tx, project)) is not None and shared["number"] == number:
         rows.set_current(tx, project, None, "")
-    row = rows.by_number(tx, number)
-    return filled(Closed, row, session_id=row["id"])
+    return rows.described(tx, project, [rows.by_number(tx, number)], agent)[0]
 
 
 def new_id(session_id: str, parameter: str) -> str:

@@ -67,13 +67,7 @@ class Worklogs(Rooms):
         elif found.status != "active":
             raise Refused("OPERATION_FAILED")
         self.current = found or self.worklogs[-1]
-        return given(
-            session_id=session_id,
-            new=found is None,
-            created=WHEN,
-            task=self.current.task,
-            entry_count=len(self.current.entries),
-        )
+        return {**self.described(self.current), "new": found is None}
 
     def worklog_log(
         self, agent_id: str, action: str, summary: str, session_id: str | None = None, **more: Any
@@ -128,13 +122,7 @@ class Worklogs(Rooms):
             names = [log.id, *(f"{log.id}-{copy}" for copy in range(2, len(taken) + 3))]
             log.archived_as = next(name for name in names if name not in taken)
         self.current = None if self.current is log else self.current
-        return given(
-            session_id=log.id,
-            status="closed",
-            closed=WHEN,
-            archived_as=log.archived_as,
-            entry_count=len(log.entries),
-        )
+        return self.described(log)
 
     def described(self, log: Worklog) -> Answer:
         """Return a worklog as the status and the list show it."""
