@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from dataclasses import dataclass
 
 COARSE_GRANULARITY_NS = 2_000_000_000
@@ -45,3 +46,19 @@ def is_settled(mtime_ns: int, now_ns: int) -> bool:
     # advances; a time stamp in the future proves nothing either.
     is_fine = mtime_ns % _MILLISECOND_NS != 0  # coarse file systems store whole units of 10 ms to 2 s
     return now_ns - mtime_ns > (FINE_GRANULARITY_NS if is_fine else COARSE_GRANULARITY_NS)
+
+
+def entry_state(path: str) -> tuple[int, ...]:
+    """Return numbers that differ after a change of a folder's entries or a file; empty without an entry."""
+    try:
+        one = os.stat(path, follow_symlinks=False)  # noqa: PTH116 - a path object costs more
+    except OSError:
+        return ()
+    return one.st_mtime_ns, one.st_ctime_ns, one.st_size, one.st_ino, one.st_dev
+
+
+def settled_states(*paths: str) -> tuple[tuple[int, ...], ...] | None:
+    """Return the states of some paths; ``None`` without the first, or if a later change might not show."""
+    now, states = time.time_ns(), tuple(map(entry_state, paths))
+    settled = all(is_settled(one, now) for state in states for one in state[:2])
+    return states if states[0] and settled else None

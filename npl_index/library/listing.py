@@ -9,7 +9,7 @@ import os
 import stat
 import threading
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from operator import attrgetter, is_
+from operator import attrgetter, is_, itemgetter
 
 from cachetools import LRUCache
 
@@ -60,7 +60,7 @@ class Listed(tuple[Found, ...]):
 
 
 Walk = Callable[[Known], Iterable[Found]]
-"""Returns files in any order: known ones as the objects in the argument, to which it adds the others."""
+"""Returns files in any order; the argument has the folders of the walk before, and gets those of this one."""
 
 
 class _CachedListing:
@@ -78,11 +78,10 @@ class _CachedListing:
             founds: Sequence[Found] = last
             states: Sequence[Fingerprint | None] = last.states
             if walked != self._walked:
-                founds = sorted({_PLACE(file): file for file in walked}.values(), key=_PLACE)
-                state_of = {id(file): state for file, state in zip(last, states, strict=True)}
-                states = [state_of.get(id(file)) for file in founds]
-                present = set(map(id, founds))
-                self._known = {path: one for path, one in self._known.items() if id(one[0]) in present}
+                fresh = {_PLACE(file): (file, None) for file in walked}
+                known = {_PLACE(file): (file, state) for file, state in zip(last, states, strict=True)}
+                pairs = [known.get(place, one) for place, one in sorted(fresh.items(), key=itemgetter(0))]
+                founds, states = [found for found, _ in pairs], [state for _, state in pairs]
             states = states_of(founds, states)
             if founds is not last or not all(map(is_, states, last.states)):
                 self._walked, self._listed = walked, Listed.of(founds, states)

@@ -92,3 +92,11 @@ class PathPattern:
     def _with_next(self, numbers: set[int]) -> set[int]:
         """Return the numbers of parts, with the part after each ``**``, which may stand for no folder."""
         return numbers | {number + 1 for number in numbers if self.parts[number : number + 1] == (None,)}
+
+
+def fits(pattern: PathPattern | None, path: str) -> bool:
+    """Return whether a file's path matches a pattern, with its suffix or without."""
+    if pattern is None:
+        return True
+    segments = path.split("/")
+    return pattern.matches(segments) or pattern.matches([*segments[:-1], segments[-1].rpartition(".")[0]])

@@ -25,6 +25,8 @@ OTHER_TEXTS = (".adoc", ".ipynb", ".rst", ".txt")
 QUESTION_SUFFIXES = ("questions.md",)
 
 _QUESTIONS = re.compile(r"(?:^|[/\\.])questions\.md$", re.IGNORECASE)
+_HIDDEN_BUT_WALKED = frozenset({".npl", ".claude"})
+_NEVER_WALKED = frozenset({"node_modules", "__pycache__", "venv", "site-packages"})
 _MAX_ARGUMENT = 4096
 _LONG_NAME = 6
 _MIN_PART = 3
@@ -82,6 +84,21 @@ def has_suffix(path: str, suffixes: tuple[str, ...]) -> bool:
     """
     is_questions = _QUESTIONS.search(path) is not None
     return path.lower().endswith(suffixes) and is_questions == (suffixes == QUESTION_SUFFIXES)
+
+
+def is_walked(name: str) -> bool:
+    """Return whether a walk visits entries with this name."""
+    hidden = name.startswith(".") and name not in _HIDDEN_BUT_WALKED
+    usable = not name.startswith(ADDRESSES) and UNSPEAKABLE.search(name) is None
+    return usable and not hidden and name not in _NEVER_WALKED
+
+
+def kinds_of_unusable(name: str) -> Iterator[str]:
+    """Yield the kind of an unusable name, for people."""
+    if UNSPEAKABLE.search(name):
+        yield "unusable names"
+    elif name.startswith(ADDRESSES):
+        yield "names that look like addresses"
 
 
 def document_name(path: str) -> str:

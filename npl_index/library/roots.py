@@ -14,10 +14,11 @@ import os
 import re
 import stat
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
+from typing import NamedTuple
 from unicodedata import normalize
 
 from npl_index.errors import (
@@ -30,14 +31,20 @@ from npl_index.errors import (
 )
 from npl_index.library.catalog import ItemFolder, Root
 from npl_index.library.files import FileChangedError, FileTooLargeError, NotRegularError
+from npl_index.library.fingerprints import entry_state, settled_states
 from npl_index.library.ignoring import NOTHING, RULES_FILE, Ignoring, Rules, everything
 from npl_index.library.lazy import LazySequence
-from npl_index.library.patterns import PathPattern
-from npl_index.library.references import ADDRESSES, OTHER_TEXTS, QUESTION_SUFFIXES, UNSPEAKABLE, has_suffix
+from npl_index.library.patterns import PathPattern, fits
+from npl_index.library.references import (
+    ADDRESSES,
+    OTHER_TEXTS,
+    QUESTION_SUFFIXES,
+    has_suffix,
+    is_walked,
+    kinds_of_unusable,
+)
 
-_HIDDEN_BUT_WALKED = frozenset({".npl", ".claude"})
 _SAMPLE = 1_000
-_NEVER_WALKED = frozenset({"node_modules", "__pycache__", "venv", "site-packages"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +89,50 @@ class Found:
         return f"{self.root.path}/{self.path}"
 
 
-Known = dict[str, tuple[Found, Rules | None]]
+class WalkedFolder(NamedTuple):
+    """What a walk finds in one folder while neither the folder nor its file of rules changes.
+
+    :param states: their states; that of the rules is empty if it has none.
+    :param above: the rules above it.
+    :param visited: number of its visited entries.
+    :param files: files with their paths below the start of the walk.
+    :param folders: folders to enter with their paths, and the rules above them.
+    """
+
+    states: tuple[tuple[int, ...], ...]
+    above: Rules | None
+    visited: int
+    files: list[tuple[str, Found]]
+    folders: list[tuple[str, str, Rules | None]]
+
+    def is_current(self, folder: str, above: Rules | None, most: int) -> bool:
+        """Return whether a walk certainly finds the same again.
+
+        :param above: the rules above it.
+        :param most: maximum entries to visit.
+        """
+        own, rules = self.states
+        same = self.above is above and self.visited <= most and entry_state(folder) == own
+        return same and (not rules or entry_state(f"{folder}/{RULES_FILE}") == rules)
+
+
+Known = dict[str, WalkedFolder]
+
+
+@dataclass(slots=True)
+class _Walk:
+    """A walk; see :meth:`Roots.walk`.
+
+    :param waiting: folders to enter, as in :class:`WalkedFolder`.
+    """
+
+    pattern: PathPattern | None
+    suffixes: tuple[str, ...]
+    most: int
+    counted: bool
+    skipped: Counter[str]
+    waiting: list[tuple[str, str, Rules | None]]
+    visited: int = 0
 
 
 class Roots:
@@ -225,7 +275,7 @@ class Roots:
 
         :param pattern: pattern of the path below the folder; ``None`` matches all.
         :param max_entries: maximum directory entries to visit, by default from the limits.
-        :param known: files of an earlier equal walk with the rules of their folders; new files are added.
+        :param known: folders of an earlier equal walk, of which only changed ones are read again.
         :param skipped: receives the numbers of skipped files and folders; ignored folders are walked for it.
         :param entered: folders that are not entered; the entered ones are added.
         :raises DocumentTooLargeError: more entries than the limits allow.
@@ -233,50 +283,68 @@ class Roots:
         most = self._limits.max_entries if max_entries is None else max_entries
         known, entered = {} if known is None else known, set() if entered is None else entered
         counted, skipped = skipped is not None, Counter() if skipped is None else skipped
-        waiting, visited = [(start, "", self._rules(start))], 0
-        while waiting:
-            folder, below, rules = waiting.pop()
+        walk = _Walk(pattern, suffixes, most, counted, skipped, [(start, "", self._rules(start))])
+        while walk.waiting:
+            folder, below, above = walk.waiting.pop()
             if folder in entered or (located := self.locate(folder)) is None:
                 continue
             entered.add(folder)
-            root, prefix = located[0], f"{located[1]}/" if located[1] else ""
             direct = folder == f"{start}/{below}"[:-1]  # a link may lead to a different folder the next time
             with suppress(OSError):  # unreadable or deleted
-                entries, rules = self._listed(folder, root, rules, most)
-                for number, entry in enumerate(entries):
-                    visited += 1
-                    one = known.get(entry.path) if direct else None
-                    if one and one[1] is rules and number < most and entry.is_file(follow_symlinks=False):
-                        yield below + entry.name, one[0]
-                        continue
-                    if not _is_walked(entry.name) and number < most:
-                        visited -= 1
-                        skipped.update(_unusable(entry.name))
-                        continue
-                    if visited > most or number >= most:
-                        return _end_of_walk(most, rules, skipped)
-                    path = below + entry.name
-                    if label := self._label(entry, rules):
-                        if has_suffix(entry.name, suffixes):
-                            skipped[label] += 1
-                        elif counted and entry.is_dir(follow_symlinks=False):
-                            waiting.insert(0, (entry.path, f"{path}/", everything(label)))
-                    elif entry.is_symlink():
-                        linked = self._linked(entry, suffixes)
-                        if isinstance(linked, Found) and fits(pattern, path):
-                            yield path, linked
-                        elif isinstance(linked, str) and self._may_enter(pattern, path, skipped):
-                            waiting.append((linked, f"{path}/", self._rules(linked)))
-                    elif has_suffix(entry.name, suffixes):
-                        if fits(pattern, path) and entry.is_file(follow_symlinks=False):
-                            found = Found(root, prefix + entry.name, root.label)
-                            if direct:
-                                known[entry.path] = found, rules
-                            yield path, found
-                    elif entry.name.lower().endswith(OTHER_TEXTS):
-                        skipped[entry.name.lower()[entry.name.rindex(".") :]] += 1
-                    elif entry.is_dir(follow_symlinks=False) and self._may_enter(pattern, path, skipped):
-                        waiting.append((entry.path, f"{path}/", rules))
+                one = known.pop(folder, None) if direct else None
+                if one and one.is_current(folder, above, most - walk.visited):
+                    walk.visited += one.visited
+                    walk.waiting += one.folders
+                    yield from one.files
+                else:
+                    one = yield from self._read(walk, *located, folder, below, above)
+                if one and direct:
+                    known[folder] = one
+        for folder in known.keys() - entered:
+            del known[folder]
+
+    def _read(
+        self, walk: _Walk, root: Root, prefix: str, folder: str, below: str, above: Rules | None
+    ) -> Generator[tuple[str, Found], None, WalkedFolder | None]:
+        """Yield the files of a folder, and return what it holds; ``None`` if that may change unnoticed."""
+        states, before, most = settled_states(folder, f"{folder}/{RULES_FILE}"), walk.visited, walk.most
+        entries, rules = self._listed(folder, root, above, most)
+        files: list[tuple[str, Found]] = []
+        folders: list[tuple[str, str, Rules | None]] = []
+        for number, entry in enumerate(entries):
+            walk.visited += 1
+            if not is_walked(entry.name) and number < most:
+                walk.visited -= 1
+                walk.skipped.update(kinds_of_unusable(entry.name))
+                continue
+            if walk.visited > most or number >= most:
+                walk.waiting.clear()
+                _end_of_walk(most, rules, walk.skipped)
+                return None
+            path = below + entry.name
+            if label := self._label(entry, rules):
+                if has_suffix(entry.name, walk.suffixes):
+                    walk.skipped[label] += 1
+                elif walk.counted and entry.is_dir(follow_symlinks=False):
+                    walk.waiting.insert(0, (entry.path, f"{path}/", everything(label)))
+            elif entry.is_symlink():
+                states = None  # its target may change
+                linked = self._linked(entry, walk.suffixes)
+                if isinstance(linked, Found) and fits(walk.pattern, path):
+                    yield path, linked
+                elif isinstance(linked, str) and self._may_enter(walk, path):
+                    walk.waiting.append((linked, f"{path}/", self._rules(linked)))
+            elif has_suffix(entry.name, walk.suffixes):
+                if fits(walk.pattern, path) and entry.is_file(follow_symlinks=False):
+                    found = Found(root, f"{prefix}/{entry.name}" if prefix else entry.name, root.label)
+                    files.append((path, found))
+                    yield path, found
+            elif entry.name.lower().endswith(OTHER_TEXTS):
+                walk.skipped[entry.name.lower()[entry.name.rindex(".") :]] += 1
+            elif entry.is_dir(follow_symlinks=False) and self._may_enter(walk, path):
+                folders.append((entry.path, f"{path}/", rules))
+        walk.waiting += folders
+        return WalkedFolder(states, above, walk.visited - before, files, folders) if states else None
 
     def _rules(self, folder: str) -> Rules | None:
         """Return the rules above a real folder."""
@@ -316,12 +384,12 @@ class Roots:
         except (DocumentError, DocumentNotFoundError):
             return None
 
-    def _may_enter(self, pattern: PathPattern | None, path: str, skipped: Counter[str]) -> bool:
+    def _may_enter(self, walk: _Walk, path: str) -> bool:
         """Return whether a walk enters a folder; count it if it lies deeper than the limit."""
         if path.count("/") >= self._limits.max_depth:
-            skipped[f"folders below {self._limits.max_depth} levels"] += 1
+            walk.skipped[f"folders below {self._limits.max_depth} levels"] += 1
             return False
-        return pattern is None or pattern.may_hold(path.split("/"))
+        return walk.pattern is None or walk.pattern.may_hold(path.split("/"))
 
 
 def resolve(root: str, path: str) -> str | None:
@@ -373,13 +441,6 @@ def skipped_text(skipped: Mapping[str, int]) -> str:
     return ", ".join(f"{number:,} {what}" for what, number in ordered)
 
 
-def _is_walked(name: str) -> bool:
-    """Return whether a walk visits entries with this name."""
-    hidden = name.startswith(".") and name not in _HIDDEN_BUT_WALKED
-    usable = not name.startswith(ADDRESSES) and UNSPEAKABLE.search(name) is None
-    return usable and not hidden and name not in _NEVER_WALKED
-
-
 def _end_of_walk(most: int, rules: Rules | None, skipped: Counter[str]) -> None:
     """End a walk that exceeds its limit; of ignored files, there are more than were counted.
 
@@ -388,22 +449,6 @@ def _end_of_walk(most: int, rules: Rules | None, skipped: Counter[str]) -> None:
     if rules is None or rules.folder:
         raise too_many(f"{most:,} entries")
     skipped[f"or more {rules.label}"] = skipped.pop(rules.label, 0)
-
-
-def _unusable(name: str) -> Iterator[str]:
-    """Yield the kind of an unusable name, for people."""
-    if UNSPEAKABLE.search(name):
-        yield "unusable names"
-    elif name.startswith(ADDRESSES):
-        yield "names that look like addresses"
-
-
-def fits(pattern: PathPattern | None, path: str) -> bool:
-    """Return whether a file's path matches a pattern, with its suffix or without."""
-    if pattern is None:
-        return True
-    segments = path.split("/")
-    return pattern.matches(segments) or pattern.matches([*segments[:-1], segments[-1].rpartition(".")[0]])
 
 
 def refuse_questions(path: str, text: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 
 from npl_index.library.catalog import Catalog, Root
 from npl_index.library.documents import DocumentRef, Library
+from npl_index.library.fingerprints import FINE_GRANULARITY_NS
 from npl_index.library.ignoring import MAX_BYTES, MAX_RULES, Ignoring
 
 CASES: list[dict[str, Any]] = json.loads(
@@ -29,6 +31,11 @@ def put(root: Path, *names: str) -> None:
 def library(root: Path, *exclude: str, npl: str = "", gitignore: bool = True) -> Library:
     roots = [Root(str(root), "docs"), *([Root(str(root / npl), "npl", npl=True)] if npl else [])]
     return Library(roots, Catalog(()), searched=roots[:1], ignoring=Ignoring(gitignore, exclude))
+
+
+def settle() -> None:
+    """Wait until a folder that does not change is not read again."""
+    time.sleep(1.1 * FINE_GRANULARITY_NS / 1e9)
 
 
 def served(found: Library, file: str | None = None) -> list[str]:
@@ -91,6 +98,8 @@ def test_changed_rules_are_seen_at_once(tree: Path) -> None:
     ]:
         rules.write_text(text)
         inner.write_text(more)
+        assert len(served(found)) == expected, text
+        settle()
         assert len(served(found)) == expected, text
     inner.unlink()
     rules.unlink()
