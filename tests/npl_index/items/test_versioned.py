@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from npl_index.items.headers import version_of
 from npl_index.items.versioned import Source, append, compare, renew, versioned_sections
+from tests.conftest import cases
 
 
 def section(name: str, version: str | None = "1.0.0", body: str = "Text.") -> str:
@@ -102,21 +103,7 @@ def test_separators_are_not_doubled() -> None:
 
 @pytest.mark.parametrize(
     ("text", "version"),
-    [
-        ("npl-instructions:\n   name: p\n   version: 1.5.0\n---\n\n# P\n", "1.5.0"),
-        ("npl-instructions:\n  version: 1.10\n---\n", "1.10"),
-        ("npl-instructions:\n  version: '2.0' # new\n---\n", "2.0"),
-        ("* * *\n\nnpl-instructions:\n  version: 1\n---\n", "1"),
-        ("---\nversion: 3\n---\n\nnpl-instructions:\n  version: 4\n---\n", "4"),
-        ("---\nversion: 3.10\n---\n# A\n", "3.10"),
-        ("---\nversion: [1, 2]\n---\n# A\n", None),
-        ("npl-instructions:\n   name: p\n---\n", None),
-        ("npl-instructions:\n  version:\n---\n", None),
-        ("npl-instructions:\n  version: 1\n# no end\n", None),
-        ("# A\n\nnpl-instructions:\n  version: 1\n---\n", None),
-        ("version: 1\n", None),
-        ("", None),
-    ],
+    cases("npl_index/items/versioned"),
     ids=range(13),
 )
 def test_versions(text: str, version: str | None) -> None:

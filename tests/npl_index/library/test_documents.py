@@ -27,6 +27,7 @@ from npl_index.library.catalog import Root, places
 from npl_index.library.documents import Document, DocumentRef, Found, Library, Limits
 from npl_index.library.references import MARKDOWN_SUFFIXES
 from npl_index.library.roots import skipped_text
+from tests.conftest import cases
 
 SECRET = "not for you"
 
@@ -362,24 +363,7 @@ def test_fingerprint_follows_the_file(tmp_path: Path) -> None:
         library.stat(found)
 
 
-FOREST = {
-    "readme.md": "",
-    "UPPER.MD": "",
-    "guide.markdown": "",
-    "skip.txt": "",
-    "docs/a.md": "",
-    "docs/b.md": "",
-    "docs/[odd].md": "",
-    "docs/deep/er/c.md": "",
-    "docs/deep/a.md": "",
-    ".git/x.md": "",
-    ".venv/x.md": "",
-    "node_modules/x/readme.md": "",
-    ".npl/npl/syntax.md": "",
-    ".npl/npl/syntax/fill-in.md": "",
-    ".npl/core/agents/nb.md": "",
-    ".claude/agents/mine.md": "",
-}
+FOREST = cases("npl_index/library/documents")
 
 FORMS = [
     ("readme.md", ["readme.md"]),

@@ -20,6 +20,7 @@ from npl_index.library.catalog import Catalog, Root
 from npl_index.library.documents import DocumentRef, Library
 from npl_index.library.fingerprints import FINE_GRANULARITY_NS
 from npl_index.library.listing import Listed
+from tests.conftest import cases
 
 WRITER = """
 import json, os, shutil, sys
@@ -103,53 +104,7 @@ def told(one: Library, name: str = ".") -> object:
     return [(file.path, state) for file, state in zip(found, states, strict=True)]
 
 
-CHANGES = {
-    "a file grows": [("append", "page0.md")],
-    "a write that is not closed": [("unclosed", "a/page1.md")],
-    "bytes of a file change": [("overwrite", "a/page1.md")],
-    "another file takes its place": [("replace", "a/b/page1.md")],
-    "a file is emptied": [("cut", "c/page2.md")],
-    "the time of a change is set back": [("back", "c/page1.md")],
-    "a file is new": [("create", "c/new.md")],
-    "a file goes": [("remove", "c/page0.md")],
-    "a file goes and comes": [("remove", "c/page0.md"), ("create", "c/page0.md")],
-    "a file is renamed": [("move", "c/page0.md", "c/other.md")],
-    "a file moves": [("move", "c/page0.md", "a/other.md")],
-    "a file moves out": [("move", "c/page0.md", "../outside/page0.md")],
-    "a file moves in": [("move", "../outside/inner/other.md", "a/other.md")],
-    "two files change places": [
-        ("move", "page0.md", "x.md"),
-        ("move", "page1.md", "page0.md"),
-        ("move", "x.md", "page1.md"),
-    ],
-    "a file becomes a folder": [("remove", "page0.md"), ("create", "page0.md/inner.md")],
-    "a file becomes Markdown": [("create", "c/notes.txt"), ("move", "c/notes.txt", "c/notes.md")],
-    "folders in a new folder": [("create", "new/er/est/page.md"), ("create", "new/er/page.md")],
-    "a folder moves in": [("move", "../outside/inner", "inner")],
-    "a folder moves out": [("move", "a", "../outside/a")],
-    "a folder moves, and a file in it changes": [("move", "a", "z"), ("append", "z/b/page0.md")],
-    "two folders change places": [("move", "a", "x"), ("move", "c", "a"), ("move", "x", "c")],
-    "a folder goes": [("gone", "a")],
-    "a folder goes and comes": [("gone", "a"), ("create", "a/page0.md")],
-    "a folder cannot be entered": [("mode", "a", 0)],
-    "a file cannot be read": [("mode", "a/page0.md", 0)],
-    "the folder goes": [("gone", "")],
-    "the folder is another one": [("again", "", "../outside")],
-    "a folder above is another one": [("move", "..", "../../was"), ("create", "page9.md")],
-    "a link to a neighbour": [("link", "page0.md", "CLAUDE.md"), ("append", "page0.md")],
-    "a link to a folder": [("link", "a/b", "short"), ("append", "a/b/page0.md")],
-    "a link to what comes later": [("link", "later.md", "now.md"), ("create", "later.md")],
-    "a link leads elsewhere": [
-        ("link", "../outside/inner", "linked"),
-        ("append", "../outside/inner/other.md"),
-    ],
-    "a file changes through another name": [
-        ("second", "page0.md", "../outside/p.md"),
-        ("append", "page0.md"),
-        ("append", "../outside/p.md"),
-        ("overwrite", "../outside/p.md"),
-    ],
-}
+CHANGES = cases("npl_index/library/listing")
 
 
 @pytest.mark.parametrize("changes", CHANGES.values(), ids=CHANGES)

@@ -150,30 +150,7 @@ def test_headings_under_long_and_hostile_lines_are_found() -> None:
         assert fast(f"{line}\n\n# Behind\n")[-1][-1] == "Behind"
 
 
-LONG = {
-    "one paragraph": "text\n",
-    "paragraphs": "text\n\n",
-    "headings in a quote": "> # a\n",
-    "tall table": "| a | b |\n",
-    "wide table": "|a\n",
-    "list": "- a\n",
-    "loose list": "1. a\n\n",
-    "lazy list text": "- a\nb\n",
-    "quote": "> a\n",
-    "empty quote": ">\n",
-    "code": "    a\n",
-    "fence": "a ```\n",
-    "comment": "a -- b\n",
-    "html": "a <b>\n",
-    "definitions": ": a\n",
-    "terms": "a\n: b\n",
-    "setext headings in items": "- a\n  =\n",
-    "link definitions": "[a]: /b\n",
-    "title without end": "a 'b\n",
-    "nested items": "- - - a\n",
-    "indents": "   a\n",
-    "rules": "***\n",
-}
+LONG = cases("npl_index/markdown/blocks")
 FIRST = {
     "tall table": "| a | b |\n|---|---|\n",
     "wide table": "|" + "a|" * 1000 + "\n|" + "-|" * 1000 + "\n",

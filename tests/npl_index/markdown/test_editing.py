@@ -13,6 +13,7 @@ from npl_index.errors import InvalidRequestError, MissingRequestError
 from npl_index.markdown.editing import edit_section
 from npl_index.markdown.sections import SectionTree, parse_sections
 from npl_mcp.config.settings import corpus_folder
+from tests.conftest import cases
 
 CASES = Path(__file__).parents[2] / "cases" / "sections"
 
@@ -65,50 +66,7 @@ def edited(operation: str, name: str, text: str, document: str = DOCUMENT, **opt
 
 @pytest.mark.parametrize(
     ("operation", "name", "text", "options", "old", "new"),
-    [
-        ("replace", "Rationale", "NEW", {}, "why\n\n### Sub A\n\ndup\n", "NEW\n"),
-        ("replace", "Rationale", "\n \nNEW\n\n", {"whole": False}, "why\n", "NEW\n"),
-        (
-            "replace",
-            "Rationale",
-            "new\n\n### Sub B\n\nb",
-            {},
-            "why\n\n### Sub A\n\ndup\n",
-            "new\n\n### Sub B\n\nb\n",
-        ),
-        ("replace", "Tasks", "none", {}, "- one\n- two\n", "none\n"),
-        (
-            "replace",
-            "Last",
-            "    # a comment, in code\n\n    # code",
-            {},
-            "end\n",
-            "    # a comment, in code\n\n    # code\n",
-        ),
-        ("replace", "Sub A", "", {}, "dup\n\n", ""),
-        ("replace", "Tasks", " \n", {}, "- one\n- two\n", ""),
-        ("replace", "x", "Other.", {"whole": False}, "Preamble.\n", "Other.\n"),
-        ("replace", "Sub A", "### Renamed", {}, "### Sub A\n", "### Renamed\n"),
-        ("replace", "Second", "# Renamed #", {}, "# Second\n", "# Renamed #\n"),
-        ("replace", "Tasks", "## Work\n\nmuch", {}, "## Tasks\n- one\n- two\n", "## Work\nmuch\n"),
-        (
-            "replace",
-            "Tasks",
-            "Two\nlines\n---\nmuch",
-            {},
-            "## Tasks\n- one\n- two\n",
-            "Two\nlines\n---\nmuch\n",
-        ),
-        ("append", "Rationale", "tail", {}, "dup\n", "dup\n\ntail\n"),
-        ("append", "Rationale", "tail", {"whole": False}, "why\n", "why\n\ntail\n"),
-        ("append", "Rationale", "### Sub B\n\nb", {}, "dup\n", "dup\n\n### Sub B\n\nb\n"),
-        ("append", "Last", "tail", {}, "end\n", "end\n\ntail\n"),
-        ("append", "x", "tail", {}, "end\n", "end\n\ntail\n"),
-        ("append", "Rationale", "    code", {"whole": False}, "why\n", "why\n\n    code\n"),
-        ("prepend", "Rationale", "head", {}, "why\n", "head\n\nwhy\n"),
-        ("prepend", "Tasks", "head", {}, "- one\n", "head\n\n- one\n"),
-        ("prepend", "x", "head", {}, "Preamble.\n", "head\n\nPreamble.\n"),
-    ],
+    cases("npl_index/markdown/editing")["an_edit_changes_these_bytes_and_no_others"],
 )
 def test_an_edit_changes_these_bytes_and_no_others(
     operation: str, name: str, text: str, options: dict[str, bool], old: str, new: str
@@ -120,36 +78,7 @@ def test_an_edit_changes_these_bytes_and_no_others(
 
 @pytest.mark.parametrize(
     ("document", "operation", "name", "text", "expected"),
-    [
-        ("# A\n## B\n", "replace", "A", "x\n## C", "# A\nx\n## C\n"),
-        ("# A\n## B\n", "prepend", "A", "x", "# A\n\nx\n\n## B\n"),
-        ("# A\nx\n# B\n", "append", "A", "y", "# A\nx\n\ny\n\n# B\n"),
-        ("# A\nx\n# B\n", "replace", "A", "y", "# A\ny\n\n# B\n"),
-        ("# A\nx\n# B\n", "replace", "A", "", "# A\n\n# B\n"),
-        ("# A\n\n\n\n# B\n", "replace", "A", "y", "# A\n\ny\n\n\n# B\n"),
-        ("# A\n\n# B\n", "replace", "A", "y", "# A\n\ny\n\n# B\n"),
-        ("# A", "append", "A", "x", "# A\n\nx"),
-        ("# A\n", "append", "A", "x", "# A\n\nx\n"),
-        ("# A\n\n", "append", "A", "x", "# A\n\nx\n"),
-        ("# A\n\nx", "append", "A", "y", "# A\n\nx\n\ny"),
-        ("# A\n\nx  \n\n\n", "replace", "A", "y", "# A\n\ny\n\n\n"),
-        ("A\n=\nx\n", "replace", "A", "## y", "A\n=\n## y\n"),
-        ("A\n=", "replace", "A", "# B", "# B"),
-        ("# A\r\n\r\nx\r\n\r\n# B\r\n", "append", "A", "y\nz", "# A\r\n\r\nx\r\n\r\ny\r\nz\r\n\r\n# B\r\n"),
-        ("# A\r\rx\r", "replace", "A", "y\r\nz", "# A\r\ry\rz\r"),
-        ("", "append", "x", "y", "y\n"),
-        ("\n", "append", "x", "y", "\ny\n"),
-        ("\ufeff", "append", "x", "y", "\ufeffy\n"),
-        ("\ufeff# A\n", "prepend", "x", "y", "\ufeffy\n\n# A\n"),
-        ("---\na: b\n---\n# A\n", "prepend", "x", "y", "---\na: b\n---\n\ny\n\n# A\n"),
-        (
-            "npl-instructions:\n name: n\n---\nx\n",
-            "replace",
-            "n",
-            "y",
-            "npl-instructions:\n name: n\n---\ny\n",
-        ),
-    ],
+    cases("npl_index/markdown/editing")["line_ends_and_blank_lines_fit_the_file"],
 )
 def test_line_ends_and_blank_lines_fit_the_file(
     document: str, operation: str, name: str, text: str, expected: str
@@ -223,21 +152,7 @@ def test_there_must_be_text_to_add(operation: str, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("document", "name", "expected"),
-    [
-        ("# T\n\na\n\n## A\n\nx\n\n### A1\n\ny\n\n## B\n\nb\n", "A", "# T\n\na\n\n## B\n\nb\n"),
-        ("# T\n\na\n\n## A\n\nx\n\n## B\n\nb\n", "B", "# T\n\na\n\n## A\n\nx\n"),
-        ("# T\n\na  \n\n\n## A\n\nx\n\n\n", "A", "# T\n\na  \n\n\n"),
-        ("# T\n\na\n\n## A\n\nx", "A", "# T\n\na"),
-        ("# T\n## A\nx\n## B\n", "A", "# T\n\n## B\n"),
-        ("a\n## A\n\nx\n\nB\n-\n", "A", "a\n\nB\n-\n"),
-        ("T\n=\n\nA\n-\n\na\n\nB\n-\n\nb", "A", "T\n=\n\nB\n-\n\nb"),
-        ("\ufeff## A\r\n\r\na\r\n\r\n## B\r\n", "A", "\ufeff## B\r\n"),
-        ("---\nk: v\n---\n\n## A\n\na\n", "A", "---\nk: v\n---\n"),
-        ("# A\r\n\r\na\r\n\r\n# B\r\n\r\nb\r\n", "B", "# A\r\n\r\na\r\n"),
-        ("# T\n\n## A\n", "T", None),
-        ("a\n\n## A\n", "x", None),
-        ("\ufeff\n## A\n", "A", None),
-    ],
+    cases("npl_index/markdown/editing")["a_section_is_deleted_and_nothing_else"],
 )
 def test_a_section_is_deleted_and_nothing_else(document: str, name: str, expected: str | None) -> None:
     """With its subsections; the blank lines before it stay, and the file's own ending. A whole file stays."""
@@ -274,18 +189,7 @@ def test_what_is_deleted_can_be_put_back_byte_by_byte(end: bytes) -> None:
     assert returned > 50
 
 
-PARAGRAPHS = [
-    "one",
-    "two  \nlines",
-    "- a\n- b",
-    "```\n# code\n```",
-    "| a |\n|---|",
-    "> quote",
-    "    code",
-    "終 🎯",
-    "a: b",
-    "***",
-]
+PARAGRAPHS = cases("npl_index/markdown/editing")["paragraphs"]
 texts = st.lists(st.sampled_from(PARAGRAPHS), min_size=1, max_size=4).map("\n\n".join)
 starts = st.sampled_from(["", "\n", "text\n\n", "---\nkey: value\n---\n", "\ufeff", "\ufefftext\n"])
 headings = st.sampled_from(

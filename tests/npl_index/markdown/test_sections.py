@@ -17,6 +17,7 @@ from markdown_it import MarkdownIt
 from npl_index.errors import DocumentTimeoutError, DocumentTooLargeError, UnreadableDocumentError
 from npl_index.markdown.sections import MAX_SECTIONS, Section, SectionTree, Span, parse_sections
 from npl_index.markdown.traits import Traits, count_words
+from tests.conftest import cases
 
 CASES = Path(__file__).parents[2] / "cases" / "sections"
 NAMES = sorted(path.stem for path in CASES.glob("*.md"))
@@ -300,20 +301,7 @@ def test_fences_nest_in_npl_documents_only(data: str, npl: bool, expected: list[
     assert headings(data.encode(), npl=npl) == expected
 
 
-LOOSE = [
-    ": ```python",
-    "- ```python",
-    "* ~~~ text",
-    "1. ```js",
-    "2) ```js",
-    "> ```python",
-    ": ~~~",
-    "~ ```sh",
-    ":\t```python",
-    "-\t````",
-    "- - ```x",
-    "- a\n  - ```x",
-]
+LOOSE = cases("npl_index/markdown/sections")
 """Openings of fences that their authors close at the margin."""
 
 

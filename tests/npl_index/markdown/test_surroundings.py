@@ -8,33 +8,13 @@ from hypothesis import strategies as st
 
 from npl_index.errors import InvalidRequestError
 from npl_index.markdown.sections import parse_sections
+from tests.conftest import cases
 from tests.npl_index.markdown.test_editing import edit, section_of
 
 NEXT = "## Next\n\nVisible [guide][g], HTML, and a note.[^n]\n"
 
 # What stands between the text of the edited section and the next one.
-TAILS = {
-    "anchor": '<a name="next"></a>\n',
-    "anchor and blank line": '<a id="next"/>\n\n',
-    "two anchors": '<a name="next"></a>\n<span id="more"></span>\n',
-    "label": "(next)=\n",
-    "comment above the heading": "<!-- markdownlint-disable-next-line -->\n",
-    "divider": "---\n\n",
-    "divider and anchor": '***\n\n<a name="next"></a>\n',
-    "link definition": "[g]: https://example.com/guide\n\n",
-    "link definition of two lines": "[g]: https://example.com/guide\n  'A title'\n\n",
-    "footnote": "[^n]: A note\n    of two lines.\n\n    Its second paragraph.\n\n",
-    "abbreviation": "*[HTML]: Hyper Text Markup Language\n\n",
-    "definitions and divider": "[g]: <g.md>\n\n[^n]: Note.\n\n---\n\n",
-    "end of an element": "</details>\n\n",
-    "end of a component": "</TabItem>\n\n",
-    "ends of two components": "</TabItem>\n</Tabs>\n\n",
-    "end of an admonition": ":::\n\n",
-    "end of a block": "{% endtab %}\n\n",
-    "end comment": "<!-- toc end -->\n\n",
-    "stop comment": "<!-- tocstop -->\n\n",
-    "beginning of an element": "<details>\n<summary>More</summary>\n\n",
-}
+TAILS = cases("npl_index/markdown/surroundings")["tails"]
 OPENINGS = {
     "end of an element": "<details>\n\n",
     "end of a component": '<TabItem value="a">\n\n',
@@ -101,23 +81,7 @@ def test_what_others_need_is_not_lost(case: str) -> None:
     assert problem in str(raised.value)
 
 
-CONTINUED = {
-    "row": ("| a | b |\n|--|--|\n| 1 | 2 |", "| 3 | 4 |", "\n"),
-    "row without outer bars": ("a | b\n--|--\n1 | 2", "3 | 4\n5 | 6\n\nText.", "\n"),
-    "another table": ("| a | b |\n|--|--|\n| 1 | 2 |", "| c | d |\n|--|--|\n| 3 | 4 |", "\n\n"),
-    "text below a table": ("| a | b |\n|--|--|\n| 1 | 2 |", "Text.", "\n\n"),
-    "item": ("- one\n- two", "- three", "\n"),
-    "task": ("- [x] one", "- [ ] two\n- [ ] three", "\n"),
-    "numbered item": ("1. one\n2. two", "3. three", "\n"),
-    "deeper item": ("- one\n  - two", "  - three", "\n"),
-    "item of a loose list": ("- one\n\n- two", "- three", "\n\n"),
-    "item of a list with a loose list inside": ("- one\n  - two\n\n  - three\n- four", "- five", "\n"),
-    "item of a list with code": ("- one\n\n      code\n- two", "- three", "\n\n"),
-    "item of another list": ("- one", "* two", "\n\n"),
-    "numbers behind bullets": ("- one", "1. two", "\n\n"),
-    "text below a list": ("- one", "Text.", "\n\n"),
-    "item below text": ("Text.", "- one", "\n\n"),
-}
+CONTINUED = cases("npl_index/markdown/surroundings")["continued"]
 
 
 @pytest.mark.parametrize("case", CONTINUED)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from npl_index.ranking.analysis import MAX_ANALYSED, MAX_QUERY_TERMS, extract_keywords, terms
 from npl_index.ranking.wordlists import commonness, stop_words
+from tests.conftest import cases
 
 TERMS = {
     # Snowball's published English vocabulary gives these stems.
@@ -77,25 +78,7 @@ def test_decomposed_and_composed_are_one() -> None:
     assert terms("résumé") == terms("re\u0301sume\u0301")
 
 
-KEYWORDS = {
-    "identifiers": (
-        "set maxRetries in snake_case_names and kebab-case",
-        ["maxRetries", "snake_case_names", "kebab-case"],
-    ),
-    "phrase of the NPL vocabulary": (
-        "please write a definition list",
-        ["definition list", "definition", "list"],
-    ),
-    "another": ("an intuition pump", ["intuition pump"]),
-    "run of words": ("the object store memory is full", ["object store memory", "memory"]),
-    "symbols": ("what does 🎯 do", ["🎯"]),
-    "NPL terms": ("a directive, a fence and a pump", ["directive", "fence", "pump"]),
-    "example of the requirements": (
-        "I'm building a code review agent that needs to understand NPL formatting",
-        ["formatting", "code", "review", "agent"],
-    ),
-    "unspaced script": ("数据库连接池", ["数据库连接池"]),
-}
+KEYWORDS = cases("npl_index/ranking/analysis")
 
 
 @pytest.mark.parametrize(("text", "expected"), KEYWORDS.values(), ids=KEYWORDS)

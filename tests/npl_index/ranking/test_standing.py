@@ -7,34 +7,14 @@ from datetime import datetime, timezone
 import pytest
 
 from npl_index.ranking.standing import Standing, language_of, reasons, status_of, versions_of
+from tests.conftest import cases
 
 NOW = datetime(2026, 6, 1, tzinfo=timezone.utc)
 
 
 @pytest.mark.parametrize(
     ("language", "text"),
-    [
-        ("en", "How do I delete a snapshot?"),
-        ("en", "daemon logs location on macOS"),
-        ("en", "The server writes its files to a folder."),
-        ("de", "Wie kann ich einen Snapshot löschen?"),
-        ("de", "Der Dienst schreibt seine Dateien in den Ordner und ist dann bereit."),
-        ("fr", "Comment supprimer un instantané ?  Le service écrit dans le dossier."),
-        ("es", "¿Cómo puedo borrar una copia? El servicio escribe en la carpeta."),
-        ("pt", "Como posso apagar uma cópia? O serviço escreve na pasta do usuário."),
-        ("it", "Come posso cancellare una copia? Il servizio scrive nella cartella."),
-        ("nl", "Hoe kan ik een kopie verwijderen? De dienst schrijft naar de map."),
-        ("pl", "Jak mogę usunąć kopię? Usługa zapisuje pliki do folderu i jest gotowa."),
-        ("ru", "Как удалить снимок?"),
-        ("ja", "スナップショットを削除するには?"),
-        ("ko", "스냅샷을 삭제하는 방법"),
-        ("zh", "如何删除快照"),
-        ("ar", "كيف أحذف لقطة"),
-        ("", "snapshot"),
-        ("", "POST /v1/snapshots"),
-        ("", ""),
-        ("", "```\nthe of and to in is that\n```"),
-    ],
+    cases("npl_index/ranking/standing"),
 )
 def test_the_language_of_a_text(language: str, text: str) -> None:
     assert language_of(text) == language

@@ -15,6 +15,7 @@ from npl_index.selectors.labels import (
     label,
     without_controls,
 )
+from tests.conftest import cases
 
 
 @pytest.mark.parametrize(
@@ -49,22 +50,7 @@ def test_heading_label_is_cut_between_words() -> None:
 
 @pytest.mark.parametrize(
     ("left", "right"),
-    [
-        ("Getting Started", "getting-started"),
-        ("snake_case", "Snake Case"),
-        ("What's new?", "whats new"),
-        ("What’s new", "What's new"),
-        ("**Bold** `code`", "bold code"),
-        ("🎯 Goals (Critical)", "goals critical"),
-        ("Straße", "STRASSE"),
-        ("Cafe\u0301", "Café"),
-        ("ﬁle １２", "file 12"),
-        ("1️⃣ First", "1 first"),
-        ("🗣️", "🗣"),
-        ("3.2: Setup", "3.2 setup"),
-        ("Command-and-Control Modes", "command and control modes"),
-        ("می\u200cخواهم", "میخواهم"),
-    ],
+    cases("npl_index/selectors/labels"),
 )
 def test_same(left: str, right: str) -> None:
     """Case, punctuation, markup, emoji and compatibility forms do not count."""

@@ -16,21 +16,9 @@ from npl_index.selectors.grammar import compile_selector
 from npl_index.selectors.matching import Scope
 from npl_index.selectors.names import Names
 from npl_index.selectors.selection import select_in
+from tests.conftest import cases
 
-NAMES = [
-    "Usage",
-    "usage",
-    "*Usage*",
-    "Usage notes",
-    "Set up",
-    "Set-up",
-    "`Setup`",
-    "Ünï",
-    "a",
-    "Tea",
-    "🎯",
-    "C++",
-]
+NAMES = cases("npl_index/selectors/names")
 PATHS = ["tea.md", "usage.md", "guide/set up.md", "guide/a.md", "b/tea.md", "b/Usage notes.md"]
 PART = "npl-instructions:\n   name: {}\n   version: 1.2.0\n---\n"
 

@@ -191,20 +191,7 @@ def test_a_long_heading_is_found_by_its_full_text() -> None:
 
 @pytest.mark.parametrize(
     ("nodes", "expected"),
-    [
-        ([(1, "Title"), (2, "A"), (3, "B")], ["# Title", "## A", "## A > ### B"]),
-        ([(2, "A"), (2, "A")], ["## A [1]", "## A [2]"]),
-        ([(2, "A"), (3, "A"), (4, "a")], ["## A", "## A > ### A", "## A > ### A > #### a"]),
-        ([(2, ""), (6, "")], ['## ""', '## "" > ###### ""']),
-        ([(2, "x > y"), (2, 'a "b" c'), (2, '"b" \\')], ['## "x > y"', '## a "b" c', r'## "\"b\" \\"']),
-        ([(2, "tmp/<id>/ (x)"), (2, "f(a[, b])")], ["## tmp/<id>/ (x)", "## f(a[, b])"]),
-        ([(2, "x [2]"), (2, "[draft] y")], ['## "x [2]"', '## "[draft] y"']),
-        ([(2, "C#"), (2, "a // b"), (2, "a # b")], ["## C#", '## "a // b"', '## "a # b"']),
-        ([(2, "*"), (2, "a..."), (2, "`")], ['## "*"', '## "a..."', '## "`"']),
-        ([(0, "guide"), (2, "A")], ["guide", "guide > ## A"]),
-        ([(0, "p"), (2, "A")], ["p", "p > ## A"]),
-        ([(0, "p"), (2, "A"), (0, "p")], ["p [1]", "p [1] > ## A", "p [2]"]),
-    ],
+    cases("npl_index/selectors/selection"),
 )
 def test_text_of_generated_selectors(nodes: list[tuple[int, str]], expected: list[str]) -> None:
     """Generated selectors are paths of headings, quoted and numbered only where it is needed."""
