@@ -40,17 +40,19 @@ def _shown(value: Any) -> Any:
     return visible(value)
 
 
-def _ago(timestamp: str) -> str:
-    """Return the age of a timestamp of a store."""
+def _time(timestamp: str) -> str:
+    """Return the element of a timestamp of a store, with its age as text."""
     try:
         then = datetime.fromisoformat(timestamp.replace("Z", "+00:00"))
     except ValueError:
         return timestamp
     seconds = max(0, int((datetime.now(timezone.utc) - then).total_seconds()))
-    for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
-        if seconds >= length:
-            return f"{seconds // length} {unit} ago"
-    return "just now"
+    units = (("d", 86_400), ("h", 3_600), ("min", 60))
+    ages = (f"{seconds // length} {unit} ago" for unit, length in units if seconds >= length)
+    # HTML allows three decimals at most.
+    moment, age = timestamp[:19], next(ages, "just now")
+    element = Markup('<time datetime="{}Z" title="{} UTC">{}</time>')
+    return element.format(moment, moment.replace("T", " "), age)
 
 
 def _day(timestamp: str) -> str:
@@ -100,7 +102,7 @@ def environment() -> Environment:
     made.filters.update(
         markdown=markdown,
         message=message,
-        ago=_ago,
+        time=_time,
         day=_day,
         when=lambda timestamp: timestamp[:19].replace("T", " "),
         number="{:,}".format,

@@ -18,18 +18,8 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """Beginnings of texts that spreadsheets execute."""
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column of a table.
-
-    :param name: the key of its values, and its name in addresses.
-    :param title: the header.
-    :param kind: the class of its cells: ``number``, or ``minor`` for a column hidden on phones.
-    """
-
-    name: str
-    title: str
-    kind: str = ""
+Columns = Mapping[str, str]
+"""Titles of a table's columns by the keys of their values. Phones show the first three."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +30,7 @@ class Table:
     """
 
     visit: Visit
-    columns: Sequence[Column]
+    columns: Columns
     page: Mapping[str, Any]
 
     @property
@@ -53,15 +43,18 @@ class Table:
         """The words required in each row."""
         return self.visit.text("filter")
 
-    def state(self, column: Column) -> str | None:
+    def state(self, name: str) -> str | None:
         """Return the sort direction of a column, as ARIA names it."""
-        return {column.name: "ascending", f"-{column.name}": "descending"}.get(self.sort)
+        return {name: "ascending", f"-{name}": "descending"}.get(self.sort)
 
-    def sorted_by(self, column: Column) -> str:
+    def is_number(self, name: str) -> bool:
+        """Return whether a column has numbers."""
+        return any(isinstance(row.get(name), (int, float)) for row in self.page["items"])
+
+    def sorted_by(self, name: str) -> str:
         """Return the address of the page sorted by a column; numbers begin with the largest."""
-        first, then = ("-", "") if "number" in column.kind else ("", "-")
-        lead = then if self.sort == f"{first}{column.name}" else first
-        return self.visit.here(sort=f"{lead}{column.name}", offset=None)
+        first, then = ("-", "") if self.is_number(name) else ("", "-")
+        return self.visit.here(sort=f"{then if self.sort == first + name else first}{name}", offset=None)
 
     def kept(self) -> list[tuple[str, str]]:
         """Return the parameters of the address that a filter preserves."""
@@ -78,12 +71,12 @@ class Table:
         """Return the CSV file: all rows, independent of the current page."""
         lines = io.StringIO()
         writer = csv.writer(lines)
-        writer.writerow(column.title for column in self.columns)
+        writer.writerow(self.columns.values())
         writer.writerows(map(self._cells, self.page["items"]))
         return lines.getvalue()
 
     def _cells(self, row: Mapping[str, Any]) -> list[Any]:
-        values = (cell(row.get(column.name)) for column in self.columns)
+        values = (cell(row.get(name)) for name in self.columns)
         return [f"'{one}" if isinstance(one, str) and one.startswith(_FORMULA) else one for one in values]
 
 
@@ -93,18 +86,15 @@ def part(visit: Visit, limit: int) -> dict[str, Any]:
     return {"sort": visit.text("sort"), "filter": visit.text("filter"), "offset": offset, "limit": most}
 
 
-def paged(
-    visit: Visit, rows: Sequence[Mapping[str, Any]], columns: Sequence[Column], limit: int
-) -> dict[str, Any]:
+def paged(visit: Visit, rows: Sequence[Mapping[str, Any]], columns: Columns, limit: int) -> dict[str, Any]:
     """Return a page of rows in memory, sorted and filtered by the parameters of the address.
 
     :raises CallError: the sort column does not exist.
     """
     wanted = part(visit, limit)
-    names = [column.name for column in columns]
-    if wanted["sort"] and wanted["sort"].removeprefix("-") not in names:
-        raise CallError(f"sort is {wanted['sort'][:64]!r}; there are {', '.join(names)}")
-    every = arranged(rows, names, wanted["sort"], wanted["filter"], lambda row, name: row.get(name))
+    if wanted["sort"] and wanted["sort"].removeprefix("-") not in columns:
+        raise CallError(f"sort is {wanted['sort'][:64]!r}; there are {', '.join(columns)}")
+    every = arranged(rows, tuple(columns), wanted["sort"], wanted["filter"], lambda row, name: row.get(name))
     offset = wanted["offset"] or 0
     items = every[offset : offset + wanted["limit"]]
     return {"items": items, "total": len(every), "limit": wanted["limit"], "offset": offset}

@@ -23,6 +23,7 @@ from npl_mcp.app.lanes import lane
 from npl_mcp.config.settings import Settings
 from npl_mcp.stores.access import EVERYTHING, Identity, Sight
 from npl_mcp.stores.base.database import digest_of
+from npl_mcp.stores.base.paging import MAX_PAGE
 from npl_mcp.stores.requests import PARAMETER
 from npl_mcp.tools.access import sees_domain
 from npl_mcp.tools.contract.error_codes import ErrorCode, code_of
@@ -224,6 +225,18 @@ class Visit:
         if not answer["success"]:
             raise CallError(answer["error"], ErrorCode[answer["error_code"]], answer.get("parameter"))
         return answer["data"]
+
+    async def every(self, tool: str, /, **arguments: Any) -> list[Any]:
+        """Return all items of a tool's list.
+
+        :raises CallError: the call failed.
+        """
+        items: list[Any] = []
+        while True:
+            page = await self.call(tool, **arguments, limit=MAX_PAGE, offset=len(items))
+            items += page["items"]
+            if not page["items"] or len(items) >= page["total"]:
+                return items
 
 
 def whole_number(name: str, text: str, default: int | None = None) -> int | None:

@@ -18,10 +18,7 @@ from npl_mcp.web.signing_in import inside
 from npl_mcp.web.visits import Visit
 
 SHOWN = 100
-"""Maximum artifacts on a page, and revisions in the list of one artifact."""
-
-RECENT_REVIEWS = 500
-"""Number of latest reviews whose states the list of artifacts shows."""
+"""Maximum revisions and reviews of an artifact on its page."""
 
 LINES = 1_000
 """Maximum lines of a text on a page."""
@@ -31,20 +28,6 @@ _PLAIN = frozenset({".md", ".markdown", ".txt", ".csv", ".log", ".json", ".yaml"
 
 _CONFINED = {"Content-Security-Policy": "default-src 'none'; sandbox"}
 """A stricter policy than that of other pages; the other headers of pages still apply."""
-
-
-async def artifacts(visit: Visit) -> Data:
-    """Return the list of artifacts."""
-    archived = visit.flag("archived")
-    page = await visit.call(
-        "artifact_list", limit=SHOWN, offset=visit.number("offset"), archived=archived or None
-    )
-    reviews: dict[int, list[Any]] = {}
-    if visit.sees("review"):
-        for one in (await visit.call("review_list", limit=RECENT_REVIEWS))["items"]:
-            reviews.setdefault(one["artifact_id"], []).append(one)
-    items = [{**one, "reviews": reviews.get(one["id"], [])} for one in page["items"]]
-    return {**page, "items": items, "archived": archived}
 
 
 async def artifact(visit: Visit) -> Data:
@@ -252,7 +235,6 @@ _ARTIFACT = "/artifacts/{artifact:id}"
 _REVISION = f"{_ARTIFACT}/revisions/{{revision:id}}"
 
 DECLARED = (
-    WebPage("/artifacts", artifacts, "artifacts.html", "artifact", "Artifacts", entry=TEAM),
     WebPage(_ARTIFACT, artifact, "artifact.html", "artifact"),
     WebPage(_REVISION, artifact, "artifact.html", "artifact"),
     WebPage(f"{_ARTIFACT}/compare", compared, "compare.html", "artifact"),

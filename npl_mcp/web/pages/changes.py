@@ -10,12 +10,11 @@ from urllib.parse import parse_qsl
 from npl_mcp.documents.change_requests import ATTRIBUTES
 from npl_mcp.documents.filters import DEFINED, FACETS
 from npl_mcp.documents.format import KEY_LISTS, PRIORITIES, STATUSES, TYPES, Status, without_title
-from npl_mcp.stores.base.paging import MAX_PAGE
 from npl_mcp.tools.contract.error_codes import ErrorCode
 from npl_mcp.web.editing import TEMPLATE, form, saved
 from npl_mcp.web.routing import TEAM, Action, Data, Shown, WebPage
 from npl_mcp.web.signing_in import inside
-from npl_mcp.web.tables import Column, Table, paged
+from npl_mcp.web.tables import Table, paged
 from npl_mcp.web.visits import CallError, Visit, address
 
 IN_A_COLUMN = 50
@@ -25,16 +24,15 @@ IN_A_COLUMN = 50
 SHOWN = 50
 """Rows of a page in the table."""
 
-COLUMNS = (
-    Column("key", "Key"),
-    Column("title", "Title"),
-    Column("status", "Status"),
-    Column("priority", "Priority"),
-    Column("type", "Type", "minor"),
-    Column("assignee", "Assignee", "minor"),
-    Column("phaseEpic", "Phase", "minor"),
-)
-
+COLUMNS = {
+    "key": "Key",
+    "title": "Title",
+    "status": "Status",
+    "priority": "Priority",
+    "type": "Type",
+    "assignee": "Assignee",
+    "phaseEpic": "Phase",
+}
 
 MOVES: Mapping[str, tuple[Status, ...]] = {
     "Proposed": ("Approved", "Rejected"),
@@ -64,9 +62,9 @@ async def changes(visit: Visit) -> Data:
     if not projects:
         return {**found, "board": None, "table": None}
     project = visit.text("project") or projects[0]["code"]
-    every = rows = await _rows(visit, project, {})
+    every = rows = await visit.every("list_crs", project=project)
     if chosen:
-        rows = await _rows(visit, project, chosen)
+        rows = await visit.every("list_crs", project=project, filters=chosen)
     board: Data = {"project": project, "columns": [], "total": len(rows), "values": _values(every)}
     found |= {"project": project, "board": board, "table": None}
     if view == "board":
@@ -74,18 +72,6 @@ async def changes(visit: Visit) -> Data:
         return found
     table = paged(visit, rows, COLUMNS, SHOWN)
     return {**found, "table": table, "_table": Table(visit, COLUMNS, table)}
-
-
-async def _rows(visit: Visit, project: str, filters: Data) -> list[Data]:
-    """Return all change requests that pass the filters."""
-    rows: list[Data] = []
-    while True:
-        part = await visit.call(
-            "list_crs", project=project, filters=filters, limit=MAX_PAGE, offset=len(rows)
-        )
-        rows += part["items"]
-        if not part["items"] or len(rows) >= part["total"]:
-            return rows
 
 
 def _columns(rows: Sequence[Data]) -> list[Data]:

@@ -13,19 +13,13 @@ from npl_mcp.web.editing import TEMPLATE, form, saved
 from npl_mcp.web.markdown import Levels, markdown
 from npl_mcp.web.routing import Action, Data, Shown, WebPage
 from npl_mcp.web.signing_in import inside
-from npl_mcp.web.tables import Column, Table, part
+from npl_mcp.web.tables import Table, part
 from npl_mcp.web.visits import Visit, address
 
 SHOWN = 200
 """Rows of a folder, and sections of a file, on one page."""
 
-COLUMNS = (
-    Column("name", "Name"),
-    Column("title", "Title", "minor"),
-    Column("files", "Files", "number minor"),
-    Column("sections", "Sections", "number minor"),
-    Column("tokens", "Tokens", "number"),
-)
+COLUMNS = {"name": "Name", "tokens": "Tokens", "title": "Title", "files": "Files", "sections": "Sections"}
 
 ACTION = "/documents/section"
 """Address of the form of a section."""
@@ -155,12 +149,7 @@ async def save(visit: Visit) -> str | Shown:
     return await saved(visit, partial(_section, visit, file, selector), gone, write)
 
 
-FINDINGS = (
-    Column("file", "File"),
-    Column("line", "Line", "number"),
-    Column("tokens", "Tokens", "number minor"),
-    Column("note", "What"),
-)
+FINDINGS = {"file": "File", "note": "Problem", "line": "Line", "tokens": "Tokens"}
 
 
 async def health(visit: Visit) -> Data:

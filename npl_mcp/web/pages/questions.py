@@ -17,7 +17,7 @@ from npl_mcp.tools.contract.responses import as_dict
 from npl_mcp.web.pages.folders import ACTION
 from npl_mcp.web.rendering import marked, sought
 from npl_mcp.web.routing import Action, Data, Shown, WebPage
-from npl_mcp.web.tables import Column, Table, paged
+from npl_mcp.web.tables import Table, paged
 from npl_mcp.web.visits import CallError, Visit, address, whole_number
 
 PATH = "/questions"
@@ -27,12 +27,7 @@ SHOWN = 200
 
 _GONE = "there is no such question; it was changed or removed"
 
-COLUMNS = (
-    Column("result", "Result"),
-    Column("question", "Question"),
-    Column("rank", "Rank", "number"),
-    Column("file", "File", "minor"),
-)
+COLUMNS = {"result": "Result", "question": "Question", "rank": "Rank", "file": "File"}
 
 UNKNOWN = "not asked"
 RESULTS = {True: "pass", False: "fail", None: UNKNOWN}
@@ -133,7 +128,7 @@ async def try_text(visit: Visit) -> Shown:
 
 def _row(question: Question, file: str) -> Data:
     return {
-        "id": anchor(question.text),
+        "anchor": anchor(question.text),
         "question": question.text,
         "answers": list(question.answers),
         "line": question.line,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from npl_mcp.tools.contract.error_codes import ErrorCode
-from npl_mcp.web.routing import TEAM, WAIT_SECONDS, Action, Data, Row, Stream, WebPage
+from npl_mcp.web.routing import WAIT_SECONDS, Action, Data, Row, Stream, WebPage
 from npl_mcp.web.signing_in import inside
 from npl_mcp.web.visits import CallError, Visit
 
@@ -22,15 +22,6 @@ _NUMBER = re.compile("[0-9]{1,15}")
 
 _CHANGING = ("emoji_reaction", "todo_update")
 """Events that change the appearance of another event."""
-
-
-async def rooms(visit: Visit) -> Data:
-    """Return the rooms, and the named visitor's inbox."""
-    archived = visit.flag("archived")
-    page = await visit.call(
-        "chat_list_rooms", limit=SHOWN, offset=visit.number("offset"), archived=archived or None
-    )
-    return {**page, "archived": archived}
 
 
 async def room(visit: Visit) -> Data:
@@ -208,7 +199,6 @@ async def mark_read(visit: Visit) -> str:
 _ROOM = "/rooms/{room:id}"
 
 DECLARED = (
-    WebPage("/rooms", rooms, "rooms.html", "chat", "Rooms", entry=TEAM),
     WebPage(_ROOM, room, "room.html", "chat"),
     WebPage(f"{_ROOM}/events/{{event:id}}", thread, "thread.html", "chat"),
     Stream(f"{_ROOM}/events", news, "chat.html", "event"),

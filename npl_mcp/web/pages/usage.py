@@ -9,34 +9,28 @@ from npl_mcp.questions.files import question_files
 from npl_mcp.stores.calls import KEPT_DAYS
 from npl_mcp.tools.contract.responses import as_dict
 from npl_mcp.web.routing import Data, Moved, WebPage
-from npl_mcp.web.tables import Column, Table, paged
+from npl_mcp.web.tables import Table, paged
 from npl_mcp.web.visits import Visit
 
 TABS = {"": "Not answered", "failed": "Failed", "all": "All calls"}
 """Titles of the tabs, by the parameter ``show``."""
 
-_WHO = (Column("who", "Caller", "minor"), Column("created_at", "When", "minor"))
-
 COLUMNS = {
-    "": (
-        Column("question", "Question"),
-        Column("times", "Times", "number"),
-        Column("answer", "Answer"),
-        Column("lacking", "No section has", "minor"),
-        Column("last", "Last", "minor"),
-    ),
-    "failed": (
-        Column("call", "Call"),
-        Column("message", "Reason"),
-        Column("arguments", "Arguments"),
-        *_WHO,
-    ),
-    "all": (
-        Column("call", "Call"),
-        Column("used", "Tokens", "number"),
-        Column("micros", "ms", "number minor"),
-        *_WHO,
-    ),
+    "": {
+        "question": "Question",
+        "times": "Times",
+        "answer": "Answer",
+        "lacking": "No section has",
+        "last": "Last",
+    },
+    "failed": {
+        "call": "Call",
+        "message": "Reason",
+        "arguments": "Arguments",
+        "who": "Caller",
+        "created_at": "When",
+    },
+    "all": {"call": "Call", "used": "Tokens", "who": "Caller", "micros": "ms", "created_at": "When"},
 }
 """Columns of the table of each tab."""
 

@@ -1,23 +1,15 @@
-"""Worklogs: entries by number, live."""
+"""Worklogs: entries, live."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from npl_mcp.web.routing import TEAM, WAIT_SECONDS, Data, Row, Stream, WebPage
+from npl_mcp.web.routing import WAIT_SECONDS, Data, Row, Stream, WebPage
 from npl_mcp.web.visits import Visit, address
 
 SHOWN = 100
 """Entries on a page."""
-
-
-async def worklogs(visit: Visit) -> Data:
-    """Return the worklogs of the server's project."""
-    archived = visit.flag("archived")
-    found = await visit.call("worklog_sessions", archived=archived or None)
-    rows = [one for one in found["sessions"] if ("archived_as" in one) == archived]
-    return {"items": rows, "archived": archived}
 
 
 async def worklog(visit: Visit) -> Data:
@@ -53,7 +45,6 @@ async def _read(visit: Visit, name: str, **given: Any) -> Any:
 
 
 DECLARED = (
-    WebPage("/worklogs", worklogs, "worklogs.html", "worklog", "Worklogs", entry=TEAM),
     # Names of archived worklogs contain a slash, so no path may follow them.
     WebPage("/worklogs/{worklog:path}", worklog, "worklog.html", "worklog"),
     Stream("/worklog-news", news, "logged.html", "entry"),

@@ -68,7 +68,7 @@ def test_a_csv_file_has_all_rows_and_no_formulas(server: Running) -> None:
     answer = request(server, "GET", "/documents/docs:.csv?sort=name")
     assert answer.headers["content-type"] == "text/csv; charset=utf-8"
     rows = list(csv.reader(io.StringIO(answer.body.decode())))
-    assert rows[0][:2] == ["Name", "Title"]
+    assert (rows[0][0], rows[0][2]) == ("Name", "Title")
     assert len(rows) == 252
-    assert rows[1][:2] == ["'=evil.md", "'=1+1"]
+    assert (rows[1][0], rows[1][2]) == ("'=evil.md", "'=1+1")
     assert request(server, "GET", "/search.csv").status == 404
