@@ -27,6 +27,7 @@ from npl_mcp.app.app import App
 from npl_mcp.config.settings import Settings
 from npl_mcp.tools.npl import npl_load_tailored
 from tests import engines
+from tests.conftest import cases
 from tests.npl_mcp.app.many import fresh, index_file, parsed, put, told, write
 from tests.npl_mcp.opened_files import opened
 
@@ -148,19 +149,7 @@ def odd_names(settings: Settings) -> None:
     changed(settings, "UPDATE file SET title = x'ff', heading = x'ff', sections = 0, pages = 0, words = 0")
 
 
-ROWS = {
-    "term": "UPDATE term SET text = text || 'x' WHERE text IN ('valv', 'spoon')",
-    "terms exchanged": "UPDATE term SET text = CASE text WHEN 'valv' THEN 'pump ' ELSE 'valv ' END"
-    " WHERE text IN ('valv', 'pump')",
-    "numbers of terms": "UPDATE term SET id = -id WHERE text = 'valv'",
-    "total": "UPDATE total SET pages = pages + 1",
-    "version": "UPDATE root SET version = version + 1",
-    "path": "UPDATE root SET path = 'x' || path",
-    "file": "UPDATE file SET words = words * 100 WHERE document % 2",
-    "document": "UPDATE document SET digest = 'x' || digest",
-    "language": "UPDATE document SET language = 'tlh'",
-    "documents exchanged": "UPDATE document SET terms = (SELECT terms FROM document ORDER BY id LIMIT 1)",
-}
+ROWS = cases("npl_mcp/app/document_sets")["rows"]
 """Damage that SQLite does not see."""
 
 
@@ -272,20 +261,7 @@ def test_headings_are_counted_together_as_one_by_one(kept: Settings) -> None:
 @pytest.mark.thorough
 @pytest.mark.parametrize(
     "harm",
-    [
-        "DELETE FROM total WHERE term = (SELECT min(term) FROM total)",
-        "UPDATE total SET pages = pages + 1 WHERE term = (SELECT min(term) FROM total)",
-        "UPDATE root SET sections = 0",
-        "UPDATE file SET words = words + 1 WHERE path = 'part1/page001.md'",
-        "DELETE FROM name WHERE document = (SELECT min(document) FROM file)",
-        "UPDATE document SET terms = x'00' WHERE id = (SELECT min(id) FROM document)",
-        "DELETE FROM document WHERE id = (SELECT min(id) FROM document)",
-        "UPDATE term SET text = text || 'x' WHERE text = 'valv'",
-        "INSERT INTO word (rowid, name, body) VALUES (987654321, 'valv', 'valv')",
-        "INSERT INTO word (word, rowid, name, body) SELECT 'delete', document, '', 'valv' FROM file"
-        " WHERE path = 'part1/page001.md'; INSERT INTO word (rowid, name, body) VALUES (9876, '', 'valv')",
-        "PRAGMA writable_schema = 1; DELETE FROM sqlite_schema WHERE name = 'name_fold'",
-    ],
+    cases("npl_mcp/app/document_sets")["damage_that_sqlite_does_not_see_is_found_after_a_start"],
 )
 def test_damage_that_sqlite_does_not_see_is_found_after_a_start(kept: Settings, harm: str) -> None:
     app = App(kept)

@@ -17,7 +17,7 @@ from npl_mcp.config.settings import Settings
 from npl_mcp.tools.artifact import artifact_add_revision, artifact_create
 from npl_mcp.tools.contract.responses import as_dict
 from npl_mcp.tools.npl import npl_load_tailored, npl_section_index
-from tests.conftest import calls
+from tests.conftest import calls, cases
 from tests.npl_mcp.documents.change_requests import make_project
 
 BUILD = """\
@@ -87,29 +87,7 @@ def places(settings: Settings, docs: Path, tmp_path: Path) -> Settings:
     return found
 
 
-ASKED: Mapping[str, Mapping[str, str]] = {
-    "nothing": {},
-    "a file beside a folder of its name": {"file": "guide.md"},
-    "a file in a folder": {"file": "guide/build.md"},
-    "a file with an equal end": {"file": "deep/guide/build.md"},
-    "a file that another root hides": {"file": "other/docs:guide/build.md"},
-    "a file with two suffixes": {"file": "build.md.md"},
-    "a name that is hard to write": {"file": "two  spaces, a comma.md"},
-    "a file of parts": {"file": "parts.md"},
-    "a file of the working directory": {"file": "notes/today.md"},
-    "a folder": {"file": "guide"},
-    "a pattern": {"file": "**/build.md"},
-    "braces": {"file": "{deep,.}/guide/{build,none}.md"},
-    "a list": {"file": "guide.md, deep/guide/build.md,artifact:2"},
-    "the core reference": {"file": "npl.md"},
-    "an item": {"resource_type": "component", "item": "fences.example"},
-    "items": {"resource_type": "component", "item": "syntax.*"},
-    "an artifact": {"file": "artifact:1"},
-    "an older revision": {"file": "artifact:1@0"},
-    "all artifacts": {"file": "artifact:*"},
-    "a change request": {"file": "cr:TST-002"},
-    "all change requests": {"file": "cr:*"},
-}
+ASKED: Mapping[str, Mapping[str, str]] = cases("npl_mcp/app/going_back")["asked"]
 
 QUESTIONS: tuple[Mapping[str, Any], ...] = (
     {"context": "build a library: which options, which risks, an example", "explain": True},
@@ -174,20 +152,7 @@ def test_the_file_an_answer_names_goes_back(places: Settings, case: str) -> None
 
 @pytest.mark.parametrize(
     ("selector", "text"),
-    [
-        ("artifact:1 > ## Risks", "slide"),
-        ("artifact:1@0 > ## Risks", "slip"),
-        ("plan > ## Risks", "slide"),
-        ("sketch.md > ## Risks", "slip"),
-        ("TST-002 > ## 2. Rationale", "why"),
-        ("cr:tst-2 > ## 2. Rationale", "why"),
-        ("today > ## App Mode", "Build pages"),
-        ("notes/today.md > ## App Mode", "Build pages"),
-        ("guide/build > ## Library Mode { #library-mode }", "one entry file"),
-        ("other/docs:guide > ## Building", "anew"),
-        ("fences.example // Several cases in one fence", "fence"),
-        ("npl // *", ""),
-    ],
+    cases("npl_mcp/app/going_back")["other_names_of_a_document_lead_to_it"],
 )
 def test_other_names_of_a_document_lead_to_it(places: Settings, selector: str, text: str) -> None:
     """Its path, the end of its path, an item's name, and what else people call it."""

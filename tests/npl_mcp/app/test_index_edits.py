@@ -14,26 +14,10 @@ from npl_index.index.driver import driver
 from npl_mcp.app.app import App
 from npl_mcp.config.settings import Settings
 from npl_mcp.tools.npl import npl_load_tailored, npl_section_index
-from tests.conftest import THOROUGH
+from tests.conftest import THOROUGH, cases
 from tests.npl_mcp.app.many import index_file
 
-WORDS = [
-    "valve",
-    "pump",
-    "compost",
-    "water",
-    "bed",
-    "soil",
-    "frost",
-    "cold",
-    "frame",
-    "seed",
-    "root",
-    "leaf",
-    "pipe",
-    "hose",
-    "tank",
-]
+WORDS = cases("npl_mcp/app/index_edits")
 FILES = 60
 EDITS = 1_000 if THOROUGH else 150
 ASKED_EVERY = 10

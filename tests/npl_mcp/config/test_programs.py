@@ -17,6 +17,7 @@ import pytest
 
 from npl_mcp.app.document_sets import BACKGROUND_BYTES
 from npl_mcp.config.child_processes import child_environment
+from tests.conftest import cases
 
 pytestmark = pytest.mark.thorough
 
@@ -42,20 +43,7 @@ HELLO = {
 TREE = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "git_tree", "arguments": {}}}
 SPOKEN = json.dumps(HELLO) + "\n"
 
-STARTS: dict[str, list[str]] = {
-    "npl-load": ["npl-load", "c", "*"],
-    "npl-load over stdio": ["npl-load", "--via", "stdio", "c", "*"],
-    "npl-worklog": ["npl-worklog", "init"],
-    "npl-worklog over stdio": ["npl-worklog", "--via", "stdio", "init"],
-    "npl-mcp": ["npl-mcp"],
-    "npl-mcp check": ["npl-mcp", "check"],
-    "npl-mcp migrate": ["npl-mcp", "migrate"],
-    "npl-mcp doctor": ["npl-mcp", "doctor"],
-    "npl-mcp index with workers": ["npl-mcp", "index", "many"],
-    "npl-load with workers": ["npl-load", "tailored", "--file", "many", "words"],
-    "npl-load over stdio with workers": ["npl-load", "--via", "stdio", "tailored", "--file", "many", "words"],
-    "npl-mcp-server config": ["npl-mcp-server", "config"],
-}
+STARTS: dict[str, list[str]] = cases("npl_mcp/config/programs")
 
 
 @cache

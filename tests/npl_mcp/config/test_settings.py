@@ -15,6 +15,7 @@ from npl_mcp.__main__ import main, parser
 from npl_mcp.app.app import App
 from npl_mcp.config.settings import Settings, corpus_folder
 from npl_mcp.tools.npl import npl_section_index
+from tests.conftest import cases
 
 
 def test_without_variables_the_defaults_hold() -> None:
@@ -92,22 +93,7 @@ def test_the_command_line_beats_the_environment() -> None:
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [
-        ("NPL_CACHE_MODE", "tape"),
-        ("NPL_CACHE_BYTES", "-1"),
-        ("NPL_CACHE_BYTES", "0"),
-        ("NPL_STRUCTURED", "perhaps"),
-        ("NPL_VOCABULARY", "o300k"),
-        ("NPL_VOCABULARY", "gpt2"),
-        ("NPL_FORMAT", "yaml"),
-        ("NPL_TOKEN_BUDGET", "-1"),
-        ("NPL_TOKEN_BUDGET", "many"),
-        ("NPL_PATIENCE", "soon"),
-        ("NPL_PATIENCE", "-1"),
-        ("NPL_WEIGHTS", "0,0,0"),
-        ("NPL_WEIGHTS", "1,nan,1"),
-        ("NPL_LOG_LEVEL", "loud"),
-    ],
+    cases("npl_mcp/config/settings"),
 )
 def test_a_value_that_cannot_be_used_is_named(name: str, value: str) -> None:
     """The message has the variable, the value, and what to write instead."""

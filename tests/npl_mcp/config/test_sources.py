@@ -15,6 +15,7 @@ from npl_mcp.cli.commands import serving
 from npl_mcp.cli.terminal.arguments import add_options, settings_of
 from npl_mcp.config.removed import REMOVED
 from npl_mcp.config.settings import SETTINGS, Settings, given_settings, search_places
+from tests.conftest import cases
 
 
 class Place:
@@ -234,31 +235,7 @@ def test_a_setting_of_an_earlier_version_is_one_warning_at_each_source(
 
 @pytest.mark.parametrize(
     ("line", "said"),
-    [
-        ('root = "../other"', "root '../other' leads out of the project; name a folder"),
-        ('root = "/"', "root '/' leads out of the project"),
-        ('root = "~"', "root '~' leads out of the project"),
-        ('root = ["docs", "link"]', "root 'link' leads out of the project"),
-        ('root = "docs:/etc"', "docs:/etc is not a folder"),
-        ('project = "../other"', "project '../other' leads out of the project; name a folder"),
-        ('project = "/"', "project '/' leads out of the project"),
-        ('root = "docs\\u0000"', "root has an empty text or one with control characters"),
-        ('root = ""', "root has an empty text"),
-        ('root = "absent"', "absent is not a folder; give an existing folder"),
-        ("root = 1", 'root is not a text or a list of texts; write ["one", "two"]'),
-        ('log_level = "INFO"', "there is no setting 'log_level'; did you mean log-level?"),
-        ('colour = "red"', "there is no setting 'colour'; use root, exclude, search-cwd, cache, "),
-        ('[tool.npl]\nformat = "json"', "there is no setting 'tool'; use root"),
-        ('format = ["json"]', 'format is not a text; write "…"'),
-        ('format = "yaml"', "format='yaml' is not known; use one of json, markdown"),
-        ("format.x = 1", "format is not a text"),
-        ('structured = "yes"', "structured is not true or false; write true"),
-        ("structured = 1", "structured is not true or false"),
-        ("patience = true", "patience is not a number; write 0.5"),
-        ("patience = -1", "patience='-1' is not a number of seconds; e.g. 5"),
-        ("weights = [0, 0, 0]", "weights='0,0,0' is invalid; three numbers"),
-        ('domains = ["nothing"]', "domains: there is no domain 'nothing'"),
-    ],
+    cases("npl_mcp/config/sources"),
 )
 def test_what_cannot_be_used_is_named_with_its_line(line: str, said: str, place: Place) -> None:
     """The file, the line, the key, and what to write."""

@@ -14,6 +14,7 @@ from npl_mcp.documents.format import (
     without_title,
 )
 from npl_mcp.documents.paths import Outline
+from tests.conftest import cases
 
 DOCUMENT = """\
 # Goals of the import
@@ -64,26 +65,7 @@ SHOWN = Outline(parse_sections(DOCUMENT.encode(), "x"))
 
 @pytest.mark.parametrize(
     ("wanted", "content"),
-    [
-        ("## 1. Goals", "a"),
-        ("Goals", "a"),
-        ("goals", "a"),
-        ("Goals and", "b\n\n### Input / Output\n\nc\n\n### Notes [2]\n\nd"),
-        ("### Input / Output", "c"),
-        ("Input / Output", "c"),
-        ("Goals and Scope / Input / Output", "c"),
-        ("Scope / Notes [2]", "d"),
-        ("## 3. Steps / ### Notes [2]", "f"),
-        ("3. steps / notes [1]", "e"),
-        ("CAFÉ", "g"),
-        ("caf", "g"),
-        ("Errors", "h"),
-        ("4.1 Errors", "h"),
-        ("API / Errors", "h"),
-        ("api / err", "h"),
-        ("## Setext heading", "i"),
-        ("Setext", "i"),
-    ],
+    cases("npl_mcp/documents/paths"),
 )
 def test_the_strictest_reading_decides(wanted: str, content: str) -> None:
     """An exact heading before names that hold it, whatever its case and number; parts only where unique."""

@@ -23,6 +23,7 @@ from npl_mcp.stores.base.paging import now
 from npl_mcp.tools.access import NEEDS
 from npl_mcp.tools.domains import LISTED, domain_of, tool_named
 from tests import engines
+from tests.conftest import cases
 from tests.npl_mcp.http.http_server import JSON, Answer, Running, call, mcp, request, serving
 from tests.until import until
 
@@ -144,18 +145,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 
 # One call of a tool of each domain, and an old name of one, where it has any.
-CALLS: dict[str, tuple[str, dict[str, Any], str | None]] = {
-    "npl": ("npl_load_components", {"items": "syntax"}, "npl_load"),
-    "session": ("session_get", {"session_id": "s"}, "get_session"),
-    "artifact": ("artifact_get", {"artifact_id": 1}, "get_artifact"),
-    "chat": ("chat_get_feed", {"room_id": 1}, "get_chat_feed"),
-    "review": ("review_create", {"artifact_id": 1, "revision_id": 1}, "create_review"),
-    "worklog": ("worklog_status", {}, None),
-    "cr": ("get_cr", {"key": "DOC-001"}, None),
-    "directive": ("directive_files_list", {}, "directive/files.list"),
-    "utility": ("git_tree", {"path": "docs.md"}, None),
-    "search": ("search", {"query": "siphon"}, None),
-}
+CALLS: dict[str, tuple[str, dict[str, Any], str | None]] = cases("npl_mcp/http/identity")["calls"]
 
 
 @pytest.mark.parametrize("domain", LISTED)
@@ -468,20 +458,7 @@ def test_who_may_only_read_is_not_shown_what_writes(site: Site) -> None:
 
 
 # Tool, arguments without the one who acts, and where an answer says who did.
-ACTS: dict[str, tuple[str, dict[str, Any], str]] = {
-    "message": ("chat_send_message", {"room_id": 1, "message": "m"}, "persona"),
-    "reaction": ("chat_react", {"event_id": 1, "emoji": "+"}, "persona"),
-    "todo": ("chat_create_todo", {"room_id": 1, "description": "d"}, "persona"),
-    "notifications": ("chat_get_notifications", {}, "persona"),
-    "review": ("review_create", {"artifact_id": 1, "revision_id": 1}, "reviewer_persona"),
-    "worklog": ("worklog_log", {"action": "a", "summary": "s"}, "agent_id"),
-    "reading": ("worklog_read", {}, "agent_id"),
-    "revision": (
-        "artifact_add_revision",
-        {"artifact_id": 1, "filename": "p.md", "file_content_base64": "eA=="},
-        "created_by",
-    ),
-}
+ACTS: dict[str, tuple[str, dict[str, Any], str]] = cases("npl_mcp/http/identity")["acts"]
 
 
 @pytest.mark.parametrize("act", ACTS)

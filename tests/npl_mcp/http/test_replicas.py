@@ -28,7 +28,7 @@ from npl_mcp.stores.base.postgres import WRITERS
 from npl_mcp.tools.domains import PRESETS, listed_tools
 from tests import engines
 from tests.clocks import shifted
-from tests.conftest import GUIDE, envelope
+from tests.conftest import GUIDE, cases, envelope
 from tests.npl_mcp.app.many import put, text, write
 from tests.npl_mcp.http.http_server import (
     JSON,
@@ -86,28 +86,7 @@ def team(servers: list[Running]) -> Balancer:
     return made
 
 
-READS: list[tuple[str, dict[str, Any]]] = [
-    ("session_get", {"session_id": "s"}),
-    ("session_list", {}),
-    ("artifact_get", {"artifact_id": 1}),
-    ("artifact_get", {"artifact_id": 1, "revision": 0, "text": True}),
-    ("artifact_list", {}),
-    ("artifact_history", {"artifact_id": 1}),
-    ("chat_list_todos", {"room_id": 1}),
-    ("chat_get_feed", {"room_id": 1}),
-    ("chat_list_rooms", {}),
-    ("chat_get_notifications", {"persona": "bo"}),
-    ("review_list", {}),
-    ("review_get", {"review_id": 1}),
-    ("review_generate_annotated", {"artifact_id": 1, "revision_id": 2}),
-    ("worklog_read", {"session_id": "s", "agent_id": "bo", "peek": True}),
-    ("worklog_status", {"session_id": "s"}),
-    ("npl_section_index", {"file": "artifact:*"}),
-    ("npl_load_tailored", {"file": "artifact:1", "context": "water the roots", "explain": True}),
-    ("npl_load_tailored", {"selectors": ["plan > ## Pruning"], "format": "markdown"}),
-    ("session_get", {"session_id": "none"}),
-    ("chat_get_feed", {"room_id": 77}),
-]
+READS: list[tuple[str, dict[str, Any]]] = cases("npl_mcp/http/replicas")
 
 
 def same(servers: list[Running], tool: str, arguments: dict[str, Any]) -> str:

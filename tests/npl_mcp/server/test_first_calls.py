@@ -27,6 +27,7 @@ from npl_mcp.config.settings import Settings
 from npl_mcp.projects.directive import scaffold
 from npl_mcp.server.server import create_server
 from npl_mcp.tools.domains import listed_tools
+from tests.conftest import cases
 
 pytestmark = pytest.mark.thorough
 
@@ -165,19 +166,7 @@ def test_the_first_call_is_right(world: World, tool: str) -> None:
     assert judged(world, tool, CALLS[tool]) == []
 
 
-WRONG: dict[str, dict[str, Any]] = {
-    "chat_list_todos": {"tool": "chat_get_feed", "arguments": {"room_id": 1}},
-    "chat_react": {"tool": "chat_react", "arguments": {"event_id": "5", "persona": "tom", "emoji": "👍"}},
-    "git_tree": {"tool": "git_tree", "arguments": {"path": "src", "depth": 2}},
-    "review_create": {
-        "tool": "review_create",
-        "arguments": {"artifact_id": 1, "revision_id": 1, "reviewer_persona": "ana"},
-    },
-    "artifact_archive": {"tool": "artifact_archive", "arguments": {"artifact_id": 3}},
-    "chat_claim_todo": {"tool": "chat_claim_todo", "arguments": {"persona": "mia", "room_id": 1, "wait": 5}},
-    "worklog_read": {"tool": "worklog_read", "arguments": {"agent_id": "lead-1", "limit": 20}},
-    "search": {"tool": "search", "arguments": {"query": "valve", "limit": 5}},
-}
+WRONG: dict[str, dict[str, Any]] = cases("npl_mcp/server/first_calls")
 """Calls that are nearly right: another tool, another type, an unknown parameter, a fact wrong or left out."""
 
 

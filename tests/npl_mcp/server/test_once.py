@@ -24,7 +24,7 @@ from npl_mcp.server.registry import register_all
 from npl_mcp.server.server import create_server
 from npl_mcp.tools.contract.spec import ToolSpec
 from npl_mcp.tools.domains import listed_tools, unlisted_tools
-from tests.conftest import envelope
+from tests.conftest import cases, envelope
 from tests.npl_mcp.tools.test_waiting import LOG, LONG, ROOM
 
 FILES = 70
@@ -38,18 +38,7 @@ DOCUMENTS = [
     if inspect.iscoroutinefunction(inspect.unwrap(spec.function)) and name not in NEWS
 ]
 
-GIVEN: dict[str, Any] = {
-    "file": ".",
-    "query": "valve",
-    "context": "valve",
-    "right": ["## Valve 1"],
-    "persona": "bo",
-    "room_id": 1,
-    "agent_id": "reader",
-    "session_id": "s1",
-    "events": 2,
-    "since": 0,
-}
+GIVEN: dict[str, Any] = cases("npl_mcp/server/once")
 
 
 @pytest.fixture

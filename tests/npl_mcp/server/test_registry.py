@@ -25,21 +25,10 @@ from npl_mcp.tools.contract.parameters import unlisted
 from npl_mcp.tools.contract.responses import encode
 from npl_mcp.tools.contract.spec import ToolSpec
 from npl_mcp.tools.domains import LISTED, listed_tools
-from tests.conftest import calls, envelope, listed, with_client
+from tests.conftest import calls, cases, envelope, listed, with_client
 from tests.until import PATIENCE
 
-LIST_BUDGETS = {
-    "npl": 850,
-    "session": 340,
-    "artifact": 550,
-    "chat": 1230,
-    "review": 600,
-    "worklog": 520,
-    "cr": 1150,
-    "directive": 288,
-    "utility": 220,
-    "search": 125,
-}
+LIST_BUDGETS = cases("npl_mcp/server/registry")
 """Tokens the tools of each domain may cost every agent that connects."""
 
 

@@ -22,7 +22,7 @@ from npl_mcp.config.settings import Settings, corpus_folder
 from npl_mcp.server.server import create_server
 from npl_mcp.tools.contract.aliases import ALIASES
 from npl_mcp.tools.domains import LISTED, PRESETS, domain_of, domains_named, listed_tools, unlisted_tools
-from tests.conftest import calls, listed, with_client
+from tests.conftest import calls, cases, listed, with_client
 
 ALWAYS = ["search", "npl_load_tailored", "npl_section_index"]
 SMALL = [*ALWAYS, "search_tools", "call_tool"]
@@ -140,34 +140,7 @@ def test_a_tool_is_called_through_the_other(settings: Settings) -> None:
 
 @pytest.mark.parametrize(
     ("tool", "arguments", "code", "text"),
-    [
-        ("search_tools", {}, "MISSING_REQUIRED", "search_tools: query is required"),
-        ("search_tools", {"query": 1}, "INVALID_PARAMETER", "query"),
-        ("search_tools", {"query": "a", "limit": 1}, "INVALID_PARAMETER", "it takes query"),
-        ("call_tool", {}, "MISSING_REQUIRED", "call_tool: name is required"),
-        ("call_tool", {"name": 1}, "INVALID_PARAMETER", "name"),
-        ("call_tool", {"name": "session_list", "arguments": "[]"}, "INVALID_PARAMETER", "arguments"),
-        (
-            "call_tool",
-            {"name": "session_list", "limit": 1},
-            "INVALID_PARAMETER",
-            "'limit' is not a parameter",
-        ),
-        ("call_tool", {"name": "call_tool"}, "INVALID_PARAMETER", "call_tool cannot call itself"),
-        ("call_tool", {"name": "sesion_list"}, "NOT_FOUND", "near: session_list"),
-        (
-            "call_tool",
-            {"name": "session_get", "arguments": {}},
-            "MISSING_REQUIRED",
-            "session_get: session_id is required",
-        ),
-        (
-            "call_tool",
-            {"name": "session_get", "arguments": {"session_id": "none"}},
-            "SESSION_NOT_FOUND",
-            "none",
-        ),
-    ],
+    cases("npl_mcp/server/small_list"),
 )
 def test_failures_are_told_in_the_envelope(
     settings: Settings, tool: str, arguments: dict[str, Any], code: str, text: str

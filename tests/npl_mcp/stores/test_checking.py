@@ -11,6 +11,7 @@ from npl_mcp.__main__ import main
 from npl_mcp.app.app import App
 from npl_mcp.app.maintenance import check
 from tests import engines
+from tests.conftest import cases
 from tests.npl_mcp.stores.test_faults import WRITES, ask, file
 from tests.npl_mcp.stores.writer import settings_in
 
@@ -23,18 +24,7 @@ USED: tuple[tuple[str, dict[str, Any]], ...] = (
     ("worklog_log", {"agent_id": "a", "action": "did", "summary": "s", "data": [1], "tags": ["t"]}),
 )
 
-READS: dict[str, tuple[str, dict[str, Any]]] = {
-    "event": ("chat_get_feed", {"room_id": 1}),
-    "room": ("chat_list_rooms", {}),
-    "notification": ("chat_get_notifications", {"persona": "bob"}),
-    "worklog_entry": ("worklog_read", {"agent_id": "new"}),
-    "worklog_session": ("worklog_status", {}),
-    "review_comment": ("review_generate_annotated", {"artifact_id": 1, "revision_id": 1}),
-    "review": ("review_get", {"review_id": 1}),
-    "revision": ("artifact_get", {"artifact_id": 1, "revision": 0}),
-    "artifact": ("artifact_list", {}),
-    "session": ("session_list", {}),
-}
+READS: dict[str, tuple[str, dict[str, Any]]] = cases("npl_mcp/stores/checking")["reads"]
 
 # Columns that number the rows of tables without an id.
 KEYS = {"session": "number", "worklog_session": "number", "worklog_entry": "seq"}
@@ -135,18 +125,7 @@ def test_every_damaged_row_is_named(place: Path) -> None:
     assert len(set(found)) == events
 
 
-COUNTS = [
-    ("room", "event_count"),
-    ("room", "member_count"),
-    ("artifact", "revision_count"),
-    ("session", "room_count"),
-    ("session", "artifact_count"),
-    ("worklog_session", "entry_count"),
-    ("worklog_agent", "entry_count"),
-    ("mailbox", "total"),
-    ("mailbox", "unread"),
-    ("total", "value"),
-]
+COUNTS = cases("npl_mcp/stores/checking")["counts"]
 
 
 def test_every_stored_number_is_compared_with_the_rows(place: Path) -> None:

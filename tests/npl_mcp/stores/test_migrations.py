@@ -13,6 +13,7 @@ from npl_mcp.app.maintenance import check
 from npl_mcp.config.settings import Settings
 from npl_mcp.tools.contract.responses import as_dict
 from npl_mcp.tools.domains import listed_tools
+from tests.conftest import cases
 from tests.npl_mcp.stores.test_data_folder import CASE
 
 TOOLS = {spec.name: spec for spec in listed_tools()}
@@ -49,22 +50,7 @@ def test_what_was_there_can_do_what_is_new(app: App) -> None:
 
 
 # What a server of the first version does, in its words: it knows no column and no table that came later.
-FIRST = (
-    "INSERT INTO session (id, title, created_at, updated_at) VALUES ('old', NULL, :now, :now)",
-    "INSERT INTO artifact (name, type, created_at) VALUES ('old', 'text', :now)",
-    "INSERT INTO room (name, created_at, description, session_number, event_count, member_count)"
-    " VALUES ('old', :now, NULL, NULL, 1, 1)",
-    "INSERT INTO member (room_id, persona, position, joined_at) SELECT max(id), 'ann', 1, :now FROM room",
-    "INSERT INTO event (room_id, position, event_type, persona, timestamp, data)"
-    """ SELECT max(id), 1, 'todo_create', 'ann', :now, '{"description":"x"}' FROM room""",
-    "INSERT INTO todo (event_id, status, assigned_to, changed_at, changed_by)"
-    " SELECT max(id), 'pending', NULL, :now, 'ann' FROM event",
-    "UPDATE todo SET status = 'pending', assigned_to = NULL, changed_at = :now, changed_by = 'ann'",
-    "INSERT INTO review (artifact_id, revision_id, reviewer_persona, created_at)"
-    " SELECT artifact_id, id, 'ann', :now FROM revision LIMIT 1",
-    "INSERT INTO review_comment (review_id, location, comment, persona, created_at)"
-    " SELECT max(id), 'line:1', 'c', 'ann', :now FROM review",
-)
+FIRST = cases("npl_mcp/stores/migrations")
 
 
 def test_a_server_of_the_version_before_works_on(app: App) -> None:

@@ -13,7 +13,7 @@ from fastmcp import Client
 
 from npl_mcp.config.settings import Settings
 from tests import engines
-from tests.conftest import Call, envelope, with_client
+from tests.conftest import Call, cases, envelope, with_client
 from tests.npl_mcp.tools.test_waiting import elsewhere
 
 TEAM = ["ann", "bo", "cy"]
@@ -160,19 +160,7 @@ def test_who_waits_for_one_todo_gets_it_when_it_is_free(settings: Settings) -> N
     with_client(settings, script)
 
 
-REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
-    "a stranger": ({"persona": "eve", "event_id": 4}, "PERMISSION_DENIED", "chat_update_room"),
-    "another's": ({"persona": "bo", "event_id": 4}, "OPERATION_FAILED", "is cy's"),
-    "a blocked one": ({"persona": "bo", "event_id": 5}, "OPERATION_FAILED", "waits for todo 4"),
-    "a done one": ({"persona": "bo", "event_id": 6}, "OPERATION_FAILED", "is done"),
-    "a message": ({"persona": "bo", "event_id": 1}, "INVALID_PARAMETER", "persona_join"),
-    "nothing": ({"persona": "bo", "event_id": 99}, "NOT_FOUND", "no event 99"),
-    "no room": ({"persona": "bo", "room_id": 9}, "ROOM_NOT_FOUND", "no room 9"),
-    "neither": ({"persona": "bo"}, "MISSING_REQUIRED", "event_id or room_id"),
-    "both": ({"persona": "bo", "event_id": 4, "room_id": 1}, "MISSING_REQUIRED", "not both"),
-    "no lease": ({"persona": "bo", "event_id": 4, "lease": 0}, "INVALID_PARAMETER", "lease"),
-    "too long a lease": ({"persona": "bo", "event_id": 4, "lease": 86_401}, "INVALID_PARAMETER", "86,400"),
-}
+REFUSED: dict[str, tuple[dict[str, Any], str, str]] = cases("npl_mcp/tools/chat_todos")
 
 
 def test_what_cannot_be_claimed(den: Call) -> None:

@@ -13,7 +13,7 @@ from npl_mcp.config.settings import Settings
 from npl_mcp.documents.creating import template
 from npl_mcp.tools import cr
 from tests import conftest
-from tests.conftest import Connect, calls
+from tests.conftest import Connect, calls, cases
 from tests.npl_mcp.documents.change_requests import NAME, SECOND, inside, make_project, without_stamp
 
 STATUSES = (
@@ -185,20 +185,7 @@ def test_a_key_may_be_short(workspace: Workspace, key: str) -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "code", "parts"),
-    [
-        ({"key": "99"}, "NOT_FOUND", ["CR 'TST-099' not found in project 'TST'"]),
-        ({"key": "2", "project": "../../etc/passwd"}, "INVALID_PARAMETER", ["not a code"]),
-        ({"key": "2", "project": "NOPE"}, "NOT_FOUND", ["'NOPE'", "TST"]),
-        ({"key": "ABC-2"}, "NOT_FOUND", ["'ABC'", "TST"]),
-        ({"key": "ABC-2", "project": "TST"}, "NOT_FOUND", ["CR 'ABC-002' not found in project 'TST'"]),
-        ({"key": ""}, "MISSING_REQUIRED", ["key is empty"]),
-        ({"key": "   "}, "MISSING_REQUIRED", ["key is empty"]),
-        ({}, "MISSING_REQUIRED", ["key is required"]),
-        ({"key": 2}, "INVALID_PARAMETER", ["key"]),
-        ({"key": "../TST-002"}, "INVALID_PARAMETER", ["not a key"]),
-        ({"key": "TST-2\x00"}, "INVALID_PARAMETER", ["NUL"]),
-        ({"key": "٢"}, "INVALID_PARAMETER", ["not a key"]),
-    ],
+    cases("npl_mcp/tools/cr")["a_wrong_name_is_told"],
 )
 def test_a_wrong_name_is_told(
     workspace: Workspace, arguments: dict[str, Any], code: str, parts: list[str]
@@ -509,28 +496,7 @@ def test_a_comment_in_code_that_begins_the_content_stays(workspace: Workspace) -
 
 @pytest.mark.parametrize(
     ("arguments", "part"),
-    [
-        ({"type": "Bug Fix", "data": {"title": "  "}}, "title"),
-        ({"type": "Bug Fix", "data": {}}, "title"),
-        ({"type": "Bug Fix", "data": {"title": 7}}, "title"),
-        ({"type": "Bug fix", "data": {"title": "x"}}, "type"),
-        ({"type": "Bug Fix", "data": {"title": "x", "priority": "Urgent"}}, "priority"),
-        ({"type": "Bug Fix"}, "data is required"),
-        ({"data": {"title": "x"}}, "type is required"),
-        ({"type": "Bug Fix", "data": {"title": "x", "slug": "a/../../../../evil"}}, "slug"),
-        ({"type": "Bug Fix", "data": {"title": "x", "slug": ".."}}, "slug"),
-        ({"type": "Bug Fix", "data": {"title": "x\nstatus: Implemented"}}, "title"),
-        ({"type": "Bug Fix", "data": {"title": "x", "phaseEpic": "p\nstatus: Implemented"}}, "phaseEpic"),
-        ({"type": "Bug Fix", "data": {"title": "x", "assignee": "p\u2028q"}}, "assignee"),
-        ({"type": "Bug Fix", "data": {"title": "x", "dependsOn": "../../x"}}, "dependsOn"),
-        ({"type": "Bug Fix", "data": {"title": "x", "relatedTickets": [1]}}, "relatedTickets"),
-        ({"type": "Bug Fix", "data": {"title": "x", "code": "TST-001"}}, "data has no field 'code'"),
-        ({"type": "Bug Fix", "data": {"title": "\u200b\u00ad"}}, "title"),
-        ({"type": "Bug Fix", "data": {"title": "x", "content": "a\n<!-- b"}}, "comment of its line 2"),
-        ({"type": "Bug Fix", "data": {"title": "x", "content": "```\nb"}}, "code fence of its line 1"),
-        ({"type": "Bug Fix", "data": {"title": "x", "content": "\0"}}, "content"),
-        ({"type": "Bug Fix", "data": {"title": "x"}, "project": "../x"}, "project"),
-    ],
+    cases("npl_mcp/tools/cr")["what_cannot_be_written_as_data_is_refused"],
 )
 def test_what_cannot_be_written_as_data_is_refused(
     workspace: Workspace, arguments: dict[str, Any], part: str
@@ -649,21 +615,7 @@ def test_nothing_to_set_is_no_failure(workspace: Workspace) -> None:
 
 @pytest.mark.parametrize(
     ("attributes", "part"),
-    [
-        ({"priority": "Bogus"}, "Critical"),
-        ({"priority": ""}, "Critical"),
-        ({"title": "x"}, "first heading"),
-        ({"status": "Approved"}, "update_cr_status"),
-        ({"type": "Bug Fix"}, "attributes has no field 'type'"),
-        ({"code": "TST-009"}, "attributes has no field 'code'"),
-        ({"assignee": "a\nstatus: Implemented"}, "assignee"),
-        ({"phaseEpic": "a\rb"}, "phaseEpic"),
-        ({"assignee": 7}, "assignee"),
-        ({"implementationDate": "yesterday"}, "2026-01-31"),
-        ({"implementationDate": "2026-02-30"}, "2026-01-31"),
-        ({"dependsOn": "5"}, "project"),
-        ({"priority": "High", "assignee": "a\nb"}, "assignee"),
-    ],
+    cases("npl_mcp/tools/cr")["an_attribute_that_does_not_fit_changes_nothing"],
 )
 def test_an_attribute_that_does_not_fit_changes_nothing(
     workspace: Workspace, attributes: dict[str, Any], part: str

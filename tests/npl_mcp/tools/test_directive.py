@@ -14,7 +14,7 @@ import pytest
 
 from npl_mcp.config.settings import Settings
 from npl_mcp.projects.directive import FALLBACK_PRIMER, SCAFFOLD, scaffold
-from tests.conftest import Call, by_name, calls
+from tests.conftest import Call, by_name, calls, cases
 
 PROCEDURE = "# Work\n\n**Do not write code** before approval.\n"
 FILES = {
@@ -122,27 +122,7 @@ def test_text_comes_back_byte_for_byte(call: Call, work: Path) -> None:
 
 @pytest.mark.parametrize(
     ("path", "code"),
-    [
-        ("../directive-private/secret.txt", "PERMISSION_DENIED"),
-        ("directive/../directive-private/secret.txt", "PERMISSION_DENIED"),
-        ("/../directive-private/secret.txt", "PERMISSION_DENIED"),
-        ("reference/../../directive-private/secret.txt", "PERMISSION_DENIED"),
-        ("..", "PERMISSION_DENIED"),
-        ("link.txt", "PERMISSION_DENIED"),
-        ("linked/secret.txt", "PERMISSION_DENIED"),
-        ("/etc/passwd", "NOT_FOUND"),
-        ("{private}/secret.txt", "NOT_FOUND"),
-        ("..\\directive-private\\secret.txt", "NOT_FOUND"),
-        ("reference", "NOT_FOUND"),
-        ("directive", "NOT_FOUND"),
-        ("directive/", "NOT_FOUND"),
-        ("dangling", "NOT_FOUND"),
-        ("reference/agent_context.md/x", "NOT_FOUND"),
-        ("latin.md", "FILE_SYSTEM_ERROR"),
-        ("pipe", "FILE_SYSTEM_ERROR"),
-        ("", "INVALID_PARAMETER"),
-        ("a\0b", "INVALID_PARAMETER"),
-    ],
+    cases("npl_mcp/tools/directive"),
 )
 def test_nothing_else_is_read(call: Call, work: Path, path: str, code: str) -> None:
     """No path and no link leads out of the folder; the message holds nothing but the path given."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import Call
+from tests.conftest import Call, cases
 
 
 def look(call: Call, file: str | None = None, **arguments: Any) -> dict[str, Any]:
@@ -69,24 +69,7 @@ def test_what_is_not_there(call: Call, arguments: dict[str, Any], code: str) -> 
     assert call("documents_look", **arguments)["error_code"] == code
 
 
-LINKS = [
-    ("plants/roses.md", None),
-    ("plants/roses", None),
-    ("./plants/../guide.md#watering", None),
-    ("/guide.md#see-also-1", None),
-    ("#Own", None),
-    ("plants", None),
-    ("plants/", None),
-    ("plants/#pruning", None),
-    ("picture.png", None),
-    ("notes", None),
-    ("https://example.org/a.md", None),
-    (".hidden/secret.md", None),
-    ("guide.md#absent", "no such heading"),
-    ("#absent", "no such heading"),
-    ("plants/absent.md", "no document"),
-    ("../outside.md", "no document"),
-]
+LINKS = cases("npl_mcp/tools/documents")
 
 
 def broken(call: Call, file: str) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ import pytest
 
 from npl_mcp.stores.base.checks import TEXT
 from npl_mcp.stores.review.reviews import MAX_ANNOTATED
-from tests.conftest import Call
+from tests.conftest import Call, cases
 
 
 def encoded(content: bytes) -> str:
@@ -191,19 +191,7 @@ PLAN = (
 
 
 # By selector: the lines it has in that text, or the code and a part of the refusal.
-SECTIONS: dict[str, tuple[str, str]] = {
-    "## Steps": ("line:8-11", ""),
-    "Risks": ("line:14-20", ""),
-    "Risks > Steps": ("line:18-20", ""),
-    "# Plan[depth=0]": ("line:4-6", ""),
-    "text": ("line:4-20", ""),
-    "## Steps[lines=10-10]": ("line:10", ""),
-    "## Stepz": ("NOT_FOUND", "Steps"),
-    "Nowhere": ("NOT_FOUND", "Nowhere"),
-    "Steps": ("INVALID_PARAMETER", "selects 2 sections"),
-    "Risks > ": ("INVALID_PARAMETER", ""),
-    "": ("MISSING_REQUIRED", "location"),
-}
+SECTIONS: dict[str, tuple[str, str]] = cases("npl_mcp/tools/review")
 
 
 @pytest.mark.parametrize("selector", SECTIONS)

@@ -17,7 +17,7 @@ from npl_mcp.app.searching import KINDS, SNIPPET, snippet
 from npl_mcp.config.settings import Settings
 from npl_mcp.server.server import create_server
 from tests import engines
-from tests.conftest import Call, calls
+from tests.conftest import Call, calls, cases
 
 CR = "---\ncode: GRD-001\ntitle: Shears\nstatus: Proposed\ntype: Bug Fix\npriority: High\n---\n# Shears\n\n"
 
@@ -116,20 +116,7 @@ def test_rows_are_found_by_their_words(filled: Call, query: str, kinds: str, tex
     assert data["total"] == len(texts)
 
 
-ROWS = {
-    "Привет, мир": ["привет"],
-    "Élan vital of the naïve café": ["élan", "cafe", "naïve", '"vital of the naive"'],
-    "堆肥を混ぜる": ["堆肥", "混ぜる"],
-    "使用Python入门教程": ["Python", "入门"],
-    "call getUrl twice": ["url", "getUrl", "called"],
-    "Straße Łódź": ["strasse", "lodz"],
-    "set max\\_retry\\_count, con\u00adfigure **un**important": [
-        "max_retry_count",
-        "configure",
-        "unimportant",
-    ],
-    "мій комп\u02bcютер": ["комп'ютер"],
-}
+ROWS = cases("npl_mcp/tools/search")["rows"]
 
 
 @pytest.mark.engine("sqlite")
@@ -159,20 +146,7 @@ SPELT = [
 
 @pytest.mark.parametrize(
     ("query", "number"),
-    [
-        ("src/app_main.py", 0),
-        ("app_main", 0),
-        ("main.py", 0),
-        ("timeouterror", 1),
-        ("wait_for", 1),
-        ("Retry", 1),
-        ("twice", 2),
-        ("example.org", 2),
-        ('"said "', 2),
-        ("on", 2),
-        ("v2.10", 3),
-        ("a-b", 3),
-    ],
+    cases("npl_mcp/tools/search")["identifiers_are_found_as_written"],
 )
 def test_identifiers_are_found_as_written(call: Call, query: str, number: int) -> None:
     """In messages and worklogs, with any signs around and within them."""

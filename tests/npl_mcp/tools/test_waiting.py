@@ -21,7 +21,7 @@ from npl_mcp.config.settings import Settings
 from npl_mcp.server.server import create_server
 from npl_mcp.stores.changes import Topic
 from npl_mcp.stores.chat.rooms import POSITIONS
-from tests.conftest import envelope
+from tests.conftest import cases, envelope
 from tests.npl_mcp.http.http_server import JSON, META, connected, in_flight, request, serving
 from tests.npl_mcp.server.test_stdio import HELLO
 from tests.until import PATIENCE, until
@@ -33,33 +33,9 @@ ROOM = ("chat_create_room", {"name": "den", "members": ["ann", "bo"]})
 LOG = ("worklog_init", {"session_id": "w1"})
 
 # By kind of news: the call that waits, the call that wakes it, and an unrelated call.
-NEWS: dict[str, tuple[tuple[str, dict[str, Any]], tuple[str, dict[str, Any]], tuple[str, dict[str, Any]]]] = {
-    "feed": (
-        ("chat_get_feed", {"room_id": 1, "since": 2}),
-        ("chat_send_message", {"room_id": 1, "persona": "ann", "message": "hello"}),
-        ("worklog_log", {"agent_id": "a", "action": "did", "summary": "s"}),
-    ),
-    "notifications": (
-        ("chat_get_notifications", {"persona": "bo"}),
-        ("chat_send_message", {"room_id": 1, "persona": "ann", "message": "@bo hello"}),
-        ("chat_send_message", {"room_id": 1, "persona": "bo", "message": "@ann hello"}),
-    ),
-    "notifications after a cursor": (
-        ("chat_get_notifications", {"persona": "bo", "since": 0, "unread_only": False}),
-        ("chat_send_message", {"room_id": 1, "persona": "ann", "message": "@bo hello"}),
-        ("chat_send_message", {"room_id": 1, "persona": "ann", "message": "hello"}),
-    ),
-    "current worklog": (
-        ("worklog_read", {"agent_id": "reader"}),
-        ("worklog_log", {"agent_id": "a", "action": "did", "summary": "s"}),
-        ("chat_send_message", {"room_id": 1, "persona": "ann", "message": "hello"}),
-    ),
-    "a worklog by its name": (
-        ("worklog_read", {"agent_id": "reader", "session_id": "w1", "peek": True}),
-        ("worklog_log", {"agent_id": "a", "action": "did", "summary": "s", "session_id": "w1"}),
-        ("worklog_init", {"session_id": "w2"}),
-    ),
-}
+NEWS: dict[str, tuple[tuple[str, dict[str, Any]], tuple[str, dict[str, Any]], tuple[str, dict[str, Any]]]] = (
+    cases("npl_mcp/tools/waiting")
+)
 
 
 class Desk:

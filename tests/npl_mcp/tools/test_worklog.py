@@ -13,7 +13,7 @@ from fastmcp import Client
 from npl_mcp.config.settings import Settings
 from npl_mcp.stores.access import add_token
 from tests import engines
-from tests.conftest import Connect, calls, envelope, with_client
+from tests.conftest import Connect, calls, cases, envelope, with_client
 from tests.npl_mcp.http.http_server import call, serving
 
 LIST_BUDGET = 520
@@ -31,24 +31,7 @@ def data(settings: Settings, *requests: tuple[str, dict[str, Any]]) -> list[dict
 
 # Four entries by a-1, a-1, b-1, a-1, the last logged after the first two reads; what the predecessor's
 # command line printed for the same steps.
-READS: list[tuple[dict[str, Any], list[int], int]] = [
-    ({}, [1, 2, 3], 3),
-    ({}, [], 3),
-    ({"log": True}, [4], 4),
-    ({"agent_id": "other", "peek": True}, [1, 2, 3, 4], 0),
-    ({"agent_id": "other"}, [1, 2, 3, 4], 4),
-    ({"since": 2}, [3, 4], 4),
-    ({"since": 0}, [1, 2, 3, 4], 4),
-    ({}, [], 4),
-    ({"since": 0, "peek": True}, [1, 2, 3, 4], 4),
-    ({"since": 4}, [], 4),
-    ({"since": 99}, [], 4),
-    ({"agent_id": "late", "since": 99}, [], 0),
-    ({"agent_id": "late", "since": 3}, [4], 4),
-    ({"agent_id": "late"}, [], 4),
-    ({"since": 1, "limit": 2}, [2, 3], 3),
-    ({}, [4], 4),
-]
+READS: list[tuple[dict[str, Any], list[int], int]] = cases("npl_mcp/tools/worklog")
 
 
 def test_reading_follows_the_cursor(settings: Settings) -> None:

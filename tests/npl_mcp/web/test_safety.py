@@ -17,6 +17,7 @@ from npl_mcp.tools.domains import LISTED
 from npl_mcp.web.browsers import HEADERS, SESSION_COOKIE, TOKEN_COOKIE
 from npl_mcp.web.routing import TEAM, Action, Download, Stream, WebPage
 from tests import engines
+from tests.conftest import cases
 from tests.npl_mcp.http.http_server import Answer, Running, call, connected, request, serving
 from tests.npl_mcp.web.browsing import FORM, Shown, Visitor
 from tests.npl_mcp.web.elements import strange
@@ -125,20 +126,7 @@ def begin_of(line: Any) -> Answer:
     return Answer(int(head[0].split()[1]), headers, b"")
 
 
-REFUSED = {
-    "another name": ({"Host": "elsewhere.invalid"}, 421),
-    "another port": ({"Host": "127.0.0.1:1"}, 421),
-    "no name": ({"Host": " "}, 421),
-    "another origin": ({"Origin": "https://elsewhere.invalid"}, 403),
-    "another port's origin": ({"Origin": "http://127.0.0.1:1"}, 403),
-    "no origin": ({"Origin": "null"}, 403),
-    "a part of another page": ({"Sec_Fetch_Site": "cross-site", "Sec_Fetch_Mode": "no-cors"}, 403),
-    "a frame": (
-        {"Sec_Fetch_Site": "cross-site", "Sec_Fetch_Mode": "navigate", "Sec_Fetch_Dest": "iframe"},
-        403,
-    ),
-    "a script of a neighbour": ({"Sec_Fetch_Site": "same-site", "Sec_Fetch_Mode": "cors"}, 403),
-}
+REFUSED = cases("npl_mcp/web/safety")["refused"]
 
 
 @pytest.mark.parametrize("case", REFUSED)
@@ -261,24 +249,7 @@ def test_a_form_is_for_who_sees_its_domain(guarded: tuple[Running, dict[str, str
         assert is_found == ({one.domain, *NEEDS.get(one.domain, ())} == {domain}), one.path
 
 
-NEXT = {
-    "/rooms": "/rooms",
-    "/rooms?offset=1": "/rooms?offset=1",
-    "//elsewhere.invalid": "/",
-    "/\\elsewhere.invalid": "/",
-    "\\\\elsewhere.invalid": "/",
-    "https://elsewhere.invalid": "/",
-    "https:elsewhere.invalid": "/",
-    "javascript:alert(1)": "/",
-    "/\telsewhere.invalid": "/",
-    "/\r\nSet-Cookie: x=1": "/",
-    "/\t/elsewhere.invalid": "/",
-    "///elsewhere.invalid": "/",
-    "/%2f/elsewhere.invalid": "/%2f/elsewhere.invalid",
-    "elsewhere.invalid": "/",
-    "@elsewhere.invalid": "/",
-    "": "/",
-}
+NEXT = cases("npl_mcp/web/safety")["next"]
 
 
 def test_signing_in_leads_nowhere_else(guarded: tuple[Running, dict[str, str]]) -> None:

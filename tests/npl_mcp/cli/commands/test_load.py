@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from npl_mcp.cli.commands.load import main
+from tests.conftest import cases
 
 CASES = json.loads((Path(__file__).parents[1] / "cases" / "load.json").read_text(encoding="utf-8"))
 RECORDED = json.loads(
@@ -261,23 +262,7 @@ def test_search_lists_places(run: Run) -> None:
 
 @pytest.mark.parametrize(
     ("words", "problem"),
-    [
-        (["tailored"], "the request is empty"),
-        (["tailored", "x", "--budget", "many"], "'many' is not a whole number"),
-        (["search"], "WORD"),
-        (["c", "rake", "--index", "--select", "x"], "use one of them"),
-        (["c", "rake", "--index", "--filter", "[version>1]"], "write NAME=VALUE or some of [has-code]"),
-        (["c", "rake", "--depth", "1"], "needs --select"),
-        (["c", "rake", "--format", "xml"], "invalid choice"),
-        (["c", "rake", "--quiet"], "write --quiet before the command"),
-        (["c", "rake", "--skip=a", "--via", "pigeon"], "invalid choice"),
-        (["completion", "csh"], "'bash', 'zsh', 'fish'"),
-        (["init", "more"], "unrecognized arguments: more"),
-        (["c", "a", "--ver=1"], "ignored explicit argument"),
-        (["agent", "--ca"], "expected one argument"),
-        (["agent", "--s"], "ambiguous"),
-        (["c", "rake", "--select", ">>"], "of the selector"),
-    ],
+    cases("npl_mcp/cli/commands/load"),
 )
 def test_a_line_that_cannot_be_used(words: list[str], problem: str, run: Run) -> None:
     """Exit code 2, nothing on standard output, and the reason."""

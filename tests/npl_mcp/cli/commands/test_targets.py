@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from npl_mcp.cli.commands.load import main
+from tests.conftest import cases
 
 BUILD = "# Build\n\n## Library mode\n\nBuild a library with one entry.\n\n## App mode\n\nBuild pages.\n"
 MANUAL = "# Manual\n\n## Library mode\n\nThe library of the manual.\n\n## Index cards\n\nOne for each book.\n"
@@ -43,27 +44,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     return ended
 
 
-FOUND = {
-    "the working directory": (("library mode",), "docs/guide/build.md"),
-    "a path among the words": (("library", "mode", "docs/guide/build.md"), "docs/guide/build.md"),
-    "a folder among the words": (("library", "mode", "./docs"), "docs/guide/build.md"),
-    "a path with a comma": (("shelf", "--file", "a, b.md"), "a, b.md"),
-    "a file above": (("library mode", "--file", "../beside/manual.md"), "manual.md"),
-    "a path above among the words": (("library", "mode", "../beside/manual.md"), "manual.md"),
-    "an absolute path": (("library mode", "--file", "TMP/beside/manual.md"), "manual.md"),
-    "a pattern here": (("library mode", "--file", "*/*/*.md"), "docs/guide/build.md"),
-    "a pattern above": (("library card", "--file", "../beside/**/*.md"), "deep/more.md"),
-    "braces above": (("library mode", "--file", "../beside/{manual,none}.md"), "manual.md"),
-    "a folder above": (("library card", "--file", ".."), "beside/deep/more.md"),
-    "through a link": (("library card", "--file", "linked"), "deep/more.md"),
-    "here by a detour": (("library mode", "--file", "../work/docs"), "docs/guide/build.md"),
-    "a root": (("library card", "--root", "../beside"), "deep/more.md"),
-    "a file of a root": (("library mode", "--root", "../beside", "--file", "manual.md"), "manual.md"),
-    "several files": (
-        ("library card", "--file", "docs/guide/build.md", "--file", "../beside/deep/more.md"),
-        "more.md",
-    ),
-}
+FOUND = cases("npl_mcp/cli/commands/targets")
 
 
 @pytest.mark.parametrize("case", FOUND)

@@ -12,36 +12,9 @@ from xml.etree import ElementTree
 import pytest
 
 from npl_mcp.cli.commands.load import main
+from tests.conftest import cases
 
-PAGES = {
-    "limits.md": """# Limits
-
-## Upload size
-
-An upload may have at most 20 MB. Larger files are refused with error 413. Ask support for more.
-
-## Requests
-
-A client may send ten requests a second. The rest is answered with error 429.
-""",
-    "backup.md": """# Backup
-
-## Snapshots
-
-A snapshot of the database is taken every night at two. It is kept for thirty days.
-
-## Restore
-
-Stop the server before a restore. Then copy the snapshot over the database file. The
-size of a snapshot is limited, see [upload size](limits.md#upload-size) for files that users send.
-""",
-    "keys.md": """# Keys
-
-## Rotation
-
-Signing keys are rotated every ninety days. An old key is valid for one more week.
-""",
-}
+PAGES = cases("npl_mcp/cli/commands/test")
 QUESTIONS = """## How large may an upload be?
 
 - limits > ## Upload size

@@ -20,6 +20,7 @@ import pytest
 from npl_mcp import __version__
 from npl_mcp.cli.commands import worklog
 from npl_mcp.cli.commands.worklog import COMMANDS, main
+from tests.conftest import cases
 from tests.npl_mcp.cli.stage import HEALTHY, Play, Stage, heard, message
 from tests.npl_mcp.http.http_server import serving
 
@@ -144,22 +145,7 @@ def test_a_long_worklog_is_read_page_by_page(
 
 @pytest.mark.parametrize(
     ("words", "problem"),
-    [
-        ([], "the following arguments are required: COMMAND"),
-        (["--quiet", "list"], "unrecognized arguments: --quiet"),
-        (["nosuch"], "invalid choice: 'nosuch'"),
-        (["log"], "the following arguments are required: --agent, --action, --summary"),
-        (["log", "--agent", "a", "--summary", "s"], "the following arguments are required: --action"),
-        (["read"], "the following arguments are required: --agent"),
-        (["read", "--agent"], "argument --agent: expected one argument"),
-        (["read", "--agent", "a", "--since", "x"], "argument --since: 'x' is not a whole number"),
-        (["read", "--agent", "a", "more"], "unrecognized arguments: more"),
-        (["status", "--nosuch"], "unrecognized arguments: --nosuch"),
-        (["status", "--json=1"], "ignored explicit argument"),
-        (["list", "--via", "pigeon"], "invalid choice: 'pigeon'"),
-        (["completion", "csh"], "'bash', 'zsh', 'fish'"),
-        (["completion"], "bash|zsh|fish"),
-    ],
+    cases("npl_mcp/cli/commands/worklog"),
     ids=" ".join,
 )
 def test_usage(words: list[str], problem: str, run: Run) -> None:

@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+from tests.conftest import cases
+
 MODULES = {
     "npl-load": "npl_mcp.cli.commands.load",
     "npl-mcp": "npl_mcp",
@@ -30,37 +32,7 @@ def script(program: str, shell: str) -> str:
     return done.stdout
 
 
-TYPED = {
-    "npl-load": {"tail": ["tailored"], "tailored --bu": ["--budget"]},
-    "npl-mcp": {
-        "": ["doctor", "library"],
-        "--ro": ["--root"],
-        "--cache ": ["disk", "memory", "sqlite"],
-        "--root docs li": ["library"],
-        "library ": ["export"],
-        "completion ": ["bash", "zsh", "fish"],
-        "cache ": ["clear"],
-        "cache --js": ["--json"],
-        "token list --js": ["--json"],
-        "backup --root ": [],
-        "doctor --cache ": ["disk", "memory", "sqlite"],
-        "token add --lib": [],
-        "token list --worklog-f": [],
-    },
-    "npl-mcp-server": {
-        "st": ["start", "stop", "status"],
-        "la": ["launcher"],
-        "completion ": ["bash", "zsh", "fish"],
-        "status --js": ["--json"],
-        "--web ": ["on", "read", "off"],
-    },
-    "npl-worklog": {
-        "": ["init", "log"],
-        "--vi": ["--via"],
-        "log --su": ["--summary"],
-        "--via ": ["auto", "http", "stdio", "direct"],
-    },
-}
+TYPED = cases("npl_mcp/cli/terminal/completion")
 
 
 @pytest.mark.parametrize("program", TYPED)

@@ -19,6 +19,7 @@ from npl_mcp.stores.review.annotation import (
     reviewer_files,
     split_lines,
 )
+from tests.conftest import cases
 
 LOCATIONS = {
     "line:1": Place(1, 1),
@@ -40,24 +41,7 @@ def test_locations_are_read(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "garbage",
-        "line:0",
-        "line:-1",
-        "line:3-2",
-        "line:1-",
-        "line:1-2-3",
-        "line:1.5",
-        "line:٣",
-        "line:9999999999",
-        "@x:-1,y:2",
-        "@x:1",
-        "@x:1,y:2,z:3",
-        "@y:1,x:2",
-        "@x:1, y:2",
-        "",
-        "line:1\nline:2",
-    ],
+    cases("npl_mcp/stores/review/annotation"),
 )
 def test_other_locations_are_refused(text: str) -> None:
     """The error shows the forms."""

@@ -19,7 +19,7 @@ from npl_index import estimator
 from npl_mcp.config.settings import Settings
 from npl_mcp.tools.contract.markdown import as_markdown
 from npl_mcp.tools.domains import listed_tools
-from tests.conftest import with_client
+from tests.conftest import cases, with_client
 
 TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\.\d{3,6}Z")
 OWN_FORM = {
@@ -198,38 +198,7 @@ def shape(value: Any) -> Any:
     return [shape(part) for part in value] if isinstance(value, list) else type(value)
 
 
-HOSTILE = (
-    "one\ntwo: 2",
-    "a|b",
-    "|",
-    "1|2\n3|4",
-    "``` \n````\nx: 1\n```",
-    "\n\nitems:\nid|text\n9|fake",
-    "items, each {a: 1}:",
-    "x, y: {z}",
-    "}, {id: 9",
-    "-->",
-    "<!-- x -->",
-    '"quoted"',
-    '"',
-    "\\",
-    "none",
-    "true",
-    "12",
-    "-1.5e9",
-    "",
-    " ",
-    " a ",
-    "a\rb",
-    "a\u2028b",
-    "a\x85b",
-    "a\tb",
-    "~~~",
-    "# Title",
-    "- item",
-    "cursor: 4",
-    "2026-01-31T12:00:00.000000Z",
-)
+HOSTILE = cases("npl_mcp/tools/contract/markdown")
 
 
 @pytest.mark.parametrize("text", HOSTILE)
