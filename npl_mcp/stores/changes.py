@@ -8,9 +8,8 @@ a commit, one query reads the positions of all topics.
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 
 from npl_mcp.stores.base.database import Database, Transaction
@@ -54,7 +53,7 @@ class Changes:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._changed = threading.Condition()
-        self._waiting: dict[Topic, dict[Future[None], Position]] = {}
+        self._waiting: dict[Future[None], tuple[Topic, Position]] = {}
         self._unseen = False
         self._thread: threading.Thread | None = None
         self._closed = False
@@ -75,20 +74,19 @@ class Changes:
             if self._closed:
                 future.set_result(None)
                 return future
-            self._waiting.setdefault(topic, {})[future] = seen
+            self._waiting[future] = (topic, seen)
             self._unseen = True
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="npl-changes", daemon=True)
                 self._thread.start()
             self._changed.notify()
-        future.add_done_callback(partial(self._forget, topic))
+        future.add_done_callback(self._forget)
         return future
 
     @property
     def waiting(self) -> int:
         """Number of waiting calls."""
-        with self._changed:
-            return sum(map(len, self._waiting.values()))
+        return len(self._waiting)
 
     def close(self) -> None:
         """Wake all waiting calls and stop polling."""
@@ -98,7 +96,7 @@ class Changes:
             self._changed.notify()
         if thread is not None:
             thread.join(_AT_THE_END)
-        self._wake(self._waiters())
+        self._wake(list(self._waiting))
 
     def _run(self) -> None:
         commits = self._database.engine.commits()
@@ -111,7 +109,7 @@ class Changes:
                     # The woken callers get the error when they retry. The pause limits the rate of retries.
                     with self._changed:
                         self._changed.wait_for(lambda: self._closed, _AFTER_A_FAILURE)
-                    self._wake(self._waiters())
+                    self._wake(list(self._waiting))
         finally:
             commits.close()
 
@@ -128,36 +126,22 @@ class Changes:
         """Wake the calls whose topics have new positions."""
         with self._changed:
             self._unseen = False
-            topics = list(self._waiting)
+            waiting = dict(self._waiting)
         with self._database.read() as tx:
-            positions = _positions(tx, topics)
-        with self._changed:
-            moved = [
-                future
-                for topic in topics
-                for future, seen in self._waiting.get(topic, {}).items()
-                if positions.get(topic) != seen
-            ]
-        self._wake(moved)
+            positions = _positions(tx, {topic for topic, _ in waiting.values()})
+        self._wake([future for future, (topic, seen) in waiting.items() if positions.get(topic) != seen])
 
-    def _waiters(self) -> list[Future[None]]:
-        with self._changed:
-            return [future for waiting in self._waiting.values() for future in waiting]
-
-    def _wake(self, futures: Sequence[Future[None]]) -> None:
+    def _wake(self, futures: Iterable[Future[None]]) -> None:
         for future in futures:
-            if future.set_running_or_notify_cancel():
+            if not future.done() and future.set_running_or_notify_cancel():
                 future.set_result(None)
 
-    def _forget(self, topic: Topic, future: Future[None]) -> None:
+    def _forget(self, future: Future[None]) -> None:
         with self._changed:
-            waiting = self._waiting.get(topic, {})
-            waiting.pop(future, None)
-            if not waiting:
-                self._waiting.pop(topic, None)
+            self._waiting.pop(future, None)
 
 
-def _positions(tx: Transaction, topics: Sequence[Topic]) -> Mapping[Topic, Position]:
+def _positions(tx: Transaction, topics: Iterable[Topic]) -> Mapping[Topic, Position]:
     kinds: dict[str, list[Key]] = {}
     for topic in topics:
         kinds.setdefault(topic.positions, []).append(topic.key)

@@ -21,12 +21,13 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", re.ASCII)
 def check_rows(database: Database) -> Iterator[str]:
     """Read every row; return one line for each unreadable column."""
     for table, place, row in database.engine.rows(database.read):
-        if table in _HOLDERS:
-            yield from _changed(database, table, row)
+        for column, value in row.items():
+            if value is not None and not _is_sound(f"{table}.{column}", value):
+                yield f"a row of {table} ({place}), column {column} cannot be read"
+                break
         else:
-            for column, value in row.items():
-                if value is not None and not _is_sound(f"{table}.{column}", value):
-                    yield f"a row of {table} ({place}), column {column} cannot be read"
+            if table in _HOLDERS:
+                yield from _changed(database, table, row)
     yield from miscounted(database)
 
 

@@ -75,32 +75,21 @@ class _Kind:
             return []
         hits = f"({' UNION ALL '.join(parts)}) AS hits"
         hit = f"SELECT place, count(*) AS likely, sum(sure) AS held FROM {hits} GROUP BY place"
-        tables, order = f"({hit}) AS hit CROSS JOIN {self.tables}", f"likely DESC, {self.order}"
-        rows = self._read(tx, tables, self.place, order, MAX_MATCHES, given, ", held")
+        sql = (
+            f"SELECT {self.columns}, {self.words} AS words, held FROM ({hit}) AS hit CROSS JOIN {self.tables}"
+            f" WHERE {self.where} AND {self.place} ORDER BY likely DESC, {self.order} LIMIT {MAX_MATCHES}"
+        )
         # The index may return rows with the parts of a phrase or an identifier alone.
-        matches = [self.match(row, doubtful, int(row["held"])) for row in rows]
-        return sorted((one for one in matches if one.held), key=lambda one: -one.held)
+        matches = [self.match(row, doubtful, int(row["held"])) for row in tx.all(sql, **given)]
+        return sorted((match for match in matches if match.held), key=lambda match: -match.held)
 
     def newest(self, tx: Transaction, limit: int, **given: object) -> list[Match]:
         """Return the newest rows."""
-        rows = self._read(tx, self.tables, self.recent, self.order, limit, given)
-        return [self.match(row, ()) for row in rows]
-
-    def _read(
-        self,
-        tx: Transaction,
-        tables: str,
-        where: str,
-        order: str,
-        most: int,
-        given: Mapping[str, object],
-        more: str = "",
-    ) -> list[Row]:
         sql = (
-            f"SELECT {self.columns}, {self.words} AS words{more} FROM {tables} WHERE {self.where} AND {where}"
-            f" ORDER BY {order} LIMIT :most"
+            f"SELECT {self.columns}, {self.words} AS words FROM {self.tables} WHERE {self.where}"
+            f" AND {self.recent} ORDER BY {self.order} LIMIT :limit"
         )
-        return tx.all(sql, most=most, **given)
+        return [self.match(row, ()) for row in tx.all(sql, limit=limit, **given)]
 
     def match(self, row: Row, doubtful: Sequence[str], sure: int = 0) -> Match:
         """Return the match of a row with some phrases and identifiers, besides a number of words."""

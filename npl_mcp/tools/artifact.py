@@ -18,7 +18,6 @@ from npl_mcp.stores.artifact import descriptions
 from npl_mcp.stores.artifact.comparing import Comparison, compare, cut_line
 from npl_mcp.stores.artifact.files import written
 from npl_mcp.stores.base import checks
-from npl_mcp.stores.base.database import Row
 from npl_mcp.stores.base.paging import MAX_PAGE, Page, Slice
 from npl_mcp.stores.base.values import filled
 from npl_mcp.stores.review.annotation import count_lines, split_lines
@@ -110,10 +109,9 @@ def artifact_create(
     :raises ClosedError: the session is archived.
     """
     data = descriptions.given_content(content, file_content_base64, app.settings.max_artifact_bytes)
-    draft = descriptions.RevisionDraft(
-        data, filename, created_by, store.FIRST_PURPOSE if purpose is None else purpose
-    )
-    return _stored(app, app.database.writing(store.create, name, artifact_type, draft, session_id), data)
+    about = _about(filename, created_by, purpose)
+    row = app.database.writing(store.create, name, artifact_type, data, about, session_id)
+    return filled(store.StoredRevision, row | written(app.stores.artifact_folder, row, data))
 
 
 def artifact_add_revision(
@@ -141,12 +139,14 @@ def artifact_add_revision(
     :raises ClosedError: the artifact is archived.
     """
     data = descriptions.given_content(content, file_content_base64, app.settings.max_artifact_bytes)
-    draft = descriptions.RevisionDraft(data, filename, created_by, purpose or "", notes)
-    return _stored(app, app.database.writing(store.add_revision, artifact_id, draft, expect=expect), data)
-
-
-def _stored(app: App, row: Row, data: bytes) -> store.StoredRevision:
+    about = _about(filename, created_by, purpose) | {"notes": notes}
+    row = app.database.writing(store.add_revision, artifact_id, data, about, expect)
     return filled(store.StoredRevision, row | written(app.stores.artifact_folder, row, data))
+
+
+def _about(filename: str, created_by: str | None, purpose: str | None) -> dict[str, str | None]:
+    about = {"filename": filename, "created_by": created_by}
+    return about if purpose is None else about | {"purpose": purpose}
 
 
 def artifact_get(

@@ -6,13 +6,14 @@ The functions run in the caller's transaction. Errors are those of :mod:`npl_mcp
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from npl_index.errors import InvalidRequestError
 from npl_mcp.stores import session
-from npl_mcp.stores.artifact import contents
-from npl_mcp.stores.artifact.descriptions import RevisionDraft
+from npl_mcp.stores.artifact.descriptions import check_filename
 from npl_mcp.stores.base import errors
-from npl_mcp.stores.base.database import Row, Transaction, digest_of
+from npl_mcp.stores.base.database import Row, Transaction, damaged, digest_of
 from npl_mcp.stores.base.paging import Page, Slice
 from npl_mcp.stores.base.values import columns
 from npl_mcp.stores.session import ArtifactEntry as ArtifactEntry
@@ -21,8 +22,6 @@ FIRST_PURPOSE = "Initial version"
 
 PURPOSE = 500
 """Maximum characters of a purpose."""
-
-_NEWEST = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,14 +109,12 @@ class RevisionEntry:
 def require(tx: Transaction, artifact_id: int) -> Row:
     """Return the row of table ``artifact``.
 
-    :raises ArtifactNotFoundError: no artifact has that id; the message names the newest.
+    :raises ArtifactNotFoundError: no artifact has that id.
     """
     sql = "SELECT id, name, type, created_at, revision_count, archived_at FROM artifact WHERE id = :id"
     row = tx.one(sql, id=artifact_id)
     if row is None:
-        newest = tx.all("SELECT id, name FROM artifact ORDER BY id DESC LIMIT :most", most=_NEWEST)
-        known = ", ".join(f"{one['id']} ({one['name']})" for one in newest)
-        hint = f"the newest are {known}" if known else "no artifact exists yet"
+        hint = "artifact_list lists all artifacts"
         raise errors.ArtifactNotFoundError(f"there is no artifact {artifact_id}", hint=hint)
     return row
 
@@ -155,14 +152,23 @@ def _revision(tx: Transaction, artifact: Row, revision_num: int | None) -> Row:
     return row
 
 
-def create(tx: Transaction, name: str, kind: str, draft: RevisionDraft, session_id: str | None = None) -> Row:
+def create(
+    tx: Transaction,
+    name: str,
+    kind: str,
+    content: bytes,
+    about: Mapping[str, str | None],
+    session_id: str | None = None,
+) -> Row:
     """Create an artifact; return its revision 0 with the names of the artifact.
 
     :param kind: the artifact's type.
+    :param content: the content of the file.
+    :param about: filename, and if known created_by, purpose and notes.
     :param session_id: the id of a session to link it to.
     """
     number = None if session_id is None else session.find(tx, session_id)["number"]
-    row = _store(tx, _insert(tx, name, kind), draft)
+    row = _store(tx, _insert(tx, name, kind), content, {"purpose": FIRST_PURPOSE, **about})
     if number is not None:
         session.link_artifact(tx, number, row["artifact_id"])
     return row
@@ -171,16 +177,13 @@ def create(tx: Transaction, name: str, kind: str, draft: RevisionDraft, session_
 def add_revision(
     tx: Transaction,
     artifact_id: int,
-    draft: RevisionDraft,
-    *,
-    once: bool = False,
+    content: bytes,
+    about: Mapping[str, str | None],
     expect: int | None = None,
 ) -> Row:
     """Add a revision, which becomes the current one; return it with the names of the artifact.
 
     :param expect: the number of the current one.
-    :param once: whether to return the existing revision, and add nothing, if the same author stored the same
-        content before.
     """
     artifact = require_open(tx, artifact_id)
     current = artifact["revision_count"] - 1
@@ -188,28 +191,34 @@ def add_revision(
         problem = f"artifact {artifact_id} is at revision {current}, not {expect}"
         hint = f"read revision {current}, then send expect={current}"
         raise errors.ConflictError(problem, hint=hint)
-    digest = digest_of(draft.content)
-    same = tx.one(_SAME, owner=artifact_id, digest=digest, by=draft.created_by) if once else None
-    return _store(tx, artifact, draft) if same is None else _named(artifact, same)
+    return _store(tx, artifact, content, about)
 
 
 def content(tx: Transaction, artifact_id: int, revision_num: int | None = None) -> tuple[Row, bytes]:
     """Return a revision with the names of its artifact, and its bytes.
 
     :param revision_num: the number of the revision; ``None`` for the highest.
+    :raises DatabaseError: the content or its file name is damaged.
     """
     artifact = require(tx, artifact_id)
     row = _revision(tx, artifact, revision_num)
-    return _named(artifact, row), contents.fetch(tx, row)
+    which = f"revision {row['revision_num']} of artifact {artifact_id}"
+    try:
+        check_filename(row["filename"])
+    except (InvalidRequestError, TypeError):
+        raise damaged(f"{which} has a file name that no file can have") from None
+    data = tx.contents("content", [row["digest"]]).get(row["digest"])
+    if data is None:
+        raise damaged(f"the content of {which} is not the one that was stored")
+    return _named(artifact, row), data
 
 
-def _store(tx: Transaction, artifact: Row, draft: RevisionDraft) -> Row:
-    owner, number = artifact["id"], artifact["revision_count"]
+def _store(tx: Transaction, artifact: Row, content: bytes, about: Mapping[str, str | None]) -> Row:
+    owner, number, digest = artifact["id"], artifact["revision_count"], digest_of(content)
     tx.run("UPDATE artifact SET revision_count = :count WHERE id = :id", count=number + 1, id=owner)
-    about = {name: getattr(draft, name) for name in ("created_by", "filename", "purpose", "notes")}
-    about |= {"size": len(draft.content), "digest": contents.put(tx, draft.content)}
-    key = {"artifact_id": owner, "revision_num": number, "created_at": tx.now}
-    return _named(artifact, tx.insert("revision", _COLUMNS, **key, **about))
+    tx.insert("content", "digest", "digest", digest=digest, data=content)
+    row = {"artifact_id": owner, "revision_num": number, "created_at": tx.now, "purpose": "", **about}
+    return _named(artifact, tx.insert("revision", _COLUMNS, **row, size=len(content), digest=digest))
 
 
 def _named(artifact: Row, revision: Row) -> Row:
@@ -251,11 +260,6 @@ _TOTALS = {False: "artifact", True: "archived-artifact"}
 """Names of the totals of artifacts, open and archived."""
 
 _COLUMNS = "id, artifact_id, revision_num, created_at, created_by, filename, size, digest, purpose, notes"
-
-_SAME = f"""
-SELECT {_COLUMNS} FROM revision
-WHERE artifact_id = :owner AND digest = :digest AND created_by = :by ORDER BY id LIMIT 1
-"""
 
 # The page is selected before its revisions are looked up.
 _LIST = """

@@ -6,7 +6,6 @@ import binascii
 import re
 import unicodedata
 from contextlib import suppress
-from dataclasses import dataclass
 
 from npl_index.errors import InvalidRequestError
 from npl_mcp.stores.base import checks
@@ -19,24 +18,6 @@ _FILENAME_CHARACTERS = 120
 _FILENAME_BYTES = 200
 _FILENAME_SIGNS = " ._-()+@"
 _DEVICE = re.compile(r"(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(\..*)?", re.IGNORECASE)
-
-
-@dataclass(frozen=True, slots=True)
-class RevisionDraft:
-    """A checked revision before it is stored.
-
-    :param content: content of the file.
-    :param filename: name of the file; see :func:`check_filename`.
-    :param created_by: author.
-    :param purpose: purpose of the revision, one line; may be empty.
-    :param notes: notes on the revision.
-    """
-
-    content: bytes
-    filename: str
-    created_by: str | None = None
-    purpose: str = ""
-    notes: str | None = None
 
 
 def check_size(size: int, most: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 import time
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -211,29 +212,25 @@ def annotate(text: str | None, marks: Marks) -> str:
     """
     if text is None:
         return _HEADING + "".join(_note(label, remark, f"{remark.location}: ") for label, remark in marks)
-    placed: dict[int, list[tuple[str, Remark]]] = {}
-    for label, remark in marks:
-        if remark.last is not None:
-            placed.setdefault(remark.last, []).append((label, remark))
+    left = deque((label, remark) for label, remark in marks if remark.last is not None)
     notes: list[str] = []
-    pieces: list[str] = []
-    reached = start = 0
-    for number, line in enumerate(split_lines(text) if placed else (), 1):
-        for label, remark in placed.get(number, ()):
-            cut = start + len(line.rstrip("\r\n"))
-            pieces += text[reached:cut], f"[^{label}]"
-            reached = cut
+    lines: list[str] = []
+    newline = ""
+    for number, line in enumerate(split_lines(text) if left else (), 1):
+        words = line.rstrip("\r\n")
+        newline = newline or line[len(words) :]
+        lines.append(words)
+        while left and left[0][1].last == number:
+            label, remark = left.popleft()
+            lines.append(f"[^{label}]")
             where = "" if remark.first == remark.last else f"lines {remark.first}-{remark.last}: "
             notes.append(_note(label, remark, where))
-        start += len(line)
+        lines.append(line[len(words) :])
     if not notes:
         return text
-    line = next(split_lines(text), "")
-    newline = line[len(line.rstrip("\r\n")) :] or "\n"
-    footer = f"\n\n---\n\n{_HEADING}{''.join(notes)}"
-    whole = "".join((*pieces, text[reached:]))
-    gap = "" if whole.endswith(("\n", "\r")) else newline
-    return whole + gap + footer.replace("\n", newline)
+    gap = "" if lines[-1] else "\n"
+    footer = f"{gap}\n\n---\n\n{_HEADING}{''.join(notes)}"
+    return "".join(lines) + footer.replace("\n", newline or "\n")
 
 
 def _note(label: str, remark: Remark, where: str) -> str:

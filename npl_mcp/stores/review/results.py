@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from npl_mcp.stores.artifact.artifacts import RevisionName
 from npl_mcp.stores.review.annotation import Comment, Remark
 
 
@@ -49,8 +50,8 @@ class NewComment:
 
 
 @dataclass(frozen=True, slots=True)
-class ReviewEntry:
-    """A review in a list.
+class Review:
+    """A review.
 
     :param id: id of the review.
     :param artifact_id: id of the artifact.
@@ -59,7 +60,6 @@ class ReviewEntry:
     :param reviewer_persona: persona of the reviewer.
     :param created_at: time of its creation, UTC, ISO 8601.
     :param status: ``in_progress`` or ``completed``.
-    :param comment_count: number of comments.
     :param verdict: ``approved`` or ``changes_needed``.
     """
 
@@ -70,44 +70,37 @@ class ReviewEntry:
     reviewer_persona: str
     created_at: str
     status: str
-    comment_count: int
     verdict: str | None
 
 
 @dataclass(frozen=True, slots=True)
-class ReviewContent:
+class ReviewEntry(Review):
+    """A review in a list.
+
+    :param comment_count: number of comments.
+    """
+
+    comment_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewContent(Review):
     """A review with its comments.
 
-    :param id: id of the review.
-    :param artifact_id: id of the artifact.
     :param artifact_name: name of the artifact.
     :param artifact_type: type of the artifact.
-    :param revision_id: row id of the revision.
-    :param revision_num: number of the revision.
-    :param reviewer_persona: persona of the reviewer.
-    :param created_at: time of its creation, UTC, ISO 8601.
-    :param status: ``in_progress`` or ``completed``.
     :param completed_at: time of its completion, UTC, ISO 8601.
     :param overall_comment: overall comment of the reviewer.
-    :param verdict: ``approved`` or ``changes_needed``.
     :param items: comments of the page, oldest first.
     :param total: number of all comments.
     :param limit: maximum number of comments in a page.
     :param offset: number of comments before the page.
     """
 
-    id: int
-    artifact_id: int
     artifact_name: str
     artifact_type: str
-    revision_id: int
-    revision_num: int
-    reviewer_persona: str
-    created_at: str
-    status: str
     completed_at: str | None
     overall_comment: str | None
-    verdict: str | None
     items: Sequence[Comment]
     total: int
     limit: int
@@ -133,23 +126,15 @@ class Completion:
 
 
 @dataclass(frozen=True, slots=True)
-class AnnotatedRevision:
+class AnnotatedRevision(RevisionName):
     """A revision with all its reviews.
 
-    :param artifact_id: id of the artifact.
-    :param artifact_name: name of the artifact.
-    :param revision_id: row id of the revision.
-    :param revision_num: number of the revision.
     :param annotated_content: text with footnotes; of another file, all comments with their places.
     :param reviewer_files: comments and overall comment of each reviewer, numbered as in the copy.
     :param total_comments: number of comments in all reviews.
     :param reviewers: personas, in the order of their first reviews.
     """
 
-    artifact_id: int
-    artifact_name: str
-    revision_id: int
-    revision_num: int
     annotated_content: str
     reviewer_files: Mapping[str, str]
     total_comments: int

@@ -34,8 +34,6 @@ MAX_ANNOTATED = 4 * 1024 * 1024
 MAX_FOLLOWED = 10
 """Latest revisions whose comments are followed to their lines in a later one; each takes up to 1/3 s."""
 
-_NAMED = 5
-
 
 def create(tx: Transaction, artifact_id: int, revision_id: int, reviewer_persona: str) -> results.NewReview:
     """Begin a review.
@@ -311,9 +309,7 @@ WHERE review.id = :review
 def _review(tx: Transaction, review_id: int) -> Row:
     row = tx.one(_REVIEW, review=review_id)
     if row is None:
-        newest = tx.all("SELECT id, reviewer_persona FROM review ORDER BY id DESC LIMIT :most", most=_NAMED)
-        known = ", ".join(f"{one['id']} (by {one['reviewer_persona']})" for one in newest)
-        hint = f"the newest are {known}" if known else "no review exists yet"
+        hint = "review_list lists all reviews"
         raise errors.ReviewNotFoundError(f"there is no review {review_id}", hint=hint)
     return row
 
@@ -338,14 +334,8 @@ def _revision(tx: Transaction, artifact_id: int, revision_id: int) -> Row:
     sql = "SELECT id, revision_num, filename FROM revision WHERE artifact_id = :artifact AND id = :revision"
     row = tx.one(sql, artifact=artifact_id, revision=revision_id)
     if row is None:
-        sql = (
-            "SELECT id, revision_num FROM revision WHERE artifact_id = :artifact"
-            " ORDER BY revision_num DESC LIMIT :most"
-        )
-        newest = tx.all(sql, artifact=artifact_id, most=_NAMED)
-        known = ", ".join(f"{one['id']} (revision {one['revision_num']})" for one in newest)
         problem = f"artifact {artifact_id} has no revision with the revision_id {revision_id}"
-        raise errors.RecordNotFoundError(problem, hint=f"its revision_ids are {known}")
+        raise errors.RecordNotFoundError(problem, hint="artifact_history lists the ids of its revisions")
     return row
 
 

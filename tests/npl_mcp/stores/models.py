@@ -273,6 +273,7 @@ class Model(Worklogs):
         return {
             "artifact_id": artifact_id,
             "artifact_name": self.artifacts[artifact_id - 1].name,
+            "artifact_type": self.artifacts[artifact_id - 1].kind,
             "revision_id": revision_id,
             "revision_num": revision["revision_num"],
             "total_comments": sum(len(one.comments) for one in reviews),

@@ -12,7 +12,6 @@ from npl_mcp.__main__ import main
 from npl_mcp.app.app import App
 from npl_mcp.app.maintenance import check
 from npl_mcp.stores.artifact.artifacts import content, create, listed
-from npl_mcp.stores.artifact.descriptions import RevisionDraft
 from npl_mcp.stores.base.errors import AlreadyExistsError, StoreError
 from npl_mcp.stores.base.paging import Slice
 from npl_mcp.stores.copying import copy_stores
@@ -54,8 +53,8 @@ def test_everything_is_copied_and_goes_on(place: Path) -> None:
     for artifact in artifacts:
         one, other = (stores.database.reading(content, artifact.id) for stores in (source, target))
         assert one == other
-    draft = RevisionDraft(b"x", "x.txt")
-    made = [stores.database.writing(create, "next", "t", draft) for stores in (source, target)]
+    given = ("next", "t", b"x", {"filename": "x.txt"})
+    made = [stores.database.writing(create, *given) for stores in (source, target)]
     assert made[0]["artifact_id"] == made[1]["artifact_id"]
     source.close()
     target.close()

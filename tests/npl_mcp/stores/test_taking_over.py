@@ -14,7 +14,6 @@ import pytest
 
 from npl_mcp.app.maintenance import back_up, check
 from npl_mcp.stores.artifact.artifacts import add_revision, content, history
-from npl_mcp.stores.artifact.descriptions import RevisionDraft
 from npl_mcp.stores.base.database import HEAD
 from npl_mcp.stores.base.engine import CallDeadline
 from npl_mcp.stores.base.errors import DatabaseError
@@ -79,7 +78,7 @@ def test_contents_are_read_without_the_files_that_held_them(data: Path) -> None:
     shutil.rmtree(data / "artifacts")
     for number in range(REVISIONS):
         assert opened.database.reading(content, 1, number)[1] == content_of(number)
-    added = opened.database.writing(add_revision, 1, RevisionDraft(b"new", "b.txt"))
+    added = opened.database.writing(add_revision, 1, b"new", {"filename": "b.txt"})
     assert added["revision_num"] == REVISIONS
     assert check(opened).problems == ()
     back_up(opened, data.with_name("copy"))

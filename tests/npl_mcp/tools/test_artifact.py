@@ -142,9 +142,9 @@ def test_what_is_refused_leaves_nothing_behind(
     ("request_", "code", "said"),
     [
         (create(content=b"x"), "ALREADY_EXISTS", "artifact 1"),
-        (revise(artifact_id=99), "ARTIFACT_NOT_FOUND", "1 (plan)"),
-        (("artifact_get", {"artifact_id": 99}), "ARTIFACT_NOT_FOUND", "1 (plan)"),
-        (history(artifact_id=99), "ARTIFACT_NOT_FOUND", "1 (plan)"),
+        (revise(artifact_id=99), "ARTIFACT_NOT_FOUND", "artifact_list"),
+        (("artifact_get", {"artifact_id": 99}), "ARTIFACT_NOT_FOUND", "artifact_list"),
+        (history(artifact_id=99), "ARTIFACT_NOT_FOUND", "artifact_list"),
         (get(2), "NOT_FOUND", "0 to 1"),
         (get(-1), "INVALID_PARAMETER", "revision"),
         (("artifact_get", {"artifact_id": 0}), "INVALID_PARAMETER", "artifact_id"),

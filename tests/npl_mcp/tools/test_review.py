@@ -100,7 +100,7 @@ WRONG = {
 
 @pytest.mark.parametrize("case", WRONG)
 def test_what_is_not_there_is_named(call: Call, case: str) -> None:
-    """Each has its own code, and the message says what there is."""
+    """Each has its own code, and the message names the tool that lists them."""
     ids = stored(call)
     tool, changed, code = WRONG[case]
     right: dict[str, dict[str, Any]] = {
@@ -112,16 +112,16 @@ def test_what_is_not_there_is_named(call: Call, case: str) -> None:
     answer = call(tool, **{**right[tool], **changed})
     assert answer["error_code"] == code
     if code in ("NOT_FOUND", "REVIEW_NOT_FOUND"):
-        assert "1 (" in answer["error"]
+        assert "lists" in answer["error"]
 
 
 def test_a_revision_of_another_artifact_is_refused(call: Call) -> None:
-    """People confuse row ids; the message lists the artifact's own."""
+    """People confuse row ids; the message names the tool that lists the artifact's own."""
     first, second = stored(call), stored(call, b"x\n", "other.md")
     mixed = {"artifact_id": first["artifact_id"], "revision_id": second["revision_id"]}
     answer = call("review_create", **mixed, reviewer_persona="amy")
     assert answer["error_code"] == "NOT_FOUND"
-    assert f"{first['revision_id']} (revision 0)" in answer["error"]
+    assert "artifact_history" in answer["error"]
     assert call("review_generate_annotated", **mixed)["error_code"] == "NOT_FOUND"
 
 

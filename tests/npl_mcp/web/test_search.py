@@ -9,7 +9,6 @@ import pytest
 
 from npl_mcp.stores.access import Sight, add_token
 from npl_mcp.stores.artifact.artifacts import create
-from npl_mcp.stores.artifact.descriptions import RevisionDraft
 from npl_mcp.stores.data_folder import Stores
 from npl_mcp.tools.domains import LISTED
 from npl_mcp.web.pages.search import TITLES
@@ -70,7 +69,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
                 ("artifact_create", {"name": "a", "artifact_type": "document", **text}),
             ):
                 assert call(server, tool, arguments, **made.headers("all")).status == 200
-            stores.database.writing(create, "b", "document", RevisionDraft(b"# B\n", "b.md"))
+            stores.database.writing(create, "b", "document", b"# B\n", {"filename": "b.md"})
             engines.execute(folder / "data", "UPDATE revision SET digest = '00' WHERE artifact_id = 2")
             yield made
     finally:
