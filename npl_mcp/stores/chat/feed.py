@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -76,7 +75,7 @@ def read(tx: Transaction, room_id: int, count: int, since: int | str | None, pag
         last = count - page.offset
         first = max(last - page.limit, 0) + 1
     else:
-        seen = _seen(tx, room_id, count, since)
+        seen = _seen(tx, room_id, since)
         first = seen + 1 + page.offset
         last = min(first + page.limit - 1, count)
     order = "event.position DESC" if since is None else "event.position"
@@ -86,28 +85,19 @@ def read(tx: Transaction, room_id: int, count: int, since: int | str | None, pag
     elif isinstance(since, int):
         cursor = since
     else:
-        cursor = _at(tx, "id", room_id, seen) or 0
+        sql = "SELECT id FROM event WHERE room_id = :room AND position = :seen"
+        cursor = tx.value(sql, room=room_id, seen=seen) or 0
     return page.page(items, count - seen, cursor)
 
 
-def _at(tx: Transaction, column: str, room_id: int, position: int) -> Any:
-    """Return a column of the event at a position."""
-    sql = f"SELECT {column} FROM event WHERE room_id = :room AND position = :position"
-    return tx.value(sql, room=room_id, position=position)
-
-
-def _seen(tx: Transaction, room_id: int, count: int, since: int | str) -> int:
-    """Return the number of events up to a position; neither ids nor times ever decrease in a room."""
+def _seen(tx: Transaction, room_id: int, since: int | str) -> int:
+    """Return the number of events up to an id or a time; neither ever decreases in a room."""
+    before = "timestamp <= :since ORDER BY position"
     if isinstance(since, int):
-        sql = "SELECT position FROM event WHERE room_id = :room AND id > :since ORDER BY id LIMIT 1"
-        next_one: int | None = tx.value(sql, room=room_id, since=since)
-        if next_one is not None:
-            return next_one - 1
         checks.known_cursor(since, tx.value("SELECT max(id) FROM event"))
-        return count
-
-    positions = range(1, count + 1)
-    return bisect_right(positions, since, key=lambda position: str(_at(tx, "timestamp", room_id, position)))
+        before = "id <= :since ORDER BY id"
+    sql = f"SELECT position FROM event WHERE room_id = :room AND {before} DESC LIMIT 1"
+    return tx.value(sql, room=room_id, since=since) or 0
 
 
 _RANGE = "event.room_id = :room AND event.position BETWEEN :first AND :last"

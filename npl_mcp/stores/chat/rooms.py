@@ -100,28 +100,16 @@ def create(
     if session_id is not None or session_title is not None:
         number = session.ensure(tx, session_id, session_title)
         session.touch(tx, number, rooms=1)
-    about = {"name": name, "description": description, "session_number": number, "created_at": tx.now}
-    counts = {"event_count": len(personas), "member_count": len(personas)}
-    row: Row | None = tx.insert("room", "id", "name", **about, **counts)
+    about = {"name": name, "description": description, "session_number": number}
+    row: Row | None = tx.insert("room", "id", "name", created_at=tx.now, **about)
     if row is None:
         taken = tx.value("SELECT id FROM room WHERE name = :name", name=name)
         hint = "choose another name"
         raise errors.AlreadyExistsError(f"there is already a room {name!r}, room {taken}", hint=hint)
-    _join(tx, row["id"], personas)
-    tx.add_total(1, _TOTAL, *(f"{_TOTAL}:{persona}" for persona in personas))
+    for persona in personas:
+        _add_member(tx, row["id"], persona)
+    tx.add_total(1, _TOTAL)
     return changed(tx, row["id"])
-
-
-def _join(tx: Transaction, room_id: int, personas: Sequence[str]) -> None:
-    """Add the members of a new room, with an event for each."""
-    places, events = [], []
-    for at, persona in enumerate(personas, 1):
-        place = {"room_id": room_id, "persona": persona, "position": at}
-        places.append({**place, "joined_at": tx.now})
-        data = _json({"action": "joined", "persona": persona})
-        events.append({**place, "event_type": "persona_join", "timestamp": tx.now, "data": data})
-    tx.insert_many("member", places)
-    tx.insert_many("event", events)
 
 
 def new_members(names: Sequence[str], parameter: str) -> list[str]:
@@ -154,6 +142,10 @@ def join(tx: Transaction, room_id: int, persona: str) -> None:
     if is_member(tx, room_id, persona):
         return
     _check_new_member(persona, "persona")
+    _add_member(tx, room_id, persona)
+
+
+def _add_member(tx: Transaction, room_id: int, persona: str) -> None:
     sql = (
         "INSERT INTO member (room_id, persona, position, joined_at)"
         " SELECT id, :persona, event_count + 1, :moment FROM room WHERE id = :room"

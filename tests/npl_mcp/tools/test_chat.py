@@ -136,7 +136,7 @@ def test_what_cannot_be_is_refused_and_changes_nothing(settings: Settings, desk:
     lost = {"room_id": 99, "persona": "alice"}
     stranger = {"room_id": den, "persona": "alicia"}
     refusals: list[tuple[str, dict[str, Any], str, str]] = [
-        ("send_message", {**lost, "message": "x"}, "ROOM_NOT_FOUND", "2 'attic'"),
+        ("send_message", {**lost, "message": "x"}, "ROOM_NOT_FOUND", "chat_list_rooms"),
         ("share_artifact", {**lost, "artifact_id": artifact}, "ROOM_NOT_FOUND", "room 99"),
         ("create_todo", {**lost, "description": "x"}, "ROOM_NOT_FOUND", "room 99"),
         ("get_feed", {"room_id": 99}, "ROOM_NOT_FOUND", "1 'den'"),
