@@ -269,7 +269,7 @@ class DocumentSets:
         self, live: _CachedSet, update: Update, read: Read, apart: FileReader | None, whole: bool
     ) -> Indexing:
         """Update a set in the background."""
-        indexing = Indexing(len(update.asked))
+        indexing = Indexing(total=len(update.asked))
         indexing.ended.set_running_or_notify_cancel()  # no waiting call can cancel it
         live.build = indexing, update
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 from npl_index.errors import InvalidRequestError
 from npl_mcp.app.progress import report_progress
 from npl_mcp.stores.base.database import Database, Transaction
-from npl_mcp.stores.changes import Changes, Position, Topic
+from npl_mcp.stores.changes import Changes, Topic
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -30,14 +30,22 @@ MAX_SECONDS = 60
 """Time that a call may wait for new entries: many clients and proxies time out a little later."""
 
 
+def _future() -> Future[None]:
+    from concurrent.futures import Future  # a tenth of a command's import time, and commands rarely wait
+
+    return Future()
+
+
+@dataclass(eq=False)
 class Awaited:
     """An event that a call waits for: ``await`` returns when it occurs, or when the call's wait is over.
 
-    ``ended`` is set on success or failure. A disconnecting caller cancels only its own wait. ``until`` is the
-    value of ``time.monotonic()`` at which the wait is over; ``None`` leaves that to the call's patience.
+    :param ended: set on success or failure; a disconnecting caller cancels only its own wait.
+    :param until: value of ``time.monotonic()`` at which the wait is over; ``None`` leaves that to the call's
+        patience.
     """
 
-    ended: Future[None]
+    ended: Future[None] = field(default_factory=_future)
     until: float | None = None
 
     @property
@@ -69,33 +77,28 @@ Waiting = Coroutine[Awaited, None, T]
 """A waiting call: each step runs in a thread; the waits between steps occupy none."""
 
 
-def _future() -> Future[None]:
-    from concurrent.futures import Future  # a tenth of a command's import time, and commands rarely wait
-
-    return Future()
-
-
 class Long(Awaited):
     """Moves the call to the lane of long calls before its next step; it waits for no event."""
+
+    def __init__(self) -> None:
+        """Make no future, which nothing would set."""
 
     def __await__(self) -> Generator[Awaited, None, bool]:
         yield self
         return True
 
 
-@dataclass
+@dataclass(eq=False, kw_only=True)
 class Indexing(Awaited):
     """A set that is being indexed in the background.
 
     :param total: number of files to check.
     :param done: number of finished files.
-    :param ended: set on completion or failure.
     :param began: start, in seconds of the monotonic clock.
     """
 
     total: int
     done: int = 0
-    ended: Future[None] = field(default_factory=_future)
     began: float = field(default_factory=time.monotonic)
 
     @property
@@ -109,19 +112,6 @@ class Indexing(Awaited):
         return self.done > 0
 
 
-class News(Awaited):
-    """New entries that one call waits for.
-
-    :param changes: notifier of commits.
-    :param topic: topic of the entries.
-    :param seen: position of the topic before the call read it.
-    :param until: see :class:`Awaited`.
-    """
-
-    def __init__(self, changes: Changes, topic: Topic, seen: Position, until: float) -> None:
-        self.ended, self.until = changes.expect(topic, seen), until
-
-
 class NewsUser(Protocol):
     """A reader of other callers' commits.
 
@@ -131,17 +121,6 @@ class NewsUser(Protocol):
 
     database: Database
     news: Changes
-
-
-class Pause(Awaited):
-    """A wait that ends at a time, or earlier with an event.
-
-    :param until: see :class:`Awaited`.
-    :param ended: set at the event.
-    """
-
-    def __init__(self, until: float, ended: Future[None] | None = None) -> None:
-        self.ended, self.until = ended or _future(), until
 
 
 class Patience:
@@ -191,7 +170,7 @@ def limit_wait(call: Waiting[T], began: float, seconds: float = 1.0) -> Generato
         if not isinstance(outcome, Indexing):
             yield outcome
             continue
-        yield Pause(min(began, outcome.began) + seconds, outcome.ended)
+        yield Awaited(outcome.ended, min(began, outcome.began) + seconds)
     return outcome
 
 
@@ -263,9 +242,9 @@ async def when_new(
         # The position is taken before reading: an entry that arrives in between wakes the call at once.
         seen = user.news.position(about)
         with begin() as tx:
-            found = read(tx)
-            left = due(tx) if empty(found) else None
+            entries = read(tx)
+            left = due(tx) if empty(entries) else None
         again = until if left is None else min(until, time.monotonic() + left)
-        if not empty(found) or not (await News(user.news, about, seen, again) or again < until):
-            return found
+        if not empty(entries) or not (await Awaited(user.news.expect(about, seen), again) or again < until):
+            return entries
         before()

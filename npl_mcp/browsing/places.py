@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from npl_index.errors import NPLError
@@ -40,20 +40,6 @@ class Crumb:
 
 
 @dataclass(frozen=True, slots=True)
-class Measure:
-    """The size of a file.
-
-    :param sections: number of its headings.
-    :param tokens: number of its tokens; ``None`` if there are too many files.
-    :param title: title of the document.
-    """
-
-    sections: int
-    tokens: int | None = None
-    title: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class FolderEntry:
     """An entry of a folder.
 
@@ -64,7 +50,7 @@ class FolderEntry:
     :param sections: number of their headings.
     :param tokens: number of their tokens; absent if there are too many files.
     :param title: title of a single document.
-    :param missing: number of files that are not indexed yet.
+    :param missing_files: number of files that are not indexed yet.
     """
 
     kind: str
@@ -74,7 +60,7 @@ class FolderEntry:
     sections: int
     tokens: int | None
     title: str | None = None
-    missing: int | None = None
+    missing_files: int | None = None
 
 
 def held(traits: Traits) -> tuple[str, ...]:
@@ -88,31 +74,39 @@ def title_of(tree: SectionTree) -> str | None:
     return tree.sections[0].heading or (None if first is None else tree.sections[first].name) or None
 
 
-def measured(app: App, gathered: Gathered) -> list[Measure]:
-    """Return the size of each document."""
+def measured(app: App, gathered: Gathered) -> list[FolderEntry]:
+    """Return an entry for each document."""
     collection = gathered.collection
+    sizes: Iterable[tuple[int, int | None, str | None]]
     if len(gathered.founds) > (MAX_WHILE_INDEXING if gathered.missing else MAX_MEASURED):
-        counter = estimator(app.settings.vocabulary)
-        return [Measure(one.headings, one.tokens) for one in collection.summaries(TraitFilter(), counter)]
-    counts = app.counting(collection, app.clock("the folder"))
-    result = []
-    for number, parsed in enumerate(collection.documents):
-        tokens = counts(number).total(range(len(parsed.tree.sections)))
-        result.append(Measure(collection.headings(number), tokens, title_of(parsed.tree)))
-    return result
+        every = collection.summaries(TraitFilter(), estimator(app.settings.vocabulary))
+        sizes = ((summary.headings, summary.tokens, None) for summary in every)
+    else:
+        counts = app.counting(collection, app.clock("the folder"))
+        sizes = (
+            (
+                collection.headings(number),
+                counts(number).total(range(len(parsed.tree.sections))),
+                title_of(parsed.tree),
+            )
+            for number, parsed in enumerate(collection.documents)
+        )
+    return [
+        FolderEntry("file", name, name, 1, *size) for name, size in zip(gathered.files, sizes, strict=True)
+    ]
 
 
-def joined(kind: str, name: str, address: str, parts: Sequence[Measure]) -> FolderEntry:
-    """Return one entry for several files."""
-    known = all(part.tokens is not None for part in parts)
+def joined(kind: str, name: str, address: str, parts: Sequence[FolderEntry]) -> FolderEntry:
+    """Return one entry for several."""
+    tokens = [part.tokens for part in parts]
     return FolderEntry(
         kind=kind,
         name=name,
         address=address,
-        files=len(parts),
+        files=sum(part.files for part in parts),
         sections=sum(part.sections for part in parts),
-        tokens=sum(part.tokens or 0 for part in parts) if known else None,
-        title=parts[0].title if kind == "file" else None,
+        tokens=None if None in tokens else sum(known or 0 for known in tokens),
+        missing_files=sum(part.missing_files or 0 for part in parts) or None,
     )
 
 
@@ -133,16 +127,16 @@ async def tops(app: App) -> AsyncIterator[FolderEntry]:
         try:
             gathered = await limit_wait(app.gathered(DocumentRef(file=root.address)), time.monotonic(), HURRY)
         except NotIndexedError as error:
-            yield replace(joined("root", root.name, root.address, ()), tokens=None, missing=error.files)
+            yield replace(joined("root", root.name, root.address, ()), tokens=None, missing_files=error.files)
             continue
         except NPLError:  # the root has no Markdown
             continue
 
-        async def parts(gathered: Gathered = gathered) -> Sequence[Measure]:
+        async def parts(gathered: Gathered = gathered) -> Sequence[FolderEntry]:
             return measured(app, gathered)
 
         entry = joined("root", root.name, root.address, await app.unchanging(parts))
-        yield replace(entry, missing=gathered.missing or None)
+        yield replace(entry, missing_files=gathered.missing or None)
 
 
 def place(file: str, founds: Sequence[Found]) -> tuple[Found, str]:
@@ -173,23 +167,23 @@ def above(file: str, founds: Sequence[Found]) -> tuple[Crumb, ...]:
     return tuple(crumbs)
 
 
-def entries(file: str, gathered: Gathered, files: Sequence[Measure]) -> Iterator[FolderEntry]:
+def entries(file: str, gathered: Gathered, files: Sequence[FolderEntry]) -> Iterator[FolderEntry]:
     """Yield the entries of a folder: folders, then files.
 
-    :param files: sizes of the documents below it.
+    :param files: entries of the documents below it.
     """
     top, path = place(file, gathered.founds)
     lead = f"{path}/" if path else ""
-    folders: dict[str, list[Measure]] = {}
+    folders: dict[str, list[FolderEntry]] = {}
     single: list[FolderEntry] = []
-    for found, name, measure in zip(gathered.founds, gathered.files, files, strict=True):
+    for found, entry in zip(gathered.founds, files, strict=True):
         own = found.path
         inside = found.root == top.root and own.startswith(lead)
-        first, _, deeper = own[len(lead) :].partition("/") if inside else (name, "", "")
+        first, _, deeper = own[len(lead) :].partition("/") if inside else (entry.name, "", "")
         if deeper:
-            folders.setdefault(first, []).append(measure)
+            folders.setdefault(first, []).append(entry)
         else:
-            single.append(joined("file", first, name, [measure]))
+            single.append(replace(entry, name=first))
     for name, parts in sorted(folders.items()):
         yield joined("folder", name, folder_name(top, lead + name), parts)
     yield from sorted(single, key=lambda entry: entry.name)

@@ -18,7 +18,7 @@ from npl_index.library.documents import FileReader
 from npl_index.markdown.front_matter import with_line_feeds, with_values
 from npl_index.markdown.sections import digest_of
 from npl_mcp.documents import answers
-from npl_mcp.documents.creating import Draft
+from npl_mcp.documents.creating import NEW, Draft
 from npl_mcp.documents.editor import (
     MAX_SECTION_TEXT,
     Edit,
@@ -53,17 +53,7 @@ from npl_mcp.stores.base.paging import Page, Slice
 Operation = Literal["list", "get", "update", "replace", "append", "prepend"]
 UpdateMode = Edit
 Mode = Literal["full", "attributes", "metadata"]
-ATTRIBUTES = (
-    "priority",
-    "phaseEpic",
-    "relatedTickets",
-    "dependsOn",
-    "blocks",
-    "assignee",
-    "impactAreas",
-    "implementationDate",
-    "implementationNotes",
-)
+ATTRIBUTES = (*NEW, "implementationDate", "implementationNotes")
 """Attributes that :meth:`ChangeRequests.update_attributes` accepts."""
 
 _UNREADABLE = "Unreadable"
@@ -115,22 +105,20 @@ class ChangeRequests:
         :param update_mode: kind of ``update``, one of :data:`UpdateMode`; by default ``replace``.
         :param expect: digest of the section or of the file; only this state is changed.
         """
-        if operation == "list":
+        if operation in ("list", "get"):
             _, ticket, data = self._load_request(project, key)
             outline = Outline(self._editor.read(data, ticket.key))
-            rows = tuple(
-                answers.SectionRow(outline.shown(index), len(outline.content(index)))
-                for index in outline.addresses
-            )
-            return answers.ChangeSections(ticket.key, ticket.title, sections=rows, digest=digest_of(data))
-        wanted = _given(section, "section")
-        if operation == "get":
-            _, ticket, data = self._load_request(project, key)
-            outline = Outline(self._editor.read(data, ticket.key))
-            index = outline.find(wanted, ticket.key)
+            if operation == "list":
+                rows = tuple(
+                    answers.SectionRow(outline.shown(index), len(outline.content(index)))
+                    for index in outline.addresses
+                )
+                return answers.ChangeSections(ticket.key, ticket.title, rows, digest=digest_of(data))
+            index = outline.find(_given(section, "section"), ticket.key)
             digest = digest_of(bytes_of(outline.tree, index, data))
             address, text = outline.addresses[index], outline.content(index)
             return answers.ChangeSections(ticket.key, section=address, content=text, digest=digest)
+        wanted = _given(section, "section")
         text = checks.text(_given(content, "content"), "content", MAX_SECTION_TEXT)
         how = update_mode or "replace" if operation == "update" else operation
         checks.choice(how, "operation", get_args(Edit))
@@ -255,7 +243,8 @@ class ChangeRequests:
             keep_number(place, self._listing(place).highest[place.code])
 
         gone, _ = self._change(place, ticket, edited)
-        return answers.Deleted(gone.key, gone.title, gone.status, gone.type, _answer_path(place, gone.name))
+        path = _answer_path(place, gone.name)
+        return answers.Deleted(gone.key, gone.title, gone.status, gone.type, path)
 
     def list(
         self, project: str | None, filters: Mapping[str, object] | None, limit: int | None, offset: int | None
@@ -321,12 +310,10 @@ class ChangeRequests:
             raise doubled(matches)
         if matches:
             return place, matches[0]
-        hint = "list_crs lists the keys"
         for name, problem in listing.others.items():
-            if re.match(rf"{code}-0*{wanted.number}(?![0-9])", name, re.IGNORECASE):
-                if problem:
-                    raise UnreadableDocumentError(f"{key}: {printable(name)} cannot be read: {problem}")
-                hint = f"{printable(name)} has no code; try again if another program is writing it"
+            if problem and re.match(rf"{code}-0*{wanted.number}(?![0-9])", name, re.IGNORECASE):
+                raise UnreadableDocumentError(f"{key}: {printable(name)} cannot be read: {problem}")
+        hint = "list_crs lists the keys"
         raise errors.ChangeNotFoundError(f"CR '{key}' not found in project '{place.code}'", hint=hint)
 
     def _load_request(self, project: str | None, key: str) -> tuple[Project, Ticket, bytes]:

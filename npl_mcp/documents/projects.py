@@ -102,9 +102,6 @@ def read_config(folder: str) -> Project | str | None:
         return _project(folder, project)
     except OSError as error:
         problem = f"cannot be read: {(error.strerror or type(error).__name__).lower()}"
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        problem = f"not UTF-8 in line {line}; save it as UTF-8"
     except ValueError as error:
         problem = f"not TOML: {error}"[:200]
     except NPLError as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import threading
 import time
 from collections.abc import Mapping
@@ -20,8 +19,6 @@ from npl_mcp.documents.folders import SharedFolder, printable
 from npl_mcp.documents.format import DEFAULTS, SUFFIX, divide, has_long_number, number_in, title_of
 
 _MAX_FOLDERS = 64
-
-_PLAIN_TITLE = re.compile(rb"#[ \t]+([^ \t\r\n\0#\\][^\r\n\0#\\]*)(?:[\r\n]|\Z)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,9 +177,6 @@ def title_in(body: bytes) -> str:
     """Return the title: the first heading of level 1; ``""`` without one."""
     begin = body.lstrip(b" \t\r\n")
     first = begin[: begin.find(b"\n") + 1] or begin
-    plain = _PLAIN_TITLE.match(begin)
-    if plain is not None:
-        return plain[1].rstrip(b" \t").decode("utf-8")
     # If the first line is a heading, which is the usual case, only this line is parsed.
     text = first if first.startswith(b"#") else body
     tree = parse_sections(text, "")

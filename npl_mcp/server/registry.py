@@ -34,7 +34,7 @@ from npl_mcp.app.app import App
 from npl_mcp.app.call_reports import CURRENT, Call, Caller, agent, as_shown, identity, seen, sight
 from npl_mcp.app.lanes import lane
 from npl_mcp.app.progress import ENDING, report_progress
-from npl_mcp.app.waiting import Awaited, Long, Patience, Pause, Waiting, step
+from npl_mcp.app.waiting import Awaited, Long, Patience, Waiting, step
 from npl_mcp.server.arguments import MAX_ENTRIES, strict
 from npl_mcp.stores.base.database import Database, Transaction
 from npl_mcp.stores.base.errors import DatabaseError
@@ -371,7 +371,7 @@ def _once_with_files(
         while (known := begin()) == BEGUN:
             if time.monotonic() >= until:
                 raise request.unknown()
-            yield Pause(time.monotonic() + 0.1)
+            yield Awaited(until=time.monotonic() + 0.1)
         if known is not None:
             return _restored(known)
         try:

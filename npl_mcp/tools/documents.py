@@ -31,6 +31,7 @@ from npl_mcp.browsing import places
 from npl_mcp.browsing.health import CHECKS, HealthPage, examined
 from npl_mcp.browsing.tables import arranged, cell
 from npl_mcp.stores.base.checks import choice
+from npl_mcp.stores.base.values import filled
 from npl_mcp.tools.contract.spec import not_listed
 
 MAX_OUTLINE = 1_000
@@ -49,38 +50,26 @@ COLUMNS = ("name", "title", "files", "sections", "tokens")
 """Columns of a folder's table."""
 
 
-@dataclass(frozen=True, slots=True)
-class FolderView:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FolderView(places.FolderEntry):
     """A folder, or all roots.
 
-    :param name: name for people; empty for all roots.
-    :param address: value of ``file`` for this folder.
     :param crumbs: folders above it.
     :param items: a page of its entries: folders, then files.
     :param total: number of its entries.
     :param limit: maximum number of entries in a page.
     :param offset: number of entries before the page.
-    :param files: number of files below it.
-    :param sections: number of their headings.
-    :param tokens: number of their tokens; absent if there are too many files.
     :param token_counter: name of the token counter.
     :param unreadable: files that were left out, with the reasons.
-    :param missing_files: number of files that are not indexed yet.
     """
 
-    name: str
-    address: str
     crumbs: tuple[places.Crumb, ...]
     items: tuple[places.FolderEntry, ...]
     total: int
     limit: int
     offset: int
-    files: int
-    sections: int
-    tokens: int | None
     token_counter: str
     unreadable: tuple[str, ...] | None = None
-    missing_files: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,45 +191,46 @@ async def documents_look(
     """
 
     def page(
-        crumbs: tuple[places.Crumb, ...], every: Sequence[places.FolderEntry], missing: int
-    ) -> FolderView:
-        """Return a folder with a page of its entries.
-
-        :param crumbs: folders above it and the folder itself; empty for all roots.
-        """
-        tokens = [entry.tokens for entry in every]
+        whole: places.FolderEntry,
+        every: Sequence[places.FolderEntry],
+        above: tuple[places.Crumb, ...] = (),
+        unreadable: tuple[str, ...] = (),
+    ) -> Look:
+        """Return a folder with a page of its entries."""
         kept = arranged(every, COLUMNS, sort, filter)
-        return FolderView(
-            name=crumbs[-1].name if crumbs else "",
-            address=file or "",
-            crumbs=crumbs[:-1],
+        folder = filled(
+            FolderView,
+            whole,
+            crumbs=above,
             items=tuple(kept[offset : offset + limit]),
             total=len(kept),
             limit=limit,
             offset=offset,
-            files=sum(entry.files for entry in every),
-            sections=sum(entry.sections for entry in every),
-            tokens=None if None in tokens else sum(known or 0 for known in tokens),
             token_counter=app.counter.name,
-            missing_files=missing or None,
+            unreadable=unreadable or None,
         )
+        return Look(folder=folder)
 
     if file is None:
         every = [entry async for entry in places.tops(app)]
-        return Look(folder=page((), every, sum(entry.missing or 0 for entry in every)))
+        return page(places.joined("root", "", "", every), every)
     ref = DocumentRef(file)
 
     async def look() -> Look:
         try:
             gathered = await limit_wait(app.gathered(ref), time.monotonic(), places.HURRY)
         except NotIndexedError as error:
-            folder = page(places.above(file, app.documents.find(ref)), (), error.files)
-            return Look(folder=replace(folder, tokens=None))
+            *above, own = places.above(file, app.documents.find(ref))
+            empty = places.FolderEntry("folder", own.name, file, 0, 0, None, missing_files=error.files)
+            return page(empty, (), tuple(above))
         if not gathered.several:
             return Look(file=_file_view(gathered, selector, offset, limit))
-        files, crumbs = places.measured(app, gathered), places.above(file, gathered.founds)
-        folder = page(crumbs, tuple(places.entries(file, gathered, files)), gathered.missing)
-        return Look(folder=replace(folder, unreadable=gathered.unreadable or None))
+        every = tuple(places.entries(file, gathered, places.measured(app, gathered)))
+        *above, own = places.above(file, gathered.founds)
+        whole = replace(
+            places.joined("folder", own.name, file, every), missing_files=gathered.missing or None
+        )
+        return page(whole, every, tuple(above), gathered.unreadable)
 
     return await app.unchanging(look)
 

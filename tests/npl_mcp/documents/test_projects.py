@@ -213,7 +213,7 @@ def test_what_is_no_key_is_refused(text: str) -> None:
     ("config", "parts"),
     [
         (b'[project]\ncode = "TST\n', ["line 2", "not TOML"]),
-        (b'[project]\ncode = "TST"\nname = "\xff"\n', ["line 3", "not UTF-8"]),
+        (b'[project]\ncode = "TST"\nname = "\xff"\n', ["not TOML", "utf-8"]),
         (b'# x\n[project]\ncode = "tst"\n', ["code is 'tst'", "capital"]),
         (b'# x\n[project]\nname = "x"\n', ["code is missing"]),
         (b"[project]\ncode = 7\n", ["code is 7"]),
