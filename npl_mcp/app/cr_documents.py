@@ -27,18 +27,16 @@ class FoundRequest(Found):
     """A change request that a name stands for.
 
     :param file: file of the change request.
-    :param title: title of the change request.
     """
 
     file: Found = field(kw_only=True, compare=False)
-    title: str = field(kw_only=True, compare=False)
 
     @classmethod
     def of(cls, project: Project, ticket: Ticket) -> FoundRequest:
         """Return the document for a project's change request."""
         file = project.folder.found(ticket.name)
         root = Root(f"{_PREFIX}{file.absolute.rpartition('/')[0]}", _LABEL)
-        return cls(root, f"{_PREFIX}{ticket.key}", _LABEL, file=file, title=ticket.title)
+        return cls(root, f"{_PREFIX}{ticket.key}", _LABEL, file=file)
 
     @property
     def absolute(self) -> str:
@@ -87,7 +85,7 @@ class CrDocuments(DocumentSource):
                 raise doubled((ticket, following))
         return Listed.of(
             [FoundRequest.of(project, ticket) for project, ticket in pairs],
-            [ticket.state for _, ticket in pairs],
+            [_with_own_path(ticket.state) for _, ticket in pairs],
         )
 
     def is_set(self, ref: DocumentRef) -> bool:

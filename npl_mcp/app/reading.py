@@ -9,11 +9,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from cachetools import FIFOCache, LRUCache
 
 from npl_index.answer.document_set import AnswerUnit, DocumentSet
+from npl_index.answer.marks import change_marks
 from npl_index.errors import DocumentError, NotFoundError, NPLError
 from npl_index.library.documents import Fingerprint, Found
 from npl_index.markdown.sections import SectionTree, digest_of
@@ -26,6 +28,9 @@ CALLER_BYTES = 64 * 1024
 
 LOOKS = 20
 """Documents whose state a call compares: a comparison takes some microseconds."""
+
+MAX_TOKENS = 60
+"""Maximum tokens of the report in an answer; at most a quarter of a budget is used for it."""
 
 _ENTRY_BYTES = 200
 
@@ -133,6 +138,23 @@ class ReadSections:
             changes = [change for read in own for change in self._changed(app, read)]
             # After a deletion, the selector is that of the section above.
             self.remember(one for one in changes if one.digest is None or _related(one.selector, selector))
+
+
+def report_changes(app: Any, budget: int | None = None) -> tuple[str, ...] | None:
+    """Return the selectors of changed sections that fit into an answer; later answers report the others.
+
+    :param budget: tokens of the whole answer.
+    """
+    if app.reader is None:
+        return None
+    most = MAX_TOKENS if budget is None else min(MAX_TOKENS, budget // 4)
+    reported: list[ReadSection] = []
+    for change in app.reader.changes(app):
+        marks = change_marks([*(section.selector for section in reported), change.selector])
+        if app.counter.upper_bound(app.counter.count(marks)) <= most:
+            reported.append(change)
+    app.when_delivered(partial(app.reader.remember, reported))
+    return tuple(section.selector for section in reported) or None
 
 
 class Readers:

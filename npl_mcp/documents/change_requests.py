@@ -42,9 +42,8 @@ from npl_mcp.documents.format import (
     key_in,
     now,
 )
-from npl_mcp.documents.numbers import keep_number, next_number
 from npl_mcp.documents.paths import Outline
-from npl_mcp.documents.projects import Project, Projects
+from npl_mcp.documents.projects import Project, Projects, keep_number, next_number
 from npl_mcp.documents.suggestions import suggestions
 from npl_mcp.documents.tickets import FolderListing, Ticket, Tickets, read_ticket
 from npl_mcp.stores.base import checks, errors

@@ -10,11 +10,11 @@ import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Literal
 
-from cachetools import LRUCache
+from cachetools import LRUCache, cachedmethod
 
 from npl_index.errors import InvalidRequestError
 from npl_index.markdown.editing import edit_section
@@ -45,18 +45,13 @@ class Editor:
             _MAX_PARSED_BYTES, lambda tree: len(tree.source)
         )
 
+    @cachedmethod(attrgetter("_trees"), key=lambda _, *text, **__: text[:2], lock=attrgetter("_lock"))
     def read(self, data: bytes, name: str, deadline: float | None = None) -> SectionTree:
         """Parse a Markdown file; see :func:`~npl_index.markdown.sections.parse_sections`.
 
         :raises DocumentError: the file is not UTF-8, or parsing exceeds a limit.
         """
-        with self._lock:
-            tree = self._trees.get((data, name))
-        if tree is None:
-            tree = parse_sections(data, name, deadline=deadline)
-            with self._lock, suppress(ValueError):  # raised for a text larger than the cache
-                self._trees[data, name] = tree
-        return tree
+        return parse_sections(data, name, deadline=deadline)
 
 
 def given_digest(expect: str | None) -> str | None:

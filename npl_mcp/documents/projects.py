@@ -14,6 +14,10 @@
 
 A file that cannot be used affects no other project; errors name the file and the value. The file is never
 written. Older files have ``path`` instead of ``ticketsPath``.
+
+Numbers of new change requests are higher than all earlier ones of the project. A file next to the
+configuration holds the highest key. Without it, the key of a deleted change request would be used again,
+although commits and notes may mention it. Present files count as well, because they may be newer.
 """
 
 # A path object costs more than the system call.
@@ -23,6 +27,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -30,17 +35,24 @@ from pathlib import Path
 from typing import Any
 
 from npl_index.errors import InvalidRequestError, NPLError, OutsideRootError
-from npl_index.library.files import below_root, read_below
+from npl_index.library.files import Folder, below_root, read_below
 from npl_index.library.fingerprints import Fingerprint
 from npl_mcp.config.toml import read_toml
 from npl_mcp.documents.answers import ProjectInfo
 from npl_mcp.documents.folders import SharedFolder, printable
-from npl_mcp.documents.format import MAX_NUMBER, ChangeKey, is_code, parse_code
+from npl_mcp.documents.format import MAX_NUMBER, SUFFIX, ChangeKey, is_code, parse_code
+from npl_mcp.documents.tickets import FolderListing
 from npl_mcp.stores.base import checks
-from npl_mcp.stores.base.errors import ProjectNotFoundError, StorageError
+from npl_mcp.stores.base.errors import ClosedError, ProjectNotFoundError, StorageError
 
 CONFIG = ".mdt-config.toml"
 TICKETS = "docs/CRs"
+
+LAST_KEY_FILE = ".mdt-last-key"
+"""File with the highest key of the project, e.g. ``TST-033``."""
+
+_LINE = re.compile(rb"([A-Z][A-Z0-9]{1,4})-([0-9]{1,5})\s*")
+_MAX_LINE = 64
 
 _MAX_CONFIG_BYTES = 64 * 1024
 _MAX_PATH = 1_000
@@ -269,3 +281,48 @@ def _visible_folders(root: str) -> list[str]:
         folders = (entry.path for entry in named if entry.is_dir(follow_symlinks=False))
         return sorted(folders)[:MAX_CHILDREN]
     return []
+
+
+def next_number(project: Project, folder: Folder, listing: FolderListing) -> int:
+    """Return the number of a new change request.
+
+    :param folder: open folder of its change requests.
+    :param listing: its change requests.
+    :raises ClosedError: no number is left.
+    """
+    known = {(project.info.startNumber or 1) - 1: "startNumber", _last_number(project): LAST_KEY_FILE}
+    known[listing.highest.get(project.code, 0)] = "a deleted file"
+    known |= {ticket.number: printable(ticket.name) for ticket in listing.tickets}
+    for name in folder.names():
+        code, _, rest = name.partition("-")
+        digits = rest.removesuffix(SUFFIX).partition("-")[0]
+        if code.upper() == project.code and digits.isascii() and digits.isdigit() and len(digits) <= 5:
+            known[int(digits)] = printable(name)
+    highest = max(known)
+    if highest >= MAX_NUMBER:
+        problem = f"{project.code} has no number left: the highest is {highest} (of {known[highest]})"
+        hint = "if that number is a mistake, change the name and the code of the file"
+        raise ClosedError(problem, hint=hint)
+    return highest + 1
+
+
+def keep_number(project: Project, number: int) -> None:
+    """Store a number as used, unless the stored number is higher.
+
+    If the project's folder cannot be written, or another program owns the file, nothing is stored.
+    """
+    with suppress(OSError), Folder.opened(project.info.path) as folder:
+        absent = folder.stat(LAST_KEY_FILE) is None
+        stored = None if absent else _LINE.fullmatch(folder.read(LAST_KEY_FILE, _MAX_LINE)[0])
+        if absent or (stored and (stored[1] != project.code.encode() or int(stored[2]) < number)):
+            folder.replace(LAST_KEY_FILE, f"{ChangeKey(project.code, number).of(project.code)}\n".encode())
+
+
+def _last_number(project: Project) -> int:
+    """Return the stored number; 0 without one."""
+    with suppress(OSError), Folder.opened(project.info.path) as folder:
+        stored = _LINE.fullmatch(folder.read(LAST_KEY_FILE, _MAX_LINE)[0])
+        # A copy of another project's folder has that project's key.
+        if stored and stored[1] == project.code.encode():
+            return int(stored[2])
+    return 0

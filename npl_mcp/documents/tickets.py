@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
-from cachetools import LRUCache
-
 from npl_index.errors import DocumentError, DocumentNotFoundError
-from npl_index.library.documents import FileReader
-from npl_index.library.fingerprints import Fingerprint, is_settled
+from npl_index.library.cache import BuildingCache
+from npl_index.library.documents import Document, FileReader
+from npl_index.library.fingerprints import Fingerprint
 from npl_index.markdown.front_matter import values
 from npl_index.markdown.sections import parse_sections
 from npl_mcp.documents.folders import SharedFolder, printable
 from npl_mcp.documents.format import DEFAULTS, SUFFIX, divide, has_long_number, number_in, title_of
 
-_MAX_FOLDERS = 64
+_MAX_BYTES = 32 * 1024 * 1024
+_TICKET_BYTES = 2_000
+"""Maximum bytes of all cached change requests, and assumed bytes of one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,75 +82,43 @@ class FolderListing(NamedTuple):
     highest: Mapping[str, int]
 
 
-class _FileState(NamedTuple):
-    """A file that was read.
-
-    :param state: its fingerprint.
-    :param settled: whether the fingerprint is old enough to reveal any later change.
-    :param content: the change request, or the reason why the file is not one.
+class Tickets:
+    """The change requests of all folders; a file is read again only after it changed. Safe for several
+    threads.
     """
 
-    state: Fingerprint
-    settled: bool
-    content: Ticket | str
-
-
-class _CachedFolder:
-    """The cached files of a folder; safe for several threads."""
-
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._entries: dict[str, _FileState] = {}
-        self._listing = FolderListing((), {}, {})
-
-    def listing(self, folder: SharedFolder) -> FolderListing:
-        """Return the files; only changed files are read."""
-        with self._lock:
-            prefix = f"cr:{folder.found('').absolute}"
-            states = {
-                name: Fingerprint.of(f"{prefix}{name}", status)
-                for name, status in folder.states(SUFFIX).items()
-            }
-            known = {
-                name: entry
-                for name, entry in self._entries.items()
-                if entry.settled and entry.state == states.get(name)
-            }
-            if len(known) < max(len(states), len(self._entries)):
-                self._entries = {
-                    name: known.get(name) or _read_file(folder, name, state) for name, state in states.items()
-                }
-                self._listing = self._new_listing()
-            return self._listing
-
-    def _new_listing(self) -> FolderListing:
-        highest = dict(self._listing.highest)
-        tickets, others = [], {}
-        for name, entry in sorted(self._entries.items()):
-            ticket = entry.content
-            if isinstance(ticket, str):
-                others[name] = ticket
-            else:
-                tickets.append(ticket)
-                highest[ticket.code] = max(highest.get(ticket.code, 0), ticket.number)
-        return FolderListing(tuple(sorted(tickets, key=lambda ticket: -ticket.number)), others, highest)
-
-
-class Tickets:
-    """The change requests of the folders in use; an LRU of :data:`_MAX_FOLDERS`."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._folders: LRUCache[str, _CachedFolder] = LRUCache(_MAX_FOLDERS)
+        self._files: BuildingCache[Ticket | str] = BuildingCache(_read, _MAX_BYTES, lambda _: _TICKET_BYTES)
+        self._highest: dict[str, dict[str, int]] = {}
 
     def listing(self, folder: SharedFolder) -> FolderListing:
         """Return the present change requests of a folder.
 
         :raises StorageError: the folder cannot be listed.
         """
+        reader, tickets, others = FileReader(folder.max_bytes, ()), list[Ticket](), {}
+        for name, status in sorted(folder.states(SUFFIX).items()):
+            file = folder.found(name)
+            try:
+                state = Fingerprint.of(file.absolute, status)
+                content = self._files.get(state, partial(reader.read, file))
+            except (DocumentError, DocumentNotFoundError) as error:
+                content = error.message
+            if isinstance(content, str):
+                others[name] = content
+            else:
+                tickets.append(content)
+        tickets.sort(key=lambda ticket: -ticket.number)
         with self._lock:
-            kept = self._folders.setdefault(folder.path, _CachedFolder())
-        return kept.listing(folder)
+            highest = self._highest.setdefault(folder.path, {})
+            for ticket in tickets:
+                highest[ticket.code] = max(highest.get(ticket.code, 0), ticket.number)
+            return FolderListing(tuple(tickets), others, dict(highest))
+
+
+def _read(document: Document) -> Ticket | str:
+    return read_ticket(document.path.rpartition("/")[2], document.data, document.fingerprint)
 
 
 def read_ticket(name: str, data: bytes, state: Fingerprint) -> Ticket | str:
@@ -181,14 +150,3 @@ def title_in(body: bytes) -> str:
     text = first if first.startswith(b"#") else body
     tree = parse_sections(text, "")
     return next((title_of(section.heading) for section in tree.sections if section.level == 1), "")
-
-
-def _read_file(folder: SharedFolder, name: str, state: Fingerprint) -> _FileState:
-    now = time.time_ns()
-    try:
-        document = FileReader(folder.max_bytes, ()).read(folder.found(name))
-        state = replace(document.fingerprint, path=state.path)
-        content = read_ticket(name, document.data, state)
-    except (DocumentError, DocumentNotFoundError) as error:
-        content = error.message
-    return _FileState(state, is_settled(state.mtime_ns, now), content)

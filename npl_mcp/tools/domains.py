@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 UNLISTED: Mapping[str, str] = {
     "items": "npl",
     "survey": "npl",
-    "audit": "npl",
     "documents": "npl",
 }
 """Further modules, of tools for command lines and pages and of tools that a setting lists, each with its

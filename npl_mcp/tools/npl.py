@@ -5,6 +5,7 @@ The command line calls further tools by name, which are not listed.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -12,6 +13,7 @@ from typing import Annotated, Any, Literal
 
 from annotated_types import Ge
 
+from npl_index.answer.auditing import Audit, audit
 from npl_index.answer.forms import Form, Json, Markdown
 from npl_index.answer.marks import mark, tag_for
 from npl_index.answer.overview import overview
@@ -26,11 +28,11 @@ from npl_index.selectors.filters import SectionFilter
 from npl_mcp.app.app import App
 from npl_mcp.app.call_reports import identity
 from npl_mcp.app.document_sets import NotIndexedError
-from npl_mcp.app.reading import sections_of
+from npl_mcp.app.reading import report_changes, sections_of
 from npl_mcp.app.section_edits import EditedSection, Operation, update_section
-from npl_mcp.app.waiting import waits
+from npl_mcp.app.waiting import limit_wait, waits
+from npl_mcp.browsing.places import HURRY
 from npl_mcp.stores.base.values import filled
-from npl_mcp.tools.contract.changed import report_changes
 from npl_mcp.tools.contract.naming import question_in
 from npl_mcp.tools.contract.parameters import CommaList, Unlisted
 from npl_mcp.tools.contract.responses import ENVELOPE
@@ -286,14 +288,7 @@ async def npl_load_tailored(
         explain=explain,
         among=SectionFilter.parse(filter),
     )
-    if format == "text":
-        return (await written(app, ref, request, Form())).value
-    form = Markdown() if app.form(format) == "markdown" else Json(*ENVELOPE)
-    return await written(app, ref, request, form)
-
-
-async def written(app: App, ref: DocumentRef, request: TailorRequest, form: Form) -> Written[Tailored]:
-    """Return the answer to a request about documents, in a form."""
+    form = Form() if format == "text" else _form(app, format)
 
     async def answer() -> Written[Tailored]:
         documents = await app.gathered(ref, request.selectors, request.exclude)
@@ -305,7 +300,43 @@ async def written(app: App, ref: DocumentRef, request: TailorRequest, form: Form
             app.when_delivered(partial(app.reader.remember, read))
         return made
 
-    return await app.unchanging(answer)
+    made = await app.unchanging(answer)
+    return made.value if format == "text" else made
+
+
+@waits
+async def npl_audit(
+    app: App,
+    context: Annotated[str | None, "The question"] = None,
+    topics: list[str] | None = None,
+    selectors: list[str] | None = None,
+    token_budget: Count | None = None,
+    file: File = None,
+    format: Format = None,
+    section: Annotated[str | None, "Selector of a section to show whole"] = None,
+) -> Audit:
+    """Answer like npl_load_tailored, and show which sections are taken, cut or left out.
+
+    :returns: an answer with the sections it was chosen from.
+    :raises NPLError: see :func:`npl_load_tailored`.
+    """
+    request = TailorRequest.parse(context, topics, selectors, token_budget, app.settings.token_budget)
+    form, weights = _form(app, format), app.settings.weights
+
+    async def answer() -> Audit:
+        documents = await app.gathered(DocumentRef(file), request.selectors)
+        return audit(request, section, documents, form, weights=weights, companions=companions(app))
+
+    # Pages show partial results instead of waiting.
+    return await limit_wait(app.unchanging(answer), time.monotonic(), HURRY)
+
+
+def _form(app: App, format: str | None) -> Form:
+    """Return the form of an answer.
+
+    :param format: the requested form.
+    """
+    return Markdown() if app.form(format) == "markdown" else Json(*ENVELOPE)
 
 
 def companions(app: App) -> Companions:
@@ -394,5 +425,5 @@ TOOLS = (
         switch="write",
         files=True,
     ),
-    *not_listed(content_map, lane="heavy"),
+    *not_listed(npl_audit, content_map, lane="heavy"),
 )

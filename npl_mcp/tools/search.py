@@ -18,13 +18,13 @@ from npl_index.selectors.filters import SectionFilter
 from npl_index.tokens.counting import TokenCounter
 from npl_mcp.app.app import App
 from npl_mcp.app.queries import MAX_WAIT, QueryConditions, words_of
+from npl_mcp.app.reading import report_changes
 from npl_mcp.app.searching import KINDS, SearchHit, newest, snippet
 from npl_mcp.app.searching import search as find
 from npl_mcp.app.waiting import waits
 from npl_mcp.browsing.places import Crumb, roots_of
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.paging import Slice
-from npl_mcp.tools.contract.changed import report_changes
 from npl_mcp.tools.contract.domain_names import domains_named
 from npl_mcp.tools.contract.parameters import CommaList, Unlisted
 from npl_mcp.tools.contract.spec import ToolSpec

@@ -9,8 +9,7 @@ import pytest
 
 from npl_mcp.documents.change_requests import ChangeRequests
 from npl_mcp.documents.editor import Editor
-from npl_mcp.documents.numbers import LAST_KEY_FILE
-from npl_mcp.documents.projects import Projects
+from npl_mcp.documents.projects import LAST_KEY_FILE, Projects
 from npl_mcp.documents.tickets import Tickets
 from npl_mcp.stores.base.errors import ClosedError
 from tests.npl_mcp.documents.change_requests import SECOND, make_project
