@@ -117,7 +117,7 @@ class Setting:
     :param secret: whether its value is hidden.
     :param shown: attribute of the settings to show instead, which includes a computed default.
     :param metavar: name of the flag's value; by default that of the kind.
-    :param attribute: path of its attribute in :class:`~npl_mcp.config.settings.Settings`.
+    :param attribute: its attribute in :class:`~npl_mcp.config.settings.Settings`.
     :param meaning: description, one or more sentences.
     """
 

@@ -37,7 +37,6 @@ class ServerState(NamedTuple):
     :param places: value of :func:`npl_mcp.config.settings.search_places` in the server.
     :param pages: address of the pages for people without a final slash; ``None`` without pages.
     :param serves: value of :attr:`~npl_mcp.config.settings.Settings.serves`.
-    :param flags: flags of the server as a JSON list of words, with absolute paths.
     """
 
     url: str | None
@@ -51,7 +50,6 @@ class ServerState(NamedTuple):
     places: str = ""
     pages: str | None = None
     serves: str = ""
-    flags: str = "[]"
 
     def __repr__(self) -> str:
         """Return a text without the token, which must not get into a log."""
@@ -86,7 +84,7 @@ def _is_own(found: os.stat_result) -> bool:
 
 def _is_usable(state: ServerState) -> bool:
     texts: tuple[object, ...] = (state.url or "", state.socket or "", state.pages or "", state.token)
-    texts += (state.places, state.serves, state.flags)
+    texts += (state.places, state.serves)
     addressed = bool(state.url or state.socket)
     return addressed and isinstance(state.pid, int) and all(isinstance(text, str) for text in texts)
 

@@ -68,32 +68,6 @@ def project_flag(*row: Any, **more: Any) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class Listening:
-    """Address and callers of the HTTP server.
-
-    :param host: address of the HTTP server.
-    :param port: port of the HTTP server; 0 means any free port. With ``socket``, the server has no port by
-        default.
-    :param socket: Unix socket that replaces the port.
-    :param token: bearer token for callers of the port; on a machine with other users, the port requires a
-        token even if none is set.
-    :param no_token: require no token from callers on this machine, even if other people have accounts there.
-    :param hosts: host name that callers may use for the server (repeatable).
-    :param origins: origin of web pages that may call the server (repeatable).
-    :param max_calls: limit of concurrent calls; further calls are refused.
-    """
-
-    host: str = http_flag("host", "NPL_MCP_HOST", kinds.TEXT, "127.0.0.1", metavar="ADDRESS")
-    port: int | None = http_flag("port", "NPL_MCP_PORT", kinds.PORT, DEFAULT_PORT, metavar="NUMBER")
-    socket: Path | None = http_flag("socket", "NPL_MCP_SOCKET", kinds.PATH, metavar="PATH")
-    token: str | None = http_flag("token", "NPL_MCP_TOKEN", kinds.TEXT, secret=True)
-    no_token: bool = http_flag("no-token", "NPL_MCP_NO_TOKEN", kinds.SWITCH, False)
-    hosts: tuple[str, ...] = http_flag("allow-host", "NPL_MCP_HOSTS", kinds.LIST, ())
-    origins: tuple[str, ...] = http_flag("allow-origin", "NPL_MCP_ORIGINS", kinds.LIST, (), metavar="ORIGIN")
-    max_calls: int = setting("max-calls", "NPL_MCP_MAX_CALLS", kinds.COUNT, 64)
-
-
-@dataclass(frozen=True, slots=True)
 class Settings:
     """All settings of a server or a command.
 
@@ -105,7 +79,6 @@ class Settings:
     :param cloned_roots: whether a project's file gave the roots; its author may not allow changes to them.
     :param own_url: whether ``web_url`` is the address of this server alone.
     :param warm_up: whether the core files are indexed and the vocabulary is loaded in the background.
-    :param listening: address and callers of the HTTP server.
     :param roots: serve the Markdown below this folder (repeatable; the first has priority).
     :param write: list ``npl_update_section``, which edits the Markdown below the roots, or only in this
         folder of theirs (repeatable). Roots of a project's ``npl.toml`` do not count.
@@ -146,6 +119,16 @@ class Settings:
         need the same path, which need not exist.
     :param log_level: level of the log on standard error. ``INFO`` shows each call, ``DEBUG`` keywords and
         scores.
+    :param host: address of the HTTP server.
+    :param port: port of the HTTP server; 0 means any free port. With ``socket``, the server has no port by
+        default.
+    :param socket: Unix socket that replaces the port.
+    :param token: bearer token for callers of the port; on a machine with other users, the port requires a
+        token even if none is set.
+    :param no_token: require no token from callers on this machine, even if other people have accounts there.
+    :param hosts: host name that callers may use for the server (repeatable).
+    :param origins: origin of web pages that may call the server (repeatable).
+    :param max_calls: limit of concurrent calls; further calls are refused.
     :param max_body_bytes: limit of a request over HTTP, by default enough for the largest artifact.
     :param url: server that the command lines call, e.g. ``http://127.0.0.1:8765``.
     :param via: transport to the tools: ``auto``, ``http``, ``stdio`` or ``direct`` (this process).
@@ -195,7 +178,14 @@ class Settings:
     log_level: str = project_flag(
         "log-level", "NPL_LOG_LEVEL", choice("DEBUG", "INFO", "WARNING", "ERROR"), "WARNING"
     )
-    listening: Listening = field(default_factory=Listening)
+    host: str = http_flag("host", "NPL_MCP_HOST", kinds.TEXT, "127.0.0.1", metavar="ADDRESS")
+    port: int | None = http_flag("port", "NPL_MCP_PORT", kinds.PORT, DEFAULT_PORT, metavar="NUMBER")
+    socket: Path | None = http_flag("socket", "NPL_MCP_SOCKET", kinds.PATH, metavar="PATH")
+    token: str | None = http_flag("token", "NPL_MCP_TOKEN", kinds.TEXT, secret=True)
+    no_token: bool = http_flag("no-token", "NPL_MCP_NO_TOKEN", kinds.SWITCH, False)
+    hosts: tuple[str, ...] = http_flag("allow-host", "NPL_MCP_HOSTS", kinds.LIST, ())
+    origins: tuple[str, ...] = http_flag("allow-origin", "NPL_MCP_ORIGINS", kinds.LIST, (), metavar="ORIGIN")
+    max_calls: int = setting("max-calls", "NPL_MCP_MAX_CALLS", kinds.COUNT, 64)
     max_body_bytes: int | None = setting(
         "max-body-bytes", "NPL_MCP_MAX_BODY_BYTES", kinds.COUNT, shown="body_limit"
     )
@@ -284,27 +274,23 @@ class Settings:
         }
         if "root" in sources:
             found["cloned_roots"] = sources["root"].cloned and values.get("roots") is None
-        listening: dict[str, Any] = {"port": None} if "socket" in sources else {}
+        if "socket" in sources:
+            found["port"] = None
         for name, given in sources.items():
-            inside, _, last = SETTINGS[name].attribute.rpartition(".")
-            (listening if inside else found)[last] = SETTINGS[name].read(given.texts, given.label)
-        found["listening"] = Listening(**listening)
+            found[SETTINGS[name].attribute] = SETTINGS[name].read(given.texts, given.label)
         found.update({name: value for name, value in values.items() if value is not None})
         return cls(**found)  # type: ignore[arg-type]
 
 
-def _declared(kind: type, inside: str = "") -> Iterator[kinds.Setting]:
-    meanings = parameters(kind)
-    for attribute in fields(kind):
+def _declared() -> Iterator[kinds.Setting]:
+    meanings = parameters(Settings)
+    for attribute in fields(Settings):
         if "setting" in attribute.metadata:
             meaning = meanings.get(attribute.name, "")  # "python -OO" has no docstrings
-            path = inside + attribute.name
-            yield replace(attribute.metadata["setting"], attribute=path, meaning=meaning)
-        elif attribute.name == "listening":
-            yield from _declared(Listening, "listening.")
+            yield replace(attribute.metadata["setting"], attribute=attribute.name, meaning=meaning)
 
 
-SETTINGS: Mapping[str, kinds.Setting] = {declared.name: declared for declared in _declared(Settings)}
+SETTINGS: Mapping[str, kinds.Setting] = {declared.name: declared for declared in _declared()}
 """All settings, by name."""
 
 

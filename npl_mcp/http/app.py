@@ -23,7 +23,6 @@ from npl_mcp import __version__
 from npl_mcp.app.app import App
 from npl_mcp.app.call_reports import CALLER_KEY, FOLDER_HEADER, FOLDER_KEY
 from npl_mcp.app.lanes import blocked, lane
-from npl_mcp.config.settings import Settings
 from npl_mcp.http.guard import Guard
 from npl_mcp.http.identities import Identities, Kept
 from npl_mcp.http.metrics import CONTENT_TYPE, Metrics
@@ -48,11 +47,12 @@ READY_SECONDS = 2.0
 """Maximum age in seconds of the readiness result, and its time limit."""
 
 
-def create_app(settings: Settings, policy: Policy) -> Guard:
+def create_app(policy: Policy) -> Guard:
     """Build the application; it opens nothing before it runs.
 
     :param policy: the admission of callers.
     """
+    settings = policy.settings
     app = App(settings)
     metrics = Metrics(app)
     server = create_server(settings, app, metrics.reports)
@@ -63,7 +63,7 @@ def create_app(settings: Settings, policy: Policy) -> Guard:
         stateless=settings.database_url is not None,
         # The guard in front has checked this.
         security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
-        max_request_body_size=policy.body_limit,
+        max_request_body_size=settings.body_limit,
         max_sessions=MAX_SESSIONS,
     )
 

@@ -129,16 +129,16 @@ class Guard:
         self._app = app
         self._identities = identities
         self._policy = policy
-        calls, bodies = policy.max_calls, HELD_BODIES * policy.body_limit
-        answers = HELD_ANSWERS * policy.body_limit
+        calls, limit = policy.settings.max_calls, policy.settings.body_limit
+        answers = HELD_ANSWERS * limit
         self._places = Shares(calls, max(1, calls // CROWD), CROWD * calls)
-        self._held = Shares(bodies, int(SMALL_BODY * policy.body_limit), bodies + policy.body_limit)
+        self._held = Shares(HELD_BODIES * limit, int(SMALL_BODY * limit), (HELD_BODIES + 1) * limit)
         self._answers = Shares(answers, 0, answers)
         self._serve: ASGIApp = self._judge
-        if policy.origins:
+        if policy.settings.origins:
             self._serve = CORSMiddleware(
                 self._judge,
-                allow_origins=policy.origins,
+                allow_origins=policy.settings.origins,
                 allow_methods=_METHODS,
                 allow_headers=("*",),
                 allow_private_network=True,
@@ -296,7 +296,7 @@ class Guard:
             if message["type"] != "http.request":
                 raise ClientDisconnect
             part = message.get("body", b"")
-            if len(body) + len(part) > self._policy.body_limit:
+            if len(body) + len(part) > self._policy.settings.body_limit:
                 return self._policy.too_long
             if not self._held.has_room(caller, len(part)):
                 return BUSY

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import os
 import secrets
@@ -13,7 +12,7 @@ import stat
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -26,7 +25,7 @@ from uvicorn import Config, Server
 from npl_index.errors import InvalidRequestError
 from npl_mcp import __version__
 from npl_mcp.config.server_state import ServerState, process_start
-from npl_mcp.config.settings import Listening, Settings, search_places
+from npl_mcp.config.settings import Settings, search_places
 from npl_mcp.http.app import create_app
 from npl_mcp.http.policy import ENDING, STREAM_KEY, Policy, names
 from npl_mcp.http.service import Held, check, has_tokens, hold, needs_token, write_state
@@ -149,51 +148,44 @@ class _Server(Server):
         os._exit(code)
 
 
-def serve(settings: Settings, announce: Callable[[ServerState], None], flags: Sequence[str] = ()) -> None:
+def serve(settings: Settings, announce: Callable[[ServerState], object]) -> None:
     """Serve until a signal.
 
     :param announce: the callback once the server listens.
-    :param flags: the given flags with absolute paths.
     :raises NPLError: access would be open to everyone, an address cannot be used, or the data folder has a
         server already.
     """
-    listening = settings.listening
     check(settings)
     quiet_libraries()
     prepare_process()
     allow_files(2 * MAX_CONNECTIONS)
-    with hold(settings.data_folder) as held, _sockets(listening) as sockets:
+    with hold(settings.data_folder) as held, _sockets(settings) as sockets:
         # The address of a Unix socket is a path.
         addresses = (one.getsockname() for one in sockets)
         port: int | None = next((address[1] for address in addresses if isinstance(address, tuple)), None)
         own_token = secrets.token_urlsafe(32)
-        token = listening.token or (own_token if needs_token(listening) else None)
-        url, named = _url(listening, port), settings.web_url
-        web = settings.web if url else "off"  # no browser reaches a socket
-        settings = replace(settings, web=web, web_url=named or url, own_url=named is None)
+        url, named = _url(settings, port), settings.web_url
+        settings = replace(
+            settings,
+            token=settings.token or (own_token if needs_token(settings) else None),
+            web=settings.web if url else "off",  # no browser reaches a socket
+            web_url=named or url,
+            own_url=named is None,
+        )
         state = ServerState(
             url=url,
-            socket=str(listening.socket.absolute()) if listening.socket else None,
+            socket=str(settings.socket.absolute()) if settings.socket else None,
             pid=os.getpid(),
             started=process_start(os.getpid()),
             since=time.time(),
             version=__version__,
             token=own_token,
-            guarded=token is not None or _closed(settings),
+            guarded=settings.token is not None or _closed(settings),
             places=search_places(),
             pages=settings.page_url,
             serves=settings.serves,
-            flags=json.dumps(flags),
         )
-        policy = Policy(
-            names(listening, port),
-            listening.origins,
-            token,
-            own_token,
-            settings.body_limit,
-            listening.max_calls,
-            settings.page_url is not None,
-        )
+        policy = Policy(settings, names(settings, port), own_token)
 
         def ready() -> None:
             write_state(settings.data_folder, state)
@@ -203,7 +195,7 @@ def serve(settings: Settings, announce: Callable[[ServerState], None], flags: Se
         # before it has removed its files.
         signal.signal(signal.SIGTERM, lambda *_: None)
         signal.signal(signal.SIGINT, lambda *_: None)
-        _Server(_config(create_app(settings, policy)), held, ready, listening.socket).run(sockets)
+        _Server(_config(create_app(policy)), held, ready, settings.socket).run(sockets)
         if held.lost():
             raise StorageError(f"the data folder {settings.data_folder} was removed while the server ran")
 
@@ -234,23 +226,23 @@ def _config(app: Any) -> Config:
     )
 
 
-def _url(listening: Listening, port: int | None) -> str | None:
+def _url(settings: Settings, port: int | None) -> str | None:
     if port is None:
         return None
     # A server that listens on every address is reached at the loopback address.
-    host = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(listening.host, listening.host)
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(settings.host, settings.host)
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 @contextmanager
-def _sockets(listening: Listening) -> Iterator[list[socket.socket]]:
+def _sockets(settings: Settings) -> Iterator[list[socket.socket]]:
     with ExitStack() as stack:
         sockets = []
-        if listening.port is not None:
-            sockets.append(stack.enter_context(bind_port(listening.host, listening.port)))
-        if listening.socket is not None:
-            sockets.append(stack.enter_context(bind_path(listening.socket)))
-            stack.callback(listening.socket.unlink, missing_ok=True)
+        if settings.port is not None:
+            sockets.append(stack.enter_context(bind_port(settings.host, settings.port)))
+        if settings.socket is not None:
+            sockets.append(stack.enter_context(bind_path(settings.socket)))
+            stack.callback(settings.socket.unlink, missing_ok=True)
         yield sockets
 
 

@@ -19,7 +19,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from npl_mcp.app.call_reports import FOLDER_HEADER, HTTP, UNIX, Caller
-from npl_mcp.config.settings import Listening
+from npl_mcp.config.settings import Settings
 from npl_mcp.http.identities import Identities, owner
 from npl_mcp.stores.base.errors import StoreError
 from npl_mcp.tools.contract.error_codes import ErrorCode
@@ -37,14 +37,14 @@ STREAM_KEY = "npl.stream"
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 
-def names(listening: Listening, port: int | None) -> frozenset[str]:
+def names(settings: Settings, port: int | None) -> frozenset[str]:
     """Return the accepted values of a ``Host`` header.
 
     :param port: the port of the listening socket.
     """
-    own = (*_LOOPBACK, f"[{listening.host}]" if ":" in listening.host else listening.host)
-    bare = (*listening.hosts, *(own if port == 80 else ()))
-    return frozenset(one.lower() for one in (*bare, *(f"{name}:{port}" for name in (*own, *listening.hosts))))
+    own = (*_LOOPBACK, f"[{settings.host}]" if ":" in settings.host else settings.host)
+    bare = (*settings.hosts, *(own if port == 80 else ()))
+    return frozenset(one.lower() for one in (*bare, *(f"{name}:{port}" for name in (*own, *settings.hosts))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,22 +116,15 @@ NOT_JSON = Refusal(
 class Policy:
     """The conditions of admission.
 
+    :param settings: the server's settings. Their token is the required one of callers of a port, without
+        tokens of single callers. Browsers of people identify them by a cookie, if there are pages.
     :param hosts: the accepted values of ``Host``; see :func:`names`.
-    :param origins: the accepted values of ``Origin``.
-    :param token: the required token of callers of a port, without tokens of single callers.
     :param own_token: a proof that the caller can read this user's files; accepted instead of any other.
-    :param body_limit: the maximum bytes of a body.
-    :param max_calls: the maximum calls in flight; callers with few calls may exceed it.
-    :param has_pages: whether the server has pages for people, whose browsers identify them by a cookie.
     """
 
+    settings: Settings
     hosts: frozenset[str]
-    origins: tuple[str, ...]
-    token: str | None = field(repr=False)
     own_token: str = field(repr=False)
-    body_limit: int
-    max_calls: int
-    has_pages: bool = False
 
     def foreign(self, scope: Scope, headers: Mapping[bytes, bytes]) -> Refusal | None:
         """Return the refusal of a request for its ``Host`` or its ``Origin``, independent of the caller.
@@ -145,7 +138,7 @@ class Policy:
         if self.is_page(scope):
             return FROM_ELSEWHERE if is_from_elsewhere(scope["method"], headers) else None
         origin = headers.get(b"origin")
-        return None if origin is None or origin.decode("latin-1") in self.origins else NOT_LISTED
+        return None if origin is None or origin.decode("latin-1") in self.settings.origins else NOT_LISTED
 
     async def judge(
         self, scope: Scope, headers: Mapping[bytes, bytes], identities: Identities | None
@@ -168,7 +161,7 @@ class Policy:
         if scope["method"] == "POST" and not page and not _is_json(headers):
             return NOT_JSON
         length = headers.get(b"content-length", b"0")
-        if length.isdigit() and int(length) > self.body_limit:
+        if length.isdigit() and int(length) > self.settings.body_limit:
             return self.too_long
         agent = headers.get(b"user-agent", b"").decode("latin-1").split(" ", 1)[0]
         name, _, version = agent.partition("/")
@@ -196,17 +189,19 @@ class Policy:
             identity = owner(known, given)
             return NO_TOKEN if identity is None else replace(caller, identity=identity, key=identity.name)
         trusted = caller.transport == UNIX
-        allowed = trusted or self.token is None or hmac.compare_digest(given, self.token.encode())
+        token = self.settings.token
+        allowed = trusted or token is None or hmac.compare_digest(given, token.encode())
         return replace(caller, trusted=trusted) if allowed else NO_TOKEN
 
     def is_page(self, scope: Scope) -> bool:
         """Return whether a request is for a page."""
-        return self.has_pages and is_page(scope["path"])
+        return self.settings.page_url is not None and is_page(scope["path"])
 
     @property
     def too_long(self) -> Refusal:
         """The answer to a body above the limit."""
-        text = f"the request is longer than {self.body_limit} bytes; set NPL_MCP_MAX_BODY_BYTES to allow more"
+        limit = self.settings.body_limit
+        text = f"the request is longer than {limit} bytes; set NPL_MCP_MAX_BODY_BYTES to allow more"
         return Refusal(413, ErrorCode.INVALID_PARAMETER, text)
 
 

@@ -17,7 +17,7 @@ from npl_index.errors import InvalidRequestError, NPLError
 from npl_index.library.files import Folder
 from npl_index.library.locks import lock
 from npl_mcp.config.server_state import LOCK, STATE_FILE, ServerState, is_held, running_server
-from npl_mcp.config.settings import Listening, Settings
+from npl_mcp.config.settings import Settings
 from npl_mcp.stores.base.errors import StorageError, StoreError
 from npl_mcp.stores.base.opening import database_of
 from npl_mcp.stores.data_folder import Stores
@@ -47,23 +47,22 @@ def check(settings: Settings) -> None:
 
     :raises InvalidRequestError: a token is missing; or the token, a host or an origin is not valid.
     """
-    listening = settings.listening
-    token = listening.token
+    token = settings.token
     if token is not None and (len(token) < MIN_TOKEN or not token.isascii() or not token.isprintable()):
         hint = f"use {MIN_TOKEN} or more printable ASCII characters, e.g. from: openssl rand -hex 24"
         raise InvalidRequestError("the token of --token or NPL_MCP_TOKEN cannot be used", hint=hint)
-    for one in listening.hosts:
+    for one in settings.hosts:
         if not re.fullmatch(r"([\w.-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?", one):
             problem = f"--allow-host or NPL_MCP_HOSTS: {one[:64]!r} cannot be used"
             raise InvalidRequestError(problem, hint="write e.g. tools.example or tools.example:8765")
-    for one in listening.origins:
+    for one in settings.origins:
         # RFC 6454: scheme, host and an optional port; no path.
         if not re.fullmatch(r"[A-Za-z][\w+.-]*://[^\s/?#]+", one):
             problem = f"--allow-origin or NPL_MCP_ORIGINS: {one[:64]!r} cannot be used"
             raise InvalidRequestError(problem, hint="write e.g. https://tools.example")
     _check_project(settings)
-    if _is_public(listening) and token is None and not has_tokens(settings):
-        problem = f"{listening.host} can be reached from other machines, so callers need a token"
+    if _is_public(settings) and token is None and not has_tokens(settings):
+        problem = f"{settings.host} can be reached from other machines, so callers need a token"
         hint = "make some with npl-mcp token add, set NPL_MCP_TOKEN, or listen on 127.0.0.1"
         raise InvalidRequestError(problem, hint=hint)
 
@@ -95,18 +94,18 @@ def has_tokens(settings: Settings) -> bool:
         return stores.identities() is not None
 
 
-def needs_token(listening: Listening) -> bool:
+def needs_token(settings: Settings) -> bool:
     """Return whether callers of the port need a token although the settings have no token.
 
     A port is open to every account of the machine; the state file with its token is open to this one only.
     """
-    if listening.port is None or listening.no_token:
-        return _is_public(listening)
-    return _is_public(listening) or _others_log_in()
+    if settings.port is None or settings.no_token:
+        return _is_public(settings)
+    return _is_public(settings) or _others_log_in()
 
 
-def _is_public(listening: Listening) -> bool:
-    return listening.port is not None and not is_loopback(listening.host)
+def _is_public(settings: Settings) -> bool:
+    return settings.port is not None and not is_loopback(settings.host)
 
 
 def others_log_in(accounts: Iterable[tuple[int, str]], own: int) -> bool:

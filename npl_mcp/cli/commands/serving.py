@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import subprocess
 import sys
 import time
 import webbrowser
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial, wraps
 from pathlib import Path
@@ -45,7 +44,7 @@ _MAIN = "from npl_mcp.cli.commands.serving import main; sys.exit(main())"
 _TOKENS = "npl-mcp token add NAME prints one that lasts; npl-mcp-server config --show-token, one for this run"
 _NEW_TOKEN = "npl-mcp token add NAME prints a new one"
 _APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-_TOKEN = "--token"
+_ALREADY = "already running (npl-mcp-server stop ends it):"
 _YES_OR_NO = {"True": "yes", "False": "no"}
 
 FORMER = {"web": "run", "unified": "run", "launcher": "start"}
@@ -81,7 +80,7 @@ def _with_settings(run: Callable[[argparse.Namespace, Settings, Display], int]) 
             given.parser.error("argument --no-token: not allowed with argument --token")
         settings = settings_of(given)
         if given.socket and not given.port:  # a flag beats the variable of a port
-            settings = replace(settings, listening=replace(settings.listening, port=None))
+            settings = replace(settings, port=None)
         return run(given, settings, display)
 
     return command
@@ -91,7 +90,7 @@ COMMANDS = Commands(_with_settings)
 
 
 @COMMANDS.add("run")
-def _run(given: argparse.Namespace, settings: Settings, display: Display) -> int:
+def _run(_: argparse.Namespace, settings: Settings, display: Display) -> int:
     """Serve until a signal comes (the default)."""
     service.check(settings)
     set_up_log(settings.log_level)
@@ -100,17 +99,11 @@ def _run(given: argparse.Namespace, settings: Settings, display: Display) -> int
         from npl_mcp.http.listening import serve
 
     try:
-        serve(settings, partial(_show_running, display, "npl-mcp-server: listening on"), _words(given))
+        serve(settings, partial(_show_running, display, "npl-mcp-server: listening on"))
     except AlreadyRunningError as error:
         display.note(str(error))
         return 1
     return 0
-
-
-def _words(given: argparse.Namespace) -> list[str]:
-    """Return the flags of a server as words, with the token's flag alone instead of the token."""
-    words = (word for word in flag_words(given) if not word.startswith("--data-dir="))
-    return [_TOKEN if word.startswith(f"{_TOKEN}=") else word for word in words]
 
 
 def _place(state: ServerState) -> str:
@@ -121,26 +114,24 @@ def _place(state: ServerState) -> str:
 def _start(given: argparse.Namespace, settings: Settings, display: Display) -> int:
     """Serve in the background; return once the server answers."""
     service.check(settings)
-    folder, words = settings.data_folder, _words(given)
-    state = _answering(folder)
-    if state is not None:
-        return _already(state, words, display)
+    folder = settings.data_folder
+    if (state := _answering(folder)) is not None:
+        return _show_running(display, _ALREADY, state)
     log = folder / service.LOG
     with service.writing_to(folder):
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         before = log.stat().st_size if log.exists() else 0
-        child = _spawn(settings, words)
+        child = _spawn(settings, flag_words(given))
     end = time.monotonic() + START_SECONDS
     while time.monotonic() < end and (child.poll() is None or is_held(folder)):
         state = _answering(folder)
         if state is not None and state.pid == child.pid:
-            _show_running(display, "running:", state)
-            return 0
+            return _show_running(display, "running:", state)
         if state is not None:
             # Another server has the lock; the child would take it after that server's end.
             child.kill()
             child.wait()
-            return _already(state, words, display)
+            return _show_running(display, _ALREADY, state)
         time.sleep(0.05)
     child.terminate()
     for line in log.read_bytes()[before:].decode("utf-8", "replace").splitlines()[-3:]:
@@ -155,23 +146,14 @@ def _answering(folder: Path) -> ServerState | None:
     return state if state is not None and problem_of(state) is None else None
 
 
-def _already(state: ServerState, words: list[str], display: Display) -> int:
-    """Print the running server, and fail if its flags differ."""
-    _show_running(display, "already running:", state)
-    theirs = json.loads(state.flags)
-    others = dict.fromkeys(word.partition("=")[0] for word in words if word not in theirs)
-    if others:
-        display.note(f"ignored: {', '.join(others)}; to apply them: npl-mcp-server stop, then start")
-    return 1 if others else 0
-
-
-def _show_running(display: Display, word: str, state: ServerState) -> None:
+def _show_running(display: Display, word: str, state: ServerState) -> int:
     display.text(f"{word} {_place(state)} (process {state.pid})\n")
     if state.pages is not None:
         display.text(f"pages: {state.pages}/\n")
     display.text(f"{state.serves}\n")
     if state.guarded:
         display.text(f"callers of the port need a token: {_TOKENS}\n")
+    return 0
 
 
 @COMMANDS.add("open")
@@ -194,14 +176,13 @@ def _open(_: argparse.Namespace, settings: Settings, display: Display) -> int:
     return 0
 
 
-def _spawn(settings: Settings, words: list[str]) -> subprocess.Popen[bytes]:
+def _spawn(settings: Settings, words: Iterable[str]) -> subprocess.Popen[bytes]:
     """Start a server that outlives this process; its token is hidden from other users."""
-    token = settings.listening.token
-    place = {"NPL_MCP_DATA_DIR": str(settings.data_folder.absolute())}
+    token = {"NPL_MCP_TOKEN": settings.token} if settings.token else {}
     with os.fdopen(os.open(settings.data_folder / service.LOG, _APPEND, 0o600), "ab") as log:
         return subprocess.Popen(
-            [*python(_MAIN), "run", *(word for word in words if word != _TOKEN)],
-            env=inherited_environment({**place, **({"NPL_MCP_TOKEN": token} if token else {})}),
+            [*python(_MAIN), "run", *(word for word in words if not word.startswith("--token="))],
+            env=inherited_environment(token),
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -253,15 +234,14 @@ def _config(given: argparse.Namespace, settings: Settings, display: Display) -> 
     """Print the entries for clients."""
     show_token = getattr(given, "show_token", False)
     state = running_server(settings.data_folder)
-    listening = settings.listening
     if state is None:
         display.note("not running; this is for a server started with these options")
-    base = state.url if state else listening.port and f"http://{listening.host}:{listening.port}"
+    base = state.url if state else settings.port and f"http://{settings.host}:{settings.port}"
     if not base:
         display.note("MCP clients cannot use a Unix socket; start the server with --port as well")
         return 1
-    guarded = state.guarded if state else listening.token is not None or service.needs_token(listening)
-    known = listening.token or (state.token if state else None)
+    guarded = state.guarded if state else settings.token is not None or service.needs_token(settings)
+    known = settings.token or (state.token if state else None)
     token = known if show_token and known else "YOUR_TOKEN"
     if guarded and token != known:
         shows = "--show-token shows the token" + (" once the server runs" if state is None else "")

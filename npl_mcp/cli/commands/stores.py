@@ -18,7 +18,7 @@ from npl_index.library.roots import skipped_text
 from npl_mcp.app.app import App
 from npl_mcp.app.maintenance import back_up, check
 from npl_mcp.cli.terminal.arguments import JSON, Commands, Run, argument, settings_of
-from npl_mcp.cli.terminal.display import CommandResult, Display, counted, progress
+from npl_mcp.cli.terminal.display import CommandResult, Display, progress
 from npl_mcp.config.kinds import filled, path
 from npl_mcp.config.settings import Settings
 from npl_mcp.server.logs import set_up_log
@@ -76,7 +76,7 @@ def _check(_: argparse.Namespace, settings: Settings) -> CommandResult:
         with closing(IndexDatabase(settings.data_folder)) as index:
             found += (f"index: {one}; npl-mcp cache clear removes the index" for one in problems(index))
     data = {"ok": not found, "revisions": report.revisions, "problems": found}
-    text = f"database and {report.revisions} revisions checked: {counted(found)}"
+    text = f"database and {report.revisions} revisions checked; problems: {len(found)}"
     return CommandResult(text, data, found)
 
 

@@ -82,11 +82,6 @@ class CommandResult:
     problems: Sequence[str] = ()
 
 
-def counted(problems: Sequence[str]) -> str:
-    """Return the number of problems with its noun, e.g. ``1 problem``."""
-    return "1 problem" if len(problems) == 1 else f"{len(problems) or 'no'} problem{'s' if problems else ''}"
-
-
 def table(rows: Sequence[Sequence[str]]) -> str:
     """Return rows as lines with aligned columns."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

@@ -198,7 +198,7 @@ def _server(settings: Settings, *, insists: bool) -> Transport | None:
             raise UsageError(f"NPL_MCP_URL={settings.url!r} is not the address of a server; {hint}")
         # The token goes to the server's own address: another user may listen at ``localhost`` in IPv6.
         same = address.same_in(own) if state else None
-        token = state.token if state and same else settings.listening.token or ""
+        token = state.token if state and same else settings.token or ""
         address = same or address
     from npl_mcp.cli.transports.http import HttpTransport
 

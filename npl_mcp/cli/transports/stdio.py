@@ -6,17 +6,14 @@ import logging
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 from fastmcp import Client
-from fastmcp.client.progress import ProgressHandler
 from fastmcp.client.transports import StdioTransport as ClientTransport
 from mcp import MCPError
 
-from npl_mcp.app.progress import PROGRESS
 from npl_mcp.cli.transports.base import CALL_SECONDS, TransportError, check_version, reply_of
 from npl_mcp.config.child_processes import inherited_environment
 from npl_mcp.config.programs import SERVER, python
@@ -44,8 +41,7 @@ class StdioTransport:
         """Call a tool; see :meth:`Transport.call <npl_mcp.cli.transports.base.Transport.call>`."""
         self._connected = portal, client = self._connected or self._connect()
         try:
-            work = partial(client.call_tool_mcp, tool, arguments, progress_handler=_reporting())
-            result: Any = portal.call(work)
+            result: Any = portal.call(client.call_tool_mcp, tool, arguments)
         except MCPError as error:
             raise TransportError(f"gave no reply: {error}", sent=True) from None
         text = getattr(result.content[0], "text", "") if result.content else ""
@@ -84,17 +80,3 @@ class StdioTransport:
         info = client.server_info
         check_version(info.version if info and info.name == "npl" else None)
         return portal, client
-
-
-def _reporting() -> ProgressHandler | None:
-    """Return the handler that reports progress to the watcher of this call; ``None`` without a watcher."""
-    watcher = PROGRESS.get()
-    if watcher is None:
-        return None
-
-    async def report(progress: float, total: float | None, message: str | None) -> None:
-        del message
-        if total is not None:  # otherwise the call has no parts
-            watcher(int(progress), int(total))
-
-    return report

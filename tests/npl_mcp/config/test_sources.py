@@ -171,9 +171,9 @@ def test_the_users_file_can_say_everything(place: Place) -> None:
         "warm_up",
     }
     assert (found.roots, found.patience, found.log_level) == ((Path.home(), Path("/")), 0.25, "INFO")
-    assert (found.listening.port, found.listening.origins) == (0, ("https://a", "https://b"))
+    assert (found.port, found.origins) == (0, ("https://a", "https://b"))
     assert found.cr_folders == {"ABC": Path.home() / "requests"}
-    assert (found.url, found.listening.token, found.via) == ("http://127.0.0.1:1", "word", "http")
+    assert (found.url, found.token, found.via) == ("http://127.0.0.1:1", "word", "http")
     assert (found.project, found.data_dir) == (Path.home() / "team", Path.home() / "data")
     assert search_places() == f"NPL_ROOTS=~{os.pathsep}/\nNPL_THEME=terse"
 
@@ -329,7 +329,7 @@ def test_the_users_folder_is_no_project(place: Place, monkeypatch: pytest.Monkey
     """A server in that folder does not warn that a project may not set this."""
     place.write(user='token = "word"\n')
     monkeypatch.chdir(place.user)
-    assert Settings.from_env().listening.token == "word"
+    assert Settings.from_env().token == "word"
 
 
 def test_a_relative_folder_of_the_user_is_refused(place: Place) -> None:

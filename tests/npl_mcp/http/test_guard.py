@@ -8,6 +8,7 @@ import socket
 import stat
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,7 +18,7 @@ import anyio
 import pytest
 
 from npl_index.errors import InvalidRequestError
-from npl_mcp.config.settings import Listening, Settings
+from npl_mcp.config.settings import Settings
 from npl_mcp.http import guard as guard_module
 from npl_mcp.http import listening
 from npl_mcp.http.guard import (
@@ -239,58 +240,47 @@ def test_half_sent_bodies_are_refused(server: Running) -> None:
 
 
 @pytest.mark.parametrize(
-    "listening",
+    ("open_to_all", "changes"),
     [
-        Listening(host="0.0.0.0"),
-        Listening(host="::"),
-        Listening(host="192.0.2.1"),
-        Listening(host="my-machine"),
-        Listening(token="short"),
-        Listening(token="with a\nline end in it, long enough"),
+        (True, {"host": "0.0.0.0"}),
+        (True, {"host": "::"}),
+        (True, {"host": "192.0.2.1"}),
+        (True, {"host": "my-machine"}),
+        (True, {"token": "short"}),
+        (True, {"token": "with a\nline end in it, long enough"}),
+        (False, {}),
+        (False, {"host": "::1"}),
+        (False, {"host": "127.0.0.7"}),
+        (False, {"host": "0.0.0.0", "token": TOKEN}),
+        (False, {"host": "0.0.0.0", "port": None, "socket": Path("s")}),
     ],
     ids=str,
 )
-def test_what_everyone_could_call_does_not_start(listening: Listening, settings: Settings) -> None:
-    """Another address than this machine's own needs a token, and one worth the name."""
-    with pytest.raises(InvalidRequestError):
-        check(replace(settings, listening=listening))
-
-
-@pytest.mark.parametrize(
-    "listening",
-    [
-        Listening(),
-        Listening(host="::1"),
-        Listening(host="127.0.0.7"),
-        Listening(host="0.0.0.0", token=TOKEN),
-        Listening(host="0.0.0.0", port=None, socket=Path("s")),
-    ],
-    ids=str,
-)
-def test_what_only_this_machine_or_holders_of_the_token_can_call_starts(
-    listening: Listening, settings: Settings
+def test_what_everyone_could_call_does_not_start(
+    open_to_all: bool, changes: dict[str, Any], settings: Settings
 ) -> None:
-    """The machine's own addresses need none, nor does a socket."""
-    check(replace(settings, listening=listening))
+    """Another address than this machine's own needs a token, and one worth the name; a socket needs none."""
+    with pytest.raises(InvalidRequestError) if open_to_all else nullcontext():
+        check(replace(settings, **changes))
 
 
 def test_tokens_of_single_callers_are_enough(settings: Settings) -> None:
     """A server with them is closed to all others, also once the last one is revoked."""
-    public = Listening(host="0.0.0.0")
+    public = replace(settings, host="0.0.0.0")
     stores = Stores(settings.data_folder)
     stores.database.writing(add_token, "alice")
     stores.database.writing(revoke_token, "alice")
     stores.close()
-    check(replace(settings, listening=public))
+    check(public)
     assert needs_token(public)
     assert needs_token(replace(public, no_token=True))
 
 
-def test_the_names_of_a_server() -> None:
+def test_the_names_of_a_server(settings: Settings) -> None:
     """A port of 80 is left out by clients; the address listened on is a name as well."""
-    assert "localhost" in names(Listening(), 80)
-    assert "localhost" not in names(Listening(), 8765)
-    assert "[fd00::1]:8765" in names(Listening(host="fd00::1"), 8765)
+    assert "localhost" in names(settings, 80)
+    assert "localhost" not in names(settings, 8765)
+    assert "[fd00::1]:8765" in names(replace(settings, host="fd00::1"), 8765)
     assert not is_loopback("localhost.evil.example")
 
 
@@ -333,6 +323,11 @@ def test_the_system_ends_a_connection_whose_caller_reads_nothing(monkeypatch: py
     assert raised.value.errno == errno.ETIMEDOUT
 
 
+def policy_of(body_limit: int, max_calls: int) -> Policy:
+    settings = Settings(Path(), Path(), max_body_bytes=body_limit, max_calls=max_calls)
+    return Policy(settings, frozenset({"h"}), "own")
+
+
 def statuses(sent: list[Any]) -> list[int]:
     return [one["status"] for one in sent if one["type"].endswith("start")]
 
@@ -349,7 +344,7 @@ def test_calls_beyond_the_cap_are_sent_away() -> None:
             await finish.wait()
             await answer(b"x")(scope, receive, send)
 
-        guard = Guard(slow, Policy(frozenset({"h"}), (), None, "own", body_limit=10, max_calls=1))
+        guard = Guard(slow, policy_of(10, 1))
         async with anyio.create_task_group() as group:
             group.start_soon(partial(post, guard, sent, reading=read.wait, caller=1))
             await started.wait()
@@ -378,7 +373,7 @@ def test_the_only_call_of_a_caller_waits_in_a_crowd(monkeypatch: pytest.MonkeyPa
             await finish.wait()
             await answer(b"x")(scope, receive, send)
 
-        guard = Guard(slow, Policy(frozenset({"h"}), (), None, "own", body_limit=1_000, max_calls=1))
+        guard = Guard(slow, policy_of(1_000, 1))
         async with anyio.create_task_group() as group:
             for caller in range(3 * guard_module.CROWD):
                 group.start_soon(partial(post, guard, sent, caller=caller))
@@ -399,7 +394,7 @@ def test_a_caller_with_many_calls_is_refused_before_others_are(monkeypatch: pyte
         async def never(scope: Any, receive: Any, send: Any) -> None:
             await anyio.sleep_forever()
 
-        guard = Guard(never, Policy(frozenset({"h"}), (), None, "own", body_limit=1_000, max_calls=16))
+        guard = Guard(never, policy_of(1_000, 16))
         sent: dict[str, list[Any]] = {"one": [], "another": [], "third": [], "quiet": []}
         async with anyio.create_task_group() as group:
             for who, calls, refused in (
@@ -429,7 +424,7 @@ def test_small_bodies_find_room_beside_any_others(bodies: Sequence[int]) -> None
 
     async def run() -> tuple[list[int], list[int]]:
         small, long = [], []
-        policy = Policy(frozenset({"h"}), (), None, "own", body_limit=100_000, max_calls=99)
+        policy = policy_of(100_000, 99)
         guard = Guard(answer(b"x"), policy)
         async with anyio.create_task_group() as group:
             for caller in bodies:
@@ -451,7 +446,7 @@ def test_long_answers_of_one_caller_leave_room_for_those_of_others() -> None:
     """Also if it reads, but slowly."""
 
     async def run() -> tuple[list[int], list[int]]:
-        policy = Policy(frozenset({"h"}), (), None, "own", body_limit=len(LONG), max_calls=99)
+        policy = policy_of(len(LONG), 99)
         guard, slow, quick = Guard(answer(LONG), policy), [], []
         async with anyio.create_task_group() as group:
             for _ in range(HELD_ANSWERS):
@@ -481,7 +476,7 @@ LONG = bytes(range(256)) * 16 * 1024
 def test_a_long_answer_is_sent_whole_and_waited_for() -> None:
     """The message after it is taken when it is read, and ends it."""
     sent: list[Any] = []
-    guard = Guard(answer(LONG), Policy(frozenset({"h"}), (), None, "own", body_limit=10, max_calls=1))
+    guard = Guard(answer(LONG), policy_of(10, 1))
     anyio.run(partial(post, guard, sent))
     assert statuses(sent) == [200]
     assert [(one["body"], one.get("more_body", False)) for one in sent[1:]] == [(LONG, True), (b"", False)]
@@ -491,7 +486,7 @@ def test_long_answers_in_memory_are_bounded() -> None:
     """While others are being read, the next one is told to come back."""
 
     async def run() -> list[int]:
-        policy = Policy(frozenset({"h"}), (), None, "own", body_limit=len(LONG), max_calls=99)
+        policy = policy_of(len(LONG), 99)
         guard, sent = Guard(answer(LONG), policy), []
         async with anyio.create_task_group() as group:
             for _ in range(HELD_ANSWERS):
@@ -540,7 +535,7 @@ def test_bodies_in_memory_are_bounded() -> None:
         async def quick(scope: Any, receive: Any, send: Any) -> None:
             await send({"type": "http.response.start", "status": 200, "headers": []})
 
-        guard = Guard(quick, Policy(frozenset({"h"}), (), None, "own", body_limit=10, max_calls=99))
+        guard = Guard(quick, policy_of(10, 99))
         async with anyio.create_task_group() as group:
             for _ in range(HELD_BODIES):
                 group.start_soon(post, guard, [], b"x" * 10, anyio.sleep_forever)
@@ -638,7 +633,7 @@ def test_wide_bodies_are_refused_before_they_are_parsed(case: str) -> None:
         raise AssertionError
 
     sent: list[Any] = []
-    policy = Policy(frozenset({"h"}), (), None, "own", body_limit=10_000_000, max_calls=1)
+    policy = policy_of(10_000_000, 1)
     anyio.run(post, Guard(never, policy), sent, WIDE[case])
     assert statuses(sent) == [400]
     assert b"INVALID_PARAMETER" in sent[1]["body"]
@@ -662,9 +657,9 @@ def test_who_else_could_reach_a_port(case: str) -> None:
     assert others_log_in(accounts, own) is found
 
 
-def test_a_port_needs_a_token_where_other_people_have_accounts(tmp_path: Path) -> None:
+def test_a_port_needs_a_token_where_other_people_have_accounts(tmp_path: Path, settings: Settings) -> None:
     """As this machine's password database says; an option turns it off, and a socket needs none."""
-    wanted = needs_token(Listening())
+    wanted = needs_token(settings)
     with serving(tmp_path, NPL_MCP_NO_TOKEN="0") as server:
         assert server.state.guarded is wanted
         assert call(server, "session_list", {}).status == (401 if wanted else 200)
@@ -672,5 +667,5 @@ def test_a_port_needs_a_token_where_other_people_have_accounts(tmp_path: Path) -
     with serving(tmp_path, "--no-token", NPL_MCP_NO_TOKEN="0") as server:
         assert server.state.guarded is False
         assert call(server, "session_list", {}).status == 200
-    assert needs_token(Listening(no_token=True)) is False
-    assert needs_token(Listening(port=None, socket=tmp_path / "s")) is False
+    assert needs_token(replace(settings, no_token=True)) is False
+    assert needs_token(replace(settings, port=None, socket=tmp_path / "s")) is False

@@ -108,13 +108,13 @@ def test_a_backup_overwrites_nothing(run: Run, plan: int, tmp_path: Path) -> Non
 @pytest.mark.engine("sqlite")
 def test_a_check_finds_what_was_changed_behind_its_back(start: Run, settings: Settings, plan: int) -> None:
     """A content that is not the one that was stored is named; a backup of the rest is still made."""
-    assert start("check").stdout == "database and 2 revisions checked: no problem\n"
+    assert start("check").stdout == "database and 2 revisions checked; problems: 0\n"
     engines.execute(settings.data_folder, "UPDATE content SET data = CAST('# Other' AS BLOB)")
     done = start("check")
     assert done.returncode == 1
     for number in (0, 1):  # which have one content
         assert f"the content of revision {number} of artifact {plan} is not the one" in done.stderr
-    assert done.stdout == "database and 2 revisions checked: 2 problems\n"
+    assert done.stdout == "database and 2 revisions checked; problems: 2\n"
     copied = start("backup", str(settings.cwd / "copy"))
     assert copied.returncode == 1
     assert engines.query(settings.cwd / "copy", "SELECT name FROM room") == [("room",)]

@@ -40,7 +40,7 @@ STRINGS = (
     f"<!--><img src=x onerror={RUN}>-->",
     f"<![CDATA[<script>{RUN}</script>]]>",
     "{{ 7 * 191 }}{% raw %}${7*191}<%= 7*191 %>#{7*191}",
-    "{{ visit.settings.listening.token }}{{ ''.__class__.__mro__ }}",
+    "{{ visit.settings.token }}{{ ''.__class__.__mro__ }}",
     "&lt;script&gt;&amp;&quot;&#60;b data-pwned=1&#62;",
     "line\r\nSet-Cookie: pwned=1\r\n\r\n<b data-pwned=1>",
     "tfel ot thgir \u202e\u2066\u200f and back\u202c\u2069",
