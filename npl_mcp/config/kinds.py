@@ -55,18 +55,6 @@ def words(text: str) -> tuple[str, ...]:
     return found
 
 
-_FORMS: Mapping[tuple[tuple[type, ...], bool], tuple[str, str]] = {
-    ((str,), False): ("a text", '"…"'),
-    ((str,), True): ("a text or a list of texts", '["one", "two"]'),
-    ((bool,), False): ("true or false", "true"),
-    ((bool, str), True): ("true, false or a list of folders", '["notes/"]'),
-    ((int,), False): ("a whole number", "1000"),
-    ((int, float), False): ("a number", "0.5"),
-    ((int, float), True): ("a list of numbers", "[0.4, 0.3, 0.3]"),
-}
-"""Forms of values in ``npl.toml`` with an example, by their types and whether a list is valid."""
-
-
 @dataclass(frozen=True, slots=True)
 class ValueKind:
     """The kind of a setting.
@@ -74,9 +62,8 @@ class ValueKind:
     :param read: function from the text to the value, or from several texts if there is a separator; raises
         :class:`ValueError` for invalid texts.
     :param pattern: regular expression of a valid text.
-    :param problem: predicate of the message for an invalid text.
+    :param problem: predicate of the message for an invalid text; empty if every text is valid.
     :param hint: hint with a valid text.
-    :param types: types of one value in ``npl.toml``.
     :param separator: separator of the texts in a variable; empty for kinds with one text.
     :param is_path: whether each text is a path.
     :param option: arguments of :meth:`argparse.ArgumentParser.add_argument`.
@@ -86,15 +73,9 @@ class ValueKind:
     pattern: str = "(?s:.*)"
     problem: str = ""
     hint: str = ""
-    types: tuple[type, ...] = (str,)
     separator: str = ""
     is_path: bool = False
     option: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def form(self) -> tuple[str, str]:
-        """The form of a value in ``npl.toml`` in words, and an example."""
-        return _FORMS[self.types, bool(self.separator)]
 
     def split(self, text: str) -> list[str]:
         """Return the texts in a variable."""
@@ -210,12 +191,12 @@ SWITCH = ValueKind(
     _any((*_ON, *_OFF)),
     "is neither on nor off",
     "use 1 or 0",
-    (bool,),
     option={"action": "store_true", "default": None},
 )
 PLACES = ValueKind(
     _places,
-    types=(bool, str),
+    problem="is not true, false or folders",
+    hint='e.g. true, or ["notes/"]',
     separator=os.pathsep,
     option={"nargs": "?", "const": "1", "action": "append", "type": filled, "metavar": "FOLDER"},
 )
@@ -225,26 +206,22 @@ PATHS = ValueKind(_each(_folder), separator=os.pathsep, is_path=True, option={**
 CHANGE_FOLDERS = replace(PATHS, read=_each(_change_folder))
 WORDS = ValueKind(tuple, separator=",", option={"type": words, "metavar": "NAMES"})
 LIST = replace(WORDS, option={"type": filled, "action": "append", "metavar": "NAME"})
-WEIGHTS = ValueKind(_weights, ".*", "is invalid", _THREE, (int, float), ",")
+WEIGHTS = ValueKind(_weights, ".*", "is invalid", _THREE, ",")
 COUNT = ValueKind(
     int,
     "0*[1-9][0-9]{,14}",  # Python refuses to convert thousands of digits
     "is invalid",
     "write a whole number above 0, of at most 15 digits, e.g. 1000",
-    (int,),
     option=_N,
 )
 LIMITS = replace(COUNT, read=lambda text: Limits(max_bytes=int(text)))
-BUDGET = ValueKind(
-    int, "[0-9]{1,9}", "is not a number of tokens", "e.g. 700, or 0 for no limit", (int,), option=_N
-)
-PORT = ValueKind(int, _PORT, "is not a port", "use 0 to 65535, e.g. 8765", (int,), option=_N)
+BUDGET = ValueKind(int, "[0-9]{1,9}", "is not a number of tokens", "e.g. 700, or 0 for no limit", option=_N)
+PORT = ValueKind(int, _PORT, "is not a port", "use 0 to 65535, e.g. 8765", option=_N)
 SECONDS = ValueKind(
     float,
     "[0-9]{1,6}([.][0-9]{1,3})?",
     "is not a number of seconds",
     "e.g. 5 or 0.5",
-    (int, float),
     option={"metavar": "SECONDS"},
 )
 WEB_ADDRESS = ValueKind(

@@ -158,14 +158,16 @@ class _File:
 
     def _value(self, label: str, setting: Setting, value: object) -> list[str]:
         """Return the texts of a value."""
-        kind, (form, example) = setting.kind, setting.kind.form
+        kind = setting.kind
         parts: list[Any] = value if isinstance(value, list) and kind.separator else [value]
-        if any(type(part) not in kind.types for part in parts):  # True is an instance of int
-            raise InvalidRequestError(f"{label} is not {form}", hint=f"write {example}")
+        # A number is a valid text of some kinds, but never a free one.
+        if not all(isinstance(part, (str, int, float) if kind.problem else str) for part in parts):
+            problem = f"{label} {kind.problem or 'is not a text'}"
+            raise InvalidRequestError(problem, hint=kind.hint or "write it in quotes")
         texts = [str(part) for part in parts]
         if any(not text.isprintable() or not text.strip() for text in texts):
             problem = f"{label} has an empty text or one with control characters"
-            raise InvalidRequestError(problem, hint=f"write {example}")
+            raise InvalidRequestError(problem, hint=kind.hint or "write a text")
         if kind.is_path:
             return [self._folder(label, text) for text in texts]
         return [part for text in texts for part in kind.split(text)]

@@ -8,7 +8,7 @@ import logging
 import re
 import signal
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -69,31 +69,6 @@ WARM_UP_DELAY = 0.05
 """Seconds between the start and the warm-up, so that the client's first messages are answered first."""
 
 
-class ReportCalls(Middleware):
-    """Measures each call from its arrival to its answer, and reports it.
-
-    :param reports: the receiver of finished calls.
-    """
-
-    def __init__(self, reports: Reports) -> None:
-        self._reports = reports
-
-    async def on_call_tool(self, context: ToolCall, call_next: Further) -> ToolResult:
-        """Pass the call on, and report its answer."""
-        message = context.message
-        call = Call(message.name, CALLER.get() or Caller(), message.arguments or {})
-        token = CURRENT.set(call)
-        self._reports.in_flight += 1
-        try:
-            result = await call_next(context)
-        finally:
-            self._reports.in_flight -= 1
-            CURRENT.reset(token)
-            call.seconds = time.perf_counter() - call.started
-        self._reports.add(call)
-        return result
-
-
 # Verbs of read-only requests, which never get a writing tool as a suggestion.
 _READING = re.compile(
     r"(?:\b|_)(?:check|count|fetch|find|get|list|look|read|search|show|view)", re.IGNORECASE
@@ -103,26 +78,49 @@ _READING = re.compile(
 _UPDATING = re.compile(r"(?:\b|_)update_")
 
 
-class ErrorReplies(Middleware):
-    """Turns every failure of a tool call into the envelope, marked as an error for the protocol.
+class ToolCalls(Middleware):
+    """Makes and reports calls of tools, also by former names; turns failures into envelopes.
 
     FastMCP validates arguments and looks up names before a tool runs, so only a middleware sees every
     failure.
 
-    :param names: the suggested name, by every accepted name.
-    :param tools: the tool of each of these names.
-    :param structured: whether to add structured content.
+    :param settings: the server's settings; one lists the former names of tools instead of the new ones.
+    :param tools: the tool of every accepted name.
+    :param aliases: the former names.
+    :param reports: the receiver of finished calls.
     """
 
-    def __init__(self, names: Mapping[str, str], tools: Mapping[str, ToolSpec], structured: bool) -> None:
-        self._names, self._tools, self._structured = names, tools, structured
-        self._writing = [name for name in names if not tools[name].read_only]
-        self._removing = [name for name in names if tools[name].destructive and not _UPDATING.search(name)]
+    def __init__(
+        self,
+        settings: Settings,
+        tools: Mapping[str, ToolSpec],
+        aliases: Mapping[str, Alias],
+        reports: Reports,
+    ) -> None:
+        self._settings, self._tools, self._aliases, self._reports = settings, tools, aliases, reports
+        self._told: set[str] = set()
+        self._names = _proposals(tools, aliases, settings.exact_names)
+        self._writing = [name for name in tools if not tools[name].read_only]
+        self._removing = [name for name in tools if tools[name].destructive and not _UPDATING.search(name)]
 
     async def on_call_tool(self, context: ToolCall, call_next: Further) -> ToolResult:
-        """Return the envelope for any outcome."""
+        """Return the answer, or the envelope of the failure, marked as an error for the protocol."""
+        message = context.message
+        call = Call(message.name, CALLER.get() or Caller(), message.arguments or {})
+        token = CURRENT.set(call)
+        self._reports.in_flight += 1
         try:
-            return await call_next(context)
+            result = await self._answer(context, call_next, call)
+        finally:
+            self._reports.in_flight -= 1
+            CURRENT.reset(token)
+            call.seconds = time.perf_counter() - call.started
+        self._reports.add(call)
+        return result
+
+    async def _answer(self, context: ToolCall, call_next: Further, call: Call) -> ToolResult:
+        try:
+            return await call_next(self._renamed(context))
         except MCPError:
             # A protocol error, with a code of its own.
             raise
@@ -133,14 +131,42 @@ class ErrorReplies(Middleware):
             error = raised.__cause__ if isinstance(raised.__cause__, Exception) else raised
         body = as_dict(translate(error, context.message.name))
         text = encode(body)
-        if (call := CURRENT.get()) is not None:
-            call.code, call.message, call.size = body["error_code"], body["error"], size(text)
+        call.code, call.message, call.size = body["error_code"], body["error"], size(text)
         return ToolResult(
             content=[TextContent(type="text", text=text)],
-            structured_content=body if self._structured else None,
+            structured_content=body if self._settings.structured else None,
             meta={FOLDER_KEY: "refused"} if isinstance(error, FolderRefusedError) else None,
             is_error=True,
         )
+
+    def _renamed(self, context: ToolCall) -> ToolCall:
+        """Return a call by a former name as one by the new name; other calls unchanged."""
+        old = context.message.name
+        alias = self._aliases.get(old)
+        if alias is None or not sees(self._tools[old], sight()):
+            return context
+        if not (self._settings.exact_names and alias.listed) and old not in self._told:
+            self._told.add(old)
+            logger.warning("the tool name %r is deprecated; call %r", old, alias.new)
+        arguments = {**(context.message.arguments or {}), **alias.fixed}
+        return context.copy(
+            message=context.message.model_copy(update={"name": alias.new, "arguments": arguments})
+        )
+
+    async def on_list_tools(
+        self, context: MiddlewareContext[ListToolsRequest], call_next: CallNext[Any, Sequence[Tool]]
+    ) -> Sequence[Tool]:
+        """Return the listed tools, in the same order under either name."""
+        tools = [
+            tool for tool in await call_next(context) if not isinstance(tool, BoundTool) or tool.spec.listed
+        ]
+        return [*self._former(tools)] if self._settings.exact_names else tools
+
+    def _former(self, tools: Sequence[Tool]) -> Iterator[Tool]:
+        for tool in tools:
+            aliases = self._aliases.items()
+            names = [old for old, alias in aliases if alias.listed and alias.new == tool.name]
+            yield from (tool.model_copy(update={"name": name}) for name in names or [tool.name])
 
     def _unknown(self, name: str) -> NotFoundError:
         """Return the error for an unknown tool, with its replacement or similar names for the caller."""
@@ -155,47 +181,6 @@ class ErrorReplies(Middleware):
         near = tuple(dict.fromkeys(names[one] for one in alike))
         hint = None if near else "there are " + ", ".join(dict.fromkeys(names.values()))
         return NotFoundError(f"there is no tool {name!r}", near=near, hint=hint)
-
-
-class OldNames(Middleware):
-    """Accepts the former names of tools; a setting lists them instead of the new ones.
-
-    :param aliases: the aliases, by old name.
-    :param tools: the tool of each of these names.
-    :param listed: whether lists contain old names instead of new ones.
-    """
-
-    def __init__(self, aliases: Mapping[str, Alias], tools: Mapping[str, ToolSpec], listed: bool) -> None:
-        self._aliases, self._tools, self._listed = aliases, tools, listed
-        self._told: set[str] = set()
-
-    async def on_call_tool(self, context: ToolCall, call_next: Further) -> ToolResult:
-        """Pass a call by an old name on under the new one."""
-        old = context.message.name
-        alias = self._aliases.get(old)
-        if alias is None or not sees(self._tools[old], sight()):
-            return await call_next(context)
-        if not (self._listed and alias.listed) and old not in self._told:
-            self._told.add(old)
-            logger.warning("the tool name %r is deprecated; call %r", old, alias.new)
-        arguments = {**(context.message.arguments or {}), **alias.fixed}
-        message = context.message.model_copy(update={"name": alias.new, "arguments": arguments})
-        return await call_next(context.copy(message=message))
-
-    async def on_list_tools(
-        self, context: MiddlewareContext[ListToolsRequest], call_next: CallNext[Any, Sequence[Tool]]
-    ) -> Sequence[Tool]:
-        """Return the listed tools, in the same order under either name."""
-        tools = [
-            tool for tool in await call_next(context) if not isinstance(tool, BoundTool) or tool.spec.listed
-        ]
-        return list(self._renamed(tools)) if self._listed else tools
-
-    def _renamed(self, tools: Sequence[Tool]) -> Iterator[Tool]:
-        for tool in tools:
-            aliases = self._aliases.items()
-            names = [old for old, alias in aliases if alias.listed and alias.new == tool.name]
-            yield from (tool.model_copy(update={"name": name}) for name in names or [tool.name])
 
 
 def create_server(settings: Settings, app: App | None = None, reports: Reports | None = None) -> FastMCP[Any]:
@@ -239,9 +224,7 @@ def create_server(settings: Settings, app: App | None = None, reports: Reports |
             KnowCaller(domains, app),
             TellProgress(),
             *([CallsByName()] if settings.small_list else ()),
-            ReportCalls(reports),
-            ErrorReplies(_proposals(listed, aliases, settings.exact_names), tools, settings.structured),
-            OldNames(aliases, tools, settings.exact_names),
+            ToolCalls(settings, tools, aliases, reports),
         ],
     )
     every = (*listed, *(one for one in unlisted_tools(domains) if one.name not in tools))
@@ -274,12 +257,12 @@ def _warn(settings: Settings) -> None:
         logger.warning("--write: %s, so no file may be changed; give one by --root", settings.unwritable)
 
 
-def _proposals(specs: Sequence[ToolSpec], aliases: Mapping[str, Alias], old: bool) -> dict[str, str]:
+def _proposals(names: Iterable[str], aliases: Mapping[str, Alias], old: bool) -> dict[str, str]:
     """Return the listed name for every accepted name.
 
     :param old: whether lists contain old names.
     """
-    names = {spec.name: spec.name for spec in specs}
+    names = {name: name for name in names if name not in aliases}
     if old:
         for name, alias in aliases.items():
             if alias.listed:

@@ -13,6 +13,7 @@ import shutil
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import astuple
 from importlib.metadata import distribution
 from operator import attrgetter
 from pathlib import Path
@@ -249,7 +250,8 @@ def _show(given: argparse.Namespace, _: Display) -> CommandResult:
     sources = given_settings(flags=vars(given))
     rows: list[dict[str, Any]] = []
     for name, setting in SETTINGS.items():
-        value = _json_value(attrgetter(setting.shown or setting.attribute)(settings))
+        value = attrgetter(setting.shown or setting.attribute)(settings)
+        value = astuple(value) if isinstance(value, Weights) else value
         value = "(not shown)" if setting.secret and value is not None else value
         source = sources[name].source if name in sources else "default"
         rows.append({"name": name, "value": value, "source": source})
@@ -257,16 +259,8 @@ def _show(given: argparse.Namespace, _: Display) -> CommandResult:
     return CommandResult(table(shown), rows)
 
 
-def _json_value(value: object) -> object:
-    if isinstance(value, tuple):
-        return [_json_value(item) for item in value]
-    if isinstance(value, Weights):
-        return [value.name, value.content, value.topic]
-    return value if value is None or isinstance(value, (bool, int, float)) else str(value)
-
-
 def _cell(value: object) -> str:
-    if isinstance(value, list):
+    if isinstance(value, tuple):
         return ", ".join(map(_cell, value)) or "-"
     if isinstance(value, bool):
         return "on" if value else "off"

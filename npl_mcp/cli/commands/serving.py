@@ -42,7 +42,6 @@ START_SECONDS = 60.0
 
 _MAIN = "from npl_mcp.cli.commands.serving import main; sys.exit(main())"
 _TOKENS = "npl-mcp token add NAME prints one that lasts; npl-mcp-server config --show-token, one for this run"
-_NEW_TOKEN = "npl-mcp token add NAME prints a new one"
 _APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND
 _ALREADY = "already running (npl-mcp-server stop ends it):"
 _YES_OR_NO = {"True": "yes", "False": "no"}
@@ -244,9 +243,8 @@ def _config(given: argparse.Namespace, settings: Settings, display: Display) -> 
     known = settings.token or (state.token if state else None)
     token = known if show_token and known else "YOUR_TOKEN"
     if guarded and token != known:
-        shows = "--show-token shows the token" + (" once the server runs" if state is None else "")
-        way = shows if known or state is None else _NEW_TOKEN
-        display.note(f"replace YOUR_TOKEN with a token: {way}")
+        later = "" if state else " once the server runs"
+        display.note(f"replace YOUR_TOKEN with a token: --show-token shows the token{later}")
     display.text(http_snippets(f"{base}/mcp", token if guarded else None))
     return 0
 

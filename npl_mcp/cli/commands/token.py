@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, NoReturn
 
@@ -74,7 +74,7 @@ def _revoke_token(given: argparse.Namespace, settings: Settings) -> CommandResul
 
 def _sight(given: argparse.Namespace) -> Sight:
     """Return the permissions of a new token; a root excludes all other documents."""
-    domains = None if given.sees is None else frozenset(_domains(given.sees))
+    domains = None if given.sees is None else frozenset(domains_named(given.sees))
     for domain in sorted(domains or ()):
         lacking = [name for name in NEEDS.get(domain, ()) if name not in (domains or ())]
         if lacking:
@@ -83,13 +83,6 @@ def _sight(given: argparse.Namespace) -> Sight:
     if given.sees_roots is None:
         return Sight(domains)
     return Sight(domains, tuple(map(os.path.abspath, given.sees_roots)))  # another machine may have them
-
-
-def _domains(names: Iterable[str]) -> Iterable[str]:
-    try:
-        return domains_named(names)
-    except InvalidRequestError as error:
-        raise InvalidRequestError(f"--domains: {error.message}", hint=error.hint) from None
 
 
 def _lifetime(text: str | None) -> timedelta | None:

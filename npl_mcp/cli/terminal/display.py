@@ -126,12 +126,12 @@ class Display:
     def data(self, value: object, form: str, *, ascii_only: bool = False) -> None:
         """Write a value to standard output.
 
-        :param value: JSON value.
+        :param value: JSON value; paths become texts.
         :param form: ``json`` or ``yaml``.
         :param ascii_only: whether JSON has escapes for all other characters.
         """
         if form == "json":
-            self.text(json.dumps(value, ensure_ascii=ascii_only, indent=2) + "\n")
+            self.text(json.dumps(value, ensure_ascii=ascii_only, indent=2, default=str) + "\n")
         else:
             import yaml  # 20 ms
 

@@ -11,7 +11,7 @@ import pytest
 from npl_index.choices import DEFAULT_BUDGET, Weights
 from npl_index.errors import DocumentTooLargeError, InvalidRequestError
 from npl_index.library.roots import Limits
-from npl_mcp.__main__ import main, parser
+from npl_mcp.__main__ import main
 from npl_mcp.app.app import App
 from npl_mcp.config.settings import Settings, corpus_folder
 from npl_mcp.tools.npl import npl_section_index
@@ -83,14 +83,6 @@ def test_a_server_started_in_the_home_folder_or_above_does_not_serve_it(
     assert found.serves.startswith("serves the working" if searched else "no --root")
 
 
-def test_the_command_line_beats_the_environment() -> None:
-    """A flag wins over a variable."""
-    found = Settings.from_env(
-        {"NPL_CACHE_MODE": "sqlite", "NPL_VOCABULARY": "cl100k_base"}, cache_mode="memory"
-    )
-    assert (found.cache_mode, found.vocabulary) == ("memory", "cl100k_base")
-
-
 @pytest.mark.parametrize(
     ("name", "value"),
     cases("npl_mcp/config/settings"),
@@ -114,24 +106,6 @@ def test_the_command_reports_what_it_cannot_use(
     monkeypatch.setenv("NPL_TIME_LIMIT", "never")
     assert main([]) == 2
     assert "NPL_TIME_LIMIT" in capsys.readouterr().err
-
-
-def test_help_names_every_option(capsys: pytest.CaptureFixture[str]) -> None:
-    """And the version is there."""
-    with pytest.raises(SystemExit):
-        parser().parse_args(["--help"])
-    text = capsys.readouterr().out
-    for option in (
-        "--root",
-        "--cache",
-        "--data-dir",
-        "--structured",
-        "--vocabulary",
-        "--format",
-        "--token-budget",
-        "--log-level",
-    ):
-        assert option in text
 
 
 def test_search_places_of_the_environment_beat_the_project(tmp_path: Path) -> None:

@@ -265,24 +265,6 @@ def test_an_address_in_use_is_a_sentence(tmp_path: Path) -> None:
             assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize(
-    "flags",
-    [
-        ("--host", "0.0.0.0"),
-        ("--port", "70000"),
-        ("--port", "x"),
-        ("--token", "short"),
-        ("--socket", "/nowhere/s"),
-    ],
-)
-def test_what_cannot_be_used_is_refused(tmp_path: Path, flags: tuple[str, ...]) -> None:
-    """Each option that cannot be used ends with code 2 and one line."""
-    done = run(tmp_path, *flags)
-    assert done.returncode == 2
-    assert done.stderr.startswith("npl-mcp-server: ")
-    assert len(done.stderr.splitlines()) <= 2
-
-
 def test_the_snippets_name_the_real_address(tmp_path: Path) -> None:
     """The printed entries work as they are; they have the token only on request."""
     with serving(tmp_path, NPL_MCP_TOKEN=TOKEN) as server:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +14,7 @@ from fastmcp import Client
 
 from npl_index import estimator
 from npl_index.errors import InvalidRequestError
-from npl_mcp.__main__ import main, parser
+from npl_mcp.__main__ import main
 from npl_mcp.app.call_reports import Call as Report
 from npl_mcp.app.call_reports import Reports
 from npl_mcp.config.settings import Settings, corpus_folder
@@ -304,22 +303,3 @@ def test_the_command_refuses_an_unknown_domain(capsys: pytest.CaptureFixture[str
     assert (
         capsys.readouterr().err == "npl-mcp: --domains: there is no domain 'lodaing'; did you mean loading?\n"
     )
-
-
-SWITCHES: dict[str, Callable[[], object]] = {
-    "variable": lambda: Settings.from_env({"NPL_DOMAINS": "npl,chat", "NPL_SMALL_LIST": "1"}),
-    "flag": lambda: parser().parse_args(["--domains", "npl,chat", "--small-list"]),
-    "given beats variable": lambda: Settings.from_env(
-        {"NPL_DOMAINS": "review", "NPL_SMALL_LIST": "0"}, domains=("npl", "chat"), small_list=True
-    ),
-}
-
-
-@pytest.mark.parametrize("switch", SWITCHES)
-def test_the_switches(switch: str) -> None:
-    """Variables and flags; by default all domains are listed whole."""
-    told: Any = SWITCHES[switch]()
-    assert (told.domains, told.small_list) == (("npl", "chat"), True)
-    assert (Settings.from_env({"A": "b"}).domains, Settings.from_env({"A": "b"}).small_list) == ((), False)
-    given = parser().parse_args([])
-    assert (given.domains, given.small_list) == (None, None)

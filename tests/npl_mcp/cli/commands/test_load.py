@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 
 from npl_mcp.cli.commands.load import main
-from tests.conftest import cases
 
 CASES = json.loads((Path(__file__).parents[1] / "cases" / "load.json").read_text(encoding="utf-8"))
 RECORDED = json.loads(
@@ -258,17 +257,6 @@ def test_search_lists_places(run: Run) -> None:
     """A line for each hit begins with file and line, best first, as many as asked for."""
     done = run("search", "stones", "--file", "beds.md", "--limit", "1", work={"beds.md": DOCUMENT}, home={})
     assert re.fullmatch(r"beds\.md:\d+  (beds )?### Edge  \d+  .*\n(.*more: offset=1\n)?", done.out)
-
-
-@pytest.mark.parametrize(
-    ("words", "problem"),
-    cases("npl_mcp/cli/commands/load"),
-)
-def test_a_line_that_cannot_be_used(words: list[str], problem: str, run: Run) -> None:
-    """Exit code 2, nothing on standard output, and the reason."""
-    done = run(*words)
-    assert (done.code, done.out) == (2, "")
-    assert problem in done.err
 
 
 @pytest.mark.parametrize(

@@ -131,33 +131,6 @@ def test_an_index_lists_files_and_their_sections(run: Run) -> None:
     assert "guide/build.md" in run("index")[1]
 
 
-@pytest.mark.parametrize(
-    ("words", "problem"),
-    [
-        (("tailored",), "give a task, --topic or --select"),
-        (("tailored", "docs/guide/build.md"), "give a task, --topic or --select"),
-        (("search", "docs/guide/build.md"), "all words are paths"),
-        (("search", "x", "docs/none.md"), "there is no document 'docs/none.md'"),
-        (("search", "x", "nowhere/"), "there is no document 'nowhere/'"),
-        (("search", "x", "./nowhere"), "there is no document './nowhere'"),
-        (("tailored", "x", "--budget", "-1"), "--budget is -1"),
-        (("tailored", "x", "--depth", "-2"), "--depth is -2"),
-        (("tailored", *(["--topic", "t"] * 65)), "65 topics are too many"),
-        (("tailored", *(["--select", "## t"] * 65)), "65 selectors are too many"),
-        (("tailored", "x", "--item", "q"), "--kind and --item together name an item: give both"),
-        (("tailored", "x", "--file", ""), "--file is empty"),
-        (("tailored", "x", "--file", "docs", "--item", "q", "--kind", "c"), "--file and --item"),
-        (("search", "x", "--root", "nowhere"), "--root nowhere is not a folder"),
-        (("search", "x", "--root", "docs", "--format", "xml"), "invalid choice: 'xml'"),
-    ],
-)
-def test_errors_name_the_options(run: Run, words: tuple[str, ...], problem: str) -> None:
-    """They name no parameters of tools; texts of the user stay unchanged."""
-    code, out, err = run(*words)
-    assert (code, out) == (2, "")
-    assert problem in err
-
-
 def test_a_server_has_roots_of_its_own(run: Run) -> None:
     """A root for one call cannot be given to it."""
     code, _, err = run("--via", "http", "search", "library", "--root", "../beside")

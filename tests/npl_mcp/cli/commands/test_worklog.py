@@ -20,7 +20,6 @@ import pytest
 from npl_mcp import __version__
 from npl_mcp.cli.commands import worklog
 from npl_mcp.cli.commands.worklog import COMMANDS, main
-from tests.conftest import cases
 from tests.npl_mcp.cli.stage import HEALTHY, Play, Stage, heard, message
 from tests.npl_mcp.http.http_server import serving
 
@@ -141,20 +140,6 @@ def test_a_long_worklog_is_read_page_by_page(
     assert run("read", "--agent", "r", *peek).out == (lines if peek else "")
     found = json.loads(run("read", "--agent", "q", "--since", "0", "--json", *peek).out)
     assert [one["seq"] for one in found] == [1, 2, 3, 4, 5]
-
-
-@pytest.mark.parametrize(
-    ("words", "problem"),
-    cases("npl_mcp/cli/commands/worklog"),
-    ids=" ".join,
-)
-def test_usage(words: list[str], problem: str, run: Run) -> None:
-    """A command line that cannot be read: usage, where there is more, and the reason, on standard error."""
-    done = run(*words)
-    assert (done.code, done.out) == (2, "")
-    assert done.err.startswith("usage: npl-worklog")
-    assert "--help" in done.err
-    assert problem in done.err
 
 
 @pytest.mark.parametrize("name", ["", *COMMANDS])

@@ -396,52 +396,6 @@ def test_a_server_gives_the_same_bytes(
         assert step["stderr"] in (None, masked(shown.err)), step["argv"]
 
 
-TAILORED = ("tailored", "write an example fence", "--file", "fences.example", "--budget", "300")
-COMMANDS: dict[str, tuple[Callable[[list[str]], int], tuple[str, ...]]] = {
-    "item": (load.main, ("c", "fences.example")),
-    "missing item": (load.main, ("c", "fences.example,nosuch")),
-    "core": (load.main, ("init",)),
-    "schema": (load.main, ("schema", "nosuch")),
-    "agent": (load.main, ("agent", "code-reviewer")),
-    "agents": (load.main, ("agent", "--list", "--json")),
-    "syntax": (load.main, ("syntax", "--file", "notes.md")),
-    "search": (load.main, ("search", "example fence", "--file", "fences.example")),
-    "index": (load.main, ("c", "fences.example", "--index")),
-    "index as Markdown": (load.main, ("c", "fences.example", "--index", "--format", "markdown")),
-    "tailored": (load.main, TAILORED),
-    "tailored as JSON": (load.main, (*TAILORED, "--json")),
-    "tailored as Markdown": (load.main, (*TAILORED, "--format", "markdown")),
-    "worklogs": (worklog.main, ("list",)),
-    "no worklog": (worklog.main, ("read", "--agent", "a", "--json")),
-}
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("via", ["http", "stdio"])
-def test_the_form_for_models_changes_no_command(
-    via: str,
-    served: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    """Each prints the same by itself and through a server with any default form."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "notes.md").write_text("# Notes\n\n{a|b} and ⟪name⟫\n", encoding="utf-8")
-    monkeypatch.setenv("NPL_MCP_DATA_DIR", str(served))
-    monkeypatch.setenv("NPL_FORMAT", "markdown")
-
-    def printed(how: str, main: Callable[[list[str]], int], words: tuple[str, ...]) -> tuple[int, str, str]:
-        code = main(["--via", how, *words])
-        return code, *capsys.readouterr()
-
-    chosen = (
-        COMMANDS if via == "http" else {name: COMMANDS[name] for name in ("agents", "tailored", "worklogs")}
-    )
-    for name, (main, words) in chosen.items():
-        assert printed(via, main, words) == printed("direct", main, words), name
-
-
 def test_what_is_no_text_is_refused_and_not_changed(
     served: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -61,33 +61,6 @@ CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
 @pytest.mark.parametrize(
-    ("data", "status", "body"),
-    [
-        (message(b"hello"), 200, b"hello"),
-        (message(b"", b"404 Not Found"), 404, b""),
-        (b"HTTP/1.1 200\r\ncontent-length:   2  \r\n\r\nab", 200, b"ab"),
-        (b"HTTP/1.0 200 OK\r\n\r\nto the end", 200, b"to the end"),
-        (b"HTTP/1.1 204 No Content\r\n\r\n", 204, b""),
-        (CHUNKED + b"3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n", 200, b"abcde"),
-        (CHUNKED + b"A;x=y\r\n0123456789\r\n0\r\nTrailer: z\r\n\r\n", 200, b"0123456789"),
-    ],
-    ids=["length", "empty", "terse", "to the end", "no content", "chunks", "chunk extension"],
-)
-@pytest.mark.parametrize("step", [1, 65536], ids=["byte by byte", "at once"])
-def test_answers(data: bytes, status: int, body: bytes, step: int, stage: Callable[[Play], Stage]) -> None:
-    """Every form of a body, however the network cuts it."""
-
-    def play(line: socket.socket) -> None:
-        heard(line)
-        line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        for at in range(0, len(data), step):
-            line.sendall(data[at : at + step])
-
-    answer = asked(stage(play).where)
-    assert (answer.status, answer.body) == (status, body)
-
-
-@pytest.mark.parametrize(
     ("data", "problem"),
     [
         (b"", "closed the connection"),

@@ -4,19 +4,13 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
-from fastmcp import Client, FastMCP
+from fastmcp import Client
 
-from npl_mcp.__main__ import parser
-from npl_mcp.app.app import App
 from npl_mcp.config.settings import Settings
-from npl_mcp.server.registry import register_all
-from npl_mcp.server.server import OldNames
 from npl_mcp.tools.contract.aliases import ALIASES, CHANGE_REQUESTS, DIRECTIVE, Alias, usable_aliases
 from npl_mcp.tools.domains import listed_tools
 from tests.conftest import Call, by_name, calls, envelope, with_client
@@ -225,37 +219,3 @@ def test_a_name_like_none_gets_all_that_are_listed(settings: Settings) -> None:
     error = calls(settings, [("zzzzzz", {})])[0]["error"]
     assert [error.count(f" {name}") for name in ("dump_files", "git_tree,", "npl_section_index")] == [1, 1, 1]
     assert "npl_load," not in error
-
-
-SWITCHES: dict[str, Callable[[], bool]] = {
-    "variable": lambda: Settings.from_env({"NPL_EXACT_NAMES": "1"}).exact_names,
-    "flag": lambda: bool(parser().parse_args(["--exact-names"]).exact_names),
-    "given beats variable": lambda: Settings.from_env({"NPL_EXACT_NAMES": "0"}, exact_names=True).exact_names,
-}
-
-
-@pytest.mark.parametrize("switch", SWITCHES)
-def test_the_switch(switch: str) -> None:
-    """A variable and a flag; by default it is off."""
-    assert SWITCHES[switch]() is True
-    assert Settings.from_env({"NPL_EXACT_NAMES": ""}).exact_names is False
-    assert parser().parse_args([]).exact_names is None
-
-
-def test_an_old_name_may_hold_any_character(settings: Settings) -> None:
-    """Names that no model provider would take are listed and accepted like others."""
-    old = "directive/spec.template"
-    tools = {old: next(spec for spec in listed_tools() if spec.name == "npl_load_style")}
-    middleware = OldNames({old: Alias("npl_load_style")}, tools, listed=True)
-    server: FastMCP[Any] = FastMCP("old", middleware=[middleware])
-    register_all(server, App(settings), listed_tools())
-
-    async def ask() -> tuple[list[str], Any]:
-        async with Client(server) as client:
-            names = [tool.name for tool in await client.list_tools()]
-            return names, await client.call_tool(old, {"items": "commit-message"})
-
-    names, result = anyio.run(ask)
-    assert old in names
-    assert "npl_load_style" not in names
-    assert envelope(result)["data"]["loaded_items"] == ["commit-message"]
