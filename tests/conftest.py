@@ -6,11 +6,11 @@ import gc
 import json
 import os
 import shutil
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import cache, partial
-from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -27,7 +27,10 @@ from npl_mcp.server.startup import lasting
 from tests import engines, warm
 
 THOROUGH = "NPL_THOROUGH" in os.environ
-"""Whether all cases and 300 examples of a property are tried, as in CI, instead of 10."""
+"""Whether all cases and 300 examples of a property are tried, as in CI, instead of some and 10."""
+
+STEP = 4
+"""Of a test with more cases than these, `make test` tries each fourth."""
 
 hypothesis_settings.register_profile(
     "npl",
@@ -97,11 +100,11 @@ def cases(name: str) -> Any:
 
 
 def every(step: int, cases: Iterable[T], turn: int = 0) -> list[T]:
-    """Return all cases where the run is thorough, and else one of ``step``, from the first on.
+    """Return all cases where the run is thorough, and else one of ``step``.
 
     :param turn: differs where several tests share the cases: among them they try all.
     """
-    return list(cases) if THOROUGH else list(islice(cases, turn % step, None, step))
+    return list(cases) if THOROUGH else list(cases)[turn % step :: step]
 
 
 @pytest.hookimpl(wrapper=True)
@@ -122,12 +125,21 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("filterwarnings", "ignore:.* was deleted while still open:ResourceWarning")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out tests of what another engine has alone."""
-    marks = [(one, one.get_closest_marker("engine")) for one in items]
-    other = {one for one, mark in marks if mark is not None and mark.args[0] != engines.ENGINE}
+    """Leave out tests of what another engine has alone; mark most cases of long tables as thorough."""
+    marks = [(item, item.get_closest_marker("engine")) for item in items]
+    other = {item for item, mark in marks if mark is not None and mark.args[0] != engines.ENGINE}
     config.hook.pytest_deselected(items=list(other))
-    items[:] = [one for one in items if one not in other]
+    items[:] = [item for item in items if item not in other]
+    if not THOROUGH:
+        tests = defaultdict(list)
+        for item in items:
+            tests[item.nodeid.partition("[")[0]].append(item)
+        for table in tests.values():
+            for number, item in enumerate(table):
+                if len(table) > STEP and number % STEP:
+                    item.add_marker(pytest.mark.thorough)
 
 
 @pytest.fixture(scope="session", autouse=True)

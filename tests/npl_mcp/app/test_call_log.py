@@ -13,8 +13,7 @@ import pytest
 
 from npl_mcp.app import call_log
 from npl_mcp.config.settings import Settings
-from npl_mcp.stores.base.paging import Slice
-from npl_mcp.stores.calls import CallFilter, LoggedCall, listed
+from npl_mcp.stores.calls import CallFilter, LoggedCall, latest
 from npl_mcp.stores.data_folder import Stores
 from tests import engines
 from tests.conftest import calls, envelope, with_client
@@ -30,7 +29,7 @@ def logged(settings: Settings, docs: Path) -> Settings:
 
 def rows(settings: Settings) -> list[LoggedCall]:
     with closing(engines.stores(settings.data_folder)) as stores:
-        return list(stores.database.reading(listed, CallFilter(), Slice(100, 0)).items)
+        return stores.database.reading(latest, CallFilter(), 100)
 
 
 def test_what_is_left_is_written_when_the_server_ends(logged: Settings) -> None:
