@@ -68,8 +68,7 @@ pictures: $(SETUP)
 conformance: $(SETUP)
 	$(BIN)/python tests/conformance/run.py
 
-# All attacks at once on both servers while quiet clients measure times; takes two minutes. On a quiet machine,
-# `make hostile ARGS=--timed` also checks the times.
+# All attacks at once on both servers while quiet clients call; takes two minutes.
 hostile: $(SETUP)
 	$(BIN)/python -m tests.hostile.run $(ARGS)
 
