@@ -11,6 +11,7 @@ from typing import Any
 
 from npl_index.markdown.sections import Section, SectionTree, section_digest
 from npl_index.markdown.traits import TraitFilter
+from npl_index.ranking.standing import status_in
 from npl_index.tokens.sections import TokenCounts
 
 MAX_ENTRIES, MIN_PATTERN = 128, 8
@@ -62,6 +63,7 @@ class OutlineNode:
     :param matches: false for a section shown only because of a matching subsection.
     :param more: number of subsections hidden by the depth or the budget.
     :param digest: digest of the section with its subsections, for ``expect``; only if sections are editable.
+    :param status: status of a retired document by its front matter.
     """
 
     name: str
@@ -85,6 +87,7 @@ class OutlineNode:
     matches: bool | None = None
     more: int | None = None
     digest: str | None = None
+    status: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +162,7 @@ def outline(
             if depth == 0 and children
             else None,
             digest=section_digest(tree, index, whole=True) if digests and section.level else None,
+            status=None if index else status_in(tree.front_matter) or None,
         )
 
     return node(0, depth, name)

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from posixpath import basename, commonprefix
 
 from npl_index.answer.folding import Shown, folded_below
+from npl_index.answer.forms import in_brackets
 from npl_index.answer.outline import FolderNode, Node, OutlineNode
 from npl_index.cached import cached_property
 from npl_index.selectors.grammar import quoted, spell
@@ -73,11 +74,12 @@ class OutlineText:
         """Return the legend of the lines, with the form of a selector."""
         if self.document:
             version = f"version {label(self.version)}; " if self.version else ""
+            status = f"{label(self.document.status)}; " if self.document.status else ""
             title = "" if self.titled else _title(self.document, "title {}; ")
             rule = "{} > ## A" if self._is_flat else "{} > ## A > ### B"
             selector = rule.format(self.document.selector)
             legend = _legend((self.document, *self.document.children))
-            return f"{title}{version}lines tokens{legend}; selector {selector}"
+            return f"{title}{version}{status}lines tokens{legend}; selector {selector}"
         shared = f"path is {self._shared} + what is written; " if self._shared else ""
         files = [one for one in nodes if isinstance(one, OutlineNode)]
         named = 'path "title"' if any(map(_title, files)) else "path"
@@ -113,7 +115,7 @@ class OutlineText:
         marks += f"={node.digest} " if node.digest else ""
         if self.document is None and not depth:
             name = path if _is_plain(path) else quoted(label(path))
-            return f"{node.token_count} {marks}{name}{_title(node, ' {}')}"
+            return f"{node.token_count} {marks}{name}{_title(node, ' {}')}{in_brackets(node.status)}"
         if node.matches is False:
             return f"{more} {_step(node)}".lstrip()
         lines = f"{node.start_line}-{max(node.start_line, node.end_line - 1)}"

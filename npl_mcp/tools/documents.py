@@ -132,6 +132,7 @@ class FileView:
     :param words: words of the file.
     :param traits: traits of the file.
     :param version: version of the document, if it has one.
+    :param status: status of a retired document by its front matter.
     :param definitions: lines that define its links.
     :param warnings: lines with doubtful fences.
     :param front: fields of the front matter.
@@ -152,6 +153,7 @@ class FileView:
     words: int
     traits: tuple[str, ...]
     version: str | None
+    status: str | None
     definitions: str | None
     warnings: tuple[int, ...] | None
     front: Mapping[str, str] | None
@@ -263,6 +265,7 @@ def _file_view(gathered: Gathered, selector: str | None, offset: int, limit: int
         words=top.whole_traits.word_count,
         traits=places.held(top.whole_traits),
         version=top.version,
+        status=gathered.status(0) or None,
         definitions=_definitions(tree),
         warnings=tuple(line + 1 for line in tree.doubtful_fences) or None,
         front={name: str(cell(value) or "") for name, value in fields.items()} or None,

@@ -53,6 +53,7 @@ File = Annotated[
 Kind = Annotated[str | None, "component, meta, style, agent, spec, prompt, persona, prd, story or workflow"]
 Item = str | None
 Format = Literal["json", "markdown"] | None
+UnlistedFormat = Annotated[Format, Unlisted]
 FormatOrText = Annotated[
     Literal["json", "markdown", "text"] | None, {"type": "string", "enum": ["json", "markdown"]}
 ]
@@ -131,7 +132,9 @@ def _reply(app: App, loaded: Loaded, format: str | None) -> LoadAnswer:
     return Written(reply, _items_text(loaded)) if app.form(format) == "markdown" else reply
 
 
-def npl_load_components(app: App, items: Items, skip: Skip = None, format: Format = None) -> LoadAnswer:
+def npl_load_components(
+    app: App, items: Items, skip: Skip = None, format: UnlistedFormat = None
+) -> LoadAnswer:
     """Load whole NPL components (syntax, fences, directive, pumps.*, …).
 
     :param items: names of items, separated by commas; ``*`` matches any.
@@ -141,7 +144,7 @@ def npl_load_components(app: App, items: Items, skip: Skip = None, format: Forma
     return _load_items(app, "component", items, skip, format)
 
 
-def npl_load_meta(app: App, items: Items, skip: Skip = None, format: Format = None) -> LoadAnswer:
+def npl_load_meta(app: App, items: Items, skip: Skip = None, format: UnlistedFormat = None) -> LoadAnswer:
     """Load whole metadata files.
 
     :param items: names of items, separated by commas; ``*`` matches any.
@@ -151,7 +154,7 @@ def npl_load_meta(app: App, items: Items, skip: Skip = None, format: Format = No
     return _load_items(app, "meta", items, skip, format)
 
 
-def npl_load_style(app: App, items: Items, skip: Skip = None, format: Format = None) -> LoadAnswer:
+def npl_load_style(app: App, items: Items, skip: Skip = None, format: UnlistedFormat = None) -> LoadAnswer:
     """Load whole style guides.
 
     :param items: names of items, separated by commas; ``*`` matches any.
@@ -166,7 +169,7 @@ def npl_load(
     items: Items,
     resource_type: Literal["c", "m", "s"] | None = None,
     skip: Skip = None,
-    format: Format = None,
+    format: UnlistedFormat = None,
 ) -> LoadAnswer:
     """Load whole NPL components (c), metadata (m) or style guides (s).
 
@@ -182,7 +185,7 @@ def npl_load_agent(
     app: App,
     agent_name: str,
     with_definition: Annotated[bool, "Append the NPL it needs"] = False,
-    format: Format = None,
+    format: UnlistedFormat = None,
 ) -> LoadAnswer:
     """Load an agent definition.
 

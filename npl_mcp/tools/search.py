@@ -28,7 +28,7 @@ from npl_mcp.stores.base.paging import Slice
 from npl_mcp.tools.contract.domain_names import domains_named
 from npl_mcp.tools.contract.parameters import CommaList, Unlisted
 from npl_mcp.tools.contract.spec import ToolSpec
-from npl_mcp.tools.npl import Format
+from npl_mcp.tools.npl import UnlistedFormat
 
 PAGE = 8
 """Default number of hits."""
@@ -98,7 +98,7 @@ async def search(
     file: Annotated[str | None, Unlisted] = None,
     resource_type: Annotated[str | None, Unlisted] = None,
     item: Annotated[str | None, Unlisted] = None,
-    format: Annotated[Format, Unlisted] = None,
+    format: UnlistedFormat = None,
     filter: Annotated[dict[str, Any] | None, Unlisted] = None,
     path: Annotated[list[str] | None, Unlisted] = None,
     without: Annotated[list[str] | None, Unlisted] = None,

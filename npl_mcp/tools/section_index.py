@@ -21,7 +21,6 @@ from npl_index.selectors.filters import SectionFilter
 from npl_index.selectors.writing import qualified
 from npl_index.tokens.estimated import estimator
 from npl_mcp.app.app import App, Gathered
-from npl_mcp.app.file_view import may_write
 from npl_mcp.tools.contract.responses import Reply, as_dict, encode
 
 DEFAULT_BUDGET = 1_000
@@ -47,6 +46,7 @@ class IndexReply:
     :param total_tokens: tokens of all documents.
     :param token_counter: name of the token counter.
     :param version: version of the document, if it has one.
+    :param status: status of a retired document by its front matter.
     :param unreadable: files of a set that were left out, with the reasons.
     :param title: title in the document's front matter.
     :param warnings: lines with doubtful fences, after which sections may be wrong.
@@ -67,6 +67,7 @@ class IndexReply:
     token_counter: str
     version: str | None
     unreadable: tuple[str, ...] | None
+    status: str | None = None
     title: str | None = None
     warnings: tuple[str, ...] | None = None
     partial: bool | None = None
@@ -116,11 +117,12 @@ def section_index(
         token_counter=outlined.counter.name,
         version=document.version if document else None,
         unreadable=gathered.unreadable or None,
+        status=document.status if document else None,
         title=(document.heading if document else None) or None,
         warnings=outlined.warnings or None,
         partial=True if gathered.missing else None,
         missing_files=gathered.missing or None,
-        digest=_digest(app, ref, gathered),
+        digest=_digest(gathered),
     )
     folders = outlined.folders()
     parts = Sections(document) if document else folders
@@ -242,11 +244,9 @@ class Fields:
         return encode({**as_dict(node), "children": []}) + ","
 
 
-def _digest(app: App, ref: DocumentRef, gathered: Gathered) -> str | None:
+def _digest(gathered: Gathered) -> str | None:
     """Return the digest of a file whose sections may be changed; ``None`` for other documents."""
-    if not app.settings.write or gathered.several or not app.documents.is_file(ref):
-        return None
-    if not may_write(app.state.settings, gathered.founds[0].absolute):
+    if gathered.several or not gathered.digests:
         return None
     return digest_of(gathered.collection.documents[0].document.data)
 

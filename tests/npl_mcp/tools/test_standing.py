@@ -96,6 +96,27 @@ def test_marks_name_standing_and_copies(folder: Call, settings: Settings) -> Non
     assert "(also in 3 files, cmd/" in copied
 
 
+def test_the_outline_names_the_status(folder: Call, settings: Settings) -> None:
+    """Beside the name of a retired document, as answers do."""
+    nodes = folder("npl_section_index", format="json", token_budget=0)["data"]["sections"]
+    assert {node["name"]: node["status"] for node in nodes if "status" in node} == {
+        "margin-old.md": "deprecated"
+    }
+    assert folder("npl_section_index", file="margin-old.md")["data"]["status"] == "deprecated"
+    assert folder("documents_look", file="margin-old.md")["data"]["file"]["status"] == "deprecated"
+
+    async def ask(client: Client[Any]) -> list[str]:
+        asked: list[dict[str, Any]] = [{}, {"file": "margin-old.md"}]
+        answers = [
+            await client.call_tool("npl_section_index", {**one, "format": "markdown"}) for one in asked
+        ]
+        return [answer.content[0].text for answer in answers]
+
+    whole, single = with_client(settings, ask)
+    assert "margin-old.md (deprecated)\n" in whole
+    assert "; deprecated; lines tokens" in single or single.startswith("deprecated; lines tokens")
+
+
 def test_a_passage_brings_its_definitions(folder: Call, settings: Settings) -> None:
     """Those that it uses; a selected section is verbatim, so that it can be edited."""
     text = (
