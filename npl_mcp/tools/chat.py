@@ -37,7 +37,8 @@ class Claim:
     documents: tuple[NamedDocument, ...] | None
 
 
-Blockers = Annotated[list[int] | None, Check(checks.row_ids, todos.MAX_BLOCKERS)]
+Lease = Annotated[int, Check(checks.whole, todos.MAX_LEASE, 1)]
+Blockers = Annotated[list[int] | None, Check(checks.distinct, checks.row_id, todos.MAX_BLOCKERS)]
 
 
 def chat_create_room(
@@ -178,7 +179,9 @@ async def chat_claim_todo(
     persona: Name,
     event_id: RowId | None = None,
     room_id: Annotated[RowId | None, "Without event_id: your claimed todo, else the oldest ready one"] = None,
-    lease: Annotated[int | None, "Seconds; claim again to renew", Check(todos.lease_seconds)] = None,
+    lease: Annotated[
+        int | None, "Seconds; claim again to renew", Check(checks.whole, todos.MAX_LEASE, 1)
+    ] = None,
     wait: Wait = 0,
 ) -> Claim:
     """Claim a todo for yourself.
@@ -339,7 +342,7 @@ def chat_events(
     app: App,
     room_id: RowId,
     event_ids: Annotated[
-        list[int], "Ids of events; unknown ones are left out", Check(checks.row_ids, MAX_PAGE)
+        list[int], "Ids of events; unknown ones are left out", Check(checks.distinct, checks.row_id, MAX_PAGE)
     ],
 ) -> tuple[feed.Event, ...]:
     """Show some events of a room.

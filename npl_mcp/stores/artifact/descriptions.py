@@ -20,37 +20,6 @@ _FILENAME_SIGNS = " ._-()+@"
 _DEVICE = re.compile(r"(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(\..*)?", re.IGNORECASE)
 
 
-def check_size(size: int, most: int) -> None:
-    """Check the size of a content in bytes.
-
-    :raises TooLargeError: the size exceeds the limit of the settings.
-    """
-    if size > most:
-        problem = f"the file has {size:,} bytes"
-        raise TooLargeError(problem, hint=f"at most {most:,} are accepted (NPL_MAX_ARTIFACT_BYTES)")
-
-
-def decode(file_content_base64: str, most: int) -> bytes:
-    """Decode a file's content: only standard base64 with padding, so each content has one form.
-
-    :param most: the maximum bytes of the content.
-    :raises MissingRequestError: the text is empty.
-    :raises TooLargeError: the text encodes more bytes; it is not decoded.
-    :raises InvalidRequestError: the text is not base64.
-    """
-    if not file_content_base64:
-        raise checks.missing("file_content_base64", "is empty", "give the file's content")
-    check_size(len(file_content_base64) // 4 * 3 - file_content_base64[-2:].count("="), most)
-    written = file_content_base64.encode("ascii", "replace")
-    with suppress(binascii.Error):
-        content = binascii.a2b_base64(written)
-        # Decoding skips invalid characters. The text was valid base64 only if encoding restores it.
-        if binascii.b2a_base64(content, newline=False) == written:
-            return content
-    hint = "use A-Z a-z 0-9 + / with = padding and no line breaks, e.g. SGVsbG8="
-    raise checks.invalid("file_content_base64", "is not base64", hint)
-
-
 def given_content(content: str | None, file_content_base64: str | None, most: int) -> bytes:
     """Return the content of a file, given as text or in base64.
 
@@ -63,16 +32,29 @@ def given_content(content: str | None, file_content_base64: str | None, most: in
     if content is not None and file_content_base64 is not None:
         problem = "and file_content_base64 are both given"
         raise checks.invalid("content", problem, "give text as content, other files in base64")
-    if content is None and file_content_base64 is not None:
-        return decode(file_content_base64, most)
-    if not content:
-        raise checks.missing("content", "is empty", "give the text, or the file in file_content_base64")
+    if not (content or file_content_base64):
+        name = "content" if file_content_base64 is None else "file_content_base64"
+        raise checks.missing(name, "is empty", "give a text as content, or a file as file_content_base64")
     try:
-        data = content.encode()
+        data = content.encode() if content else _decoded(file_content_base64 or "")
     except UnicodeEncodeError:
         raise checks.invalid("content", "contains a lone surrogate") from None
-    check_size(len(data), most)
+    if len(data) > most:
+        problem = f"the file has {len(data):,} bytes"
+        raise TooLargeError(problem, hint=f"at most {most:,} are accepted (NPL_MAX_ARTIFACT_BYTES)")
     return data
+
+
+def _decoded(text: str) -> bytes:
+    """Decode standard base64 with padding only, so that each content has one form."""
+    written = text.encode("ascii", "replace")
+    with suppress(binascii.Error):
+        content = binascii.a2b_base64(written)
+        # Decoding skips invalid characters. The text was valid base64 only if encoding restores it.
+        if binascii.b2a_base64(content, newline=False) == written:
+            return content
+    hint = "use A-Z a-z 0-9 + / with = padding and no line breaks, e.g. SGVsbG8="
+    raise checks.invalid("file_content_base64", "is not base64", hint)
 
 
 _PICTURES = (

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from npl_index.errors import InvalidRequestError, MissingRequestError
@@ -108,10 +108,10 @@ def row_id(value: int, parameter: str) -> int:
     return value
 
 
-def whole(value: int, parameter: str, most: int = MAX_ID) -> int:
-    """Check an integer from 0 on."""
-    if not 0 <= value <= most:
-        raise invalid(parameter, f"is {_number(value)}; it must lie between 0 and {most:,}")
+def whole(value: int, parameter: str, most: int = MAX_ID, least: int = 0) -> int:
+    """Check an integer between two limits."""
+    if not least <= value <= most:
+        raise invalid(parameter, f"is {_number(value)}; it must lie between {least} and {most:,}")
     return value
 
 
@@ -129,32 +129,20 @@ def choices(values: Sequence[str], parameter: str, options: Sequence[str]) -> li
     return [choice(value, parameter, options) for value in values]
 
 
-def lines(values: Sequence[str], parameter: str, most: int) -> tuple[str, ...]:
-    """Check a list of names; duplicates are dropped, the order is kept.
+def each(values: Sequence[T], parameter: str, check: Callable[[T, str], T], most: int) -> list[T]:
+    """Check the entries of a list.
 
-    :param most: maximum entries.
-    """
-    each = enumerate(few(values, parameter, most))
-    return tuple(dict.fromkeys(line(value, f"{parameter}[{at}]") for at, value in each))
-
-
-def row_ids(values: Sequence[int], parameter: str, most: int) -> list[int]:
-    """Check a list of ids; duplicates are dropped, the order is kept.
-
-    :param most: maximum entries.
-    """
-    each = enumerate(few(values, parameter, most))
-    return list(dict.fromkeys(row_id(value, f"{parameter}[{at}]") for at, value in each))
-
-
-def few(values: Sequence[T], parameter: str, most: int) -> Sequence[T]:
-    """Check the length of a list.
-
+    :param check: check of an entry.
     :param most: maximum entries.
     """
     if len(values) > most:
         raise invalid(parameter, f"has {len(values):,} entries", f"at most {most}")
-    return values
+    return [check(value, f"{parameter}[{at}]") for at, value in enumerate(values)]
+
+
+def distinct(values: Sequence[T], parameter: str, check: Callable[[T, str], T], most: int) -> list[T]:
+    """Check the entries of a list like :func:`each`; duplicates are dropped, the order is kept."""
+    return list(dict.fromkeys(each(values, parameter, check, most)))
 
 
 def json_text(value: object, parameter: str, longest: int = TEXT) -> str:

@@ -326,8 +326,9 @@ class Database:
         :returns: whether there is a copy: only some engines support it.
         :raises DatabaseError: the database cannot be copied.
         """
-        self._opened(CallDeadline())
-        return self.engine.copy(target)
+        self.open()
+        with self.engine.translated():
+            return self.engine.copy(target)
 
     def close(self) -> None:
         """Close all connections; the next use reopens them."""

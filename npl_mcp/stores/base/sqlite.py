@@ -318,8 +318,7 @@ class SqliteEngine(engine.Engine):
 
     def copy(self, target: Path) -> bool:
         """Copy the database while it is in use."""
-        with self.translated():
-            copy(self.path, target)
+        copy(self.path, target)
         return True
 
 

@@ -24,7 +24,7 @@ EMOJI = 32
 """Maximum characters of a reaction."""
 
 
-MAX_CHARACTERS = 1_000
+MAX_SIGNS = 1_000
 """Maximum ``@`` signs considered in a text: each needs a look-up of names."""
 
 MAX_UNKNOWN = 20
@@ -47,18 +47,6 @@ _END = re.compile(rf"(?!-*(?![{_UNSPACED}])[\w@])")
 
 
 _WORD = re.compile(rf"[^\W{_UNSPACED}]{{1,64}}(?:-[^\W{_UNSPACED}]{{1,64}}){{0,3}}|\w{{1,64}}")
-
-
-@dataclass(frozen=True, slots=True)
-class Mentions:
-    """The members mentioned in a text.
-
-    :param members: mentioned members, in order of first appearance, without duplicates.
-    :param unknown: other names after an @, in order, without duplicates, at most 20.
-    """
-
-    members: tuple[str, ...] = ()
-    unknown: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,11 +112,10 @@ def send(tx: Transaction, room_id: int, persona: str, message: str, answered: in
         if (there := rooms.room_of(tx, answered)) != room_id:
             problem = f"event {answered} is in room {there}, not in room {room_id}"
             raise RecordNotFoundError(problem, hint="answer in the room of the event")
-    named = mentioned(message, rooms.members(tx, room_id)) if "@" in message else Mentions()
-    data = {"message": message, "mentions": named.members}
-    event = rooms.post(tx, room_id, persona, "message", data, answered)
-    sent = inbox.deliver(tx, event, "mention", [name for name in named.members if name != persona])
-    return Message(event.id, room_id, persona, message, named.members, sent, named.unknown or None)
+    names, unknown = mentioned(message, rooms.members(tx, room_id)) if "@" in message else ((), ())
+    event = rooms.post(tx, room_id, persona, "message", {"message": message, "mentions": names}, answered)
+    sent = inbox.deliver(tx, event, "mention", [name for name in names if name != persona])
+    return Message(event.id, room_id, persona, message, names, sent, unknown or None)
 
 
 def react(tx: Transaction, event_id: int, persona: str, emoji: str) -> Reaction:
@@ -164,8 +151,10 @@ def share(tx: Transaction, room_id: int, persona: str, artifact_id: int, revisio
     return Share(event.id, room_id, persona, artifact_id, number, sent)
 
 
-def mentioned(text: str, members: Sequence[str]) -> Mentions:
-    """Return the members mentioned in a text outside of code.
+def mentioned(text: str, members: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the members mentioned in a text outside of code, and at most 20 other names after an @.
+
+    Both are in order of first appearance, without duplicates.
 
     The longest name after the sign wins: an exact match, else the first match that differs only in case.
     ``@all`` mentions every member, unless a member has that name.
@@ -173,8 +162,6 @@ def mentioned(text: str, members: Sequence[str]) -> Mentions:
     :param text: the text.
     :param members: the names of the members, with any characters.
     """
-    if "@" not in text:
-        return Mentions()
     text = without_code(with_line_feeds(text))
     exact = frozenset(members)
     folded = {name.lower(): name for name in reversed(members)}
@@ -190,7 +177,7 @@ def mentioned(text: str, members: Sequence[str]) -> Mentions:
                 return name
         return None
 
-    for sign in islice(_SIGN.finditer(text), MAX_CHARACTERS):
+    for sign in islice(_SIGN.finditer(text), MAX_SIGNS):
         name = name_at(sign.end())
         word = None if name is not None else _WORD.match(text, sign.end())
         if name is not None:
@@ -199,4 +186,4 @@ def mentioned(text: str, members: Sequence[str]) -> Mentions:
             known |= dict.fromkeys(members)
         elif word is not None and len(unknown) < MAX_UNKNOWN:
             unknown[word[0]] = None
-    return Mentions(tuple(known), tuple(unknown))
+    return tuple(known), tuple(unknown)

@@ -117,19 +117,18 @@ def new_members(names: Sequence[str], parameter: str) -> list[str]:
 
     :raises MissingRequestError: the list or a name is empty.
     """
-    personas = checks.lines(names, parameter, MAX_MEMBERS)
-    if not personas:
+    if not names:
         raise checks.missing(parameter, "is empty", "name a persona")
-    for persona in personas:
-        _check_new_member(persona, parameter)
-    return list(personas)
+    return checks.distinct(names, parameter, _new_member, MAX_MEMBERS)
 
 
-def _check_new_member(name: str, parameter: str) -> None:
-    """Refuse a name with a leading ``@``: ``@bob`` in a message means ``bob``."""
-    if name.startswith("@"):
-        hint = f"write {name.lstrip('@')!r}; @ precedes a name only in messages"
-        raise checks.invalid(parameter, f"has {name!r}", hint)
+def _new_member(name: str, parameter: str) -> str:
+    """Check a name; a leading ``@`` is refused, because ``@bob`` in a message means ``bob``."""
+    clean = checks.line(name, parameter)
+    if clean.startswith("@"):
+        hint = f"write {clean.lstrip('@')!r}; @ precedes a name only in messages"
+        raise checks.invalid(parameter, f"is {clean!r}", hint)
+    return clean
 
 
 def join(tx: Transaction, room_id: int, persona: str) -> None:
@@ -141,7 +140,7 @@ def join(tx: Transaction, room_id: int, persona: str) -> None:
     require_room(tx, room_id)
     if is_member(tx, room_id, persona):
         return
-    _check_new_member(persona, "persona")
+    _new_member(persona, "persona")
     _add_member(tx, room_id, persona)
 
 

@@ -145,13 +145,6 @@ def update(
     return _change(tx, before, persona, status, doer, before["lease_until"] if held else None)
 
 
-def lease_seconds(lease: int, parameter: str) -> int:
-    """Check the duration of a claim."""
-    if not 1 <= lease <= MAX_LEASE:
-        raise checks.invalid(parameter, "is out of range", f"give seconds, from 1 to {MAX_LEASE:,}")
-    return lease
-
-
 def claim(tx: Transaction, event_id: int, persona: str, seconds: int) -> Todo:
     """Claim a todo for a time, or extend a claim.
 

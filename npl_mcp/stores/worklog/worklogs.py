@@ -205,7 +205,9 @@ def new_id(session_id: str, parameter: str) -> str:
 
 def tags_text(tags: Sequence[str], parameter: str) -> str:
     """Check the tags of an entry, and return them as JSON."""
-    each = enumerate(checks.few(tags, parameter, TAGS))
+    return checks.json_text(checks.each(tags, parameter, _tag, TAGS), parameter)
+
+
+def _tag(tag: str, parameter: str) -> str:
     # Empty tags stay: a list with a superfluous comma is stored in its typed form.
-    clean = [checks.line(tag, f"{parameter}[{at}]") if tag.strip() else "" for at, tag in each]
-    return checks.json_text(clean, parameter)
+    return checks.line(tag, parameter) if tag.strip() else ""
