@@ -15,8 +15,6 @@ from tests.npl_mcp.stores.models_chat import Rooms
 def usable(arguments: Answer) -> bool:
     """Tell whether all numbers are in range, which is looked at before anything else."""
     least = {"revision": 0, "since": 0, "x": 0}
-    if not all(one >= 1 for one in arguments.get("blocked_by", ())):
-        return False
     return all(
         value >= least.get(name, 1)
         for name, value in arguments.items()
@@ -172,8 +170,7 @@ class Model(Worklogs):
         raise Refused("NOT_FOUND")
 
     def review_add_comment(self, review_id: int, location: str, comment: str, persona: str) -> Answer:
-        named = not location.startswith(("line:", "@x:"))
-        found = re.fullmatch(r"line:([1-9])(?:-([1-9]))?|@x:\d+,y:\d+", "line:1" if named else location)
+        found = re.fullmatch(r"line:([1-9])(?:-([1-9]))?|@x:\d+,y:\d+", location)
         if found is None or (found[2] and found[2] < found[1]):
             raise Refused("INVALID_PARAMETER")
         review = self._review(review_id)
@@ -181,17 +178,8 @@ class Model(Worklogs):
             raise Refused("OPERATION_FAILED")
         if found[1] and int(found[2] or found[1]) > len(lines_of(review.revision) or ()):
             raise Refused("INVALID_PARAMETER")
-        if named:
-            # The only heading that the contents tried here have is their first line.
-            written = lines_of(review.revision)
-            if written is None or written[0] != location:
-                raise Refused("INVALID_PARAMETER" if written is None else "NOT_FOUND")
         self.comments += 1
         fields = {"location": location, "comment": comment, "persona": persona}
-        if named:
-            whole = len(lines_of(review.revision) or ())
-            place = "line:1" if whole == 1 else f"line:1-{whole}"
-            fields |= {"location": place, "selector": location}
         review.comments.append({"id": self.comments, **fields, "created_at": WHEN})
         return {"comment_id": self.comments, "review_id": review_id, **fields}
 

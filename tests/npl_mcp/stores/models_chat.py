@@ -1,10 +1,12 @@
-"""The chat tools as they should answer; see :mod:`tests.npl_mcp.stores.models_base`."""
+"""The chat tools as they should answer; see :mod:`tests.npl_mcp.stores.models_base`.
+
+Claims, blockers and mentions have examples of their own, in :mod:`tests.npl_mcp.tools`.
+"""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from tests.npl_mcp.stores.models_base import (
     WHEN,
@@ -27,8 +29,7 @@ class Todo:
     status: str
     assigned_to: str | None
     description: str
-    leased: bool = False
-    blocked_by: list[int] = field(default_factory=list)
+    doer: str | None = None
 
     @property
     def is_open(self) -> bool:
@@ -119,9 +120,9 @@ class Rooms(Artifacts):
         room = self._member(room_id, persona)
         if reply_to_id is not None and self._room_of(reply_to_id) != room_id:
             raise Refused("NOT_FOUND")
-        mentions, unknown = self._mentions(room, message)
+        mentions = room.members if message == "@all" else []
         event = self._post(
-            room_id, persona, "message", given(message=message, mentions=mentions), reply_to_id
+            room_id, persona, "message", {"message": message, "mentions": list(mentions)}, reply_to_id
         )
         told = self._tell(event, "mention", [name for name in mentions if name != persona])
         return given(
@@ -129,24 +130,9 @@ class Rooms(Artifacts):
             room_id=room_id,
             persona=persona,
             message=message,
-            mentions=mentions,
+            mentions=list(mentions),
             notifications=told,
-            unknown_mentions=unknown or None,
         )
-
-    def _mentions(self, room: Room, message: str) -> tuple[list[str], list[str]]:
-        # Only texts whose signs stand between blanks, commas or ends are tried here.
-        known: dict[str, None] = {}
-        unknown: dict[str, None] = {}
-        by_case = {name.lower(): name for name in room.members}
-        for sign in re.findall(r"(?:^|(?<=\s))@([\w-]+(?: D)?)(?=[\s,]|$)", message):
-            if sign.lower() in by_case:
-                known[by_case[sign.lower()]] = None
-            elif sign == "all":
-                known |= dict.fromkeys(room.members)
-            else:
-                unknown[sign.partition(" ")[0]] = None
-        return list(known), list(unknown)
 
     def chat_react(self, event_id: int, persona: str, emoji: str) -> Answer:
         number = self._room_of(event_id)
@@ -177,103 +163,43 @@ class Rooms(Artifacts):
         return {"event_id": event, "room_id": room_id, "persona": persona, **data, "notifications": told}
 
     def chat_create_todo(
-        self,
-        room_id: int,
-        persona: str,
-        description: str,
-        assigned_to: str | None = None,
-        blocked_by: Sequence[int] = (),
+        self, room_id: int, persona: str, description: str, assigned_to: str | None = None
     ) -> Answer:
         room = self._member(room_id, persona)
         self._member(room_id, assigned_to or persona)
         self._writable(room)
-        self._blocking(0, room_id, blocked_by)
         data = {"description": description, "assigned_to": assigned_to, "status": "pending"}
         event = self._post(room_id, persona, "todo_create", data, None)
-        self.todos[event] = Todo(
-            room_id, persona, "pending", assigned_to, description, blocked_by=list(blocked_by)
-        )
-        others = [] if assigned_to in (None, persona) else [assigned_to]
-        told = self._tell(event, "todo_assign", [name for name in others if name is not None])
+        self.todos[event] = Todo(room_id, persona, "pending", assigned_to, description)
+        told = self._tell(event, "todo_assign", [assigned_to or ""] if assigned_to != persona else [])
         return given(**self._listed_todo(event), notification=told[0] if told else None)
 
     def chat_update_todo(
-        self,
-        event_id: int,
-        persona: str,
-        status: str,
-        assigned_to: str | None = None,
-        blocked_by: Sequence[int] | None = None,
+        self, event_id: int, persona: str, status: str, assigned_to: str | None = None
     ) -> Answer:
         chosen(status, "pending", "in_progress", "done", "cancelled")
-        todo = self._todo(event_id)
-        room = self._member(todo.room, persona)
-        if todo.leased and persona not in (todo.assigned_to, todo.creator):
-            raise Refused("OPERATION_FAILED")
-        if blocked_by is not None:
-            self._blocking(event_id, todo.room, blocked_by)
-        doer = assigned_to or todo.assigned_to
-        if todo.leased and status == "pending" and assigned_to is None:
-            doer = None
-        if doer not in (None, persona, todo.assigned_to):
-            self._member(todo.room, doer or "")
-        self._writable(room)
-        if blocked_by is not None:
-            todo.blocked_by = list(blocked_by)
-        held = todo.leased and status == "in_progress" and doer == todo.assigned_to
-        event, told = self._change(event_id, persona, status, doer, leased=held)
-        return given(
-            event_id=event,
-            target_event_id=event_id,
-            room_id=todo.room,
-            persona=persona,
-            status=status,
-            assigned_to=doer,
-            notifications=told,
-        )
-
-    def _change(
-        self, event_id: int, persona: str, status: str, doer: str | None, *, leased: bool
-    ) -> tuple[int, list[Answer]]:
+        self._room_of(event_id)
+        if event_id not in self.todos:
+            raise Refused("INVALID_PARAMETER")
         todo = self.todos[event_id]
+        room = self._member(todo.room, persona)
+        if status == todo.status == "done" and persona not in (todo.doer, todo.assigned_to, todo.creator):
+            raise Refused("OPERATION_FAILED")
+        doer = assigned_to or todo.assigned_to
+        asked = [doer] if doer not in (None, persona, todo.assigned_to) else []
+        for name in asked:
+            self._member(todo.room, name or "")
+        self._writable(room)
         data = {"target_event_id": event_id, "status": status, "assigned_to": doer}
         event = self._post(todo.room, persona, "todo_update", data, event_id)
-        asked = [doer] if doer not in (None, persona, todo.assigned_to) else []
-        told = self._tell(event, "todo_assign", [name for name in asked if name is not None])
+        told = self._tell(event, "todo_assign", asked)
         concerned = [todo.creator] if status != todo.status else []
         concerned += [todo.assigned_to] if todo.assigned_to not in (None, doer) else []
         others = [name for name in dict.fromkeys(concerned) if name not in (persona, *asked)]
         told += self._tell(event, "todo_update", others)
-        todo.status, todo.assigned_to, todo.leased = status, doer, leased
-        shown = self._event(event_id)["data"]
-        shown.update(status=status, assigned_to=doer)
-        shown.pop("lease_until", None)
-        if leased:
-            shown["lease_until"] = WHEN
-        return event, told
-
-    def chat_claim_todo(
-        self, persona: str, event_id: int | None = None, room_id: int | None = None
-    ) -> Answer:
-        if (event_id is None) is (room_id is None):
-            raise Refused("MISSING_REQUIRED")
-        if room_id is not None:
-            self._member(room_id, persona)
-            mine = self.chat_list_todos(room_id, persona, "mine", limit=1_000)["items"]
-            held = [one for one in mine if "lease_until" in one and "blocked_by" not in one]
-            ready = held or self.chat_list_todos(room_id, persona, "ready")["items"]
-            if not ready:
-                return {"claimed": False}
-            event_id = ready[0]["event_id"]
-        assert event_id is not None
-        todo = self._todo(event_id)
-        room = self._member(todo.room, persona)
-        if not todo.is_open or todo.assigned_to not in (None, persona) or self._waits(todo):
-            raise Refused("OPERATION_FAILED")
-        if not todo.leased:
-            self._writable(room)
-            self._change(event_id, persona, "in_progress", persona, leased=True)
-        return {"claimed": True, "todo": self._listed_todo(event_id)}
+        todo.status, todo.assigned_to, todo.doer = status, doer, persona
+        self._event(event_id)["data"].update(status=status, assigned_to=doer)
+        return given(event_id=event, room_id=todo.room, persona=persona, **data, notifications=told)
 
     def chat_list_todos(
         self,
@@ -295,8 +221,7 @@ class Rooms(Artifacts):
             if todo.room != room_id and (room_id is not None or room.archived or persona not in room.members):
                 return False
             if filter == "ready":
-                free = todo.assigned_to is None or todo.assigned_to == persona
-                return todo.status == "pending" and free and not self._waits(todo)
+                return todo.status == "pending" and todo.assigned_to in (None, persona)
             if filter == "done":
                 return todo.status == "done"
             return todo.is_open and (filter == "open" or todo.assigned_to == persona)
@@ -312,25 +237,7 @@ class Rooms(Artifacts):
             description=todo.description,
             status=todo.status,
             assigned_to=todo.assigned_to,
-            lease_until=WHEN if todo.leased else None,
-            blocked_by=self._waits(todo) or None,
         )
-
-    def _waits(self, todo: Todo) -> list[int]:
-        return sorted(one for one in todo.blocked_by if self.todos[one].is_open)
-
-    def _blocking(self, event_id: int, room_id: int, blockers: Sequence[int]) -> None:
-        before = list(blockers)
-        for blocker in before:
-            if blocker not in self.todos or self.todos[blocker].room != room_id or blocker == event_id:
-                raise Refused("INVALID_PARAMETER")
-            before += [one for one in self.todos[blocker].blocked_by if one not in before]
-
-    def _todo(self, event_id: int) -> Todo:
-        self._room_of(event_id)
-        if event_id not in self.todos:
-            raise Refused("INVALID_PARAMETER")
-        return self.todos[event_id]
 
     def chat_get_feed(
         self,
@@ -424,7 +331,7 @@ class Rooms(Artifacts):
         )
         return number
 
-    def _tell(self, event_id: int, kind: str, personas: Sequence[str]) -> list[Answer]:
+    def _tell(self, event_id: int, kind: str, personas: Sequence[str | None]) -> list[Answer]:
         event = self._event(event_id)
         ids = {}
         for persona in self.rooms[event["room_id"] - 1].members:

@@ -42,8 +42,6 @@ TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
 HIDDEN = {"file_path", "meta_path", "metadata", "annotated_content", "reviewer_files"}
 
 TEAM = ["ann", "bo", "bo-2", "Cy D"]
-WORDS = ["@all", "@ann", "@bo", "@bo-2", "@Cy D", "@ann,", "@BO", "@eve", "me@ann.org", "fine", "x/@bo"]
-
 NAMES = st.sampled_from(["n1", "n2", "n3", "n4", "n5"])
 SESSION_IDS = st.sampled_from(["s1", "s2", "s3"])
 LOG_IDS = st.sampled_from(["w1", "w2", "W1", "w1-2"])
@@ -58,8 +56,7 @@ REVISIONS = st.sampled_from([None, None, 0, 0, 1, 2])
 REVISION_IDS = st.sampled_from([1, 1, 1, 2, 3, 4])
 ACTIONS = st.sampled_from(["join", "join", "leave", "archive", "reopen", "reopen", "close"])
 SPOTS = st.integers(0, 10_000)
-BLOCKERS = st.one_of(st.none(), st.none(), st.lists(st.integers(0, 10), max_size=2))
-MESSAGES = st.lists(st.sampled_from(WORDS), min_size=1, max_size=5).map(" ".join)
+MESSAGES = st.sampled_from(["fine", "@all"])
 CONTENTS = st.sampled_from([b"# one\ntwo\n", b"one\r\ntwo\rthree", "drei äöü\n\n".encode(), b"\xff\0"]).map(
     lambda raw: base64.b64encode(raw).decode()
 )
@@ -287,30 +284,10 @@ class Everything(RuleBasedStateMachine):
     def share_artifact(self, room: int, persona: str, number: int, revision: int | None) -> None:
         self.call("chat_share_artifact", room_id=room, persona=persona, artifact_id=number, revision=revision)
 
-    @rule(room=SMALL, persona=PEOPLE, text=TEXTS, assigned_to=maybe(PEOPLE), spots=BLOCKERS)
-    def create_todo(
-        self, room: int, persona: str, text: str, assigned_to: str | None, spots: list[int] | None
-    ) -> None:
-        self.call(
-            "chat_create_todo",
-            room_id=room,
-            persona=persona,
-            description=text,
-            assigned_to=assigned_to,
-            blocked_by=self.blockers(spots),
-        )
-
-    def blockers(self, spots: list[int] | None) -> list[int] | None:
-        todos = list(self.model.todos)
-        if spots is None:
-            return None
-        return list(dict.fromkeys(todos[spot % len(todos)] if todos else spot + 1 for spot in spots))
-
-    @rule(room=maybe(SMALL), spot=maybe(SPOTS), persona=PEOPLE, one=st.integers(0, 3))
-    def claim_todo(self, room: int | None, spot: int | None, persona: str, one: int) -> None:
-        todos = list(self.model.todos)
-        event = None if spot is None else todos[spot % len(todos)] if todos else self.event(spot)
-        self.call("chat_claim_todo", persona=persona, event_id=event, room_id=None if event and one else room)
+    @rule(room=SMALL, persona=PEOPLE, text=TEXTS, assigned_to=maybe(PEOPLE))
+    def create_todo(self, room: int, persona: str, text: str, assigned_to: str | None) -> None:
+        given = {"room_id": room, "persona": persona, "assigned_to": assigned_to}
+        self.call("chat_create_todo", **given, description=text)
 
     @rule(
         spot=SPOTS,
@@ -318,58 +295,17 @@ class Everything(RuleBasedStateMachine):
         persona=PEOPLE,
         status=st.sampled_from(["pending", "in_progress", "done", "cancelled", "finished"]),
         assigned_to=maybe(PEOPLE),
-        spots=BLOCKERS,
     )
-    def update_todo(
-        self,
-        spot: int,
-        a_todo: int,
-        persona: str,
-        status: str,
-        assigned_to: str | None,
-        spots: list[int] | None,
-    ) -> None:
+    def update_todo(self, spot: int, a_todo: int, persona: str, status: str, assigned_to: str | None) -> None:
         todos = list(self.model.todos)
         event = todos[spot % len(todos)] if todos and a_todo else self.event(spot)
-        self.call(
-            "chat_update_todo",
-            event_id=event,
-            persona=persona,
-            status=status,
-            assigned_to=assigned_to,
-            blocked_by=self.blockers(spots),
-        )
+        given = {"event_id": event, "persona": persona, "assigned_to": assigned_to}
+        self.call("chat_update_todo", **given, status=status)
 
     @rule(room=SMALL, spot=maybe(SPOTS), limit=LIMITS, offset=OFFSETS)
     def read_feed(self, room: int, spot: int | None, limit: int | None, offset: int | None) -> None:
         since = None if spot is None else self.event(spot) - 1
         self.call("chat_get_feed", room_id=room, since=since, limit=limit, offset=offset)
-
-    @rule(room=st.integers(1, 2), spot=SPOTS)
-    def read_feed_since_a_time(self, room: int, spot: int) -> None:
-        feed = partial(FUNCTIONS["chat_get_feed"], self.app, room_id=room, limit=1_000)
-        events = as_dict(feed())["items"]
-        times = [event["timestamp"] for event in events]
-        assert times == sorted(times)
-        moment = times[spot % len(times)]
-        after = [event for event in events if event["timestamp"] > moment]
-        page = as_dict(feed(since=moment))
-        assert (page["items"], page["total"]) == (after, len(after))
-        assert page["cursor"] == events[-1]["id"]
-
-    @rule(room=st.integers(1, 2), limit=st.integers(1, 3))
-    def follow_feed(self, room: int, limit: int) -> None:
-        """With the cursor of the last answer a caller sees each event once, in order."""
-        seen: list[int] = []
-        cursor = 0
-        wanted = [event["id"] for event in self.model.rooms[room - 1].events]
-        feed = partial(FUNCTIONS["chat_get_feed"], self.app, room_id=room, limit=limit)
-        for _ in range(0, len(wanted) + 1, limit):
-            page = as_dict(feed(since=cursor))
-            seen += [event["id"] for event in page["items"]]
-            cursor = page["cursor"]
-        assert seen == wanted == sorted(set(wanted))
-        assert as_dict(feed(since=cursor))["items"] == []
 
     @rule(spot=SPOTS)
     def mark_read(self, spot: int) -> None:
@@ -383,9 +319,7 @@ class Everything(RuleBasedStateMachine):
 
     @rule(
         number=SMALL,
-        location=st.sampled_from(
-            ["line:1", "line:1-2", "line:3", "line:2-1", "line:0", "page 3", "@x:1,y:2", "# one"]
-        ),
+        location=st.sampled_from(["line:1", "line:1-2", "line:3", "line:2-1", "line:0", "@x:1,y:2"]),
         comment=TEXTS,
         persona=PEOPLE,
     )
@@ -409,10 +343,6 @@ class Everything(RuleBasedStateMachine):
     @rule(agent=AGENTS, summary=TEXTS, more=DATA, session_id=maybe(LOG_IDS))
     def log(self, agent: str, summary: str, more: dict[str, Any], session_id: str | None) -> None:
         self.call("worklog_log", agent_id=agent, action="did", summary=summary, session_id=session_id, **more)
-
-    @rule(agent=AGENTS, summary=TEXTS, more=DATA)
-    def log_to_the_current(self, agent: str, summary: str, more: dict[str, Any]) -> None:
-        self.call("worklog_log", agent_id=agent, action="found", summary=summary, **more)
 
     @rule(
         agent=AGENTS,
