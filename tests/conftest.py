@@ -47,56 +47,18 @@ MEMORY = Path("/dev/shm")
 ROOM = 4 << 30
 """Free bytes; a run of all tests needs about one GiB, and the last one is kept."""
 
-GUIDE = """\
----
-title: Guide
----
-# Garden Guide
 
-How to keep a small garden through the year.
-
-## Watering
-
-Water early in the morning. Deep roots need slow watering.
-
-### Drip lines
-
-A drip line waters the roots and leaves the leaves dry.
-
-```example
-drip --rate 2l/h --rows 4
-```
-
-## Pruning
-
-Prune fruit trees in late winter.
-
-| tree | month |
-|:--|:--|
-| apple | February |
-| plum | July |
-
-### See Also
-
-Sharpen the shears first.
-
-## Compost
-
-Mix green and brown material.
-
-### See Also
-
-Turn the heap every month.
-
-## 堆肥と水やり
-
-朝に水をやる。堆肥を混ぜる。
-"""
+def case_text(name: str) -> str:
+    """Return the text of a file below ``tests/cases``."""
+    return (Path(__file__).parent / "cases" / name).read_text(encoding="utf-8")
 
 
 def cases(name: str) -> Any:
     """Return the cases of a file below ``tests/cases``."""
-    return json.loads((Path(__file__).parent / "cases" / f"{name}.json").read_text(encoding="utf-8"))
+    return json.loads(case_text(f"{name}.json"))
+
+
+GUIDE = case_text("texts/guide.md")
 
 
 def every(step: int, cases: Iterable[T], turn: int = 0) -> list[T]:

@@ -13,37 +13,11 @@ from npl_index.errors import InvalidRequestError, MissingRequestError
 from npl_index.markdown.editing import edit_section
 from npl_index.markdown.sections import SectionTree, parse_sections
 from npl_mcp.config.settings import corpus_folder
-from tests.conftest import cases
+from tests.conftest import case_text, cases
 
 CASES = Path(__file__).parents[2] / "cases" / "sections"
 
-DOCUMENT = """\
----
-title: x   # kept
----
-
-Preamble.
-
-# Second
-
-Intro.
-
-## Rationale
-
-why
-
-### Sub A
-
-dup
-
-## Tasks
-- one
-- two
-
-## Last
-
-end
-"""
+DOCUMENT = case_text("texts/sections.md")
 
 
 def section_of(tree: SectionTree, name: str) -> int:

@@ -23,35 +23,10 @@ from npl_index.ranking.indexing import (
 )
 from npl_index.ranking.postings import FIELDS
 from npl_index.ranking.scoring import Query, rank
+from tests.conftest import case_text
 from tests.npl_index.conftest import document
 
-TEXT = """\
----
-name: demo
----
-Preamble with a word: aardvark.
-
-# Demo Guide
-
-Intro about fences.
-
-## Syntax
-
-| a | b |
-|---|---|
-| 数据 | ⟪x⟫ |
-
-### Parameters
-
-```example
-maxRetries = 3
-```
-
-## How to
-
-term
-: definition
-"""
+TEXT = case_text("texts/blocks.md")
 
 
 def indexed(text: str = TEXT, path: str = "guides/demo.md") -> IndexedDocument:

@@ -17,47 +17,10 @@ from npl_index.ranking.indexing import Collection, KnownCollection, index_docume
 from npl_index.ranking.scoring import DEFAULT_WEIGHTS, SCORE_CUTOFF, Hit, Query, rank
 from npl_index.ranking.signals import SIGNALS, Signal
 from npl_index.ranking.topics import OTHER_FORM
+from tests.conftest import case_text
 from tests.npl_index.conftest import collection, document, lines_run
 
-GUIDE = """\
-# NPL Guide
-
-An overview of the prompt language and of what each part is for.
-
-## Agent Declaration
-
-An agent is declared between corner marks ⌜ and ⌝ with its name and type.
-
-### Extension
-
-Later declarations extend the agent with more behaviour.
-
-## Formatting
-
-### Table Formatting
-
-Tables take a directive ⟪📅⟫ with the alignment of each column.
-
-### Tables of Contents
-
-Lists of the headings of a prompt.
-
-## Definition List
-
-A term on one line; the definition follows on the next, after a colon.
-
-## Lists and definitions
-
-Any list may hold a definition of its own; order does not matter.
-
-## Runtime Environment
-
-The env holds the flags that a prompt reads when it runs.
-
-## 数据库
-
-连接池 的 大小
-"""
+GUIDE = case_text("texts/packages.md")
 
 
 ONE = collection(GUIDE)

@@ -17,30 +17,10 @@ from npl_mcp.config.settings import Settings
 from npl_mcp.tools.artifact import artifact_add_revision, artifact_create
 from npl_mcp.tools.contract.responses import as_dict
 from npl_mcp.tools.npl import npl_load_tailored, npl_section_index
-from tests.conftest import calls, cases
+from tests.conftest import calls, case_text, cases
 from tests.npl_mcp.documents.change_requests import make_project
 
-BUILD = """\
-# Building
-
-How to build.
-
-## Library Mode { #library-mode }
-
-Build a library with one entry file.
-
-### Options
-
-Name the entry.
-
-## App Mode
-
-Build pages.
-
-### Options
-
-Name the pages.
-"""
+BUILD = case_text("texts/build.md")
 
 PLAN = """\
 # Plan

@@ -16,90 +16,12 @@ from npl_mcp.config.settings import Settings
 from npl_mcp.tools.artifact import artifact_create
 from npl_mcp.tools.contract.responses import as_dict
 from npl_mcp.tools.npl import npl_load_tailored, npl_section_index
+from tests.conftest import case_text
 from tests.npl_mcp.documents.change_requests import make_project
 
-NASTY = """\
-# The "nasty" guide -- part > one
-
-How the harbour crane is oiled.
-
-## Oil --> grease
-
-The harbour crane takes grease.
-
-## Oil -- > grease
-
-The harbour crane takes no grease here.
-
-## He said "oil it" [x]
-
-Oil it --!> now.
-
-## Oil { #oil }
-
-Oil of the harbour crane.
-
-### Same
-
-One oil can.
-
-### Same
-
-Two oil cans.
-
-## `oil --force` and *more* <b>oil</b>
-
-Oil by force.
-
-## `a > b` ... `c // d`
-
-Oil between.
-
-## 起重机 的 油
-
-港口 oil.
-
-## Oil 👩‍🔧 crew ❤️
-
-The oil crew.
-
-## Oil\u00a0can\u200b
-
-Invisible oil.
-
-## 12-30 .9 cut
-
-Oil for numbers.
-
-## C#
-
-Oil in a language.
-
-## Closed oil ##
-
-Marks behind it.
-
-## [depth=0]
-
-Oil of a predicate.
-
-## <!-- oil --> .5
-
-Oil in a comment.
-
-## It\\'s \\\\ oil
-
-A backslash in oil.
-
-## "
-
-An oil quote.
-
-Setext oil > here
------------------
-
-Under a line.
-"""
+NASTY = (
+    case_text("texts/nasty.md").replace("<no-break space>", "\u00a0").replace("<zero-width space>", "\u200b")
+)
 
 FILES = {
     "nasty.md": NASTY,

@@ -15,7 +15,7 @@ from npl_mcp.cli.commands import serving
 from npl_mcp.cli.terminal.arguments import add_options, settings_of
 from npl_mcp.config.removed import REMOVED
 from npl_mcp.config.settings import SETTINGS, Settings, given_settings, search_places
-from tests.conftest import cases
+from tests.conftest import case_text, cases
 
 
 class Place:
@@ -104,49 +104,7 @@ def test_edits_are_allowed_everywhere_or_in_folders(
     assert started(*words).write == expected
 
 
-USERS = """\
-root = ["~", "/"]
-write = true
-no-gitignore = true
-exclude = ["drafts/", "*.old.md"]
-search-cwd = false
-cr-projects = ["/work", "ABC=~/requests"]
-cache = "sqlite"
-cache-bytes = 1000
-index-bytes = 2000
-data-dir = "~/data"
-database-url = "postgresql://u@h/d"
-max-artifact-bytes = 3000
-web = "read"
-web-url = "http://npl/"
-structured = true
-exact-names = true
-domains = ["npl", "chat"]
-small-list = true
-vocabulary = "cl100k_base"
-format = "markdown"
-token-budget = 0
-tell-changes = false
-weights = [1, 2, 0.5]
-theme = "terse"
-max-file-bytes = 4000
-time-limit = 5
-patience = 0.25
-log-calls = "on"
-project = "~/team"
-log-level = "info"
-host = "::1"
-port = 0
-socket = "/run/npl"
-token = "word"
-no-token = true
-allow-host = "one"
-allow-origin = ["https://a", "https://b"]
-max-calls = 7
-max-body-bytes = 6000
-url = "http://127.0.0.1:1"
-via = "http"
-"""
+USERS = case_text("texts/npl.toml")
 
 
 def test_the_users_file_can_say_everything(place: Place) -> None:

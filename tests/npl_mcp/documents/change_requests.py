@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from npl_mcp.config.settings import Settings
+from tests.conftest import case_text
 
 CONFIG = """\
 [project]
@@ -15,46 +16,7 @@ id = "proj"
 ticketsPath = "docs/CRs"
 """
 
-SECOND = """\
----
-code: TST-002
-title: FM title
-status: Proposed
-dateCreated: 2025-01-01T00:00:00.000Z
-type: Feature Enhancement
-priority: Medium
-lastModified: 2025-01-02T00:00:00.000Z
-custom: "kept: yes"
----
-
-# Second
-
-Intro text.
-
-## 1. Description
-
-first para
-
-### Sub A
-
-aaa
-
-### Sub B
-
-bbb
-
-## 2. Rationale
-
-why
-
-### Sub A
-
-dup
-
-## 3. Acceptance Criteria
-
-- [ ] one
-"""
+SECOND = case_text("texts/change-request.md")
 
 NAME = "TST-002-second.md"
 

@@ -14,52 +14,9 @@ from npl_mcp.documents.format import (
     without_title,
 )
 from npl_mcp.documents.paths import Outline
-from tests.conftest import cases
+from tests.conftest import case_text, cases
 
-DOCUMENT = """\
-# Goals of the import
-
-## 1. Goals
-
-a
-
-## 2. Goals and Scope
-
-b
-
-### Input / Output
-
-c
-
-### Notes [2]
-
-d
-
-## 3. Steps
-
-### Notes
-
-e
-
-### Notes
-
-f
-
-## Café
-
-g
-
-## 4. API
-
-### 4.1 Errors
-
-h
-
-Setext heading
---------------
-
-i
-"""
+DOCUMENT = case_text("texts/equal-headings.md")
 SHOWN = Outline(parse_sections(DOCUMENT.encode(), "x"))
 
 

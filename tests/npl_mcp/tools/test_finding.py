@@ -7,29 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import Call
+from tests.conftest import Call, case_text
 
-SETTINGS = """\
-# Settings of the kettle
-
-What can be set, and how the parts of the kettle work together.
-
-## kettle.host
-
-Which address the kettle listens to. Ports and hosts belong together, see the port of the kettle.
-
-## kettle.port
-
-Where the kettle listens.
-
-## kettle.strictPort
-
-Whether the kettle gives up when the port is taken. Without it the next port is tried.
-
-## Ports of other kettles
-
-A kettle has a port; every other kettle has a port of its own, and the port of a kettle is a number.
-"""
+SETTINGS = case_text("texts/settings.md")
 
 GUIDE = """\
 # Using the kettle

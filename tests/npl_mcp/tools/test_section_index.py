@@ -14,38 +14,11 @@ from fastmcp import Client
 
 from npl_index import estimator
 from npl_mcp.config.settings import Settings
-from tests.conftest import GUIDE, Call, with_client
+from tests.conftest import GUIDE, Call, case_text, with_client
 
 COUNTER = estimator("o200k_base")
 LINE = re.compile(r'(?:(\d+)-(\d+) )?(\d+) (?:([cted]*)(?:\+(\d+))? )?((#+ |").*)')
-TRICKY = """\
-# One > two
-
-## 12-30 9 c+2 ## Posing
-
-## "Quoted" [2]
-
-## Same
-
-### Same
-
-text
-
-## Same
-
-### Deep { #deep }
-
-#### `code` and *more*
-
-npl-instructions:
-  name: part [x]
----
-# Part
-
-## Same
-
-## +3: headings not shown; token_budget=1 shows all
-"""
+TRICKY = case_text("texts/tricky-headings.md")
 
 
 def texts(settings: Settings, *requests: dict[str, Any]) -> list[str]:

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from npl_mcp.cli.commands.load import main
+from tests.conftest import case_text
 
 CASES = json.loads((Path(__file__).parents[1] / "cases" / "load.json").read_text(encoding="utf-8"))
 RECORDED = json.loads(
@@ -138,27 +139,7 @@ def test_an_answer_as_data(form: str, run: Run) -> None:
     assert data["content"].startswith("# rake:\n")
 
 
-DOCUMENT = """\
-# Beds
-
-Where things grow.
-
-## North
-
-| crop | month |
-|:--|:--|
-| peas | May |
-
-### Edge
-
-Stones.
-
-## South
-
-```example
-sow --deep
-```
-"""
+DOCUMENT = case_text("texts/levels.md")
 NORTH = "## North\n\n| crop | month |\n|:--|:--|\n| peas | May |\n"
 
 

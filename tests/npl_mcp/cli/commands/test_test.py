@@ -12,29 +12,10 @@ from xml.etree import ElementTree
 import pytest
 
 from npl_mcp.cli.commands.load import main
-from tests.conftest import cases
+from tests.conftest import case_text, cases
 
 PAGES = cases("npl_mcp/cli/commands/test")
-QUESTIONS = """## How large may an upload be?
-
-- limits > ## Upload size
-
-## How many requests may a client send?
-
-- limits > ## Requests
-
-## When is a snapshot of the database taken?
-
-- backup > ## Snapshots
-
-## How are signing keys rotated?
-
-- keys > ## Rotation
-
-## How do I brew coffee?
-
-- nowhere
-"""
+QUESTIONS = case_text("texts/questions.md")
 UPLOAD, SNAPSHOT, KEYS = (
     "How large may an upload be?",
     "When is a snapshot of the database taken?",

@@ -13,38 +13,10 @@ from fastmcp import Client
 from npl_mcp.config.settings import Settings
 from npl_mcp.tools.contract.aliases import ALIASES, CHANGE_REQUESTS, DIRECTIVE, Alias, usable_aliases
 from npl_mcp.tools.domains import listed_tools
-from tests.conftest import Call, by_name, calls, envelope, with_client
+from tests.conftest import Call, by_name, calls, case_text, envelope, with_client
 
 # The migration map of the requirement: every tool the predecessor had.
-MIGRATION = """
-dump_files                  dump_files
-git_tree                    git_tree
-git_tree_depth              git_tree_depth
-npl_load                    npl_load_components
-create_artifact             artifact_create
-add_revision                artifact_add_revision
-get_artifact                artifact_get
-list_artifacts              artifact_list
-get_artifact_history        artifact_history
-create_review               review_create
-add_inline_comment          review_add_comment
-add_overlay_annotation      review_add_annotation
-get_review                  review_get
-generate_annotated_artifact review_generate_annotated
-complete_review             review_complete
-create_session              session_create
-get_session                 session_get
-list_sessions               session_list
-update_session              session_update
-create_chat_room            chat_create_room
-send_message                chat_send_message
-react_to_message            chat_react
-share_artifact              chat_share_artifact
-create_todo                 chat_create_todo
-get_chat_feed               chat_get_feed
-get_notifications           chat_get_notifications
-mark_notification_read      chat_mark_read
-"""
+MIGRATION = case_text("texts/old-names.txt")
 ROWS = [tuple(line.split()) for line in MIGRATION.split("\n") if line]
 RENAMED_ROWS = [(old, new) for old, new in ROWS if old not in (new, "npl_load")]
 
