@@ -73,8 +73,8 @@ def _introduction(words: Sequence[str]) -> str:
 
 def _program() -> Sequence[str]:
     """Return the command that starts this program with any search path, in any folder."""
-    found = find_program(NAME) or find_program(NAME, str(Path(sys.executable).parent))
-    return [found] if found else python(SERVER, kept=True)
+    program = find_program(NAME) or find_program(NAME, str(Path(sys.executable).parent))
+    return [program] if program else python(SERVER, kept=True)
 
 
 @COMMANDS.add(

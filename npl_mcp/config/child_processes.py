@@ -15,9 +15,9 @@ def child_environment(added: Mapping[str, str]) -> dict[str, str]:
 
     Its ``PATH`` has only absolute folders.
     """
-    found = {name: os.environ[name] for name in _INHERITED if name in os.environ}
-    found["PATH"] = os.pathsep.join(filter(os.path.isabs, found.get("PATH", "").split(os.pathsep)))
-    return found | dict(added)
+    variables = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+    variables["PATH"] = os.pathsep.join(filter(os.path.isabs, variables.get("PATH", "").split(os.pathsep)))
+    return variables | dict(added)
 
 
 def keep_absolute_path() -> None:
@@ -30,9 +30,9 @@ def find_program(name: str, path: str | None = None) -> str | None:
 
     :param path: folders to search; by default those of ``PATH``.
     """
-    found = shutil.which(name, path=path or child_environment({})["PATH"])
+    program = shutil.which(name, path=path or child_environment({})["PATH"])
     # Windows searches the working directory first.
-    return found if found and Path(found).is_absolute() else None
+    return program if program and Path(program).is_absolute() else None
 
 
 def inherited_environment(added: Mapping[str, str]) -> dict[str, str]:

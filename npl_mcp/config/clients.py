@@ -245,11 +245,11 @@ def configurations(home: Path, project: Path) -> list[Configuration]:
             limit = _MAX_BYTES if base else _MAX_CLONED_BYTES
             of_project = [("projects", str(project), client.key)] if base and client.by_project else []
             for keys in ((client.key,), *of_project):
-                found = _read_configuration(client.name, path, keys, limit)
-                if found is not None:
-                    before = every.get(path, found)
-                    problem = before.problem or found.problem
-                    servers = {**before.servers, **found.servers}
+                configuration = _read_configuration(client.name, path, keys, limit)
+                if configuration is not None:
+                    before = every.get(path, configuration)
+                    problem = before.problem or configuration.problem
+                    servers = {**before.servers, **configuration.servers}
                     every[path] = Configuration(client.name, path, servers, problem)
     return list(every.values())
 
@@ -288,5 +288,5 @@ def _lenient_json(text: str) -> Any:
         return json.loads(text)
     except ValueError:
         for extra in (_COMMENT, _LAST_COMMA):
-            text = extra.sub(lambda found: found[1] or " ", text)
+            text = extra.sub(lambda match: match[1] or " ", text)
         return json.loads(text)

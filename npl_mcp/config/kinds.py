@@ -49,10 +49,10 @@ def words(text: str) -> tuple[str, ...]:
 
     :raises ArgumentTypeError: the text has no word.
     """
-    found = tuple(word.strip() for word in text.split(",") if word.strip())
-    if not found:
+    names = tuple(word.strip() for word in text.split(",") if word.strip())
+    if not names:
         raise argparse.ArgumentTypeError("it has no name; write names separated by commas")
-    return found
+    return names
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,8 +165,8 @@ def _folder(text: str) -> Path:
 
 
 def _change_folder(text: str) -> ChangeFolder:
-    found = re.fullmatch(r"([A-Z][A-Z0-9]{1,4})=(.*)", text)
-    return ChangeFolder(found[1], _folder(found[2])) if found else ChangeFolder("", _folder(text))
+    match = re.fullmatch(r"([A-Z][A-Z0-9]{1,4})=(.*)", text)
+    return ChangeFolder(match[1], _folder(match[2])) if match else ChangeFolder("", _folder(text))
 
 
 def _places(texts: Sequence[str]) -> bool | tuple[str, ...]:

@@ -76,10 +76,10 @@ def read_state(folder: str | os.PathLike[str], *, only_own: bool = False) -> Ser
     return state if _is_usable(state) else None
 
 
-def _is_own(found: os.stat_result) -> bool:
+def _is_own(status: os.stat_result) -> bool:
     if os.name == "nt":
         return True
-    return found.st_uid == os.geteuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    return status.st_uid == os.geteuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
 def _is_usable(state: ServerState) -> bool:
@@ -94,7 +94,7 @@ def running_server(folder: str | os.PathLike[str], *, only_own: bool = False) ->
 
     :param only_own: see :func:`read_state`.
     """
-    if not is_held(folder):
+    if not is_locked(folder):
         return None
     state = read_state(folder, only_own=only_own)
     # A server that has the lock may not have written its state yet: then the file is from an earlier server,
@@ -104,7 +104,7 @@ def running_server(folder: str | os.PathLike[str], *, only_own: bool = False) ->
     return state
 
 
-def is_held(folder: str | os.PathLike[str]) -> bool:
+def is_locked(folder: str | os.PathLike[str]) -> bool:
     """Return whether a server holds a data folder's lock."""
     try:
         file = os.open(os.path.join(folder, LOCK), os.O_RDWR)  # noqa: PTH118 - see read_state

@@ -263,7 +263,7 @@ class Settings:
         sources = given_settings(env, flags)
         variables = os.environ if env is None else env
         home, cwd = Path.home(), _working_directory()
-        found: dict[str, object] = {
+        attributes: dict[str, object] = {
             "cwd": cwd,
             "home": home,
             "system": _system_folder(variables),
@@ -273,13 +273,13 @@ class Settings:
             "search_cwd": not home.resolve().is_relative_to(cwd),
         }
         if "root" in sources:
-            found["cloned_roots"] = sources["root"].cloned and values.get("roots") is None
+            attributes["cloned_roots"] = sources["root"].cloned and values.get("roots") is None
         if "socket" in sources:
-            found["port"] = None
+            attributes["port"] = None
         for name, given in sources.items():
-            found[SETTINGS[name].attribute] = SETTINGS[name].read(given.texts, given.label)
-        found.update({name: value for name, value in values.items() if value is not None})
-        return cls(**found)  # type: ignore[arg-type]
+            attributes[SETTINGS[name].attribute] = SETTINGS[name].read(given.texts, given.label)
+        attributes.update({name: value for name, value in values.items() if value is not None})
+        return cls(**attributes)  # type: ignore[arg-type]
 
 
 def _declared() -> Iterator[kinds.Setting]:

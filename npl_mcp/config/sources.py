@@ -58,27 +58,27 @@ def given_values(
     :param flags: values of the flags by name, with ``_`` for ``-``; ``None`` for an absent flag.
     :raises InvalidRequestError: a file is invalid; the message names file, line and a valid value.
     """
-    found = _of_files(settings) if env is None else {}
+    given = _of_files(settings) if env is None else {}
     variables = os.environ if env is None else env
     for removed in REMOVED.values():
         if variables.get(removed.variable):
             warn(removed.variable, removed.advice)
     for name, setting in settings.items():
         if text := variables.get(setting.variable):
-            found[name] = Given(setting.kind.split(text), setting.variable)
+            given[name] = Given(setting.kind.split(text), setting.variable)
         value = flags.get(name.replace("-", "_"))
         if value is not None:
             parts = value if isinstance(value, (list, tuple)) else [int(value) if value is True else value]
-            found[name] = Given([str(part) for part in parts], f"--{name}")
-    return found
+            given[name] = Given([str(part) for part in parts], f"--{name}")
+    return given
 
 
 def _of_files(settings: Mapping[str, Setting]) -> dict[str, Given]:
     user, project = user_config_path("npl-mcp", appauthor=False) / FILE, _project_file()
-    found = _File(user, settings).read() if os.path.lexists(user) else {}
+    given = _File(user, settings).read() if os.path.lexists(user) else {}
     if project is not None and os.path.realpath(project) != os.path.realpath(user):
-        found |= _File(project, settings, user).read()
-    return found
+        given |= _File(project, settings, user).read()
+    return given
 
 
 def _project_file() -> Path | None:
@@ -113,7 +113,7 @@ class _File:
 
     def read(self) -> dict[str, Given]:
         """Return the values in the file."""
-        text, found = self._file_text(), {}
+        text, given = self._file_text(), {}
         try:
             values = read_toml(text)
         except ValueError as error:
@@ -125,8 +125,8 @@ class _File:
                 warn(f"{place}: {name}", REMOVED[name].advice)
             else:
                 texts = self._value(f"{place}: {name}", self._setting(place, name), value)
-                found[name] = Given(texts, place, name, cloned=self._user is not None)
-        return found
+                given[name] = Given(texts, place, name, cloned=self._user is not None)
+        return given
 
     def _file_text(self) -> str:
         try:
@@ -181,11 +181,11 @@ class _File:
                 raise InvalidRequestError(f"{label} has the relative path {text!r}", hint=hint)
             return text
         own = os.path.realpath(self._path.parent)
-        found = os.path.realpath(os.path.join(own, text))
-        if text.startswith("~") or not Path(found).is_relative_to(own):
+        real = os.path.realpath(os.path.join(own, text))
+        if text.startswith("~") or not Path(real).is_relative_to(own):
             hint = "name a folder of the project, e.g. docs; set others by --root or in the user's file"
             raise InvalidRequestError(f"{label} {text!r} leads out of the project", hint=hint)
-        return found
+        return real
 
 
 def _line_of(text: str, name: str) -> str:

@@ -31,7 +31,7 @@ def read_toml(text: str) -> dict[str, Any]:
         import tomllib
     else:
         import tomli as tomllib  # type: ignore[import-not-found, unused-ignore]
-    bare = _TEXT_OR_COMMENT.sub(lambda found: "\n" * found[0].count("\n") or "_", text)
+    bare = _TEXT_OR_COMMENT.sub(lambda match: "\n" * match[0].count("\n") or "_", text)
     for number, line in enumerate(bare.split("\n"), 1):
         for key in _BETWEEN_KEYS.split(line):
             if key.count(".") >= MAX_PARTS:

@@ -24,7 +24,7 @@ from npl_mcp.app.app import App
 from npl_mcp.app.call_reports import CALLER_KEY, FOLDER_HEADER, FOLDER_KEY
 from npl_mcp.app.lanes import blocked, lane
 from npl_mcp.http.guard import Guard
-from npl_mcp.http.identities import Identities, Kept
+from npl_mcp.http.identities import Identities, Refreshed
 from npl_mcp.http.metrics import CONTENT_TYPE, Metrics
 from npl_mcp.http.policy import READY, SOME_DOMAINS, SOON, Policy, Refusal
 from npl_mcp.server.fastmcp_private import Sessions, sdk_server
@@ -70,7 +70,7 @@ def create_app(policy: Policy) -> Guard:
     async def health(_: Request) -> Response:
         return JSONResponse({"ok": True, "name": server.name, "version": __version__})
 
-    ready = Kept(app.stores.answers, READY_SECONDS)
+    ready = Refreshed(app.stores.answers, READY_SECONDS)
 
     async def figures(request: Request) -> Response:
         identity = request.scope[CALLER_KEY].identity
@@ -95,7 +95,7 @@ def create_app(policy: Policy) -> Guard:
     return Guard(starlette, policy, Identities(app.stores.identities))
 
 
-async def _readiness(ready: Kept[bool], _: Request) -> Response:
+async def _readiness(ready: Refreshed[bool], _: Request) -> Response:
     """Report whether calls that need the database can be answered; the reason reveals no contents."""
     problem = "it does not answer in time"
     if hanging := blocked(BLOCKED_SECONDS):

@@ -18,23 +18,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from npl_mcp.app.call_reports import ADMITTED_KEY, CALLER, CALLER_KEY, FOLDER_HEADER, Caller
 from npl_mcp.app.lanes import lane
+from npl_mcp.http import policy
 from npl_mcp.http.identities import SECONDS, Identities
-from npl_mcp.http.policy import (
-    BUSY,
-    NO_TOKEN,
-    NOT_CHECKED,
-    READY,
-    STREAM_KEY,
-    TOO_SLOW,
-    Policy,
-    Refusal,
-    asked,
-)
+from npl_mcp.http.policy import Policy, Refusal
 from npl_mcp.server.messages import excess
 from npl_mcp.tools.contract.error_codes import ErrorCode
 from npl_mcp.web.browsers import FORM_KEY, SIGN_IN, protecting, wants_html
 
-HELD_BODIES = 4
+MAX_BODIES = 4
 """Maximum bodies of the greatest length in memory at one time; several copies of each are made."""
 
 # Delay before a call is refused: immediate retries would consume the server's time.
@@ -51,7 +42,7 @@ SMALL_BODY = 1 / 256
 # The factor by which calls in flight may exceed their limit if each of their callers has few.
 CROWD = 8
 
-HELD_ANSWERS = 4
+MAX_ANSWERS = 4
 """Maximum answers of the greatest length that wait for their readers at one time."""
 
 LARGE_ANSWER = 1024 * 1024
@@ -122,23 +113,24 @@ class Guard:
     :class:`Shares` divides the slots among callers.
 
     :param app: the application, which receives each body in one message.
+    :param admission: the conditions of admission.
     :param identities: the tokens of single callers; ``None`` without such tokens.
     """
 
-    def __init__(self, app: ASGIApp, policy: Policy, identities: Identities | None = None) -> None:
+    def __init__(self, app: ASGIApp, admission: Policy, identities: Identities | None = None) -> None:
         self._app = app
         self._identities = identities
-        self._policy = policy
-        calls, limit = policy.settings.max_calls, policy.settings.body_limit
-        answers = HELD_ANSWERS * limit
-        self._places = Shares(calls, max(1, calls // CROWD), CROWD * calls)
-        self._held = Shares(HELD_BODIES * limit, int(SMALL_BODY * limit), (HELD_BODIES + 1) * limit)
-        self._answers = Shares(answers, 0, answers)
-        self._serve: ASGIApp = self._judge
-        if policy.settings.origins:
+        self._policy = admission
+        calls, limit = admission.settings.max_calls, admission.settings.body_limit
+        answers = MAX_ANSWERS * limit
+        self._slots = Shares(calls, max(1, calls // CROWD), CROWD * calls)
+        self._body_bytes = Shares(MAX_BODIES * limit, int(SMALL_BODY * limit), (MAX_BODIES + 1) * limit)
+        self._answer_bytes = Shares(answers, 0, answers)
+        self._serve: ASGIApp = self._admit
+        if admission.settings.origins:
             self._serve = CORSMiddleware(
-                self._judge,
-                allow_origins=policy.settings.origins,
+                self._admit,
+                allow_origins=admission.settings.origins,
                 allow_methods=_METHODS,
                 allow_headers=("*",),
                 allow_private_network=True,
@@ -152,23 +144,23 @@ class Guard:
             return
         if self._policy.is_page(scope):
             send = protecting(send)
-        refusal = self._policy.foreign(scope, dict(scope["headers"]))
+        refusal = self._policy.origin_refusal(scope, dict(scope["headers"]))
         await (self._serve if refusal is None else refusal.response)(scope, receive, send)
 
-    async def _judge(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _admit(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request if its caller is admitted."""
         headers = dict(scope["headers"])
-        judged = await self._policy.judge(scope, headers, self._identities)
+        judged = await self._policy.admit(scope, headers, self._identities)
         is_form = scope["method"] == "POST" and wants_html(headers)
-        if judged is NO_TOKEN and self._policy.is_page(scope) and is_form:
+        if judged is policy.NO_TOKEN and self._policy.is_page(scope) and is_form:
             # Signing in needs no token; that page keeps the typed text.
-            scope = {**scope, "path": SIGN_IN, "raw_path": SIGN_IN.encode(), FORM_KEY: asked(scope)}
-            judged = await self._policy.judge(scope, headers, self._identities)
+            scope = {**scope, "path": SIGN_IN, "raw_path": SIGN_IN.encode(), FORM_KEY: policy.asked(scope)}
+            judged = await self._policy.admit(scope, headers, self._identities)
         if isinstance(judged, Refusal):
             await judged.response(scope, receive, send)
             return
-        if scope["path"] == READY and not self._places.has_room(READY):
-            await BUSY.response(scope, receive, send)
+        if scope["path"] == policy.READY and not self._slots.has_room(policy.READY):
+            await policy.BUSY.response(scope, receive, send)
             return
         CALLER.set(judged)
         scope = {**scope, CALLER_KEY: judged, **_session_owner(judged)}
@@ -176,7 +168,7 @@ class Guard:
         if scope["method"] == "POST":
             await self._post(scope, receive, send)
         elif self._policy.is_page(scope):
-            await self._show(scope, receive, send)
+            await self._in_slot(scope, receive, send)
         else:
             await self._app(scope, receive, self._sending(scope, receive, send))
 
@@ -186,13 +178,13 @@ class Guard:
 
         A call may have written before the database became unavailable: its caller must get the result.
         """
-        judged: Caller | Refusal = NOT_CHECKED
+        judged: Caller | Refusal = policy.NOT_CHECKED
         with anyio.move_on_after(CHECK_SECONDS):
-            judged = await self._policy.judge(scope, headers, self._identities)
+            judged = await self._policy.admit(scope, headers, self._identities)
         if isinstance(judged, Caller):
             return judged.identity == caller.identity
         ended = caller.identity is not None and not caller.identity.is_valid()
-        return not ended and isinstance(judged, Refusal) and judged.code is NOT_CHECKED.code
+        return not ended and isinstance(judged, Refusal) and judged.code is policy.NOT_CHECKED.code
 
     async def _post(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Read the body first: a slow sender holds no slot of the calls in flight."""
@@ -209,27 +201,29 @@ class Guard:
             async def replay() -> Message:
                 return next(read, None) or await receive()
 
-            await self._show(scope, replay, send, body)
+            await self._in_slot(scope, replay, send, body)
         except ClientDisconnect:
             return
         finally:
-            self._held.take(key, -len(body))
+            self._body_bytes.take(key, -len(body))
 
-    async def _show(self, scope: Scope, receive: Receive, send: Send, body: bytes | bytearray = b"") -> None:
+    async def _in_slot(
+        self, scope: Scope, receive: Receive, send: Send, body: bytes | bytearray = b""
+    ) -> None:
         """Have the application answer a call or a page, which takes a slot.
 
         :param body: the complete body of the request.
         """
         caller = scope[CALLER_KEY]
-        until = time.monotonic() + (BUSY_SECONDS if self._places.has_any(caller.key) else TURN_SECONDS)
-        while not self._places.has_room(caller.key):
+        until = time.monotonic() + (BUSY_SECONDS if self._slots.has_any(caller.key) else TURN_SECONDS)
+        while not self._slots.has_room(caller.key):
             if time.monotonic() >= until:
-                await BUSY.response(scope, receive, send)
+                await policy.BUSY.response(scope, receive, send)
                 return
             await anyio.sleep(BUSY_SECONDS)
-        self._places.take(caller.key)
+        self._slots.take(caller.key)
         with ExitStack() as place:
-            place.callback(self._places.take, caller.key, -1)
+            place.callback(self._slots.take, caller.key, -1)
             scope[CALLER_KEY] = replace(caller, leave=place.close)
             await self._app(scope, receive, self._sending(scope, receive, send, body))
 
@@ -251,21 +245,21 @@ class Guard:
                     start = message  # sent with the body, which may have no room
                     return
                 if body:
-                    scope["state"][STREAM_KEY] = body
+                    scope["state"][policy.STREAM_KEY] = body
             size, refusal = len(message.get("body", b"")), None
             # The known tokens may be as old as that; the expiry of a token is exact.
             old = time.monotonic() - checked >= SECONDS
             if not is_page and (old or not (caller.identity is None or caller.identity.is_valid())):
-                refusal, checked = None if await scope[ADMITTED_KEY]() else NO_TOKEN, time.monotonic()
-            taken = min(size, self._answers.most // 2) if size >= LARGE_ANSWER else 0
-            if taken and not self._answers.has_room(caller.key, taken):
-                refusal = refusal or BUSY
+                refusal, checked = None if await scope[ADMITTED_KEY]() else policy.NO_TOKEN, time.monotonic()
+            taken = min(size, self._answer_bytes.most // 2) if size >= LARGE_ANSWER else 0
+            if taken and not self._answer_bytes.has_room(caller.key, taken):
+                refusal = refusal or policy.BUSY
             if refusal is not None:
                 over = True
                 await refusal.end(scope, receive, send, begun=begun)
                 return
             begun = True
-            self._answers.take(caller.key, taken)
+            self._answer_bytes.take(caller.key, taken)
             try:
                 if start is not None:
                     await send(start)
@@ -276,7 +270,7 @@ class Guard:
                     message = {**message, "body": b""}
                 await send(message)
             finally:
-                self._answers.take(caller.key, -taken)
+                self._answer_bytes.take(caller.key, -taken)
 
         return send_bounded
 
@@ -292,15 +286,15 @@ class Guard:
             with anyio.move_on_after(BODY_SECONDS):
                 message = await receive()
             if message is None:
-                return TOO_SLOW
+                return policy.TOO_SLOW
             if message["type"] != "http.request":
                 raise ClientDisconnect
             part = message.get("body", b"")
             if len(body) + len(part) > self._policy.settings.body_limit:
                 return self._policy.too_long
-            if not self._held.has_room(caller, len(part)):
-                return BUSY
-            self._held.take(caller, len(part))
+            if not self._body_bytes.has_room(caller, len(part)):
+                return policy.BUSY
+            self._body_bytes.take(caller, len(part))
             body += part
             if not message.get("more_body", False):
                 return None

@@ -19,7 +19,7 @@ queried no more often, for any number of calls and tokens.
 """
 
 
-class Kept(Generic[T]):
+class Refreshed(Generic[T]):
     """A value that is refreshed in a thread when it is requested and the last one is old.
 
     Concurrent callers share one refresh, and its failure: otherwise a database that is slow to fail would be
@@ -63,19 +63,19 @@ class Identities:
     def __init__(self, ask: Callable[[], Mapping[str, Identity] | None]) -> None:
         self._ask = ask
         self._closed = False
-        self._kept = Kept(self._read, SECONDS)
+        self._identities = Refreshed(self._read, SECONDS)
 
     async def known(self) -> Mapping[str, Identity] | None:
         """Return the identities by the digests of their tokens; ``None`` if callers need no token.
 
         :raises DatabaseError: the database cannot be read.
         """
-        return await self._kept.get()
+        return await self._identities.get()
 
     def _read(self) -> Mapping[str, Identity] | None:
-        found = self._ask()
-        self._closed = self._closed or found is not None
-        return {} if found is None and self._closed else found
+        identities = self._ask()
+        self._closed = self._closed or identities is not None
+        return {} if identities is None and self._closed else identities
 
 
 def owner(known: Mapping[str, Identity], token: bytes) -> Identity | None:
@@ -83,5 +83,5 @@ def owner(known: Mapping[str, Identity], token: bytes) -> Identity | None:
 
     The lookup is by digest, so its time reveals nothing about existing tokens.
     """
-    found = known.get(digest_of(token))
-    return found if found is not None and found.is_valid() else None
+    identity = known.get(digest_of(token))
+    return identity if identity is not None and identity.is_valid() else None

@@ -28,7 +28,7 @@ from npl_mcp.config.server_state import ServerState, process_start
 from npl_mcp.config.settings import Settings, search_places
 from npl_mcp.http.app import create_app
 from npl_mcp.http.policy import ENDING, STREAM_KEY, Policy, names
-from npl_mcp.http.service import Held, check, has_tokens, hold, needs_token, write_state
+from npl_mcp.http.service import FolderLock, check, has_tokens, hold, needs_token, write_state
 from npl_mcp.server.server import quiet_libraries
 from npl_mcp.server.startup import allow_files, prepare_process
 from npl_mcp.stores.base.errors import StorageError, StoreError
@@ -61,21 +61,23 @@ _BACKLOG = 2048
 class _Server(Server):
     """uvicorn's server, which ends at a signal, or when it has lost its data folder.
 
-    :param held: the lock of the data folder.
+    :param folder_lock: the lock of the data folder.
     :param ready: the callback once the server listens.
     :param socket: the Unix socket to remove at the end.
     """
 
-    def __init__(self, config: Config, held: Held, ready: Callable[[], None], socket: Path | None) -> None:
+    def __init__(
+        self, config: Config, folder_lock: FolderLock, ready: Callable[[], None], socket: Path | None
+    ) -> None:
         super().__init__(config)
-        self._held, self._ready, self._socket = held, ready, socket
+        self._folder_lock, self._ready, self._socket = folder_lock, ready, socket
         self._idle: dict[tuple[Any, Any, bool], float] = {}  # with the times of their beginnings
         self._until = 0.0
         self._told = threading.Event()  # set once every call in flight has an answer
 
     async def on_tick(self, counter: int) -> bool:
         """Return whether to end; uvicorn calls this ten times a second."""
-        if counter % 10 == 0 and not self.should_exit and self._held.lost():
+        if counter % 10 == 0 and not self.should_exit and self._folder_lock.lost():
             self._end()
             self.should_exit = True
         if counter % 10 == 0 or len(self.server_state.connections) > MAX_IDLE:
@@ -89,16 +91,16 @@ class _Server(Server):
         """
         connections: set[Any] = self.server_state.connections
         idle = {
-            (one, one.cycle, one.timeout_keep_alive_task is None)
-            for one in connections
-            if one.cycle is None or one.cycle.response_complete
+            (connection, connection.cycle, connection.timeout_keep_alive_task is None)
+            for connection in connections
+            if connection.cycle is None or connection.cycle.response_complete
         }
         now = time.monotonic()
         known = {key: since for key, since in self._idle.items() if key in idle}
         self._idle = known | dict.fromkeys(idle - known.keys(), now)
-        for at, ((one, _, begun), since) in enumerate(self._idle.items()):
+        for at, ((connection, _, begun), since) in enumerate(self._idle.items()):
             if (begun and now - since >= HEAD_SECONDS) or at < len(self._idle) - MAX_IDLE:
-                one.transport.abort()
+                connection.transport.abort()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End, and first answer the calls that uvicorn would cut off with a bare 500 or nothing."""
@@ -107,9 +109,11 @@ class _Server(Server):
 
     async def _tell_callers(self) -> None:
         await asyncio.sleep(self._until - time.monotonic())
-        cycles: list[Any] = [getattr(one, "cycle", None) for one in self.server_state.connections]
-        open_ones = [cycle for cycle in cycles if cycle and not cycle.response_complete]
-        cut = [one for one in open_ones if not one.response_started or STREAM_KEY in one.scope["state"]]
+        cycles: list[Any] = [getattr(line, "cycle", None) for line in self.server_state.connections]
+        unfinished = [cycle for cycle in cycles if cycle and not cycle.response_complete]
+        cut = [
+            cycle for cycle in unfinished if not cycle.response_started or STREAM_KEY in cycle.scope["state"]
+        ]
         if cut:
             text = "the server is shutting down before %d calls are answered; it tells their callers"
             logging.getLogger(__name__).warning(text, len(cut))
@@ -139,12 +143,12 @@ class _Server(Server):
         threading.Thread(target=self._end_at_last, daemon=True).start()
 
     def _end_at_last(self) -> None:
-        code = 2 if self._held.lost() else 0  # the lock may be released meanwhile
+        code = 2 if self._folder_lock.lost() else 0  # the lock may be released meanwhile
         self._told.wait(LAST_SECONDS - TELLING_SECONDS)
         time.sleep(TELLING_SECONDS)
         if self._socket is not None:
             self._socket.unlink(missing_ok=True)
-        self._held.remove_state()
+        self._folder_lock.remove_state()
         os._exit(code)
 
 
@@ -159,9 +163,9 @@ def serve(settings: Settings, announce: Callable[[ServerState], object]) -> None
     quiet_libraries()
     prepare_process()
     allow_files(2 * MAX_CONNECTIONS)
-    with hold(settings.data_folder) as held, _sockets(settings) as sockets:
+    with hold(settings.data_folder) as folder_lock, _sockets(settings) as sockets:
         # The address of a Unix socket is a path.
-        addresses = (one.getsockname() for one in sockets)
+        addresses = (listener.getsockname() for listener in sockets)
         port: int | None = next((address[1] for address in addresses if isinstance(address, tuple)), None)
         own_token = secrets.token_urlsafe(32)
         url, named = _url(settings, port), settings.web_url
@@ -195,8 +199,8 @@ def serve(settings: Settings, announce: Callable[[ServerState], object]) -> None
         # before it has removed its files.
         signal.signal(signal.SIGTERM, lambda *_: None)
         signal.signal(signal.SIGINT, lambda *_: None)
-        _Server(_config(create_app(policy)), held, ready, settings.socket).run(sockets)
-        if held.lost():
+        _Server(_config(create_app(policy)), folder_lock, ready, settings.socket).run(sockets)
+        if folder_lock.lost():
             raise StorageError(f"the data folder {settings.data_folder} was removed while the server ran")
 
 
@@ -252,16 +256,16 @@ def bind_port(host: str, port: int) -> socket.socket:
     :raises InvalidRequestError: the port cannot be used; the message gives the reason.
     """
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
-        family, _, _, _, address = found[0]
+        places = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
+        family, _, _, _, address = places[0]
         both = family == socket.AF_INET6 and socket.has_dualstack_ipv6()
-        one = socket.create_server(address, family=family, backlog=_BACKLOG, dualstack_ipv6=both)
+        listener = socket.create_server(address, family=family, backlog=_BACKLOG, dualstack_ipv6=both)
         # Connections inherit both. Without the first, each answer, which is written in two parts, would wait
         # 40 ms for an acknowledgement.
-        one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if sys.platform == "linux":
-            one.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 1_000 * READ_SECONDS)
-        return one
+            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 1_000 * READ_SECONDS)
+        return listener
     except OSError as error:
         problem = f"{host}:{port} cannot be listened on: {_reason(error)}"
         hint = "choose another with --port; 0 means any free port"
@@ -299,6 +303,6 @@ def _reason(error: OSError) -> str:
 
 
 def _is_listened_on(path: Path) -> bool:
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as one:
-        one.settimeout(1)
-        return one.connect_ex(str(path)) == 0
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
+        client.settimeout(1)
+        return client.connect_ex(str(path)) == 0

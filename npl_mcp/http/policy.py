@@ -44,7 +44,9 @@ def names(settings: Settings, port: int | None) -> frozenset[str]:
     """
     own = (*_LOOPBACK, f"[{settings.host}]" if ":" in settings.host else settings.host)
     bare = (*settings.hosts, *(own if port == 80 else ()))
-    return frozenset(one.lower() for one in (*bare, *(f"{name}:{port}" for name in (*own, *settings.hosts))))
+    return frozenset(
+        name.lower() for name in (*bare, *(f"{host}:{port}" for host in (*own, *settings.hosts)))
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +128,7 @@ class Policy:
     hosts: frozenset[str]
     own_token: str = field(repr=False)
 
-    def foreign(self, scope: Scope, headers: Mapping[bytes, bytes]) -> Refusal | None:
+    def origin_refusal(self, scope: Scope, headers: Mapping[bytes, bytes]) -> Refusal | None:
         """Return the refusal of a request for its ``Host`` or its ``Origin``, independent of the caller.
 
         Starlette's middleware for hosts compares no ports and has its own form of answers.
@@ -140,7 +142,7 @@ class Policy:
         origin = headers.get(b"origin")
         return None if origin is None or origin.decode("latin-1") in self.settings.origins else NOT_LISTED
 
-    async def judge(
+    async def admit(
         self, scope: Scope, headers: Mapping[bytes, bytes], identities: Identities | None
     ) -> Caller | Refusal:
         """Return the caller, or the refusal of the request.
@@ -153,7 +155,7 @@ class Policy:
         caller = Caller(UNIX if _is_unix(scope) else HTTP, trusted=False, key=key)
         if scope["path"] not in OPEN:
             given = _bearer(headers) or (signed_in(headers) if page else b"")
-            admitted = await self._admit(caller, given, identities)
+            admitted = await self._identified(caller, given, identities)
             if isinstance(admitted, Caller):
                 caller = admitted
             elif not (page and needs_nobody(scope["path"]) and (admitted is NO_TOKEN or not given)):
@@ -173,7 +175,9 @@ class Policy:
             folder=folder.decode("utf-8", "surrogateescape") if folder is not None else None,
         )
 
-    async def _admit(self, caller: Caller, given: bytes, identities: Identities | None) -> Caller | Refusal:
+    async def _identified(
+        self, caller: Caller, given: bytes, identities: Identities | None
+    ) -> Caller | Refusal:
         """Return a caller with the identity that its token proves, or the refusal.
 
         A shared token and a socket do not identify an actor. Once single callers have tokens, only these

@@ -16,7 +16,7 @@ from pathlib import Path
 from npl_index.errors import InvalidRequestError, NPLError
 from npl_index.library.files import Folder
 from npl_index.library.locks import lock
-from npl_mcp.config.server_state import LOCK, STATE_FILE, ServerState, is_held, running_server
+from npl_mcp.config.server_state import LOCK, STATE_FILE, ServerState, is_locked, running_server
 from npl_mcp.config.settings import Settings
 from npl_mcp.stores.base.errors import StorageError, StoreError
 from npl_mcp.stores.base.opening import database_of
@@ -51,14 +51,14 @@ def check(settings: Settings) -> None:
     if token is not None and (len(token) < MIN_TOKEN or not token.isascii() or not token.isprintable()):
         hint = f"use {MIN_TOKEN} or more printable ASCII characters, e.g. from: openssl rand -hex 24"
         raise InvalidRequestError("the token of --token or NPL_MCP_TOKEN cannot be used", hint=hint)
-    for one in settings.hosts:
-        if not re.fullmatch(r"([\w.-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?", one):
-            problem = f"--allow-host or NPL_MCP_HOSTS: {one[:64]!r} cannot be used"
+    for host in settings.hosts:
+        if not re.fullmatch(r"([\w.-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?", host):
+            problem = f"--allow-host or NPL_MCP_HOSTS: {host[:64]!r} cannot be used"
             raise InvalidRequestError(problem, hint="write e.g. tools.example or tools.example:8765")
-    for one in settings.origins:
+    for origin in settings.origins:
         # RFC 6454: scheme, host and an optional port; no path.
-        if not re.fullmatch(r"[A-Za-z][\w+.-]*://[^\s/?#]+", one):
-            problem = f"--allow-origin or NPL_MCP_ORIGINS: {one[:64]!r} cannot be used"
+        if not re.fullmatch(r"[A-Za-z][\w+.-]*://[^\s/?#]+", origin):
+            problem = f"--allow-origin or NPL_MCP_ORIGINS: {origin[:64]!r} cannot be used"
             raise InvalidRequestError(problem, hint="write e.g. https://tools.example")
     _check_project(settings)
     if _is_public(settings) and token is None and not has_tokens(settings):
@@ -138,7 +138,7 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-class Held:
+class FolderLock:
     """A data folder's lock, while this process holds it.
 
     :param folder: the data folder.
@@ -168,7 +168,7 @@ class Held:
 
 
 @contextmanager
-def hold(folder: Path) -> Iterator[Held]:
+def hold(folder: Path) -> Iterator[FolderLock]:
     """Hold the data folder's lock, and remove its state file before and after.
 
     :param folder: the data folder, created if it does not exist.
@@ -178,10 +178,10 @@ def hold(folder: Path) -> Iterator[Held]:
     with writing_to(folder):
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         file = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
-    held = Held(folder, file)
+    folder_lock = FolderLock(folder, file)
     try:
         try:
-            # is_held() has a shared lock for a moment, so one failure does not mean that a server runs.
+            # is_locked() has a shared lock for a moment, so one failure does not mean that a server runs.
             lock(file, _ACQUIRE_SECONDS)
         except TimeoutError:
             hint = "npl-mcp-server status shows it"
@@ -189,11 +189,11 @@ def hold(folder: Path) -> Iterator[Held]:
         with writing_to(folder):
             (folder / STATE_FILE).unlink(missing_ok=True)
         try:
-            yield held
+            yield folder_lock
         finally:
-            held.remove_state()
+            folder_lock.remove_state()
     finally:
-        held.release()
+        folder_lock.release()
 
 
 @contextmanager
@@ -232,7 +232,7 @@ def stop(folder: Path) -> ServerState | None:
         return None
     os.kill(state.pid, signal.SIGTERM)
     end = time.monotonic() + STOP_SECONDS
-    while is_held(folder):
+    while is_locked(folder):
         if time.monotonic() > end:
             raise TimeoutError(f"process {state.pid} has not ended")
         time.sleep(_PAUSE)

@@ -102,16 +102,18 @@ class VisibleParts(Transform):
         shown, who = await self._every(tools), identity()
         if who is None:
             return shown
-        return [one.without_actors() for one in shown if isinstance(one, BoundTool) and is_for(one.spec, who)]
+        return [
+            tool.without_actors() for tool in shown if isinstance(tool, BoundTool) and is_for(tool.spec, who)
+        ]
 
-    async def _every(self, found: Sequence[Any]) -> Sequence[Any]:
+    async def _every(self, components: Sequence[Any]) -> Sequence[Any]:
         """Return the visible components of a kind."""
-        return [one for one in found if _is_shown(one)]
+        return [component for component in components if _is_shown(component)]
 
     async def _one(self, name: str, call_next: Any, *, version: VersionSpec | None = None) -> Any:
         """Return the component with a name or an address if the caller sees it."""
-        found = await call_next(name, version=version)
-        return found if found is not None and _is_shown(found) else None
+        component = await call_next(name, version=version)
+        return component if component is not None and _is_shown(component) else None
 
     # FastMCP passes the first argument by position.
     list_resources = list_resource_templates = list_prompts = _every  # type: ignore[assignment]

@@ -72,23 +72,23 @@ def describe_documents(app: App) -> str:
     It does not depend on the index: the sentence is the same for the same files, and its cost is bounded for
     any number of files.
     """
-    roots, founds, least = app.library.searched, set[Found](), ""
+    roots, files, least = app.library.searched, set[Found](), ""
     skipped, entered = Counter[str](), set[str]()
     for root in roots:
         walk = app.library.roots.walk(
             root.path, None, MARKDOWN_SUFFIXES, MAX_ENTRIES // len(roots), skipped=skipped, entered=entered
         )
         try:
-            founds.update(found for _, found in walk)
+            files.update(file for _, file in walk)
         except DocumentTooLargeError:
             least = "over "
     # The result of a truncated walk may differ after any change.
-    count = 10 ** (len(str(len(founds))) - 1) if least else len(founds)
+    count = 10 ** (len(str(len(files))) - 1) if least else len(files)
     names = _fitting([in_quotes(root.label) for root in roots[:MAX_ROOTS]], 3 * ROOM // 4)
     more = [f"{len(roots) - len(names)} more roots"] if len(names) < len(roots) else []
-    ordered = sorted(founds, key=lambda one: one.absolute)
+    ordered = sorted(files, key=lambda file: file.absolute)
     sample = list(map(_beginning, ordered[:: -(-len(ordered) // _SAMPLE) or 1]))
-    several = [one.text for one in heading_words(sample) if len(one.held) > 1 or len(sample) < _FEW]
+    several = [word.text for word in heading_words(sample) if len(word.held) > 1 or len(sample) < _FEW]
     words = sorted(_fitting(several, ROOM - sum(map(_width, names))), key=str.casefold)
     about = f" about {', '.join(words)}" if words else ""
     others = f" Not served: {skipped_text(skipped)}." if skipped and not least else ""
@@ -97,10 +97,10 @@ def describe_documents(app: App) -> str:
     return f"Served: {least}{count:,} documents of {', '.join(names + more)}{about}.{others}"
 
 
-def _beginning(found: Found) -> list[str]:
+def _beginning(file: Found) -> list[str]:
     """Return the headings at the beginning of a file; empty if it cannot be read."""
-    folder, _, name = found.path.rpartition("/")
-    with suppress(OSError), Folder.opened(found.root.path, folder) as opened:
+    folder, _, name = file.path.rpartition("/")
+    with suppress(OSError), Folder.opened(file.root.path, folder) as opened:
         return headings_at(opened.read_start(name, _BEGINNING).decode(errors="replace"))
     return []
 

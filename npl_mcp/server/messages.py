@@ -59,8 +59,8 @@ def identity(message: bytes | bytearray) -> int | str | None:
 
     :param message: the request's bytes, or its first and last bytes.
     """
-    found = _FIRST_ID.match(message) or _LAST_ID.search(message[-MAX_END:])
-    if found is None:
+    match = _FIRST_ID.match(message) or _LAST_ID.search(message[-MAX_END:])
+    if match is None:
         return None
-    number, text = found.groups()
+    number, text = match.groups()
     return int(number) if number else text.decode("utf-8", "replace")

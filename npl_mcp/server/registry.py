@@ -137,8 +137,8 @@ class BoundTool(Tool):
         except NPLError as error:
             shown = as_shown(error)
             # Frames hold a parser's state, and cycles of the SDK would hold these until a late collection.
-            for one in (error, shown):
-                one.__traceback__ = one.__cause__ = one.__context__ = None
+            for raised in (error, shown):
+                raised.__traceback__ = raised.__cause__ = raised.__context__ = None
             raise ToolError(str(shown), log_level=logging.DEBUG) from shown
         finally:
             with suppress(ValueError):  # at shutdown, a thread may still be running it

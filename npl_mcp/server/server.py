@@ -172,13 +172,13 @@ class ToolCalls(Middleware):
         """Return the error for an unknown tool, with its replacement or similar names for the caller."""
         if name in REMOVED:
             return NotFoundError(f"the tool {name} was removed", hint=REMOVED[name])
-        names = {one: new for one, new in self._names.items() if is_for(self._tools[one], identity())}
+        names = {known: new for known, new in self._names.items() if is_for(self._tools[known], identity())}
         risky = self._writing if _READING.search(name) else self._removing
         words = set(re.split(r"\W|_", name.lower()))
         alike = near_names(name, names, limit=3, risky=risky) or [
-            one for one in names if one not in risky and words.intersection(one.split("_"))
+            known for known in names if known not in risky and words.intersection(known.split("_"))
         ]
-        near = tuple(dict.fromkeys(names[one] for one in alike))
+        near = tuple(dict.fromkeys(names[known] for known in alike))
         hint = None if near else "there are " + ", ".join(dict.fromkeys(names.values()))
         return NotFoundError(f"there is no tool {name!r}", near=near, hint=hint)
 
@@ -227,7 +227,7 @@ def create_server(settings: Settings, app: App | None = None, reports: Reports |
             ToolCalls(settings, tools, aliases, reports),
         ],
     )
-    every = (*listed, *(one for one in unlisted_tools(domains) if one.name not in tools))
+    every = (*listed, *(spec for spec in unlisted_tools(domains) if spec.name not in tools))
     register_all(server, app, every)
     if "directive" in domains:
         server.add_extension(DirectiveMethods())

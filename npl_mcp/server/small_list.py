@@ -51,7 +51,7 @@ class SmallList(BM25SearchTransform):
     """
 
     def __init__(self, app: App, domains: Sequence[str], specs: Sequence[ToolSpec]) -> None:
-        super().__init__(always_visible=[one.name for one in specs if one.always])
+        super().__init__(always_visible=[spec.name for spec in specs if spec.always])
 
         def search_tools(_: App, query: str) -> FoundTools:
             """Find tools."""
@@ -64,9 +64,10 @@ class SmallList(BM25SearchTransform):
 
     async def _found(self, query: str) -> FoundTools:
         every = await self.get_tool_catalog(get_context())
-        found = await self._search([one for one in every if one.name not in self._always_visible], query)
-        names = None if found else tuple(tool.name for tool in every)
-        return FoundTools(tuple(serialize_tools_for_output_json(found)), names)
+        others = [tool for tool in every if tool.name not in self._always_visible]
+        tools = await self._search(others, query)
+        names = None if tools else tuple(tool.name for tool in every)
+        return FoundTools(tuple(serialize_tools_for_output_json(tools)), names)
 
     def _make_search_tool(self) -> Tool:
         domains = ", ".join(name for name in self._domains if sees_domain(name, sight()))

@@ -33,7 +33,7 @@ from npl_mcp.cli.terminal.display import PROBLEMS, CommandResult, Display, table
 from npl_mcp.cli.transports.http import problem_of
 from npl_mcp.config.child_processes import find_program
 from npl_mcp.config.clients import READING, Configuration, configurations
-from npl_mcp.config.server_state import is_held, running_server
+from npl_mcp.config.server_state import is_locked, running_server
 from npl_mcp.config.settings import SETTINGS, Settings, given_settings
 from npl_mcp.stores.base.database import HEAD
 from npl_mcp.stores.base.errors import RESTORE
@@ -69,14 +69,14 @@ COMMANDS = Commands()
 def _doctor(given: argparse.Namespace, display: Display) -> int:
     """Check this installation and suggest remedies."""
     try:
-        found = list(examine(settings_of(given, check_roots=False)))
+        findings = list(examine(settings_of(given, check_roots=False)))
     except NPLError as error:
-        found = [Finding("settings", PROBLEM, str(error))]
-    states = [finding.state for finding in found]
+        findings = [Finding("settings", PROBLEM, str(error))]
+    states = [finding.state for finding in findings]
     sound = PROBLEM not in states
-    data = {"ok": sound, "version": __version__, "findings": [finding._asdict() for finding in found]}
+    data = {"ok": sound, "version": __version__, "findings": [finding._asdict() for finding in findings]}
     rows = []
-    for finding in found:
+    for finding in findings:
         rows.append((finding.state, finding.name, finding.text))
         rows += [("", "", finding.fix)] if finding.fix else []
     text = f"{table(rows)}\nproblems: {states.count(PROBLEM)}, warnings: {states.count(WARNING)}"
@@ -198,7 +198,7 @@ def _database(settings: Settings) -> Finding:
 def _server(folder: Path) -> Finding:
     state = running_server(folder, only_own=True)
     if state is None:
-        if is_held(folder):
+        if is_locked(folder):
             text = "a server has locked the data folder, but its state cannot be read"
             return Finding("server", WARNING, text, "end it and start it again: npl-mcp-server start")
         return Finding("server", OK, "not running", "if you want one: npl-mcp-server start")
@@ -209,32 +209,32 @@ def _server(folder: Path) -> Finding:
     return Finding("server", OK, f"{place} answers, process {state.pid}")
 
 
-def _clients(found: list[Configuration], settings: Settings) -> Iterator[Finding]:
-    for configuration in found:
+def _clients(files: list[Configuration], settings: Settings) -> Iterator[Finding]:
+    for configuration in files:
         yield _client(configuration, settings)
-    if not any(configuration.npl() for configuration in found):
+    if not any(configuration.npl() for configuration in files):
         fix = "npl-mcp, started at a terminal, shows the entry for each client"
         yield Finding("clients", WARNING, "no client on this machine has an entry for npl", fix)
 
 
-def _client(found: Configuration, settings: Settings) -> Finding:
-    if found.problem is not None:
+def _client(file: Configuration, settings: Settings) -> Finding:
+    if file.problem is not None:
         fix = "correct it, or check yourself that it has an entry for npl"
-        return Finding(found.client, WARNING, f"{found.path} cannot be read: {found.problem}", fix)
-    servers = found.npl()
+        return Finding(file.client, WARNING, f"{file.path} cannot be read: {file.problem}", fix)
+    servers = file.npl()
     if not servers:
-        return Finding(found.client, OK, f"{found.path} has no entry for npl")
+        return Finding(file.client, OK, f"{file.path} has no entry for npl")
     for server in servers:
         command = server.get("command")
         # Clients replace ${…} by a value.
         if isinstance(command, str) and "$" not in command and shutil.which(command) is None:
             fix = f"write {find_program('npl-mcp') or 'the full path of npl-mcp'} as its command"
-            text = f"{found.path} names npl, but {command!r} does not exist"
-            return Finding(found.client, PROBLEM, text, fix)
+            text = f"{file.path} names npl, but {command!r} does not exist"
+            return Finding(file.client, PROBLEM, text, fix)
     shown = ", ".join(str(server.get("command") or server.get("url") or "no command") for server in servers)
     every = not (settings.domains or settings.small_list) and any(map(_lists_all, servers))
     hint = f"it lists all tools; to list only those for reading: {' '.join(READING)}" if every else None
-    return Finding(found.client, OK, f"{found.path} names npl: {shown}", hint)
+    return Finding(file.client, OK, f"{file.path} names npl: {shown}", hint)
 
 
 def _lists_all(server: Mapping[str, Any]) -> bool:

@@ -103,7 +103,7 @@ def _conditions(given: Namespace) -> dict[str, Any]:
         if rest:
             known = ", ".join(f"[{name.replace('_', '-')}]" for name in sorted(FLAGS))
             given.parser.error(f"argument --filter: {rest!r}: write NAME=VALUE or some of {known}")
-        spellings = (found[1].lower().replace("-", "_") for found in _TRAIT.finditer(text))
+        spellings = (match[1].lower().replace("-", "_") for match in _TRAIT.finditer(text))
         conditions |= {FLAG_SPELLINGS[spelling]: True for spelling in spellings}
     return conditions
 

@@ -28,7 +28,7 @@ from npl_mcp.cli.transports.http import problem_of
 from npl_mcp.config.child_processes import inherited_environment, keep_absolute_path
 from npl_mcp.config.clients import http_snippets
 from npl_mcp.config.programs import python
-from npl_mcp.config.server_state import ServerState, is_held, running_server
+from npl_mcp.config.server_state import ServerState, is_locked, running_server
 from npl_mcp.config.settings import HTTP, Settings, add_flags
 from npl_mcp.http import service
 from npl_mcp.http.service import AlreadyRunningError
@@ -122,7 +122,7 @@ def _start(given: argparse.Namespace, settings: Settings, display: Display) -> i
         before = log.stat().st_size if log.exists() else 0
         child = _spawn(settings, flag_words(given))
     end = time.monotonic() + START_SECONDS
-    while time.monotonic() < end and (child.poll() is None or is_held(folder)):
+    while time.monotonic() < end and (child.poll() is None or is_locked(folder)):
         state = _answering(folder)
         if state is not None and state.pid == child.pid:
             return _show_running(display, "running:", state)

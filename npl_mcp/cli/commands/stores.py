@@ -71,13 +71,13 @@ def _check(_: argparse.Namespace, settings: Settings) -> CommandResult:
     """Check every row, every reference, every file and the index."""
     with stores_of(settings) as stores:
         report = check(stores)
-    found = list(report.problems)
+    every = list(report.problems)
     if (settings.data_folder / NAME).exists():
         with closing(IndexDatabase(settings.data_folder)) as index:
-            found += (f"index: {one}; npl-mcp cache clear removes the index" for one in problems(index))
-    data = {"ok": not found, "revisions": report.revisions, "problems": found}
-    text = f"database and {report.revisions} revisions checked; problems: {len(found)}"
-    return CommandResult(text, data, found)
+            every += (f"index: {text}; npl-mcp cache clear removes the index" for text in problems(index))
+    data = {"ok": not every, "revisions": report.revisions, "problems": every}
+    text = f"database and {report.revisions} revisions checked; problems: {len(every)}"
+    return CommandResult(text, data, every)
 
 
 @COMMANDS.add("migrate")
@@ -192,8 +192,8 @@ def _index(given: argparse.Namespace, settings: Settings) -> CommandResult:
         "unreadable": gathered.unreadable,
         "not_served": skipped,
     }
-    found = f"{files:,} files with {sections:,} sections"
-    text = f"{found}: {built:,} indexed{before}, {seconds:.1f} s; stored in {settings.data_folder}"
+    counted = f"{files:,} files with {sections:,} sections"
+    text = f"{counted}: {built:,} indexed{before}, {seconds:.1f} s; stored in {settings.data_folder}"
     text += f"\nnot served: {skipped_text(skipped)}" if skipped else ""
     return CommandResult(text, data, gathered.unreadable)
 

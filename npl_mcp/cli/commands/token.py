@@ -88,10 +88,10 @@ def _sight(given: argparse.Namespace) -> Sight:
 def _lifetime(text: str | None) -> timedelta | None:
     if text is None:
         return None
-    found = _LIFETIME.fullmatch(text)
-    if found is None:
+    match = _LIFETIME.fullmatch(text)
+    if match is None:
         raise InvalidRequestError(f"--expires {text!r} is not a time", hint="write 90m, 12h, 30d or 8w")
-    return timedelta(**{_UNITS[found[2]]: int(found[1])})
+    return timedelta(**{_UNITS[match[2]]: int(match[1])})
 
 
 def _row(entry: TokenEntry) -> dict[str, Any]:

@@ -132,7 +132,7 @@ class ProgramParser(argparse.ArgumentParser):
             for word, after in zip(words, [*words[1:], ""], strict=False)
         ]
 
-    def share(self, options: Iterable[argparse.Action]) -> None:
+    def accept_also(self, options: Iterable[argparse.Action]) -> None:
         """Accept options of the whole program after the command as well, unless it has the same option.
 
         The later value wins. Help and usage of a command show only its own options.
@@ -156,7 +156,7 @@ class ProgramParser(argparse.ArgumentParser):
         self.describe()
         return super().format_help()
 
-    def told(self, problem: str, parameter: str | None) -> str:
+    def with_flag(self, problem: str, parameter: str | None) -> str:
         """Return an error with the flag of this command line instead of the tool's parameter.
 
         :param problem: message of a tool, which may begin with the name of a parameter.
@@ -281,7 +281,7 @@ class Program:
             inner = of_group[""].add_parser(group, help=meaning, description=f"{meaning}.")
             steps = [name.split()[1] for name in self.commands if name.startswith(f"{group} ")]
             of_group[group] = inner.add_subparsers(dest="step", metavar="|".join(steps), required=True)
-            inner.share(shared)
+            inner.accept_also(shared)
         shell = Command("Print a completion script for a shell", self._complete, (SHELL,))
         for name, command in {**self.commands, "completion": shell}.items():
             group, _, last = name.rpartition(" ")
@@ -297,7 +297,7 @@ class Program:
             inner.set_defaults(parser=inner, run=command.run)
             add(inner, *command.arguments)
             add(inner, *self.common, default=argparse.SUPPRESS)
-            inner.share(shared)
+            inner.accept_also(shared)
         return result
 
     def _epilog(self, examples: Sequence[str]) -> str:
@@ -314,12 +314,12 @@ class Program:
 
 def parsers_of(parser: argparse.ArgumentParser, command: str = "") -> dict[str, argparse.ArgumentParser]:
     """Return a parser and the parsers of its commands, by the words of the command."""
-    found = {command: parser}
+    parsers = {command: parser}
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             for name, inner in action.choices.items():
-                found |= parsers_of(inner, f"{command} {name}".strip())
-    return found
+                parsers |= parsers_of(inner, f"{command} {name}".strip())
+    return parsers
 
 
 def script(shell: str, parser: argparse.ArgumentParser) -> str:

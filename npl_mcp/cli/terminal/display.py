@@ -161,7 +161,7 @@ class Display:
         :param reply: envelope of the answer.
         :param parser: parser of the command, whose arguments have the names of the tool's parameters.
         """
-        self.note(parser.told(str(reply["error"]), reply.get("parameter")))
+        self.note(parser.with_flag(str(reply["error"]), reply.get("parameter")))
         return exit_code(reply)
 
 
@@ -211,7 +211,7 @@ def run_command(program: Program, words: Sequence[str] | None = None) -> int:
     except FailedCallError as refused:
         return display.failed(refused.reply, parser)
     except NPLError as error:
-        display.note(parser.told(str(error), getattr(error, "parameter", None)))
+        display.note(parser.with_flag(str(error), getattr(error, "parameter", None)))
         return USAGE
     except SystemExit as end:
         return int(end.code or 0)

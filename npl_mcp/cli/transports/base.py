@@ -60,10 +60,10 @@ def parse_address(text: str) -> Address | None:
     if text.startswith("unix:"):
         usable = bool(text[5:]) and hasattr(socket, "AF_UNIX")  # not every system has such sockets
         return Address(text, "", 0, path=text[5:]) if usable else None
-    found = _URL.fullmatch(text)
-    if found is None:
+    match = _URL.fullmatch(text)
+    if match is None:
         return None
-    scheme, host, port, path = found.groups()
+    scheme, host, port, path = match.groups()
     number = int(port) if port else {"http": 80, "https": 443}[scheme]
     if not 0 < number < 65536:
         return None
@@ -132,7 +132,7 @@ def reply_of(text: str | bytes) -> dict[str, Any] | None:
 def json_object(text: str | bytes) -> dict[str, Any]:
     """Read a JSON object; other texts give an empty one."""
     try:
-        found = json.loads(text)
+        value = json.loads(text)
     except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return value if isinstance(value, dict) else {}

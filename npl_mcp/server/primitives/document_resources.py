@@ -52,10 +52,10 @@ def add_documents(server: FastMCP[Any], app: App) -> None:
         (SECTION, "section", "A section of a document, by its selector, percent-encoded"),
         (FILE, "document", "A Markdown file, an item, artifact:12 or cr:KEY-1"),
     ):
-        one = CallingTemplate(
+        resource = CallingTemplate(
             uri_template=template, name=name, description=description, security=security, **shared
         )
-        server.add_template(one)
+        server.add_template(resource)
 
 
 def _text(app: App, given: Given) -> Content:
@@ -74,8 +74,8 @@ def _text(app: App, given: Given) -> Content:
     tree, name = gathered.collection.documents[0].tree, gathered.files[0]
     if selector is None:
         return within(app.settings.body_limit, tree.source), MARKDOWN
-    found = select((tree,), compile_selector(selector), names=[(name, *gathered.aliases[0])])
-    parts = (tree.text(span) for one in found for span in _spans(tree, one))
+    selections = select((tree,), compile_selector(selector), names=[(name, *gathered.aliases[0])])
+    parts = (tree.text(span) for selected in selections for span in _spans(tree, selected))
     return within(app.settings.body_limit, "\n".join(parts)), MARKDOWN
 
 

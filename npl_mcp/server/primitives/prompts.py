@@ -106,12 +106,12 @@ def _declared(value: object) -> Iterator[PromptArgument]:
 
 def _filled(name: str, text: str, declared: Sequence[PromptArgument], given: Given) -> str:
     """Return the text of a prompt with the values of its arguments; an optional one may be empty."""
-    values = {one.name: "" for one in declared if not one.required}
+    values = {argument.name: "" for argument in declared if not argument.required}
     values |= {name: str(value) for name, value in given.items()}
-    if absent := [one.name for one in declared if one.name not in values]:
+    if absent := [argument.name for argument in declared if argument.name not in values]:
         raise ValidationError(f"{name!r} needs {', '.join(absent)}", log_level=logging.DEBUG)
     if declared:
-        return _NAMED.sub(lambda found: values.get(found[1], found[0]), text)
+        return _NAMED.sub(lambda match: values.get(match[1], match[0]), text)
     task = values.get(TASK.name, "").strip()
     return f"{text.rstrip()}\n\n{task}\n" if task else text
 
@@ -141,17 +141,17 @@ class Prompts(Provider):
             return nothing
 
 
-def found_prompts(app: App) -> dict[str, Found]:
+def prompt_files(app: App) -> dict[str, Found]:
     """Return the files of prompts by name; the user's own prompt wins over others with its name.
 
     :raises DocumentTooLargeError: the prompts exceed the limits.
     """
     library = app.library
-    found = dict(sorted(dict(_in_roots(app)).items()))
+    files = dict(sorted(dict(_in_roots(app)).items()))
     for kind in ("prompt", "agent"):
         items = library.find_items(library.catalog.kind(kind), "**")
-        found |= {name: item for name, item in sorted(items.items()) if name not in found}
-    return found
+        files |= {name: item for name, item in sorted(items.items()) if name not in files}
+    return files
 
 
 def _in_roots(app: App) -> Iterator[tuple[str, Found]]:
@@ -160,8 +160,8 @@ def _in_roots(app: App) -> Iterator[tuple[str, Found]]:
     for root in reversed([root for root in roots if not root.npl]):
         folder = resolve(root.path, FOLDER)
         if folder is not None:
-            for path, found in roots.walk(folder, None, MARKDOWN_SUFFIXES):
-                yield document_name(path), found
+            for path, file in roots.walk(folder, None, MARKDOWN_SUFFIXES):
+                yield document_name(path), file
 
 
 def _every(app: App) -> tuple[CallingPrompt, ...]:
@@ -171,17 +171,17 @@ def _every(app: App) -> tuple[CallingPrompt, ...]:
     """
     bundled, given = str(corpus_folder().resolve()), real_paths(app.settings.roots)
     hidden = bundled if given and not lies_in(bundled, given) else None
-    shown = {name: one for name, one in found_prompts(app).items() if one.root.path != hidden}
+    shown = {name: file for name, file in prompt_files(app).items() if file.root.path != hidden}
     return tuple(islice(_readable(app, shown), MAX_PROMPTS))
 
 
 def _one(app: App, name: str) -> CallingPrompt | None:
-    file = found_prompts(app).get(name)
+    file = prompt_files(app).get(name)
     return None if file is None else next(_readable(app, {name: file}), None)
 
 
-def _readable(app: App, found: Mapping[str, Found]) -> Iterator[CallingPrompt]:
-    for name, file in found.items():
+def _readable(app: App, files: Mapping[str, Found]) -> Iterator[CallingPrompt]:
+    for name, file in files.items():
         try:
             yield _prompt(name, text_of(app.library.read(file)))
         except (NPLError, ValueError) as error:  # a value that the protocol cannot carry is a ValueError

@@ -24,8 +24,8 @@ from npl_mcp.http import listening
 from npl_mcp.http.guard import (
     BODY_SECONDS,
     CROWD,
-    HELD_ANSWERS,
-    HELD_BODIES,
+    MAX_ANSWERS,
+    MAX_BODIES,
     READ_AT_ONCE,
     Guard,
 )
@@ -418,7 +418,7 @@ def test_a_caller_with_many_calls_is_refused_before_others_are(monkeypatch: pyte
     anyio.run(run)
 
 
-@pytest.mark.parametrize("bodies", [range(HELD_BODIES), [1] * HELD_BODIES])
+@pytest.mark.parametrize("bodies", [range(MAX_BODIES), [1] * MAX_BODIES])
 def test_small_bodies_find_room_beside_any_others(bodies: Sequence[int]) -> None:
     """Long ones that are on their way, of many callers or of one, hold up no ordinary call."""
 
@@ -449,7 +449,7 @@ def test_long_answers_of_one_caller_leave_room_for_those_of_others() -> None:
         policy = policy_of(len(LONG), 99)
         guard, slow, quick = Guard(answer(LONG), policy), [], []
         async with anyio.create_task_group() as group:
-            for _ in range(HELD_ANSWERS):
+            for _ in range(MAX_ANSWERS):
                 group.start_soon(partial(post, guard, slow, reading=anyio.sleep_forever, caller=1))
             await anyio.wait_all_tasks_blocked()
             await post(guard, quick)
@@ -489,7 +489,7 @@ def test_long_answers_in_memory_are_bounded() -> None:
         policy = policy_of(len(LONG), 99)
         guard, sent = Guard(answer(LONG), policy), []
         async with anyio.create_task_group() as group:
-            for _ in range(HELD_ANSWERS):
+            for _ in range(MAX_ANSWERS):
                 group.start_soon(partial(post, guard, sent, reading=anyio.sleep_forever))
             await anyio.wait_all_tasks_blocked()
             await post(guard, sent)
@@ -537,7 +537,7 @@ def test_bodies_in_memory_are_bounded() -> None:
 
         guard = Guard(quick, policy_of(10, 99))
         async with anyio.create_task_group() as group:
-            for _ in range(HELD_BODIES):
+            for _ in range(MAX_BODIES):
                 group.start_soon(post, guard, [], b"x" * 10, anyio.sleep_forever)
             await anyio.wait_all_tasks_blocked()
             await post(guard, sent)

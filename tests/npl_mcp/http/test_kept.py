@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
-from npl_mcp.http.identities import Kept
+from npl_mcp.http.identities import Refreshed
 
 
 class Slow:
@@ -27,7 +27,7 @@ class Slow:
         return self.asked
 
 
-async def together(kept: Kept[int], slow: Slow, many: int) -> list[Any]:
+async def together(kept: Refreshed[int], slow: Slow, many: int) -> list[Any]:
     found: list[Any] = []
 
     async def one() -> None:
@@ -49,7 +49,7 @@ def test_who_comes_meanwhile_gets_the_same(fails: bool) -> None:
     """One request for all of them; a failure is not kept."""
     slow = Slow()
     slow.fails = fails
-    kept = Kept(slow, 3600)
+    kept = Refreshed(slow, 3600)
 
     async def run() -> None:
         assert await together(kept, slow, 50) == ["gone" if fails else 1] * 50
@@ -64,7 +64,7 @@ def test_an_old_one_is_asked_for_again() -> None:
     """With a lifetime of zero, each call asks for it."""
     slow = Slow()
     slow.may_answer.set()
-    kept = Kept(slow, 0)
+    kept = Refreshed(slow, 0)
 
     async def run() -> None:
         assert [await kept.get(), await kept.get()] == [1, 2]
@@ -75,7 +75,7 @@ def test_an_old_one_is_asked_for_again() -> None:
 def test_who_goes_away_takes_no_answer_from_others() -> None:
     """One caller gives up; the answer comes for the others, from the same question."""
     slow = Slow()
-    kept = Kept(slow, 3600)
+    kept = Refreshed(slow, 3600)
 
     async def run() -> None:
         with anyio.move_on_after(0.05) as limit:

@@ -23,7 +23,7 @@ from npl_mcp.config.server_state import (
     LOCK,
     STATE_FILE,
     ServerState,
-    is_held,
+    is_locked,
     process_start,
     read_state,
     running_server,
@@ -172,11 +172,11 @@ def test_the_lock_is_one_servers(tmp_path: Path) -> None:
     """A second holder is refused, and gets it once the first is gone."""
     folder = tmp_path / "data"
     with hold(folder):
-        assert is_held(folder)
+        assert is_locked(folder)
         with pytest.raises(AlreadyRunningError, match="is running"), hold(folder):
             pass
-        assert is_held(folder)
-    assert not is_held(folder)
+        assert is_locked(folder)
+    assert not is_locked(folder)
     with hold(folder):
         pass
 

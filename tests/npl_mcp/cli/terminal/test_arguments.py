@@ -47,7 +47,7 @@ def test_a_message_names_the_option(problem: str, parameter: str | None, said: s
     """If it begins with the name of a parameter that is an option here."""
     parser = parsers_of(worklog.PROGRAM.parser())["log"]
     assert isinstance(parser, ProgramParser)
-    assert parser.told(problem, parameter) == said
+    assert parser.with_flag(problem, parameter) == said
 
 
 def test_settings_have_a_meaning() -> None:
