@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import os
 from argparse import Namespace
-from contextlib import closing
 from pathlib import Path
 
 from npl_index.errors import NPLError
 from npl_index.library.files import Folder
 from npl_index.markdown.marked import with_map
-from npl_mcp.cli.commands.targets import ROOT, targets_of
+from npl_mcp.cli.commands.targets import ROOT, reaching
 from npl_mcp.cli.terminal.arguments import Commands, option, switch
 from npl_mcp.cli.terminal.display import EXIT_CODES, Display
-from npl_mcp.cli.transports.connecting import connect
 
 OLD = 1
 """Exit code of ``map --check`` if the block is old."""
@@ -38,10 +36,8 @@ def _map(given: Namespace, display: Display) -> int:
     if target == "":
         display.note(f"{given.write}: it is a link to a file outside of its folder; name that file")
         return EXIT_CODES["FILE_SYSTEM_ERROR"]
-    targets = targets_of(given.words, given.root or (), given.parser.error)
-    reach = connect(given.via, display.note, targets.roots, must_see=targets.given)
-    with closing(targets), closing(reach) as connection:
-        text = connection.ask("content_map", file=targets.file, without=target)
+    with reaching(given.words, given, display) as (file, connection):
+        text = connection.ask("content_map", file=file, without=target)
     if target is None:
         display.text(text)
         return 0

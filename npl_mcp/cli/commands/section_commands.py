@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
 from functools import wraps
 from typing import Any
 
@@ -19,11 +18,12 @@ from npl_mcp.cli.commands.targets import (
     SELECT,
     WHERE,
     is_missing_path,
-    read_targets,
+    named_files,
+    reaching,
 )
 from npl_mcp.cli.terminal.arguments import Commands, Run, option, repeated, whole_number
 from npl_mcp.cli.terminal.display import Display
-from npl_mcp.cli.transports.connecting import ServerConnection, connect
+from npl_mcp.cli.transports.connecting import ServerConnection
 
 _TRAIT = re.compile(rf"\[\s*({'|'.join(FLAG_SPELLINGS).replace('_', '[-_]')})\s*\]", re.IGNORECASE)
 _ATTRIBUTES = {"table": "has_tables", "code": "has_code", "example": "has_examples"}
@@ -39,13 +39,12 @@ def _with_targets(run: Callable[[Namespace, ServerConnection, Display], None]) -
             given.parser.error("--kind and --item together name an item: give both, or --file")
         if given.file and given.item:
             given.parser.error("--file and --item each name a document: give one of them")
-        with closing(read_targets(given)) as targets:
-            given.where = {"file": targets.file, "resource_type": given.resource_type, "item": given.item}
-            for word in filter(is_missing_path, getattr(given, "words", ())):
-                display.note(f"{word} does not exist; it is read as words of the question")
-            reach = connect(given.via, display.note, targets.roots, must_see=targets.given)
-            with closing(reach) as connection:
-                run(given, connection, display)
+        files = named_files(given)
+        for word in filter(is_missing_path, given.words):
+            display.note(f"{word} does not exist; it is read as words of the question")
+        with reaching(files, given, display) as (file, connection):
+            given.where = {"file": file, "resource_type": given.resource_type, "item": given.item}
+            run(given, connection, display)
 
     return command
 

@@ -12,11 +12,13 @@ import os
 import re
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Sequence
-from typing import NamedTuple, NoReturn
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 
 from npl_index.library.references import MARKDOWN_SUFFIXES
 from npl_mcp.cli.terminal.arguments import argument, option, repeated, whole_number
+from npl_mcp.cli.terminal.display import Display
+from npl_mcp.cli.transports.connecting import ServerConnection, connect
 from npl_mcp.config.removed import removed_flag
 
 STANDARD_INPUT = "-"
@@ -60,59 +62,53 @@ _PATTERN = re.compile(r"[*?\[{]")
 _ONLY_A_PATH = re.compile(r"\.{1,2}/|.*/$")
 
 
-class Targets(NamedTuple):
-    """The documents that a command line names.
-
-    :param file: the tools' argument ``file``; ``None`` if the command line names no document.
-    :param roots: folders to search first, besides those of the settings.
-    :param given: whether the command line has ``--root``.
-    :param close: function that removes the copy of standard input.
-    """
-
-    file: str | None
-    roots: tuple[str, ...]
-    given: bool
-    close: Callable[[], object]
-
-
-def read_targets(given: Namespace) -> Targets:
-    """Return the documents of a section command; paths among the words of its task are removed from the task.
-
-    :raises UsageError: a root is not a folder, or a path above the working directory does not exist.
-    """
+def named_files(given: Namespace) -> list[str]:
+    """Return the files that a section command names; paths in its task are removed from it."""
     files: list[str] = given.file or []
     if given.command == "index":
         files, given.words = [*files, *given.words], []
     elif not files and not (given.item or given.resource_type):
         files = [word for word in given.words if _is_path(word)]
         given.words = [word for word in given.words if word not in files]
-    return targets_of(files, given.root or (), given.parser.error)
+    return files
 
 
-def targets_of(files: Sequence[str], given: Sequence[str], error: Callable[[str], NoReturn]) -> Targets:
-    """Return the documents of a command line.
+@contextmanager
+def reaching(
+    files: Sequence[str], given: Namespace, display: Display
+) -> Iterator[tuple[str | None, ServerConnection]]:
+    """Return the tools' argument ``file``, and a connection that sees the documents.
 
     :param files: paths, patterns and names of items; empty means all documents.
-    :param given: folders of ``--root``.
-    :param error: function that reports a root that is not a folder.
+    :param given: arguments of the command, with ``--root`` and ``--via``.
+    :raises UsageError: a root is not a folder, or a path above the working directory does not exist.
     """
-    for root in given:
+    roots = [os.path.abspath(root) for root in given.root or ()]
+    for root in given.root or ():
         if not os.path.isdir(root):
-            error(f"--root {root} is not a folder")
-    roots = [os.path.abspath(root) for root in given]
-    close: Callable[[], object] = _nothing
-    if STANDARD_INPUT in files:
-        folder, close = _copied_input()
-        roots.append(folder)
-        files = [os.path.join(folder, INPUT_NAME) if file == STANDARD_INPUT else file for file in files]
-    for file in files:
-        above = os.path.normpath(file).startswith(os.pardir) and not _PATTERN.search(file)
-        if above and not os.path.exists(file):
-            error(f"{file} does not exist")
-    reached = [_reached(file) for file in files]
-    roots += [root for _, root in reached if root]
-    named = ", ".join(file for file, _ in reached) if files else None
-    return Targets(named, tuple(roots), bool(given), close)
+            given.parser.error(f"--root {root} is not a folder")
+    with ExitStack() as stack:
+        if STANDARD_INPUT in files:
+            from tempfile import TemporaryDirectory  # most commands need none
+
+            roots.append(os.path.realpath(stack.enter_context(TemporaryDirectory(prefix="npl-"))))
+            copied = os.path.join(roots[-1], INPUT_NAME)
+            with open(copied, "wb") as copy:  # noqa: PTH123
+                copy.write(sys.stdin.buffer.read())
+            files = [copied if file == STANDARD_INPUT else file for file in files]
+        for file in files:
+            above = os.path.normpath(file).startswith(os.pardir) and not _PATTERN.search(file)
+            if above and not os.path.exists(file):
+                given.parser.error(f"{file} does not exist")
+        reached = [_reached(file) for file in files]
+        connection = connect(
+            given.via,
+            display.note,
+            (*roots, *(root for _, root in reached if root)),
+            must_see=bool(given.root),
+        )
+        named = ", ".join(file for file, _ in reached) if files else None
+        yield named, stack.enter_context(closing(connection))
 
 
 def _is_path(word: str) -> bool:
@@ -144,17 +140,3 @@ def _reached(file: str) -> tuple[str, str | None]:
         climbs = os.pardir in path.split(os.sep) or path != (fixed or os.curdir)
         return (real + rest if climbs else file), None
     return real + rest, real if os.path.isdir(real) else os.path.dirname(real)
-
-
-def _copied_input() -> tuple[str, Callable[[], object]]:
-    """Write standard input to a file in a new folder; return the folder and the function that removes it."""
-    from tempfile import TemporaryDirectory
-
-    folder = TemporaryDirectory(prefix="npl-")
-    with open(os.path.join(folder.name, INPUT_NAME), "wb") as copy:  # noqa: PTH123
-        copy.write(sys.stdin.buffer.read())
-    return os.path.realpath(folder.name), folder.cleanup
-
-
-def _nothing() -> None:
-    """Remove nothing."""
