@@ -41,6 +41,7 @@ from npl_mcp.documents.format import (
     divide,
     key_in,
     now,
+    slug,
 )
 from npl_mcp.documents.paths import Outline
 from npl_mcp.documents.projects import Project, Projects, keep_number, next_number
@@ -165,7 +166,7 @@ class ChangeRequests:
         with place.folder.locked("the change request", make=True) as folder:
             number = next_number(place, folder, self._listing(place))
             key = ChangeKey(place.code, number).of(place.code)
-            name = f"{key}-{draft.slug}{SUFFIX}"
+            name = f"{key}-{slug(draft.title, kind)}{SUFFIX}"
             # Stored first: if the process is killed now, a number is skipped, but none is used twice.
             keep_number(place, number)
             if not folder.create(name, draft.text(key).encode()):

@@ -16,12 +16,10 @@ from npl_mcp.documents.format import (
     DEFAULTS,
     TYPES,
     check_field,
-    check_slug,
     check_title,
     choose,
     heading_of,
     now,
-    slug,
     without_title,
 )
 from npl_mcp.stores.base import checks
@@ -41,7 +39,6 @@ class Draft:
 
     :param kind: type of the change request.
     :param title: title, one line.
-    :param slug: part of the file's name after the key.
     :param values: other fields of the front matter.
     :param content: Markdown below the title; ``None`` stands for the type's template.
     :param made: present time, in the form of :func:`~npl_mcp.documents.format.now`.
@@ -49,7 +46,6 @@ class Draft:
 
     kind: str
     title: str
-    slug: str
     values: Mapping[str, str]
     content: str | None
     made: str
@@ -59,12 +55,12 @@ class Draft:
         """Check a caller's input.
 
         :param kind: one of :data:`~npl_mcp.documents.format.TYPES`.
-        :param data: ``title``, fields of :data:`NEW`, ``slug``, and ``content`` instead of the template.
+        :param data: ``title``, fields of :data:`NEW`, and ``content`` instead of the template.
         :raises InvalidRequestError: a field is unknown, or its value is invalid.
         :raises MissingRequestError: there is no title.
         """
         for name in data:
-            choose(name, "data", ("title", *NEW, "content", "slug"))
+            choose(name, "data", ("title", *NEW, "content"))
         title = check_title(_string_of(data, "title") or "", "data.title")
         content = _string_of(data, "content")
         if content is not None and content.strip():
@@ -75,9 +71,7 @@ class Draft:
         for name in NEW:
             if data.get(name) is not None:
                 values[name] = check_field(name, data[name], f"data.{name}")
-        stem = _string_of(data, "slug")
-        chosen = slug(title, kind) if stem is None else check_slug(stem)
-        return cls(checks.choice(kind, "type", TYPES), title, chosen, values, content or None, now())
+        return cls(checks.choice(kind, "type", TYPES), title, values, content or None, now())
 
     def text(self, key: str) -> str:
         """Return the text of the file."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Literal, get_args
 
-from npl_index.errors import InvalidRequestError, UnreadableDocumentError
+from npl_index.errors import UnreadableDocumentError
 from npl_index.markdown.front_matter import divide as divide_text
 from npl_index.selectors.labels import is_visible
 from npl_mcp.stores.base import checks
@@ -42,7 +42,6 @@ _CODE = re.compile(r"[A-Z][A-Z0-9]{1,4}")
 _KEY = re.compile(r"(?:([A-Z][A-Z0-9]{1,4})-)?([0-9]{1,5})", re.IGNORECASE | re.ASCII)
 _LONG_KEY = re.compile(r"[A-Z][A-Z0-9]{1,4}-[0-9]{6,}", re.ASCII)
 _LEADING_KEY = re.compile(r"[A-Z][A-Z0-9]{1,4}-[0-9]+", re.IGNORECASE | re.ASCII)
-_SLUG = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _MAX_SLUG = 50
 _NO_KEYS = frozenset({"none", "n/a", "null", "undefined"})
 _MAX_NOTE = 2_000
@@ -138,17 +137,6 @@ def slug(title: str, kind: str) -> str:
     kept = re.sub(r"[^a-z0-9 -]", "", unicodedata.normalize("NFC", title).lower())
     short = re.sub(r"[ -]+", "-", kept).strip("-")[:_MAX_SLUG].rstrip("-")
     return short or kind.lower().replace(" ", "-")
-
-
-def check_slug(text: str) -> str:
-    """Check a caller's slug.
-
-    :raises InvalidRequestError: the text is not a slug; a path could lead out of the folder.
-    """
-    if len(text) > _MAX_SLUG or _SLUG.fullmatch(text) is None:
-        hint = "use words of a-z and 0-9 with - between, e.g. first-bug"
-        raise InvalidRequestError(f"slug is {text[:64]!r}", parameter="data", hint=hint)
-    return text
 
 
 def now() -> str:

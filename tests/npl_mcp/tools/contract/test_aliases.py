@@ -146,7 +146,7 @@ def test_npl_load_is_listed_with_its_own_parameters(settings: Settings) -> None:
     """The kind may be left out; the others are those of the new tools."""
     tools = by_name(settings, exact_names=True)
     schema = tools["npl_load"]["inputSchema"]
-    assert list(schema["properties"]) == ["items", "resource_type", "skip", "format"]
+    assert list(schema["properties"]) == ["items", "resource_type", "skip"]
     assert schema["required"] == ["items"]
     assert schema["properties"]["resource_type"]["enum"] == ["c", "m", "s"]
     assert "style" in tools["npl_load"]["description"]
